@@ -1,0 +1,1 @@
+"""Makes LLM tool calls sure."""

@@ -1,0 +1,312 @@
+"""Every exception surecall raises, and every public code, once.
+
+    SurecallError                 anything raised on purpose; has `.code` and `.hint`
+    ├── SetupError                the program or its configuration is wrong; retrying cannot help
+    │   ├── ConfigError           a setting, option, preset, transform or filter
+    │   ├── ToolDefinitionError   a tool that cannot be registered
+    │   └── RequestError          a request that must not be sent (preflight)
+    ├── JSONTextError             text that is not the JSON we accept; has `.position`
+    ├── ProviderError             the provider failed; has `.status`, `.retryable`, `.retry_after_s`
+    │   ├── ProviderConnectionError   no usable connection (DNS, TLS, refused, reset)
+    │   ├── ProviderTimeoutError      a deadline passed (connect, first byte, idle, total)
+    │   ├── ProviderStatusError       an answer with an error status, or an error inside a 200
+    │   └── ProviderReplyError        not a reply at all (HTML, cut, too large, no choices)
+    ├── RunError                  a run ended without an answer; has `.trace` and `.history`
+    │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR)
+    │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
+    └── JournalError              a journal that cannot be resumed
+
+What a code means, and what to do about it, is in `codes.toml`; `surecall explain CODE` prints it.
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any
+
+__all__ = [
+    "Code",
+    "ConfigError",
+    "JSONTextError",
+    "JournalError",
+    "ProviderConnectionError",
+    "ProviderError",
+    "ProviderReplyError",
+    "ProviderStatusError",
+    "ProviderTimeoutError",
+    "RequestError",
+    "RunError",
+    "RunLimitError",
+    "SetupError",
+    "SurecallError",
+    "ToolDefinitionError",
+    "ToolUseError",
+    "did_you_mean",
+]
+
+
+class Code(StrEnum):
+    """Every public code."""
+
+    # what a model may read in a tool result
+    APPROVAL_DENIED = "APPROVAL_DENIED"
+    ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
+    ARGUMENTS_JSON_PARSE_ERROR = "ARGUMENTS_JSON_PARSE_ERROR"
+    ARGUMENTS_TOO_DEEP = "ARGUMENTS_TOO_DEEP"
+    ARGUMENTS_TOO_LARGE = "ARGUMENTS_TOO_LARGE"
+    ARGUMENTS_TRUNCATED = "ARGUMENTS_TRUNCATED"
+    ARGUMENT_ERROR = "ARGUMENT_ERROR"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
+    TOOL_NOT_ALLOWED = "TOOL_NOT_ALLOWED"
+    TOOL_NOT_IMPLEMENTED = "TOOL_NOT_IMPLEMENTED"
+    TOOL_OUTPUT_SERIALIZATION_ERROR = "TOOL_OUTPUT_SERIALIZATION_ERROR"
+    TOOL_OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
+    TOOL_TIMEOUT = "TOOL_TIMEOUT"
+
+    # how a run may end without an answer
+    CALL_BUDGET_EXCEEDED = "CALL_BUDGET_EXCEEDED"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    MAX_TURNS_REACHED = "MAX_TURNS_REACHED"
+    NO_TOOL_CALLS = "NO_TOOL_CALLS"
+    REPEATED_CALL = "REPEATED_CALL"
+    TOKEN_BUDGET_EXCEEDED = "TOKEN_BUDGET_EXCEEDED"  # noqa: S105 - a code, not a secret
+    TOOL_ERROR = "TOOL_ERROR"
+
+    # JSON text
+    DUPLICATE_KEY = "DUPLICATE_KEY"
+    INVALID_JSON = "INVALID_JSON"
+    INVALID_PATCH = "INVALID_PATCH"
+    INVALID_POINTER = "INVALID_POINTER"
+    INVALID_UTF8 = "INVALID_UTF8"
+    JSON_TOO_DEEP = "JSON_TOO_DEEP"
+    JSON_TOO_LARGE = "JSON_TOO_LARGE"
+    LONE_SURROGATE = "LONE_SURROGATE"
+    NON_FINITE_NUMBER = "NON_FINITE_NUMBER"
+    NOT_SERIALIZABLE = "NOT_SERIALIZABLE"
+    NUMBER_TOO_LONG = "NUMBER_TOO_LONG"
+
+    # the provider: statuses
+    AUTH = "AUTH"
+    BAD_REQUEST = "BAD_REQUEST"
+    CONFLICT = "CONFLICT"
+    FORBIDDEN = "FORBIDDEN"
+    HTTP_STATUS = "HTTP_STATUS"
+    NOT_FOUND = "NOT_FOUND"
+    NO_TOOL_USE_ENDPOINT = "NO_TOOL_USE_ENDPOINT"
+    OVERLOADED = "OVERLOADED"
+    PAYMENT_REQUIRED = "PAYMENT_REQUIRED"
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
+    RATE_LIMIT = "RATE_LIMIT"
+    REQUEST_TIMEOUT = "REQUEST_TIMEOUT"
+    REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
+    UNPROCESSABLE = "UNPROCESSABLE"
+    UPSTREAM_5XX = "UPSTREAM_5XX"
+    UPSTREAM_REDIRECT = "UPSTREAM_REDIRECT"
+
+    # the provider: connection and deadlines
+    CONNECTION_FAILED = "CONNECTION_FAILED"
+    CONNECTION_REFUSED = "CONNECTION_REFUSED"
+    CONNECTION_RESET = "CONNECTION_RESET"
+    CONNECT_TIMEOUT = "CONNECT_TIMEOUT"
+    DNS_FAILURE = "DNS_FAILURE"
+    FIRST_BYTE_TIMEOUT = "FIRST_BYTE_TIMEOUT"
+    IDLE_TIMEOUT = "IDLE_TIMEOUT"
+    TLS_FAILURE = "TLS_FAILURE"
+    TOTAL_TIMEOUT = "TOTAL_TIMEOUT"
+
+    # the provider: replies that are not replies
+    STREAM_ERROR = "STREAM_ERROR"
+    STREAM_TOO_LARGE = "STREAM_TOO_LARGE"
+    STREAM_TRUNCATED = "STREAM_TRUNCATED"
+    UPSTREAM_BAD_EVENT = "UPSTREAM_BAD_EVENT"
+    UPSTREAM_BAD_FRAMING = "UPSTREAM_BAD_FRAMING"
+    UPSTREAM_EMPTY = "UPSTREAM_EMPTY"
+    UPSTREAM_ENCODING = "UPSTREAM_ENCODING"
+    UPSTREAM_ERROR_BODY = "UPSTREAM_ERROR_BODY"
+    UPSTREAM_HTML = "UPSTREAM_HTML"
+    UPSTREAM_INVALID_JSON = "UPSTREAM_INVALID_JSON"
+    UPSTREAM_NOT_A_REPLY = "UPSTREAM_NOT_A_REPLY"
+    UPSTREAM_NO_CHOICES = "UPSTREAM_NO_CHOICES"
+    UPSTREAM_TOO_LARGE = "UPSTREAM_TOO_LARGE"
+    UPSTREAM_TRUNCATED_BODY = "UPSTREAM_TRUNCATED_BODY"
+
+    # findings about the shape of a reply (defects); none of them is fatal
+    ARGUMENTS_AS_OBJECT = "ARGUMENTS_AS_OBJECT"
+    ARGUMENTS_BLANK = "ARGUMENTS_BLANK"
+    CALLS_AS_OBJECT = "CALLS_AS_OBJECT"
+    CALL_ENTRY_DROPPED = "CALL_ENTRY_DROPPED"
+    CONTENT_AS_PARTS = "CONTENT_AS_PARTS"
+    ID_NOT_USABLE = "ID_NOT_USABLE"
+    ID_REPEATED = "ID_REPEATED"
+    INDEX_NOT_USABLE = "INDEX_NOT_USABLE"
+    LEGACY_FUNCTION_CALL = "LEGACY_FUNCTION_CALL"
+    NAME_NOT_USABLE = "NAME_NOT_USABLE"
+
+    # set-up
+    CAPABILITY_UNSUPPORTED = "CAPABILITY_UNSUPPORTED"
+    DUPLICATE_TOOL = "DUPLICATE_TOOL"
+    INVALID_CONFIG = "INVALID_CONFIG"
+    INVALID_FILTER = "INVALID_FILTER"
+    INVALID_MESSAGE = "INVALID_MESSAGE"
+    INVALID_OPTION = "INVALID_OPTION"
+    INVALID_SCHEMA = "INVALID_SCHEMA"
+    INVALID_TOOL = "INVALID_TOOL"
+    INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
+    INVALID_TRACE = "INVALID_TRACE"
+    NOTHING_SELECTED = "NOTHING_SELECTED"
+    REMOTE_REF_REFUSED = "REMOTE_REF_REFUSED"
+    RESERVED_KEY = "RESERVED_KEY"
+    TOOLS_WITH_RESPONSE_FORMAT = "TOOLS_WITH_RESPONSE_FORMAT"
+    UNKNOWN_CODE = "UNKNOWN_CODE"
+    UNKNOWN_CONFIG_KEY = "UNKNOWN_CONFIG_KEY"
+    UNKNOWN_MODEL = "UNKNOWN_MODEL"
+    UNKNOWN_OPTION = "UNKNOWN_OPTION"
+    UNKNOWN_PRESET = "UNKNOWN_PRESET"
+    UNKNOWN_TRANSFORM = "UNKNOWN_TRANSFORM"
+    UNSUPPORTED_TYPE = "UNSUPPORTED_TYPE"
+
+    # journal
+    JOURNAL_CORRUPT = "JOURNAL_CORRUPT"
+    JOURNAL_IN_USE = "JOURNAL_IN_USE"
+    JOURNAL_MISMATCH = "JOURNAL_MISMATCH"
+    JOURNAL_WRITE_FAILED = "JOURNAL_WRITE_FAILED"
+
+
+class SurecallError(Exception):
+    """Anything surecall raises on purpose."""
+
+    def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.code = str(code)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.code}: {self.message}"
+        return f"{text} {self.hint}" if self.hint else text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class SetupError(SurecallError):
+    """The program or its configuration is wrong; retrying cannot help."""
+
+
+class ConfigError(SetupError):
+    """A setting, option, preset, transform or filter is not usable."""
+
+
+class ToolDefinitionError(SetupError):
+    """A tool that cannot be registered."""
+
+
+class RequestError(SetupError):
+    """A request that must not be sent."""
+
+
+class JSONTextError(SurecallError):
+    """Text that is not the JSON we accept."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        position: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.position = position
+
+
+class ProviderError(SurecallError):
+    """The provider failed; says whether trying again can help."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        provider_code: str | None = None,
+        provider_message: str | None = None,
+        request_id: str | None = None,
+        attempts: int = 1,
+        headers: Mapping[str, str] | None = None,
+        body: str | None = None,
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.provider_code = provider_code
+        self.provider_message = provider_message
+        self.request_id = request_id
+        self.attempts = attempts
+        self.headers = dict(headers or {})
+        self.body = body
+        """A bounded, redacted start of what the provider sent."""
+
+
+class ProviderConnectionError(ProviderError):
+    """No usable connection to the provider."""
+
+
+class ProviderTimeoutError(ProviderError):
+    """A deadline passed while waiting for the provider."""
+
+
+class ProviderStatusError(ProviderError):
+    """The provider answered with an error."""
+
+
+class ProviderReplyError(ProviderError):
+    """The provider's answer is not a reply."""
+
+
+class RunError(SurecallError):
+    """A run ended without an answer; what happened until then is attached."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        trace: Any = None,
+        history: Iterable[Any] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.trace = trace
+        self.history = tuple(history)
+        self.details = dict(details or {})
+
+
+class ToolUseError(RunError):
+    """The model did not use tools as the mode demands."""
+
+
+class RunLimitError(RunError):
+    """A limit ended the run."""
+
+
+class JournalError(SurecallError):
+    """A journal that cannot be resumed."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that suggests the closest known names, or lists some of them."""
+    names = sorted(known)
+    close = get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+    if close:
+        return "Did you mean " + " or ".join(repr(item) for item in close) + "?"
+    if not names:
+        return "None are defined."
+    shown = ", ".join(names[:12])
+    return f"Known: {shown}{', …' if len(names) > 12 else ''}."

@@ -1,0 +1,68 @@
+"""Plain frozen data that travels between the layers: no I/O, no policy."""
+
+from .calls import CallState, RawCall, ToolCall
+from .defects import Defect
+from .events import (
+    CallRepeated,
+    CallSummary,
+    Event,
+    Final,
+    FixEmptyFinal,
+    ModelRequestEnded,
+    ModelRequestFailed,
+    ModelRequestRetried,
+    ModelRequestStarted,
+    ReasoningDelta,
+    RunEnded,
+    RunEvent,
+    RunStarted,
+    TextDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from .messages import Message, Role
+from .receipts import Receipt, clip
+from .replies import Reading, Reply, WireReply
+from .requests import ModelRequest, WireRequest
+from .results import Envelope, ErrorDetail, ToolResult
+from .tools import CoerceMode, Effect, ToolSpec
+from .usage import Usage
+
+__all__ = [
+    "CallRepeated",
+    "CallState",
+    "CallSummary",
+    "CoerceMode",
+    "Defect",
+    "Effect",
+    "Envelope",
+    "ErrorDetail",
+    "Event",
+    "Final",
+    "FixEmptyFinal",
+    "Message",
+    "ModelRequest",
+    "ModelRequestEnded",
+    "ModelRequestFailed",
+    "ModelRequestRetried",
+    "ModelRequestStarted",
+    "RawCall",
+    "Reading",
+    "ReasoningDelta",
+    "Receipt",
+    "Reply",
+    "Role",
+    "RunEnded",
+    "RunEvent",
+    "RunStarted",
+    "TextDelta",
+    "ToolCall",
+    "ToolCallEnded",
+    "ToolCallStarted",
+    "ToolResult",
+    "ToolSpec",
+    "Usage",
+    "WireReply",
+    "WireRequest",
+    "clip",
+]

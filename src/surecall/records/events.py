@@ -1,0 +1,189 @@
+"""What a run tells whoever listens, as it happens.
+
+Every event is a frozen record; `type` in its JSON form is the name in the table of
+`docs/reference/events.md`. Events carry sizes and codes, not bodies, except for text deltas.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from .usage import Usage
+
+__all__ = [
+    "CallRepeated",
+    "CallSummary",
+    "Event",
+    "Final",
+    "FixEmptyFinal",
+    "ModelRequestEnded",
+    "ModelRequestFailed",
+    "ModelRequestRetried",
+    "ModelRequestStarted",
+    "ReasoningDelta",
+    "RunEnded",
+    "RunEvent",
+    "RunStarted",
+    "TextDelta",
+    "ToolCallEnded",
+    "ToolCallStarted",
+]
+
+
+class CallSummary(Struct, frozen=True):
+    """One call, without its arguments."""
+
+    id: str
+    name: str
+    arguments_bytes: int
+
+
+class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
+    """What every event carries."""
+
+    run_id: str = ""
+    turn: int = 0
+    at_ms: float = 0.0
+    """Milliseconds since the run began."""
+
+
+class RunStarted(Event, frozen=True, tag="run_start"):
+    """A run begins, or goes on from a journal."""
+
+    model: str
+    fingerprint: str
+    tools: tuple[str, ...]
+    resumed: bool = False
+
+
+class ModelRequestStarted(Event, frozen=True, tag="llm_request_start"):
+    """A request is about to be sent."""
+
+    tool_use_mode: str
+    tool_failure_policy: str
+    tools_enabled: bool
+    messages_count: int
+    tools_count: int
+    tool_choice: Any
+    request_attempts_left: int
+
+
+class ModelRequestFailed(Event, frozen=True, tag="llm_request_error"):
+    """A request got no reply."""
+
+    tools_enabled: bool
+    code: str
+    status: int | None
+    error_class: str
+    message: str
+    elapsed_ms: float
+
+
+class ModelRequestRetried(Event, frozen=True, tag="llm_request_retry"):
+    """The request is sent again without tools."""
+
+    tools_enabled: bool
+    request_attempts_left: int
+
+
+class ModelRequestEnded(Event, frozen=True, tag="llm_request_end"):
+    """A reply was parsed and read."""
+
+    tool_use_mode: str
+    tool_failure_policy: str
+    tools_enabled: bool
+    elapsed_ms: float
+    finish_reason: str | None
+    assistant_content_bytes: int
+    usage: Usage | None
+    tool_calls_count: int
+    ignored_tool_calls_count: int
+    tool_calls: tuple[CallSummary, ...]
+    request_id: str | None = None
+    receipts_count: int = 0
+    defect_codes: tuple[str, ...] = ()
+
+
+class TextDelta(Event, frozen=True, tag="text_delta"):
+    """Text to show now; only when the turn is streamed."""
+
+    text: str
+
+
+class ReasoningDelta(Event, frozen=True, tag="reasoning_delta"):
+    """Reasoning text as it arrives; only when the turn is streamed."""
+
+    text: str
+
+
+class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
+    """A call is about to be checked and run."""
+
+    tool_call_id: str
+    name: str
+    arguments_bytes: int
+    parse_status: str
+    """`ok`, `invalid_json`, `too_large`, `too_deep` or `cut`."""
+
+
+class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
+    """A call has its result."""
+
+    tool_call_id: str
+    name: str
+    ok: bool
+    elapsed_ms: float
+    output_bytes: int
+    output_replaced: bool
+    error_codes: tuple[str, ...]
+    executed: bool
+
+
+class CallRepeated(Event, frozen=True, tag="call_repeated"):
+    """The model made the same call again and was warned."""
+
+    name: str
+    count: int
+
+
+class FixEmptyFinal(Event, frozen=True, tag="fix_empty_final"):
+    """The final answer was empty and is asked for once more."""
+
+    disable_tools: bool
+    user_text_bytes: int
+
+
+class Final(Event, frozen=True, tag="final"):
+    """The final answer is there."""
+
+    assistant_content_bytes: int
+    any_tool_calls_seen: bool
+    any_tool_success_seen: bool
+
+
+class RunEnded(Event, frozen=True, tag="run_end"):
+    """The run is over; `code` is empty when it ended with an answer."""
+
+    ok: bool
+    code: str
+    turns: int
+    calls: int
+    usage: Usage
+    elapsed_ms: float
+
+
+RunEvent = (
+    RunStarted
+    | ModelRequestStarted
+    | ModelRequestFailed
+    | ModelRequestRetried
+    | ModelRequestEnded
+    | TextDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ToolCallEnded
+    | CallRepeated
+    | FixEmptyFinal
+    | Final
+    | RunEnded
+)

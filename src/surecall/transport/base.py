@@ -1,0 +1,48 @@
+"""The seam between a request and the network."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from surecall.records import WireReply, WireRequest
+
+__all__ = ["Transport", "WireStream"]
+
+
+class WireStream(Protocol):
+    """An open, successful streamed answer."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status; never an error, those are raised on opening."""
+        ...
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Response headers, names in lower case."""
+        ...
+
+    @property
+    def attempts(self) -> int:
+        """How many requests it took to get this answer."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield the decompressed body as it arrives; raise `ProviderError` when it breaks."""
+        ...
+
+
+class Transport(Protocol):
+    """Sends one request and returns what came back, or raises `ProviderError`."""
+
+    async def send(self, request: WireRequest) -> WireReply:
+        """Send the request and return the whole answer (status below 300)."""
+        ...
+
+    def stream(self, request: WireRequest) -> AbstractAsyncContextManager[WireStream]:
+        """Open a streamed answer; leaving the context closes the connection."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give up all connections."""
+        ...
