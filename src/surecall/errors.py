@@ -136,7 +136,9 @@ class Code(StrEnum):
     ARGUMENTS_BLANK = "ARGUMENTS_BLANK"
     CALLS_AS_OBJECT = "CALLS_AS_OBJECT"
     CALL_ENTRY_DROPPED = "CALL_ENTRY_DROPPED"
+    CHOICES_IGNORED = "CHOICES_IGNORED"
     CONTENT_AS_PARTS = "CONTENT_AS_PARTS"
+    CONTENT_NOT_USABLE = "CONTENT_NOT_USABLE"
     ID_NOT_USABLE = "ID_NOT_USABLE"
     ID_REPEATED = "ID_REPEATED"
     INDEX_NOT_USABLE = "INDEX_NOT_USABLE"
@@ -251,6 +253,9 @@ class ProviderError(SurecallError):
         self.headers = dict(headers or {})
         self.body = body
         """A bounded, redacted start of what the provider sent."""
+        self.trace: Any = None
+        """What happened in the run until then, when the error ended one."""
+        self.history: tuple[Any, ...] = ()
 
 
 class ProviderConnectionError(ProviderError):

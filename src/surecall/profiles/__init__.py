@@ -1,1 +1,49 @@
-"""."""
+"""Facts about models and providers, dated and sourced, and the presets that rest on them."""
+
+from .capabilities import ResolvedCapabilities, resolve_capabilities
+from .catalog import Catalog
+from .entries import (
+    Capabilities,
+    JSONStability,
+    ModelEntry,
+    ModelRule,
+    Preset,
+    ProviderEntry,
+    SamplingProfile,
+)
+from .fields import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, RESERVED_REQUEST_KEYS
+from .filters import Selectable, matches_glob, select
+from .merge import Merged, deep_merge, merge_presets
+from .presets import DEFAULT_PRESET, STRATEGIES, Strategy, find_preset, presets_for
+from .sampling import DEFAULT_PROFILE, applicable, select_profiles
+
+__all__ = [
+    "DEFAULT_PRESET",
+    "DEFAULT_PROFILE",
+    "LIST_FIELDS",
+    "OBJECT_FIELDS",
+    "PRESET_FIELDS",
+    "RESERVED_REQUEST_KEYS",
+    "STRATEGIES",
+    "Capabilities",
+    "Catalog",
+    "JSONStability",
+    "Merged",
+    "ModelEntry",
+    "ModelRule",
+    "Preset",
+    "ProviderEntry",
+    "ResolvedCapabilities",
+    "SamplingProfile",
+    "Selectable",
+    "Strategy",
+    "applicable",
+    "deep_merge",
+    "find_preset",
+    "matches_glob",
+    "merge_presets",
+    "presets_for",
+    "resolve_capabilities",
+    "select",
+    "select_profiles",
+]

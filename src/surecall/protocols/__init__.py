@@ -1,1 +1,6 @@
-"""."""
+"""Wire formats: each renders requests and parses replies, and does no I/O."""
+
+from .base import RawReply, StreamDelta, StreamFolder, WireProtocol
+from .chat_completions import ChatCompletions
+
+__all__ = ["ChatCompletions", "RawReply", "StreamDelta", "StreamFolder", "WireProtocol"]

@@ -1,0 +1,75 @@
+# One front door. Needs only make and Python 3.11 or newer; everything else goes into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+UV ?= $(if $(wildcard $(BIN)/uv),$(BIN)/uv,uv)
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header
+
+# The Python to make .venv with; the first of these that is new enough when unset.
+PYTHON ?=
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench docs build lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Make .venv with everything needed to work on surecall
+
+demo: $(VENV)/.base ## Show what surecall does with broken replies (no key, no network)
+	@$(BIN)/python examples/broken_reply.py
+
+test: $(VENV)/.dev ## Run all tests
+	$(BIN)/pytest -n 2 --dist loadfile
+
+check: $(VENV)/.dev ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev ## Measure the cost of the loop
+	$(BIN)/python bench/loop.py
+
+docs: $(VENV)/.dev ## Write the generated reference pages and check all links
+	$(BIN)/python scripts/generate_reference.py
+	$(BIN)/python scripts/check_links.py
+
+build: $(VENV)/.dev ## Build wheel and source archive into dist/
+	$(BIN)/python -m build --no-isolation
+
+lock: ## Resolve the pinned requirements anew (needs uv)
+	$(COMPILE) pyproject.toml --output-file requirements/base.txt
+	$(COMPILE) pyproject.toml --group test --group check --group build \
+		--constraint requirements/base.txt --output-file requirements/dev.txt
+	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
+
+clean: ## Remove what was built and cached; .venv stays
+	rm -rf build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench examples scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/python:
+	@for candidate in $(CANDIDATES); do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "Making $(VENV) with $$candidate"; \
+			"$$candidate" -m venv $(VENV) && exit 0; \
+			rm -rf $(VENV); \
+			exit 1; \
+		fi; \
+	done; \
+	echo "surecall needs Python 3.11 or newer; tried: $(CANDIDATES)." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
+	exit 1
+
+# A stamp for each level, so that a second call is quick and a changed pin installs again.
+$(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.base
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

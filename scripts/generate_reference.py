@@ -1,0 +1,305 @@
+"""Write the reference pages that are made from the code; `--check` only compares.
+
+python scripts/generate_reference.py [--check]
+"""
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+import surecall
+from surecall.config import SETTINGS
+from surecall.explain import explain_code
+from surecall.loop.options import Options
+from surecall.records import CallSummary, Event, RunEvent, Usage
+from surecall.transport import Deadlines, RetryPolicy
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+NOTE = "<!-- Made by scripts/generate_reference.py; changes here are lost. -->\n\n"
+
+
+class FieldDoc(NamedTuple):
+    """A field of a record as a page shows it."""
+
+    name: str
+    type: str
+    default: str
+    doc: str
+
+
+def field_docs(record: type) -> list[FieldDoc]:
+    """List the fields of a class in order, with the text that stands below each."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    found: list[FieldDoc] = []
+    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            default = ast.unparse(node.value) if node.value else ""
+            found.append(
+                FieldDoc(node.target.id, ast.unparse(node.annotation), default, literal(after))
+            )
+    return found
+
+
+def literal(node: ast.stmt | None) -> str:
+    """Return the text of a bare string statement, on one line."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return " ".join(str(node.value.value).split())
+    return ""
+
+
+def cell(text: str) -> str:
+    """Escape text for a table."""
+    return text.replace("|", "\\|")
+
+
+def code(text: str) -> str:
+    """Set text as code inside a table, or leave the cell empty."""
+    return f"`{cell(text)}`" if text else ""
+
+
+def doc_of(value: Any) -> str:
+    """Return the cleaned docstring."""
+    return inspect.cleandoc(value.__doc__ or "")
+
+
+# ---------------------------------------------------------------- codes
+
+
+def code_groups() -> Iterator[tuple[str, list[str]]]:
+    """Yield the sections of `codes.toml` with the codes in them."""
+    text = files("surecall").joinpath("codes.toml").read_text("utf-8")
+    title, codes = "", list[str]()
+    for line in text.splitlines():
+        if heading := re.fullmatch(r"# -+ (.+)", line):
+            if codes:
+                yield title, codes
+            title, codes = heading[1], []
+        elif table := re.fullmatch(r"\[([A-Z0-9_]+)\]", line):
+            codes.append(table[1])
+    yield title, codes
+
+
+def codes_page() -> str:
+    """Every code, with what it means and what to do."""
+    parts = [
+        "# Codes\n",
+        "Every failure, refusal and finding has one stable code.",
+        "`surecall explain CODE` prints the same text without a network.\n",
+    ]
+    for title, codes in code_groups():
+        parts.append(f"## {title[0].upper()}{title[1:]}\n")
+        for name in codes:
+            text = explain_code(name)
+            parts += [
+                f"### {name}\n",
+                f"{text.title}\n",
+                f"- **Seen:** {text.seen}",
+                f"- **Why:** {text.why}",
+                f"- **What to do:** {text.fix}",
+                f"- **What surecall does:** {text.reaction}\n",
+            ]
+    return "\n".join(parts)
+
+
+# ---------------------------------------------------------------- events
+
+
+def events_page() -> str:
+    """Every event with its fields."""
+    parts = [
+        "# Events\n",
+        "A run tells what happens as it happens: to `on_event`, and through `surecall.stream`.",
+        "Events carry sizes and codes, not bodies, except for text deltas.",
+        "An exception raised by a listener does not disturb the run.\n",
+        "Every event has these fields:\n",
+        *field_table(Event),
+    ]
+    for event in get_args(RunEvent):
+        tag = msgspec.structs.fields(event) and event.__struct_config__.tag
+        parts += [f"## {tag}\n", f"`{event.__name__}`: {doc_of(event)}\n", *field_table(event)]
+    for record in (CallSummary, Usage):
+        parts += [f"## {record.__name__}\n", f"{doc_of(record)}\n", *field_table(record)]
+    return "\n".join(parts)
+
+
+def field_table(record: type) -> list[str]:
+    """Draw the fields of a record as a table."""
+    docs = field_docs(record)
+    if not docs:
+        return []
+    rows = [f"| {code(doc.name)} | {code(doc.type)} | {cell(doc.doc)} |" for doc in docs]
+    return ["| field | type | |", "|---|---|---|", *rows, ""]
+
+
+# ---------------------------------------------------------------- options and settings
+
+
+def options_page() -> str:
+    """Every option of a run with its default."""
+    defaults = {field.name: field for field in msgspec.structs.fields(Options)}
+    parts = [
+        "# Options\n",
+        "How a run behaves.",
+        "Each can be given to `surecall.run(...)` by name, in the table `[options]` of",
+        "`surecall.toml`, or as a variable such as `SURECALL_OPTIONS__MAX_TURNS=8`.",
+        "An unknown option is an error.\n",
+        "| option | type | default | |",
+        "|---|---|---|---|",
+    ]
+    for doc in field_docs(Options):
+        field = defaults[doc.name]
+        default = field.default
+        if default is msgspec.NODEFAULT:
+            default = field.default_factory() if callable(field.default_factory) else None
+        shown = repr(default) if default is not None else "unset"
+        parts.append(f"| {code(doc.name)} | {code(doc.type)} | {code(shown)} | {cell(doc.doc)} |")
+    return "\n".join([*parts, ""])
+
+
+def settings_page() -> str:
+    """Every setting with its variable."""
+    wire = {"deadlines": Deadlines(), "retry": RetryPolicy()}
+    built_in = {
+        key: getattr(wire[key.partition(".")[0]], key.partition(".")[2])
+        for key in SETTINGS
+        if key.partition(".")[0] in wire
+    }
+    parts = [
+        "# Settings\n",
+        "From weakest to strongest: the default, `surecall.toml` in the current folder or the",
+        "nearest parent (or `[tool.surecall]` in `pyproject.toml`), a `SURECALL_*` variable, and",
+        "what is given explicitly.",
+        "An unknown key or variable is an error with a suggestion.",
+        "`surecall doctor` shows every value with its origin.\n",
+        "| key | variable | takes | default | |",
+        "|---|---|---|---|---|",
+    ]
+    for key, setting in SETTINGS.items():
+        variable = "SURECALL_" + key.upper().replace(".", "__").replace("*", "NAME")
+        default = {None: "unset", (): "none", False: "`false`"}[setting.default]
+        default = f"{built_in[key]:g}" if key in built_in else default
+        parts.append(
+            f"| `{key}` | `{variable}` | {setting.expected} | {default} | {cell(setting.doc)} |"
+        )
+    parts += [
+        "",
+        "Variables are read as TOML values where the key takes more than text:",
+        '`true`, `8`, `0.5`, `["a", "b"]`; anything else is text.',
+        "A further `__` reaches inside an option: `SURECALL_OPTIONS__REQUEST_OVERRIDES__SEED=7`.",
+        "A blank variable is as good as none.\n",
+        "## The key\n",
+        "A key never stands in a file: `api_key = ...` there is refused.",
+        "It is read from the variable that `api_key_env` names, or else from `SURECALL_API_KEY`,",
+        "then `OPENAI_API_KEY`.",
+        "`OPENROUTER_API_KEY` is looked at only when the host of `base_url` is `openrouter.ai`.",
+        "Only the name of the variable is ever shown.\n",
+        "## Folders\n",
+        "A relative folder in a file is relative to that file; in a variable or flag it is",
+        "relative to the current folder.\n",
+    ]
+    return "\n".join(parts)
+
+
+# ---------------------------------------------------------------- API
+
+
+def api_page() -> str:
+    """Every top-level name."""
+    parts = ["# API\n", "Every name of `import surecall`.\n"]
+    for name in getattr(surecall, "__all__", ()):
+        parts += api_entry(name, getattr(surecall, name))
+    return "\n".join(parts)
+
+
+def api_entry(name: str, value: Any) -> list[str]:
+    """Describe one top-level name."""
+    if inspect.isclass(value):
+        entry = [f"## `{name}`\n", f"{doc_of(value)}\n"]
+        if issubclass(value, msgspec.Struct):
+            entry += field_table(value)
+        elif not issubclass(value, BaseException):
+            entry += class_members(value)
+        return entry
+    if callable(value):
+        return [
+            f"## `{name}`\n",
+            "```text",
+            *signature_lines(name, value),
+            "```\n",
+            doc_of(value),
+            "",
+        ]
+    return [f"## `{name}`\n", f"A constant of type `{type(value).__name__}`.\n"]
+
+
+def class_members(value: type) -> list[str]:
+    """List the public methods of a class, its constructor first."""
+    lines: list[str] = []
+    if "__init__" in vars(value):
+        lines += ["```text", *signature_lines(value.__name__, value), "```\n"]
+    for name in vars(value):
+        if name.startswith("_") or not callable(getattr(value, name)):
+            continue
+        text = doc_of(getattr(value, name)).partition("\n")[0]
+        lines.append(f"- `{name}`: {text}" if text else f"- `{name}`")
+    return [*lines, ""]
+
+
+def signature_lines(name: str, value: Callable[..., Any]) -> list[str]:
+    """Write a signature with one parameter a line when it is long."""
+    signature = inspect.signature(value)
+    shown = [
+        re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Z])", "", str(p)) for p in signature.parameters.values()
+    ]
+    kinds = [p.kind for p in signature.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        shown.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    one_line = f"{name}({', '.join(shown)})"
+    if len(one_line) <= 88:
+        return [one_line]
+    return [f"{name}(", *(f"    {item}," for item in shown), ")"]
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "api.md": api_page,
+    "codes.md": codes_page,
+    "events.md": events_page,
+    "options.md": options_page,
+    "settings.md": settings_page,
+}
+
+
+def page_text(name: str) -> str:
+    """Return the whole text of a page as it must be on disk."""
+    heading, _, rest = PAGES[name]().partition("\n")
+    return f"{heading}\n\n{NOTE}{rest.strip()}\n"
+
+
+def main() -> int:
+    """Write all pages, or with `--check` say which are out of date."""
+    stale: list[str] = []
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name in PAGES:
+        path, text = REFERENCE / name, page_text(name)
+        if not path.exists() or path.read_text("utf-8") != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(text, "utf-8")
+    if "--check" in sys.argv and stale:
+        print(f"out of date: {', '.join(stale)}; run `make docs`")
+        return 1
+    print(f"{len(PAGES)} pages, {len(stale)} changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+"""The one place that reads the environment and the configuration file.
+
+From weakest to strongest: defaults, `surecall.toml` in the current folder or the nearest parent
+(or `[tool.surecall]` of its `pyproject.toml`), `SURECALL_*` variables, explicit overrides.
+Unknown keys are errors wherever they stand, and every value remembers where it came from.
+"""
+
+from .load import load_config
+from .record import Config, Deadlines, Retry, Setting
+from .settings import SETTINGS, SettingKey
+
+__all__ = ["SETTINGS", "Config", "Deadlines", "Retry", "Setting", "SettingKey", "load_config"]

@@ -1,0 +1,135 @@
+"""Where settings are read: a file, tables and variables."""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from .checks import PREFIX, Found, invalid_config, put_setting, unknown_key
+from .settings import SETTINGS, TABLES, Text
+
+__all__ = ["KEY_VARIABLE", "FileSource", "find_file", "read_file", "read_table", "read_variables"]
+
+FILE_NAME: Final = "surecall.toml"
+KEY_VARIABLE: Final = "SURECALL_API_KEY"
+
+_MAX_VARIABLE_PARTS = 8
+
+
+class FileSource(NamedTuple):
+    """A file that was read, and our part of it."""
+
+    path: Path
+    table: dict[str, Any]
+    prefix: str
+    """What stands before our keys: nothing, or `tool.surecall.`."""
+
+    def origins_from(self, folder: Path) -> Callable[[str], str]:
+        """Return how to name the origin of a key, as seen from a folder."""
+        try:
+            name = os.path.relpath(self.path, folder)
+        except ValueError:  # another drive
+            name = str(self.path)
+        return lambda key: f"{name}: {self.prefix}{key}"
+
+
+def find_file(folder: Path) -> FileSource | None:
+    """Read the configuration of the folder or of its nearest parent that has one."""
+    start = folder.absolute()
+    for place in (start, *start.parents):
+        if (place / FILE_NAME).is_file():
+            return read_file(place / FILE_NAME)
+        if (place / "pyproject.toml").is_file():
+            source = read_file(place / "pyproject.toml")
+            if source.table:
+                return source
+    return None
+
+
+def read_file(path: Path) -> FileSource:
+    """Read a TOML file; of a `pyproject.toml` only the table `tool.surecall`."""
+    try:
+        table = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise invalid_config(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise invalid_config(f"{path} is not valid TOML: {error}.") from error
+    if path.name != "pyproject.toml":
+        return FileSource(path, table, "")
+    tool: Any = table.get("tool")
+    ours: Any = cast("dict[str, Any]", tool).get("surecall", {}) if _is_table(tool) else {}
+    if not _is_table(ours):
+        raise invalid_config(f"{path}: tool.surecall must be a table.")
+    return FileSource(path, ours, "tool.surecall.")
+
+
+def read_table(
+    found: dict[str, Found],
+    table: Mapping[str, Any],
+    origin: Callable[[str], str],
+    *,
+    base: Path,
+) -> None:
+    """Keep every value of a table; `None` means not given."""
+    for key, value in _flatten(table):
+        if value is not None:
+            put_setting(found, key, value, origin(key), base)
+
+
+def _flatten(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if key in TABLES and isinstance(value, Mapping):
+            for name, item in cast("Mapping[str, Any]", value).items():
+                yield f"{key}.{name}", item
+        else:
+            yield key, value
+
+
+def read_variables(found: dict[str, Found], variables: Mapping[str, str], folder: Path) -> None:
+    """Keep the value of every variable of ours; a blank one is as good as none."""
+    for variable in sorted(variables):
+        raw = variables[variable].strip()
+        if not variable.startswith(PREFIX) or variable == KEY_VARIABLE or not raw:
+            continue
+        parts = variable.removeprefix(PREFIX).lower().split("__")
+        if not all(parts) or len(parts) > _MAX_VARIABLE_PARTS:
+            raise unknown_key(".".join(parts), variable)
+        if parts[0] == "headers":
+            parts = ["headers", "__".join(parts[1:]).replace("_", "-")]
+        key = ".".join(parts[:2])
+        if len(parts) > 2 and parts[0] in {"options", "capabilities"}:
+            value = _set_inside(found.get(key), parts[2:], _literal(raw))
+        else:
+            key = ".".join(parts)
+            known = SETTINGS.get(key) or SETTINGS.get(f"{parts[0]}.*")
+            takes_text = known is not None and known.type in {str, Text}
+            value = raw if takes_text else _literal(raw)
+        put_setting(found, key, value, variable, folder)
+
+
+def _set_inside(earlier: Found | None, parts: list[str], value: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = dict(earlier.value) if earlier and _is_table(earlier.value) else {}
+    place = whole
+    for part in parts[:-1]:
+        inner = place.get(part)
+        place[part] = dict(cast("dict[str, Any]", inner)) if _is_table(inner) else {}
+        place = place[part]
+    place[parts[-1]] = value
+    return whole
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _literal(raw: str) -> Any:
+    """Read the text as one TOML value; text that is none, or is a date, stays text."""
+    try:
+        parsed = tomllib.loads(f"value = {raw}")
+    except (ValueError, RecursionError):
+        return raw
+    value: Any = parsed.get("value")
+    if len(parsed) == 1 and isinstance(value, bool | int | float | str | list | dict):
+        return cast("Any", value)
+    return raw

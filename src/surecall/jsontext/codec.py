@@ -1,0 +1,298 @@
+"""The only place that encodes and decodes JSON.
+
+Reading is strict RFC 8259 with one policy for what the standard leaves open:
+
+- a byte order mark at the start is dropped;
+- numbers are finite, integers are exact up to 4,300 digits;
+- at most 128 containers are nested in one another;
+- the last of repeated keys wins, and `decode_noting` tells which keys said different things;
+- half of a surrogate pair is refused, replaced or kept, as the caller asks.
+
+An error's `position` counts bytes when bytes were given, and characters when text was.
+
+Writing is compact UTF-8. What msgspec can encode by itself may be written (structs, dataclasses,
+datetimes, UUIDs, enums, bytes as base64, sets as arrays), and number keys become their text.
+Depth is limited only by the stack.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, cast
+
+import msgspec
+
+from surecall.errors import Code, JSONTextError
+
+from .diagnosis import MAX_DEPTH, Source
+from .pointer import render_pointer
+from .surrogates import replace_lone_surrogates
+from .unwritable import WRITE_FAILURES, explain_unwritable, find_non_finite
+
+__all__ = [
+    "Decoded",
+    "SurrogatePolicy",
+    "decode",
+    "decode_noting",
+    "encode",
+    "encode_sorted",
+    "encode_text",
+]
+
+SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
+"""What becomes of half a surrogate pair: an error, U+FFFD, or a Python surrogate."""
+
+_MAX_DIGITS: Final = 4300
+_MARK: Final = "\ufeff"
+
+_decoder: Final = msgspec.json.Decoder()
+_encoder: Final = msgspec.json.Encoder()
+_sorted_encoder: Final = msgspec.json.Encoder(order="sorted")
+
+
+class Decoded(NamedTuple):
+    """A value, and what its text said twice."""
+
+    value: Any
+    duplicates: tuple[str, ...]
+    """Pointers of keys that occurred more than once in their object with differing values."""
+
+
+def decode(
+    data: bytes | str, *, max_bytes: int | None = None, surrogates: SurrogatePolicy = "refuse"
+) -> Any:
+    """Return the value of JSON text, or raise `JSONTextError`; of repeated keys the last wins."""
+    return _load(data, max_bytes, surrogates)[0]
+
+
+def decode_noting(
+    data: bytes | str, *, max_bytes: int | None = None, surrogates: SurrogatePolicy = "refuse"
+) -> Decoded:
+    """Return the value of JSON text and the keys that were given differing values."""
+    value, source = _load(data, max_bytes, surrogates)
+    if _has_no_repeated_key(value, source):
+        return Decoded(value, ())
+    text = source if isinstance(source, str) else source.decode("utf-8")
+    try:
+        conflicts = tuple(dict.fromkeys(_conflicts(_pairs_decoder.decode(text))))
+    except RecursionError:
+        raise _too_deep(_source(data)) from None
+    return Decoded(value, conflicts)
+
+
+def encode(value: Any) -> bytes:
+    """Return the value as compact JSON, or raise `JSONTextError`."""
+    return _write(value, _encoder)
+
+
+def encode_text(value: Any) -> str:
+    """Return the value as compact JSON in a `str`, or raise `JSONTextError`."""
+    return _write(value, _encoder).decode("utf-8")
+
+
+def encode_sorted(value: Any) -> bytes:
+    """Return the value as compact JSON with sorted keys; keys that are not text are refused."""
+    return _write(value, _sorted_encoder)
+
+
+def _write(value: Any, encoder: msgspec.json.Encoder) -> bytes:
+    try:
+        data = encoder.encode(value)
+    except WRITE_FAILURES as error:
+        raise explain_unwritable(value, error, encoder.encode) from None
+    # msgspec writes NaN and infinities as null.
+    if b"null" in data:
+        refusal = find_non_finite(value)
+        if refusal:
+            raise refusal
+    return data
+
+
+def _load(
+    data: bytes | str, max_bytes: int | None, surrogates: SurrogatePolicy
+) -> tuple[Any, bytes | str]:
+    """Return the value and the text it was read from."""
+    if not isinstance(data, (bytes, str)):
+        raise TypeError(f"JSON text must be bytes or str, not {type(data).__name__}")
+    if max_bytes is not None:
+        _refuse_oversize(data, max_bytes)
+    try:
+        value = _decoder.decode(data)
+    except (ValueError, RecursionError):
+        return _load_carefully(_source(data), surrogates)
+    # A text nested 129 deep has 129 opening and 129 closing brackets.
+    if len(data) > 2 * MAX_DEPTH and _has_many_brackets(data) and _nests_too_deep(value):
+        raise _too_deep(_source(data))
+    return value, data
+
+
+def _load_carefully(source: Source, surrogates: SurrogatePolicy) -> tuple[Any, str]:
+    """Read what msgspec refused: say why, or accept what our policy allows."""
+    text = source.text
+    try:
+        value = _careful_decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise source.too_deep(error.pos) or source.malformed(error.msg, error.pos) from None
+    except _TooLongError as error:
+        raise source.number_too_long(error.literal) from None
+    except _NonFiniteError as error:
+        raise source.non_finite(error.literal) from None
+    except RecursionError:
+        raise _too_deep(source) from None
+    if _nests_too_deep(value):
+        raise _too_deep(source)
+    try:
+        _encoder.encode(value)
+    except UnicodeEncodeError:
+        if surrogates == "refuse":
+            raise source.lone_surrogate() from None
+        if surrogates == "replace":
+            text = replace_lone_surrogates(text)
+            value = _careful_decoder.decode(text)
+    return value, text
+
+
+def _source(data: bytes | str) -> Source:
+    if isinstance(data, str):
+        return Source(data.removeprefix(_MARK), "character", data.startswith(_MARK))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start} (0x{data[error.start]:02X}) is not valid UTF-8."
+        hint = "JSON text must be encoded as UTF-8."
+        raise JSONTextError(Code.INVALID_UTF8, message, position=error.start, hint=hint) from None
+    return Source(text.removeprefix(_MARK), "byte", text.startswith(_MARK))
+
+
+def _refuse_oversize(data: bytes | str, max_bytes: int) -> None:
+    size = len(data)
+    # A character takes at most four bytes: encode only when that decides.
+    if isinstance(data, str) and size <= max_bytes < 4 * size and not data.isascii():
+        size = len(data.encode("utf-8", "surrogatepass"))
+    if size > max_bytes:
+        message = f"the text is larger than {max_bytes} bytes."
+        raise JSONTextError(Code.JSON_TOO_LARGE, message, hint="Send less.")
+
+
+def _has_many_brackets(data: bytes | str) -> bool:
+    if isinstance(data, str):
+        return data.count("[") + data.count("{") > MAX_DEPTH
+    return data.count(b"[") + data.count(b"{") > MAX_DEPTH
+
+
+def _nests_too_deep(value: Any) -> bool:
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            child
+            for container in level
+            for child in (container.values() if container.__class__ is dict else container)
+            if child.__class__ is dict or child.__class__ is list
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _too_deep(source: Source) -> JSONTextError:
+    message = "containers are nested deeper than the limit, or than the stack that is left."
+    return source.too_deep() or JSONTextError(
+        Code.JSON_TOO_DEEP, message, hint="Send a flatter value."
+    )
+
+
+class _NumberError(Exception):
+    def __init__(self, literal: str) -> None:
+        super().__init__()
+        self.literal = literal
+
+
+class _TooLongError(_NumberError):
+    pass
+
+
+class _NonFiniteError(_NumberError):
+    pass
+
+
+def _parse_int(literal: str) -> int:
+    if len(literal) > _MAX_DIGITS + (literal[0] == "-"):
+        raise _TooLongError(literal)
+    try:
+        return int(literal)
+    except ValueError:  # the program lowered `sys.set_int_max_str_digits`
+        raise _TooLongError(literal) from None
+
+
+def _parse_float(literal: str) -> float:
+    value = float(literal)
+    if value - value != 0:
+        raise _NonFiniteError(literal)
+    return value
+
+
+def _refuse_constant(literal: str) -> NoReturn:
+    raise _NonFiniteError(literal)
+
+
+class _Repeated(dict[str, Any]):
+    """An object in which a key was repeated; keeps all that was said."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def _keep_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else _Repeated(pairs)
+
+
+_careful_decoder: Final = json.JSONDecoder(
+    parse_int=_parse_int, parse_float=_parse_float, parse_constant=_refuse_constant
+)
+_pairs_decoder: Final = json.JSONDecoder(object_pairs_hook=_keep_pairs)
+
+
+def _has_no_repeated_key(value: Any, source: bytes | str) -> bool:
+    """Tell for certain that no key was repeated; False means that one may have been.
+
+    Every member has one colon between key and value, and a colon inside a string is written as
+    itself unless it was escaped. Encoding the value again therefore gives at most as many colons
+    as the text had, and exactly as many only when no member was overwritten.
+    """
+    if isinstance(source, str):
+        colons = source.count(":")
+        has_escaped_colon = "\\u003a" in source or "\\u003A" in source
+    else:
+        colons = source.count(b":")
+        has_escaped_colon = b"\\u003a" in source or b"\\u003A" in source
+    if has_escaped_colon or colons < 2:
+        return not has_escaped_colon
+    try:
+        return _encoder.encode(value).count(b":") == colons
+    except UnicodeEncodeError:  # a kept surrogate
+        return False
+
+
+def _conflicts(tree: Any) -> Iterator[str]:
+    """Yield the pointers of repeated keys whose values differ, in the order of the text."""
+    stack: list[tuple[Any, tuple[str | int, ...]]] = [(tree, ())]
+    while stack:
+        node, parts = stack.pop()
+        if isinstance(node, _Repeated):
+            said: dict[str, set[str]] = {}
+            for key, child in node.pairs:
+                said.setdefault(key, set()).add(json.dumps(child, sort_keys=True))
+            for key, texts in said.items():
+                if len(texts) > 1:
+                    yield render_pointer((*parts, key))
+            members = node.pairs
+        elif isinstance(node, dict):
+            members = list(cast("dict[str, Any]", node).items())
+        elif isinstance(node, list):
+            members = list(enumerate(cast("list[Any]", node)))
+        else:
+            continue
+        stack.extend((child, (*parts, key)) for key, child in reversed(members))

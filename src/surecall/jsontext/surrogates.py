@@ -1,0 +1,54 @@
+"""Halves of surrogate pairs: found, joined, replaced.
+
+JSON may escape half a pair; UTF-8 cannot carry it. A stream may cut a pair between two events.
+"""
+
+import re
+from typing import Final
+
+__all__ = ["find_lone_surrogate", "mend_surrogates", "replace_lone_surrogates"]
+
+_PAIR_OR_HALF: Final = re.compile("([\ud800-\udbff][\udc00-\udfff])|[\ud800-\udfff]")
+
+# An escaped backslash is consumed whole, so that what follows it is not taken for an escape.
+_ESCAPES: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r"|\\\\"
+    "|([\ud800-\udfff])"
+)
+
+
+def mend_surrogates(text: str) -> str:
+    """Join neighbouring halves into their character and replace those left over by U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _PAIR_OR_HALF.sub(_mended, text)
+    return text
+
+
+def find_lone_surrogate(text: str, end: int) -> int | None:
+    """Return where JSON text has half a pair, escaped or raw, before an index."""
+    for match in _ESCAPES.finditer(text, 0, end):
+        if match.lastindex:
+            return match.start()
+    return None
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Return JSON text with every half of a pair replaced by U+FFFD."""
+    return mend_surrogates(_ESCAPES.sub(_replaced, text))
+
+
+def _mended(match: re.Match[str]) -> str:
+    pair: str | None = match[1]
+    if pair is None:
+        return "\ufffd"
+    return pair.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def _replaced(match: re.Match[str]) -> str:
+    return "\\ufffd" if match.lastindex == 1 else match[0]

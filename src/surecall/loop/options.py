@@ -1,0 +1,200 @@
+"""Every option of a run, its default, and where its value came from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypedDict
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError, did_you_mean
+
+__all__ = [
+    "DEFAULT_EMPTY_FINAL_TEXT",
+    "OptionArguments",
+    "Options",
+    "ResolvedOptions",
+    "ToolFailurePolicy",
+    "ToolUseMode",
+    "resolve_options",
+]
+
+ToolUseMode = Literal["enforced", "relaxed", "disabled"]
+ToolFailurePolicy = Literal["fatal", "tolerated"]
+
+DEFAULT_EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a run behaves. Every field can be set by a preset, the configuration or the caller."""
+
+    tool_use_mode: ToolUseMode = "relaxed"
+    """`enforced` demands tool use, `relaxed` allows it, `disabled` sends no tools."""
+    tool_failure_policy: ToolFailurePolicy = "fatal"
+    """In enforced mode: `fatal` fails when the last result of any tool failed, `tolerated` only
+    when no call ever succeeded."""
+    tool_allowlist: tuple[str, ...] = ()
+    """Only these tools are sent and executed; empty means all."""
+    tool_denylist: tuple[str, ...] = ()
+    """These tools are neither sent nor executed; wins over the allowlist."""
+    tool_choice: str | dict[str, Any] = "auto"
+    """Sent with the tools: `auto`, `none`, `required`, a tool's name or the wire object."""
+    max_turns: int = 12
+    """Requests to the model before the run is stopped with `MAX_TURNS_REACHED`."""
+    max_tool_calls_per_turn: int | None = None
+    """Calls accepted from one reply; further ones are ignored and recorded. Unset means one when
+    `parallel_tool_calls` is false, otherwise no limit."""
+    max_tool_calls: int | None = None
+    """Calls in the whole run before it is stopped with `CALL_BUDGET_EXCEEDED`."""
+    max_run_tokens: int | None = None
+    """Tokens in the whole run, as the provider counts them, before `TOKEN_BUDGET_EXCEEDED`."""
+    max_identical_calls: int | None = 3
+    """The same call with the same arguments: at this count the model is warned, one more stops
+    the run with `REPEATED_CALL`. A success of a tool with effects starts the count anew."""
+    deadline_s: float | None = None
+    """Seconds for the whole run before `DEADLINE_EXCEEDED`."""
+    max_tool_args_bytes: int = 200_000
+    """Arguments of one call larger than this are refused with `ARGUMENTS_TOO_LARGE`."""
+    max_turn_args_bytes: int = 1_048_576
+    """Arguments of all calls of one reply together."""
+    max_tool_output_bytes: int = 200_000
+    """A result larger than this is replaced by `TOOL_OUTPUT_TOO_LARGE`."""
+    max_concurrent_calls: int = 8
+    """Calls of read-only tools that run at the same time."""
+    tool_timeout_s: float | None = None
+    """Seconds a tool may take when it does not say so itself."""
+    fix_empty_final: bool = True
+    """Ask once more when the final answer is empty after tools were used."""
+    fix_empty_final_user_text: str = DEFAULT_EMPTY_FINAL_TEXT
+    """What is said when asking once more."""
+    fix_empty_final_disable_tools: bool = True
+    """Send no tools when asking once more."""
+    fallback_retry_count: int = 0
+    """In relaxed mode: how often a request refused with an HTTP error is sent again without
+    tools, per turn."""
+    keep_content_with_calls: bool = False
+    """Keep text that came beside tool calls in the history; it is always in the trace."""
+    stream: bool = False
+    """Stream every turn; the result is the same."""
+    request_defaults: dict[str, Any] = {}
+    """Body fields sent with every request, such as a sampling profile's parameters."""
+    request_overrides: dict[str, Any] = {}
+    """Body fields that win over the defaults. Reserved keys are ignored, and the run says so."""
+    message_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to outbound messages."""
+    tool_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to outbound tools."""
+    response_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to the assistant message as it arrived."""
+    tool_call_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to parsed calls."""
+    tool_result_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to result envelopes."""
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be greater than 0, not {value}")
+        if self.fallback_retry_count < 0:
+            raise ValueError("fallback_retry_count must be 0 or more")
+        if not self.fix_empty_final_user_text.strip():
+            raise ValueError("fix_empty_final_user_text must not be blank")
+
+
+class OptionArguments(TypedDict, total=False):
+    """The options as keyword arguments; `Options` says what each of them does."""
+
+    tool_use_mode: ToolUseMode
+    tool_failure_policy: ToolFailurePolicy
+    tool_allowlist: Sequence[str]
+    tool_denylist: Sequence[str]
+    tool_choice: str | dict[str, Any]
+    max_turns: int
+    max_tool_calls_per_turn: int | None
+    max_tool_calls: int | None
+    max_run_tokens: int | None
+    max_identical_calls: int | None
+    deadline_s: float | None
+    max_tool_args_bytes: int
+    max_turn_args_bytes: int
+    max_tool_output_bytes: int
+    max_concurrent_calls: int
+    tool_timeout_s: float | None
+    fix_empty_final: bool
+    fix_empty_final_user_text: str
+    fix_empty_final_disable_tools: bool
+    fallback_retry_count: int
+    keep_content_with_calls: bool
+    stream: bool
+    request_defaults: dict[str, Any]
+    request_overrides: dict[str, Any]
+    message_transforms: Sequence[str]
+    tool_transforms: Sequence[str]
+    response_transforms: Sequence[str]
+    tool_call_transforms: Sequence[str]
+    tool_result_transforms: Sequence[str]
+
+
+_POSITIVE: Final = (
+    "deadline_s",
+    "max_concurrent_calls",
+    "max_identical_calls",
+    "max_run_tokens",
+    "max_tool_args_bytes",
+    "max_tool_calls",
+    "max_tool_calls_per_turn",
+    "max_tool_output_bytes",
+    "max_turn_args_bytes",
+    "max_turns",
+    "tool_timeout_s",
+)
+
+_FIELDS: Final = frozenset(Options.__struct_fields__)
+_NULLABLE: Final = frozenset(
+    field.name for field in msgspec.structs.fields(Options) if field.default is None
+)
+
+
+class ResolvedOptions(NamedTuple):
+    """Options in force, and where each value came from."""
+
+    options: Options
+    origins: dict[str, str]
+
+
+def resolve_options(
+    values: Mapping[str, Any], origins: Mapping[str, str] | None = None
+) -> ResolvedOptions:
+    """Turn merged values into options; anything unknown or of a wrong type is an error.
+
+    A null for a field that cannot be null means its default.
+    """
+    origins = origins or {}
+    known: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in _FIELDS:
+            raise ConfigError(
+                Code.UNKNOWN_OPTION,
+                f"there is no option {name!r} (from {origins.get(name, 'the caller')}).",
+                hint=did_you_mean(name, _FIELDS),
+            )
+        if value is not None or name in _NULLABLE:
+            known[name] = value
+    try:
+        options = msgspec.convert(known, Options)
+    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"an option has a value that cannot be used: {error}.",
+            hint="See docs/reference/options.md for types and defaults.",
+        ) from error
+    return ResolvedOptions(options, _with_defaults(origins, known))
+
+
+def _with_defaults(origins: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
+    merged = dict.fromkeys(sorted(_FIELDS), "default")
+    for name in known:
+        merged[name] = "caller"
+    for name, origin in origins.items():
+        merged[name] = origin
+    return merged

@@ -1,0 +1,183 @@
+"""Everything that is settled before the first request, with one fingerprint over all of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError, RequestError, did_you_mean
+from surecall.jsontext import canonical_hash
+from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities, deep_merge
+from surecall.records import Message, ModelRequest, ToolSpec
+
+from .history import complete_history
+from .options import Options
+
+__all__ = ["Plan", "make_plan"]
+
+_TOOL_CHOICES = frozenset({"auto", "none", "required"})
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a run will do: the model, the tools it may see, the options and their origins."""
+
+    model: str
+    system: str | None
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...]
+    """The tools the model may see, after masking."""
+    options: Options
+    origins: dict[str, str]
+    """Where the value of each option came from."""
+    capabilities: Capabilities
+    capability_origins: dict[str, str]
+    tool_choice: str | dict[str, Any]
+    params: dict[str, Any]
+    """Body fields sent with every request."""
+    parallel_tool_calls: bool | None
+    send_parallel_flag: bool
+    ignored_overrides: tuple[str, ...]
+    """Reserved keys that were found in `request_overrides`."""
+    polling_tools: frozenset[str]
+    effect_tools: frozenset[str]
+    fingerprint: str
+
+    @property
+    def tools_allowed(self) -> bool:
+        """Whether tools may be sent at all."""
+        return self.options.tool_use_mode != "disabled" and bool(self.tools)
+
+    @property
+    def retries_per_turn(self) -> int:
+        """How often a refused request is sent again without tools."""
+        return self.options.fallback_retry_count if self.options.tool_use_mode == "relaxed" else 0
+
+    @property
+    def max_calls_per_turn(self) -> int | None:
+        """How many calls of one reply are accepted; `None` means all."""
+        if self.options.max_tool_calls_per_turn is not None:
+            return self.options.max_tool_calls_per_turn
+        return 1 if self.parallel_tool_calls is False else None
+
+    def has_effects(self, tool_name: str) -> bool:
+        """Tell whether running this tool may change something."""
+        return tool_name in self.effect_tools
+
+    def request(
+        self, history: tuple[Message, ...], *, tools_enabled: bool, stream: bool
+    ) -> ModelRequest:
+        """Build the request for one turn."""
+        messages = history
+        if self.system:
+            messages = (Message("system", self.system), *history)
+        return ModelRequest(
+            model=self.model,
+            messages=messages,
+            tools=self.tools if tools_enabled else (),
+            tool_choice=self.tool_choice if tools_enabled else None,
+            parallel_tool_calls=self.parallel_tool_calls if self.send_parallel_flag else None,
+            params=self.params,
+            stream=stream,
+        )
+
+
+def make_plan(
+    *,
+    model: str,
+    messages: tuple[Message, ...],
+    tools: tuple[ToolSpec, ...],
+    options: Options,
+    origins: Mapping[str, str],
+    capabilities: Capabilities,
+    capability_origins: Mapping[str, str],
+    system: str | None = None,
+) -> Plan:
+    """Settle a run; raise when it cannot be right."""
+    if not model.strip():
+        raise RequestError(
+            Code.INVALID_OPTION,
+            "no model was named.",
+            hint="Pass model=..., set SURECALL_MODEL, or put `model` into surecall.toml.",
+        )
+    if options.tool_use_mode == "enforced" and not tools:
+        raise RequestError(
+            Code.INVALID_OPTION,
+            "tool use is enforced but no tool may be sent.",
+            hint="Pass tools, widen tool_allowlist, or use tool_use_mode='relaxed'.",
+        )
+    tools = () if options.tool_use_mode == "disabled" else tools
+    params, parallel, ignored = _split_params(options)
+    plan = Plan(
+        model=model,
+        system=system,
+        messages=complete_history(messages),
+        tools=tools,
+        options=options,
+        origins=dict(origins),
+        capabilities=capabilities,
+        capability_origins=dict(capability_origins),
+        tool_choice=_wire_tool_choice(options.tool_choice, tools),
+        params=params,
+        parallel_tool_calls=parallel,
+        send_parallel_flag=capabilities.supports_parallel_tools
+        or capability_origins.get("supports_parallel_tools", "default") == "default",
+        ignored_overrides=ignored,
+        polling_tools=frozenset(tool.name for tool in tools if tool.polling),
+        effect_tools=frozenset(tool.name for tool in tools if tool.effect != "read"),
+        fingerprint="",
+    )
+    return _with_fingerprint(plan)
+
+
+def _with_fingerprint(plan: Plan) -> Plan:
+    surface = {
+        "model": plan.model,
+        "system": plan.system,
+        "messages": plan.messages,
+        "tools": plan.tools,
+        "options": plan.options,
+        "origins": plan.origins,
+        "capabilities": plan.capabilities,
+    }
+    return replace(plan, fingerprint=canonical_hash(surface))
+
+
+def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:
+    reserved = sorted(RESERVED_REQUEST_KEYS & options.request_defaults.keys())
+    if reserved:
+        raise ConfigError(
+            Code.RESERVED_KEY,
+            f"request_defaults may not set {', '.join(reserved)}.",
+            hint="surecall sets these itself; use the matching argument or option.",
+        )
+    ignored = tuple(sorted(RESERVED_REQUEST_KEYS & options.request_overrides.keys()))
+    params = deep_merge(options.request_defaults, options.request_overrides)
+    for name in ignored:
+        params.pop(name, None)
+    parallel = params.pop("parallel_tool_calls", None)
+    if parallel is not None and not isinstance(parallel, bool):
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"parallel_tool_calls must be true or false, not {parallel!r}.",
+            hint="Leave it out to let the provider decide.",
+        )
+    return params, parallel, ignored
+
+
+def _wire_tool_choice(
+    choice: str | dict[str, Any], tools: tuple[ToolSpec, ...]
+) -> str | dict[str, Any]:
+    if isinstance(choice, dict):
+        return choice
+    choice = choice.strip() or "auto"
+    if choice in _TOOL_CHOICES or not tools:
+        return choice
+    names = [tool.name for tool in tools]
+    if choice not in names:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"tool_choice {choice!r} is neither auto, none, required nor a tool of this run.",
+            hint=did_you_mean(choice, [*names, *_TOOL_CHOICES]),
+        )
+    return {"type": "function", "function": {"name": choice}}

@@ -1,0 +1,114 @@
+"""The one place where a request leaves and a reply comes back; usable alone for plain chat."""
+
+from collections.abc import Callable
+from time import perf_counter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.profiles import Capabilities
+from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
+from surecall.records import ModelRequest, Receipt, Reply, WireRequest
+from surecall.transforms import TransformChain
+from surecall.transport import Transport
+
+from .preflight import check_request
+
+__all__ = ["PromptResult", "PromptRunner"]
+
+_REQUEST_ID_HEADERS = ("x-request-id", "request-id")
+
+
+class PromptResult(Struct, frozen=True, kw_only=True):
+    """One reply, and what it took to get it."""
+
+    reply: Reply
+    raw: RawReply
+    """The reply before the transforms and before parsing the message."""
+    receipts: tuple[Receipt, ...] = ()
+    elapsed_ms: float = 0.0
+    request_id: str | None = None
+    attempts: int = 1
+
+
+class PromptRunner:
+    """Checks, renders, transforms and sends one request; parses one reply."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        protocol: WireProtocol | None = None,
+        transforms: TransformChain | None = None,
+        capabilities: Capabilities | None = None,
+    ) -> None:
+        self.transport = transport
+        self.protocol = protocol or ChatCompletions()
+        self.transforms = transforms or TransformChain()
+        self.capabilities = capabilities or Capabilities()
+
+    def build(self, request: ModelRequest) -> WireRequest:
+        """Check the request, render it and apply the outbound transforms."""
+        check_request(request, self.capabilities)
+        if request.response_format is not None and request.parallel_tool_calls:
+            request = replace(request, parallel_tool_calls=False)
+        wire = self.protocol.render_request(request)
+        return self._transformed(wire)
+
+    async def ask(
+        self, request: ModelRequest, *, on_delta: Callable[[StreamDelta], None] | None = None
+    ) -> PromptResult:
+        """Send the request and return the reply."""
+        wire = self.build(request)
+        started = perf_counter()
+        if request.stream:
+            raw, headers, attempts = await self._stream(wire, on_delta)
+        else:
+            answer = await self.transport.send(wire)
+            headers, attempts = answer.headers, answer.attempts
+            raw = self.protocol.parse_body(answer.body, headers)
+        elapsed_ms = (perf_counter() - started) * 1000
+        result = self.read_raw(raw)
+        return replace(
+            result,
+            elapsed_ms=elapsed_ms,
+            request_id=_request_id(headers) or raw.id,
+            attempts=attempts,
+        )
+
+    def read_raw(self, raw: RawReply) -> PromptResult:
+        """Apply the inbound transforms to a reply and parse its message."""
+        message, receipts = self.transforms.apply_reply(raw.message)
+        changed = raw if message is raw.message else replace(raw, message=message)
+        reply = self.protocol.parse_message(changed)
+        calls, call_receipts = self.transforms.apply_calls(reply.calls)
+        if calls is not reply.calls:
+            reply = replace(reply, calls=calls)
+        return PromptResult(reply=reply, raw=raw, receipts=receipts + call_receipts)
+
+    def _transformed(self, wire: WireRequest) -> WireRequest:
+        body = dict(wire.body)
+        body["messages"] = self.transforms.apply_messages(body["messages"])
+        if "tools" in body:
+            body["tools"] = self.transforms.apply_tools(body["tools"])
+        return replace(wire, body=body)
+
+    async def _stream(
+        self, wire: WireRequest, on_delta: Callable[[StreamDelta], None] | None
+    ) -> tuple[RawReply, dict[str, str], int]:
+        async with self.transport.stream(wire) as stream:
+            folder = self.protocol.open_stream(stream.headers)
+            async for chunk in stream:
+                for delta in folder.feed(chunk):
+                    if on_delta is not None:
+                        on_delta(delta)
+                if folder.done:
+                    break
+            return folder.close(), stream.headers, stream.attempts
+
+
+def _request_id(headers: dict[str, str]) -> str | None:
+    for name in _REQUEST_ID_HEADERS:
+        if name in headers:
+            return headers[name]
+    return None

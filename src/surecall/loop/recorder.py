@@ -1,0 +1,117 @@
+"""The loop's side of a journal: what was recorded is handed out again, the rest is recorded."""
+
+import asyncio
+from collections import defaultdict, deque
+from typing import Any
+
+import msgspec
+
+from surecall.errors import Code, JournalError
+from surecall.protocols import RawReply
+from surecall.records import Effect, ToolCall, ToolResult
+
+from .journal import (
+    Journal,
+    JournalRecord,
+    RecordedFailure,
+    RecordedIntent,
+    RecordedReply,
+    RecordedResult,
+    RunHeader,
+)
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Replays a journal to a run, then records what is new."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        self._journal = journal
+        self._answers: defaultdict[int, deque[RecordedReply | RecordedFailure]] = defaultdict(deque)
+        self._intents: set[tuple[int, str]] = set()
+        self._results: dict[tuple[int, str], ToolResult] = {}
+
+    def open(self, run_id: str, fingerprint: str) -> tuple[str, bool]:
+        """Load the journal; return the run's id and whether it goes on from before."""
+        if self._journal is None:
+            return run_id, False
+        records = self._journal.load()
+        if not records:
+            self._journal.append(RunHeader(run_id, fingerprint), durable=True)
+            return run_id, False
+        header = records[0]
+        if not isinstance(header, RunHeader):
+            raise JournalError(
+                Code.JOURNAL_CORRUPT,
+                "the journal does not begin with a run.",
+                hint="Start the run anew with another journal.",
+            )
+        if header.fingerprint != fingerprint:
+            raise JournalError(
+                Code.JOURNAL_MISMATCH,
+                "the journal belongs to a different request: model, messages, tools or options "
+                "have changed since.",
+                hint="Resume with what the run was started with, or use another journal.",
+            )
+        self._index(records[1:])
+        return header.run_id, True
+
+    def close(self) -> None:
+        """Close the journal."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def next_answer(self, turn: int) -> RawReply | RecordedFailure | None:
+        """Return what the provider answered in this turn the last time, if it was recorded."""
+        waiting = self._answers.get(turn)
+        if not waiting:
+            return None
+        record = waiting.popleft()
+        if isinstance(record, RecordedFailure):
+            return record
+        return msgspec.convert(record.reply, RawReply)
+
+    def result(self, turn: int, call_id: str) -> ToolResult | None:
+        """Return the recorded result of a call."""
+        return self._results.get((turn, call_id))
+
+    def was_intended(self, turn: int, call_id: str) -> bool:
+        """Tell whether a call without a result had been started."""
+        return (turn, call_id) in self._intents
+
+    def record_reply(self, turn: int, raw: RawReply) -> None:
+        """Record a reply."""
+        if self._journal is not None:
+            reply: dict[str, Any] = msgspec.to_builtins(raw)
+            self._journal.append(RecordedReply(turn, reply), durable=False)
+
+    def record_failure(self, turn: int, code: str, message: str, status: int | None) -> None:
+        """Record a refused request that another one follows."""
+        if self._journal is not None:
+            self._journal.append(RecordedFailure(turn, code, message, status), durable=False)
+
+    async def record_intent(self, turn: int, call: ToolCall, effect: Effect, key: str) -> None:
+        """Record that a tool is about to run."""
+        await self._append(RecordedIntent(turn, call.id, call.name, effect, key), effect)
+
+    async def record_result(self, turn: int, result: ToolResult, effect: Effect) -> None:
+        """Record what became of a call."""
+        await self._append(RecordedResult(turn, result), effect)
+
+    async def _append(self, record: JournalRecord, effect: Effect) -> None:
+        if self._journal is None:
+            return
+        if effect == "read":
+            self._journal.append(record, durable=False)
+        else:
+            await asyncio.to_thread(self._journal.append, record, durable=True)
+
+    def _index(self, records: tuple[JournalRecord, ...]) -> None:
+        for record in records:
+            if isinstance(record, RecordedReply | RecordedFailure):
+                self._answers[record.turn].append(record)
+            elif isinstance(record, RecordedIntent):
+                self._intents.add((record.turn, record.call_id))
+            elif isinstance(record, RecordedResult):
+                self._results[record.turn, record.result.call_id] = record.result

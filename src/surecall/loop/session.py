@@ -1,0 +1,277 @@
+"""A conversation that keeps its history, tools and connection between runs."""
+
+from collections.abc import Awaitable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, Unpack, cast
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from surecall.config import Config, load_config
+from surecall.profiles import Catalog, resolve_capabilities
+from surecall.records import Message
+from surecall.redaction import Secret
+from surecall.tools import Approver, Dispatcher, MaskedRegistry, OutputLimits
+from surecall.transforms import TransformRegistry
+from surecall.transport import Transport
+
+from .history import parse_history
+from .journal import FileJournal, Journal
+from .options import OptionArguments, Options
+from .plan import Plan, make_plan
+from .prompt_runner import PromptRunner
+from .recorder import Recorder
+from .resolve import (
+    AUTO_PRESET,
+    ToolSource,
+    find_provider,
+    make_chain,
+    make_registry,
+    make_transport,
+    merge_options,
+)
+from .result import RunResult
+from .run_stream import RunStream
+from .tool_loop import Listener, ToolLoop, combine_listeners
+
+__all__ = ["Prompt", "RunArguments", "Session", "SessionArguments"]
+
+Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
+
+
+class RunArguments(OptionArguments, total=False):
+    """What `Session.run` takes beside the prompt."""
+
+    on_event: Listener | None
+    journal: Journal | str | None
+    run_id: str | None
+
+
+class SessionArguments(OptionArguments, total=False):
+    """What `Session` takes."""
+
+    model: str | None
+    tools: ToolSource
+    system: str | None
+    history: Iterable[Any]
+    base_url: str | None
+    api_key: str | Secret | None
+    transport: Transport | None
+    provider: str | None
+    preset: str | Iterable[str] | None
+    profile: str | None
+    capabilities: Mapping[str, Any] | None
+    config: Config | None
+    on_event: Listener | None
+    approver: Approver | None
+    transforms: TransformRegistry | None
+    catalog: Catalog | None
+
+
+class Session:
+    """Runs that share history, tools and connection; use it as `async with Session(...)`.
+
+    Args:
+        model: The model to ask, as the provider names it.
+        tools: Functions, tools or a registry.
+        system: Text sent before every request, never stored in the history.
+        history: Messages to begin with.
+        base_url: Address of an OpenAI-compatible provider.
+        api_key: Its key; by default it is taken from the environment.
+        transport: A transport to use instead of `base_url`; the caller closes it.
+        provider: The provider's name in the catalog, when the address does not tell.
+        preset: Names of presets; `auto` takes those the catalog names, an empty tuple none.
+        profile: A sampling profile.
+        capabilities: What the model can do, where the catalog does not know or is wrong.
+        config: Settings to use instead of those of the environment.
+        on_event: Called with every event; what it raises is ignored.
+        approver: Asked before a tool runs.
+        transforms: A registry with transforms of your own.
+        catalog: A catalog with models of your own.
+        options: Any option of `docs/reference/options.md`.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        tools: ToolSource = (),
+        system: str | None = None,
+        history: Iterable[Any] = (),
+        base_url: str | None = None,
+        api_key: str | Secret | None = None,
+        transport: Transport | None = None,
+        provider: str | None = None,
+        preset: str | Iterable[str] | None = None,
+        profile: str | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        config: Config | None = None,
+        on_event: Listener | None = None,
+        approver: Approver | None = None,
+        transforms: TransformRegistry | None = None,
+        catalog: Catalog | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> None:
+        given = {
+            "model": model,
+            "base_url": base_url,
+            "api_key": api_key,
+            "provider": provider,
+            "profile": profile,
+        }
+        self._config = _settle_config(config, given)
+        self._model = self._config.model or ""
+        self._system = system
+        self._history = parse_history(history)
+        self._registry = make_registry(tools)
+        self._owns_transport = transport is None
+        self._transport = transport
+        self._presets = _preset_names(preset, self._config)
+        self._capabilities = {**self._config.capabilities, **(capabilities or {})}
+        self._on_event = on_event
+        self._approver = approver
+        self._transforms = transforms or TransformRegistry.builtin()
+        self._catalog = catalog or Catalog.builtin()
+        self._options = options
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The conversation so far; a run that failed leaves it as it was."""
+        return self._history
+
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        on_event: Listener | None = None,
+        journal: Journal | str | None = None,
+        run_id: str | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> RunResult:
+        """Run the prompt to its answer and keep the conversation.
+
+        Args:
+            prompt: A text, a message, or several messages.
+            on_event: Called with every event of this run, beside the session's own listener.
+            journal: A journal or the path of one; the run resumes when it is not empty.
+            run_id: An id of your own.
+            options: Options for this run only.
+
+        Raises:
+            ProviderError: The model could not be asked.
+            RunError: The run ended without an answer.
+            SetupError: Something given is wrong.
+        """
+        plan = self.plan(prompt, **options)
+        loop = self._loop(plan, combine_listeners(self._on_event, on_event), journal, run_id)
+        result = await loop.run()
+        self._history = result.history
+        return result
+
+    def stream(self, prompt: Prompt, **arguments: Unpack[RunArguments]) -> RunStream:
+        """Run the prompt and hand out its events as they happen; takes what `run` takes."""
+        given = cast("dict[str, Any]", arguments)
+        on_event: Listener | None = given.pop("on_event", None)
+        given.setdefault("stream", True)
+
+        def start(listener: Listener) -> Awaitable[RunResult]:
+            return self.run(prompt, on_event=combine_listeners(on_event, listener), **given)
+
+        return RunStream(start)
+
+    def plan(self, prompt: Prompt, **options: Unpack[OptionArguments]) -> Plan:
+        """Settle what a run of this prompt would do, without sending anything."""
+        provider = find_provider(self._config, self._catalog)
+        resolved = merge_options(
+            provider=provider,
+            model=self._model,
+            presets=self._presets,
+            profile=self._config.profile,
+            config=self._config,
+            overrides={**self._options, **options},
+            catalog=self._catalog,
+        )
+        known = resolve_capabilities(
+            provider, self._model, overrides=self._capabilities, catalog=self._catalog
+        )
+        return make_plan(
+            model=self._model,
+            messages=self._history + _parse_prompt(prompt),
+            tools=self._mask(resolved.options).specs(),
+            options=resolved.options,
+            origins=resolved.origins,
+            capabilities=known.capabilities,
+            capability_origins=known.origins,
+            system=self._system,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connection if the session opened it."""
+        if self._owns_transport and self._transport is not None:
+            await self._transport.aclose()
+            self._transport = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _mask(self, options: Options) -> MaskedRegistry:
+        return MaskedRegistry(
+            self._registry, allow=options.tool_allowlist, deny=options.tool_denylist
+        )
+
+    def _loop(
+        self,
+        plan: Plan,
+        listener: Listener | None,
+        journal: Journal | str | None,
+        run_id: str | None,
+    ) -> ToolLoop:
+        options = plan.options
+        chain = make_chain(self._transforms, options)
+        if self._transport is None:
+            self._transport = make_transport(self._config)
+        return ToolLoop(
+            plan,
+            PromptRunner(self._transport, transforms=chain, capabilities=plan.capabilities),
+            Dispatcher(
+                self._mask(options),
+                approver=self._approver,
+                limits=OutputLimits(max_bytes=options.max_tool_output_bytes),
+                default_timeout_s=options.tool_timeout_s,
+                result_transforms=chain.apply_result,
+            ),
+            run_id=run_id or uuid4().hex,
+            listener=listener,
+            recorder=Recorder(FileJournal(journal) if isinstance(journal, str) else journal),
+        )
+
+
+def _settle_config(config: Config | None, given: Mapping[str, Any]) -> Config:
+    values = {name: value for name, value in given.items() if value is not None}
+    if isinstance(key := values.get("api_key"), str):
+        values["api_key"] = Secret(key)
+    if config is None:
+        return load_config(overrides=values, search=False)
+    return replace(config, **values) if values else config
+
+
+def _preset_names(preset: str | Iterable[str] | None, config: Config) -> tuple[str, ...]:
+    if preset is None:
+        return config.preset or (AUTO_PRESET,)
+    return (preset,) if isinstance(preset, str) else tuple(preset)
+
+
+def _parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
+    if isinstance(prompt, str):
+        return (Message("user", prompt),) if prompt.strip() else ()
+    if isinstance(prompt, Message | Mapping):
+        return parse_history((cast("Message | Mapping[str, Any]", prompt),))
+    return parse_history(prompt)

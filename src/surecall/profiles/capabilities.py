@@ -1,0 +1,53 @@
+"""What a model at a provider can do, and where each answer comes from."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from surecall.errors import Code
+
+from .catalog import Catalog
+from .entries import Capabilities, require_capabilities
+
+__all__ = ["ResolvedCapabilities", "resolve_capabilities"]
+
+
+class ResolvedCapabilities(NamedTuple):
+    """Capabilities in force, and the origin of every field."""
+
+    capabilities: Capabilities
+    origins: dict[str, str]
+    """`default`, `provider:ID`, `rule:ID`, `model:ID` or `override`."""
+
+
+def resolve_capabilities(
+    provider: str | None,
+    model: str | None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    catalog: Catalog | None = None,
+) -> ResolvedCapabilities:
+    """Resolve capabilities: defaults, then provider, rules, model, and the caller's overrides."""
+    catalog = catalog or Catalog.builtin()
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    provider_entry = catalog.find_provider(provider) if provider else None
+    if provider_entry:
+        layers.append((f"provider:{provider_entry.id}", provider_entry.capabilities))
+    if model:
+        layers.extend(
+            (f"rule:{rule.id}", rule.capabilities)
+            for rule in catalog.matching_rules(provider, model)
+        )
+        entry = catalog.find(model)
+        if entry:
+            layers.append((f"model:{entry.id}", entry.capabilities))
+    if overrides:
+        require_capabilities(overrides, "an override", Code.UNKNOWN_OPTION)
+        layers.append(("override", overrides))
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(Capabilities.__struct_fields__, "default")
+    for origin, layer in layers:
+        values.update(layer)
+        origins.update(dict.fromkeys(layer, origin))
+    return ResolvedCapabilities(msgspec.convert(values, Capabilities), origins)

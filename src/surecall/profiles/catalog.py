@@ -1,0 +1,234 @@
+"""Loading the catalog: TOML files of dated facts, turned into frozen records once."""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError, did_you_mean
+
+from .entries import (
+    Fact,
+    ModelEntry,
+    ModelRule,
+    Preset,
+    ProviderEntry,
+    SamplingProfile,
+    canonical_name,
+)
+from .filters import matches_glob
+
+__all__ = ["Catalog"]
+
+_BUILTIN_FILES: Final = ("providers.toml", "models.toml", "sampling.toml", "presets.toml")
+
+_TABLES: Final[Mapping[str, type[Fact]]] = {
+    "models": ModelEntry,
+    "presets": Preset,
+    "providers": ProviderEntry,
+    "rules": ModelRule,
+    "sampling": SamplingProfile,
+}
+
+Entry = TypeVar("Entry", ModelEntry, ModelRule, ProviderEntry, SamplingProfile, Preset)
+
+
+class Catalog(Struct, frozen=True, kw_only=True):
+    """What is known about models and providers, and the presets that rest on it."""
+
+    models: tuple[ModelEntry, ...] = ()
+    rules: tuple[ModelRule, ...] = ()
+    providers: tuple[ProviderEntry, ...] = ()
+    sampling: tuple[SamplingProfile, ...] = ()
+    presets: tuple[Preset, ...] = ()
+
+    @classmethod
+    def builtin(cls) -> "Catalog":
+        """Return the catalog that comes with the package; read once, then kept."""
+        return _builtin()
+
+    @classmethod
+    def load(cls, paths: Iterable[str | Path]) -> "Catalog":
+        """Return the built-in catalog with the entries of further files.
+
+        An entry with the id of an earlier one replaces it in its place.
+        """
+        catalog = cls.builtin()
+        for path in paths:
+            catalog = catalog.extended(_read_file(Path(path)), str(path))
+        return catalog
+
+    def extended(self, tables: Mapping[str, Any], where: str) -> "Catalog":
+        """Return a catalog with the entries of the given tables added."""
+        for name in tables:
+            if name not in _TABLES:
+                raise ConfigError(
+                    Code.UNKNOWN_CONFIG_KEY,
+                    f"{where} has a table {name!r} that no catalog has.",
+                    hint=did_you_mean(name, _TABLES),
+                )
+        catalog = Catalog(
+            models=_joined(self.models, _entries(tables, "models", ModelEntry, where)),
+            rules=_joined(self.rules, _entries(tables, "rules", ModelRule, where)),
+            providers=_joined(self.providers, _entries(tables, "providers", ProviderEntry, where)),
+            sampling=_joined(self.sampling, _entries(tables, "sampling", SamplingProfile, where)),
+            presets=_joined(self.presets, _entries(tables, "presets", Preset, where)),
+        )
+        catalog._require_consistent()
+        return catalog
+
+    def find(self, model: str) -> ModelEntry | None:
+        """Return the entry of a model; one that differs after the colon will do."""
+        name = model.strip().lower()
+        base = name.partition(":")[0]
+        same_base: ModelEntry | None = None
+        for entry in self.models:
+            entry_id = entry.id.lower()
+            if entry_id == name:
+                return entry
+            if same_base is None and entry_id.partition(":")[0] == base:
+                same_base = entry
+        return same_base
+
+    def find_provider(self, provider: str) -> ProviderEntry | None:
+        """Return the entry of a provider, by its id or an alias."""
+        name = canonical_name(provider)
+        for entry in self.providers:
+            if name in map(canonical_name, (entry.id, *entry.aliases)):
+                return entry
+        return None
+
+    def provider_at(self, host: str) -> str | None:
+        """Return the id of the provider whose API is at a host."""
+        name = host.strip().rstrip(".").lower()
+        for entry in self.providers:
+            if name in map(str.lower, entry.hosts):
+                return entry.id
+        return None
+
+    def matching_rules(self, provider: str | None, model: str) -> tuple[ModelRule, ...]:
+        """Return the rules that hold for a model at a provider, in order."""
+        name = model.strip().lower()
+        known = self.find_provider(provider) if provider else None
+        names = {canonical_name(known.id if known else provider)} if provider else set[str]()
+        return tuple(
+            rule
+            for rule in self.rules
+            if (rule.provider is None or canonical_name(rule.provider) in names)
+            and any(matches_glob(rule.match.lower(), key) for key in (name, name.split(":")[0]))
+        )
+
+    def preset(self, name: str) -> Preset:
+        """Return a preset by its name or an alias."""
+        wanted = canonical_name(name)
+        for preset in self.presets:
+            if wanted in map(canonical_name, (preset.name, *preset.aliases)):
+                return preset
+        raise ConfigError(
+            Code.UNKNOWN_PRESET,
+            f"there is no preset {name!r}.",
+            hint=did_you_mean(wanted, (preset.name for preset in self.presets)),
+        )
+
+    def _require_consistent(self) -> None:
+        """Refuse names that mean two things, and presets that do not exist."""
+        _refuse_repeated("preset", [(p.name, *p.aliases) for p in self.presets])
+        _refuse_repeated("provider", [(p.id, *p.aliases) for p in self.providers])
+        for entry in (*self.models, *self.rules):
+            for workaround in entry.workarounds:
+                self.preset(workaround)
+        for provider in self.providers:
+            if provider.preset is not None:
+                self.preset(provider.preset)
+
+
+@cache
+def _builtin() -> Catalog:
+    folder = resources.files(__package__ or "surecall.profiles").joinpath("catalog")
+    tables: dict[str, Any] = {}
+    for name in _BUILTIN_FILES:
+        tables |= tomllib.loads(folder.joinpath(name).read_text("utf-8"))
+    return Catalog().extended(tables, "the built-in catalog")
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            Code.INVALID_CONFIG,
+            f"the catalog file {path} cannot be read: {error}.",
+            hint="It must be a TOML file in UTF-8.",
+        ) from error
+
+
+def _entries(
+    tables: Mapping[str, Any], table: str, kind: type[Entry], where: str
+) -> tuple[Entry, ...]:
+    rows = tables.get(table, [])
+    if not isinstance(rows, list):
+        raise ConfigError(
+            Code.INVALID_CONFIG,
+            f"{table!r} in {where} is not a list of entries.",
+            hint=f"Start each entry with [[{table}]].",
+        )
+    entries = [
+        _entry(row, kind, f"{where}, {table}[{index}]")
+        for index, row in enumerate(cast("list[Any]", rows))
+    ]
+    ids = [_key(entry) for entry in entries]
+    for repeated in {key for key in ids if ids.count(key) > 1}:
+        raise ConfigError(Code.INVALID_CONFIG, f"{where} has {repeated!r} twice in {table}.")
+    return tuple(entries)
+
+
+def _entry(row: Any, kind: type[Entry], where: str) -> Entry:
+    if not isinstance(row, dict):
+        raise ConfigError(Code.INVALID_CONFIG, f"{where} is not a table.")
+    row = cast("dict[str, Any]", row)
+    where = f"{where} ({row.get('id', row.get('name', 'unnamed'))})"
+    known = kind.__struct_fields__
+    for name in row:
+        if name not in known:
+            raise ConfigError(
+                Code.UNKNOWN_CONFIG_KEY,
+                f"{where} has the key {name!r}, which is not known.",
+                hint=did_you_mean(name, known),
+            )
+    for name in Fact.__struct_fields__:
+        if name not in row:
+            raise ConfigError(
+                Code.INVALID_CONFIG,
+                f"{where} has no {name}.",
+                hint="Every claim needs date (YYYY-MM-DD), source and evidence.",
+            )
+    try:
+        return msgspec.convert(row, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(Code.INVALID_CONFIG, f"{where} is not valid: {error}.") from error
+
+
+def _joined(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    entries = {_key(entry): entry for entry in old}
+    entries.update((_key(entry), entry) for entry in new)
+    return tuple(entries.values())
+
+
+def _key(entry: ModelEntry | ModelRule | ProviderEntry | SamplingProfile | Preset) -> str:
+    return (entry.name if isinstance(entry, Preset) else entry.id).strip().lower()
+
+
+def _refuse_repeated(kind: str, groups: Sequence[Sequence[str]]) -> None:
+    seen: set[str] = set()
+    for group in groups:
+        for name in {canonical_name(name) for name in group}:
+            if name in seen:
+                raise ConfigError(
+                    Code.INVALID_CONFIG, f"two {kind}s are called {name!r}; a name means one."
+                )
+            seen.add(name)

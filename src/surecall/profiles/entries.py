@@ -1,0 +1,194 @@
+"""What the catalog holds, as frozen data: facts about models and providers, and presets.
+
+Every entry carries a date, a source and the evidence behind it; one without is refused.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError, did_you_mean
+
+from .fields import PRESET_FIELDS, RESERVED_REQUEST_KEYS
+
+__all__ = [
+    "Capabilities",
+    "Fact",
+    "JSONStability",
+    "ModelEntry",
+    "ModelRule",
+    "Preset",
+    "ProviderEntry",
+    "SamplingProfile",
+    "canonical_name",
+    "require_capabilities",
+]
+
+JSONStability = Literal["unknown", "low", "medium", "high"]
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What a model at a provider can do; the defaults are what is safe to assume."""
+
+    supports_tool_use: bool = True
+    """Whether tools may be sent at all."""
+    supports_parallel_tools: bool = False
+    """Whether the `parallel_tool_calls` field may be sent."""
+    tool_id_pattern: str | None = None
+    """Regular expression that call ids must match, when the provider demands one."""
+    allows_midturn_system: bool = False
+    """Whether a system message may follow after the first turn."""
+    json_stability: JSONStability = "unknown"
+    """How often JSON written as plain text comes out whole."""
+    json_object: bool = True
+    """Whether `response_format` may ask for a JSON object."""
+    json_schema: bool = False
+    """Whether `response_format` may carry a JSON schema."""
+    streaming: bool = True
+    """Whether replies may be streamed."""
+    context_window_tokens: int | None = None
+    """Size of the context window, when known."""
+    reserved_response_tokens: int = 0
+    """How much of the window is kept free for the answer."""
+    text_formats: bool = False
+    """Whether replies should be scanned for calls written as text."""
+
+
+_CAPABILITY_NAMES: Final = frozenset(Capabilities.__struct_fields__)
+
+
+class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something claimed: when, by whom, and on what grounds."""
+
+    date: datetime.date
+    source: str
+    evidence: str
+
+    def __post_init__(self) -> None:
+        for name in ("source", "evidence"):
+            if not getattr(self, name).strip():
+                raise ConfigError(
+                    Code.INVALID_CONFIG,
+                    f"a catalog entry has a blank {name}.",
+                    hint="Say where the claim comes from and what it rests on.",
+                )
+
+
+class ModelEntry(Fact, frozen=True, kw_only=True):
+    """One model: how to find it, and what it needs."""
+
+    id: str
+    tags: tuple[str, ...] = ()
+    workarounds: tuple[str, ...] = ()
+    """Names of presets that this model needs."""
+    capabilities: dict[str, Any] = {}
+    """Only what is known to differ from its provider."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_capabilities(self.capabilities, f"model {self.id!r}", Code.INVALID_CONFIG)
+
+
+class ModelRule(Fact, frozen=True, kw_only=True):
+    """What holds for every model whose name matches, also for those not in the catalog."""
+
+    id: str
+    match: str
+    """Glob, compared with the whole name and with the name before the first colon."""
+    provider: str | None = None
+    """Provider the rule is limited to."""
+    workarounds: tuple[str, ...] = ()
+    capabilities: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_capabilities(self.capabilities, f"rule {self.id!r}", Code.INVALID_CONFIG)
+
+
+class ProviderEntry(Fact, frozen=True, kw_only=True):
+    """One provider: its names, its preset and its capabilities."""
+
+    id: str
+    aliases: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Hosts of its API, by which it is recognised from an address."""
+    preset: str | None = None
+    capabilities: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_capabilities(self.capabilities, f"provider {self.id!r}", Code.INVALID_CONFIG)
+
+
+class SamplingProfile(Fact, frozen=True, kw_only=True):
+    """A named set of sampling parameters, and the models it is meant for."""
+
+    id: str
+    applies_to: tuple[str, ...]
+    """Globs on the whole model name; one must match."""
+    params: dict[str, Any] = {}
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_reserved(self.params, f"sampling profile {self.id!r}")
+
+
+class Preset(Fact, frozen=True, kw_only=True):
+    """A named, sparse set of options: it sets what it names and nothing else."""
+
+    name: str
+    fields: dict[str, Any]
+    aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in self.fields:
+            if field not in PRESET_FIELDS:
+                raise ConfigError(
+                    Code.INVALID_CONFIG,
+                    f"preset {self.name!r} sets {field!r}, which is no option.",
+                    hint=did_you_mean(field, PRESET_FIELDS),
+                )
+        for field in ("request_defaults", "request_overrides"):
+            _refuse_reserved(self.fields.get(field) or {}, f"{field} of preset {self.name!r}")
+
+    @property
+    def layer(self) -> tuple[str, dict[str, Any]]:
+        """The preset as a layer for `merge_presets`, with its name as the origin."""
+        return f"preset:{self.name}", self.fields
+
+
+def canonical_name(name: str) -> str:
+    """Return a preset's or provider's name stripped, in lower case, with underscores."""
+    return name.strip().lower().replace("-", "_")
+
+
+def require_capabilities(values: Mapping[str, Any], where: str, code: str) -> None:
+    """Raise when a capability is named that does not exist, or given a value it cannot have."""
+    for name in values:
+        if name not in _CAPABILITY_NAMES:
+            raise ConfigError(
+                code,
+                f"{where} names {name!r}, which is no capability.",
+                hint=did_you_mean(name, _CAPABILITY_NAMES),
+            )
+    try:
+        msgspec.convert(dict(values), Capabilities)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            Code.INVALID_CONFIG, f"{where} has a capability of a wrong type: {error}."
+        ) from error
+
+
+def _refuse_reserved(keys: Iterable[str], where: str) -> None:
+    reserved = sorted(RESERVED_REQUEST_KEYS.intersection(keys))
+    if reserved:
+        raise ConfigError(
+            Code.RESERVED_KEY,
+            f"{where} sets {', '.join(reserved)}.",
+            hint="Those belong to the request itself; set other parameters only.",
+        )

@@ -1,0 +1,225 @@
+"""Calls that arrive in pieces.
+
+A piece belongs to the call with its index. Where indexes are missing or shared, ids decide, then
+names: a new id is a new call, and so is a new name once arguments have begun. A name that repeats
+what is already there is ignored; any other fragment continues the name. What cannot be told apart
+ends up in one call whose arguments do not parse, and is refused: pieces are never dropped.
+"""
+
+from itertools import pairwise
+from typing import Any, Final, cast
+
+from surecall.errors import Code, JSONTextError
+from surecall.jsontext import decode, encode_text, mend_surrogates
+from surecall.records import Defect
+
+__all__ = ["CallDraft", "CallDrafts"]
+
+_CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"})
+
+
+class CallDraft:
+    """One call, as far as it has arrived."""
+
+    __slots__ = ("breaks", "extra", "id", "index", "is_text", "name", "pieces")
+
+    def __init__(self, index: int | None = None) -> None:
+        self.index = index
+        self.id: Any = None
+        self.name: Any = None
+        self.pieces: list[Any] = []
+        self.is_text = True
+        self.breaks: list[int] = []
+        """Where in `pieces` the whole name was said again."""
+        self.extra: dict[str, Any] = {}
+
+    def take(self, name: Any, arguments: Any) -> None:
+        """Add one piece of the name and one of the arguments."""
+        if name is not None and name != "":
+            self._take_name(name)
+        if arguments is None:
+            return
+        self.pieces.append(arguments)
+        if not isinstance(arguments, str):
+            self.is_text = False
+
+    def _take_name(self, name: Any) -> None:
+        if self.name is None:
+            self.name = name
+        elif name == self.name:
+            if self.pieces:
+                self.breaks.append(len(self.pieces))
+        elif isinstance(name, str) and isinstance(self.name, str):
+            self.name += name
+
+    @property
+    def arguments(self) -> Any:
+        """What arrived as arguments: text, one object, or nothing."""
+        if self.is_text:
+            return "".join(self.pieces) if self.pieces else None
+        text = "".join(piece for piece in self.pieces if isinstance(piece, str))
+        objects = [piece for piece in self.pieces if not isinstance(piece, str)]
+        if not text.strip() and all(item == objects[0] for item in objects):
+            return objects[0]
+        if all(item == {} for item in objects):
+            return text
+        # Two things were said; written one after the other they are refused as not one object.
+        return "".join(map(_as_text, self.pieces))
+
+    def render(self) -> list[dict[str, Any]]:
+        """Return the call as a whole reply would carry it, or several that shared its place."""
+        parts = self._split() or [self.arguments]
+        return [self._entry(arguments) for arguments in parts]
+
+    def _entry(self, arguments: Any) -> dict[str, Any]:
+        entry: dict[str, Any] = {} if self.id is None else {"id": self.id}
+        return {**entry, **self.extra, "function": {"name": self.name, "arguments": arguments}}
+
+    def _split(self) -> list[str]:
+        """Part calls to one tool that share an index: each piece is a whole object by itself."""
+        if not self.breaks or not self.is_text:
+            return []
+        bounds = [0, *self.breaks, len(self.pieces)]
+        texts = ["".join(self.pieces[a:b]) for a, b in pairwise(bounds)]
+        texts = [mend_surrogates(text) for text in texts if text.strip()]
+        return texts if len(texts) > 1 and all(map(_is_object, texts)) else []
+
+
+class CallDrafts:
+    """All calls of one reply, as far as they have arrived."""
+
+    def __init__(self) -> None:
+        self.has_objects = False
+        """Whether any arguments came as an object, in which a key can be repeated."""
+        self._drafts: list[CallDraft] = []
+        self._by_index: dict[int, CallDraft] = {}
+        self._by_id: dict[Any, CallDraft] = {}
+        self._defects: dict[str, Defect] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._drafts)
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """What was odd about the pieces, each kind once."""
+        return tuple(self._defects.values())
+
+    def take(self, delta: Any) -> None:
+        """Add what one event brought in its `tool_calls`."""
+        if isinstance(delta, dict):
+            self._note(Code.CALLS_AS_OBJECT, "tool_calls is one object.")
+            delta = [delta]
+        entries = cast("list[Any]", delta) if isinstance(delta, list) else [delta]
+        touched: list[CallDraft] = []
+        for entry in entries:
+            if isinstance(entry, dict):
+                touched.append(self._take_entry(cast("dict[str, Any]", entry), touched))
+            else:
+                note = f"A value of type {type(entry).__name__} stands where a call should be."
+                self._note(Code.CALL_ENTRY_DROPPED, note)
+
+    def render(self) -> list[dict[str, Any]]:
+        """Return the calls in the order of their indexes, or of their arrival without these."""
+        drafts = self._drafts
+        if all(draft.index is not None for draft in drafts):
+            drafts = sorted(drafts, key=lambda draft: draft.index or 0)
+        entries: list[dict[str, Any]] = []
+        for draft in drafts:
+            parts = draft.render()
+            if len(parts) > 1:
+                self._note(Code.INDEX_NOT_USABLE, "Several calls came under one index.")
+            entries += parts
+        return entries
+
+    def _take_entry(self, entry: dict[str, Any], touched: list[CallDraft]) -> CallDraft:
+        function: Any = entry.get("function")
+        inner = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
+        name = inner.get("name") or entry.get("name")
+        arguments = inner.get("arguments")
+        if arguments is None:
+            arguments = entry.get("arguments")
+        index = entry.get("index")
+        if type(index) is not int or index < 0:
+            index = None
+        call_id = entry.get("id")
+        if isinstance(call_id, dict | list) or call_id == "":
+            call_id = None
+        draft = self._find(index, call_id, name, touched)
+        if call_id is not None and draft.id is None:
+            draft.id = call_id
+            self._by_id[call_id] = draft
+        draft.take(name, arguments)
+        self.has_objects = self.has_objects or not draft.is_text
+        for key, value in entry.items():
+            if value is not None and key not in _CALL_FIELDS:
+                draft.extra[key] = value
+        return draft
+
+    def _find(
+        self, index: int | None, call_id: Any, name: Any, touched: list[CallDraft]
+    ) -> CallDraft:
+        if index is None:
+            return self._find_unnumbered(call_id, name, touched)
+        draft = self._by_index.get(index)
+        if draft is None:
+            return self._begin(index)
+        if call_id is not None and draft.id is not None and draft.id != call_id:
+            known = self._by_id.get(call_id)
+            if known is not None and known.index == index:
+                self._by_index[index] = known
+                return known
+        elif not _is_new_name(draft, name):
+            return draft
+        self._note(Code.INDEX_NOT_USABLE, "Several calls came under one index.")
+        return self._begin(index)
+
+    def _find_unnumbered(self, call_id: Any, name: Any, touched: list[CallDraft]) -> CallDraft:
+        self._note(Code.INDEX_NOT_USABLE, "A piece of a call came without an index.")
+        if call_id is not None:
+            draft = self._by_id.get(call_id)
+            if draft is None and self._drafts and self._drafts[-1].id is None and not name:
+                draft = self._drafts[-1]
+        else:
+            draft = self._drafts[-1] if self._drafts else None
+            if draft is not None and name and draft.name is not None and draft.name != name:
+                draft = None
+        # Entries of one event stand for different calls: nothing cuts a call inside an event.
+        if draft is None or draft in touched or _is_new_name(draft, name):
+            return self._begin(None)
+        return draft
+
+    def _begin(self, index: int | None) -> CallDraft:
+        draft = CallDraft(index)
+        self._drafts.append(draft)
+        if index is not None:
+            self._by_index[index] = draft
+        return draft
+
+    def _note(self, code: Code, message: str) -> None:
+        self._defects.setdefault(code, Defect(code, message, "/tool_calls"))
+
+
+def _is_new_name(draft: CallDraft, name: Any) -> bool:
+    """Tell whether a name starts another call: it differs, and arguments have begun."""
+    if not name or draft.name is None or name == draft.name:
+        return False
+    return any(piece != "" for piece in draft.pieces)
+
+
+def _as_text(piece: Any) -> str:
+    if isinstance(piece, str):
+        return piece
+    try:
+        return encode_text(piece)
+    except JSONTextError:
+        return f"({type(piece).__name__})"
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(decode(text), dict)
+    except JSONTextError:
+        return False

@@ -1,0 +1,255 @@
+"""Whole replies: from bytes to the assistant message, and from the message to a `Reply`."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from surecall.errors import Code, JSONTextError, ProviderReplyError
+from surecall.jsontext import decode, decode_noting
+from surecall.protocols.base import RawReply
+from surecall.records import Defect, RawCall, Reply, Usage, clip
+from surecall.redaction import redact
+
+from .content import parse_content
+from .faults import check_body, parse_error_object
+
+__all__ = ["parse_body", "parse_message", "parse_usage", "refuse_reply"]
+
+MAX_SNIPPET: Final = 200
+
+_NOT_ECHOED: Final = frozenset(
+    {"annotations", "audio", "content", "function_call", "refusal", "role", "tool_calls"}
+)
+_CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
+_RETRYABLE: Final = frozenset(
+    {
+        Code.STREAM_TRUNCATED,
+        Code.UPSTREAM_BAD_EVENT,
+        Code.UPSTREAM_INVALID_JSON,
+        Code.UPSTREAM_NO_CHOICES,
+    }
+)
+
+
+def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
+    """Find the assistant message in a whole body.
+
+    Raises:
+        ProviderError: The body is not a reply; the code says in which way.
+    """
+    headers = headers or {}
+    fault = check_body(headers, body)
+    if fault is not None:
+        raise fault
+    try:
+        document = decode(body, surrogates="replace")
+    except JSONTextError as error:
+        message = f"The provider's answer is not JSON we accept: {error.message}"
+        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, _start(body)) from error
+    if not isinstance(document, dict):
+        kind = "array" if isinstance(document, list) else "single value"
+        message = f"The provider answered with a JSON {kind}, not with an object."
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, _start(body))
+    document = cast("dict[str, Any]", document)
+    if document.get("error") or document.get("object") == "error":
+        raise parse_error_object(document, 200, headers)
+    choice, defects = _first_choice(document, headers, _start(body))
+    message = choice["message"]
+    if _may_have_objects(message):
+        defects += repeated_keys(body)
+    return RawReply(
+        message=message,
+        finish_reason=text_or_none(choice.get("finish_reason")),
+        usage=parse_usage(document.get("usage")),
+        model=text_or_none(document.get("model")),
+        id=text_or_none(document.get("id")),
+        defects=defects,
+    )
+
+
+def parse_message(raw: RawReply) -> Reply:
+    """Understand the assistant message; whatever shape it has, nothing is raised."""
+    message = raw.message
+    calls, defects = _parse_calls(message)
+    content = parse_content(message)
+    return Reply(
+        content=content.text,
+        reasoning=content.reasoning,
+        calls=tuple(calls),
+        finish_reason=raw.finish_reason,
+        usage=raw.usage,
+        model=raw.model,
+        id=raw.id,
+        defects=(*raw.defects, *content.defects, *defects),
+        extra={
+            key: value
+            for key, value in message.items()
+            if key not in _NOT_ECHOED and value is not None
+        },
+    )
+
+
+def parse_usage(usage: Any) -> Usage | None:
+    """Read token counts; what is not a count is left out."""
+    if not isinstance(usage, dict):
+        return None
+    counts = cast("dict[str, Any]", usage)
+    given = _count(counts, "prompt_tokens", "input_tokens")
+    made = _count(counts, "completion_tokens", "output_tokens")
+    total = _count(counts, "total_tokens")
+    if given is None and made is None and total is None:
+        return None
+    return Usage(
+        input_tokens=given or 0,
+        output_tokens=made or 0,
+        total_tokens=total if total is not None else (given or 0) + (made or 0),
+        reasoning_tokens=_detail(counts, "completion_tokens_details", "reasoning_tokens"),
+        cached_tokens=_detail(counts, "prompt_tokens_details", "cached_tokens"),
+    )
+
+
+def refuse_reply(code: Code, message: str, body: str = "") -> ProviderReplyError:
+    """Return the error for something that is not a reply."""
+    return ProviderReplyError(
+        code,
+        message,
+        status=200,
+        retryable=code in _RETRYABLE,
+        body=redact(body) or None,
+        hint=_HINTS.get(code),
+    )
+
+
+_HINTS: Final[dict[str, str]] = {
+    Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
+    Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
+    Code.UPSTREAM_INVALID_JSON: "Check that the base URL leads to the API itself.",
+    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to a chat completions API.",
+    Code.UPSTREAM_NO_CHOICES: "Send the request again, or ask another provider.",
+}
+
+
+def text_or_none(value: Any) -> str | None:
+    """Return the value when it is text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def _start(body: bytes) -> str:
+    return clip(body[: 4 * MAX_SNIPPET].decode("utf-8", "replace"), MAX_SNIPPET)
+
+
+def _first_choice(
+    document: dict[str, Any], headers: Mapping[str, str], start: str
+) -> tuple[dict[str, Any], tuple[Defect, ...]]:
+    choices = document.get("choices")
+    if not isinstance(choices, list) or not choices:
+        message = "The provider's answer has no choices."
+        raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start)
+    choices = cast("list[Any]", choices)
+    choice = choices[0]
+    if isinstance(choice, dict):
+        choice = cast("dict[str, Any]", choice)
+        if choice.get("error"):
+            raise parse_error_object(choice, 200, headers)
+        if isinstance(choice.get("message"), dict):
+            return choice, choices_ignored(len(choices) - 1)
+    message = "The first choice of the provider's answer has no message."
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start)
+
+
+def choices_ignored(count: int) -> tuple[Defect, ...]:
+    """Return the finding that choices beside the first were left alone."""
+    if count < 1:
+        return ()
+    return (Defect(Code.CHOICES_IGNORED, f"{count} more choices were not used.", "/choices"),)
+
+
+def _may_have_objects(message: dict[str, Any]) -> bool:
+    """Tell whether arguments may have come as objects, in which a key can be repeated."""
+    calls: Any = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return bool(calls or message.get("function_call"))
+    for entry in cast("list[Any]", calls):
+        function = _fields(_fields(entry).get("function"))
+        if not isinstance(function.get("arguments"), str):
+            return True
+    return False
+
+
+def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
+    """Return a finding when a key inside arguments was given differing values."""
+    for place in decode_noting(text, surrogates="replace").duplicates:
+        if "/tool_calls/" in place or "/function_call/" in place:
+            note = f"A key inside arguments has differing values: {clip(place)}"
+            return (Defect(Code.DUPLICATE_KEY, note, "/tool_calls"),)
+    return ()
+
+
+def _parse_calls(message: dict[str, Any]) -> tuple[list[RawCall], list[Defect]]:
+    """Return the calls in the fields made for them, and what was odd about those."""
+    calls: list[RawCall] = []
+    defects: list[Defect] = []
+    entries: Any = message.get("tool_calls")
+    if isinstance(entries, dict):
+        defects.append(Defect(Code.CALLS_AS_OBJECT, "tool_calls is one object.", "/tool_calls"))
+        entries = [entries]
+    elif entries is not None and not isinstance(entries, list):
+        defects.append(_dropped(entries, "/tool_calls"))
+        entries = None
+    for position, entry in enumerate(cast("list[Any]", entries or ())):
+        if not isinstance(entry, dict):
+            defects.append(_dropped(entry, f"/tool_calls/{position}"))
+            continue
+        call = _parse_call(cast("dict[str, Any]", entry))
+        calls.append(call)
+        _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
+    legacy = message.get("function_call")
+    if not calls and isinstance(legacy, dict):
+        legacy = cast("dict[str, Any]", legacy)
+        arguments = legacy.get("arguments")
+        calls.append(RawCall(None, legacy.get("name"), arguments, "function_call"))
+        note = "The call came in the older field function_call."
+        defects.append(Defect(Code.LEGACY_FUNCTION_CALL, note, "/function_call"))
+        _note_arguments(arguments, "/function_call", defects)
+    return calls, defects
+
+
+def _parse_call(entry: dict[str, Any]) -> RawCall:
+    function: Any = entry.get("function")
+    inner = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
+    name, arguments = inner.get("name"), inner.get("arguments")
+    if inner is not entry:
+        name = entry.get("name") if name is None else name
+        arguments = entry.get("arguments") if arguments is None else arguments
+    extra = {
+        key: value for key, value in entry.items() if key not in _CALL_FIELDS and value is not None
+    }
+    return RawCall(entry.get("id"), name, arguments, "tool_calls", extra)
+
+
+def _note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
+    if isinstance(arguments, dict):
+        note = "The arguments are an object, not its text."
+        defects.append(Defect(Code.ARGUMENTS_AS_OBJECT, note, place))
+    elif isinstance(arguments, str) and not arguments.strip():
+        defects.append(Defect(Code.ARGUMENTS_BLANK, "The arguments are blank text.", place))
+
+
+def _dropped(entry: Any, place: str) -> Defect:
+    note = f"A value of type {type(entry).__name__} stands where a call should be."
+    return Defect(Code.CALL_ENTRY_DROPPED, note, place)
+
+
+def _count(counts: Mapping[str, Any], *names: str) -> int | None:
+    for name in names:
+        value = counts.get(name)
+        if type(value) is int and value >= 0:
+            return value
+    return None
+
+
+def _detail(counts: Mapping[str, Any], group: str, name: str) -> int:
+    return _count(_fields(counts.get(group)), name) or 0
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

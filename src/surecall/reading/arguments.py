@@ -1,0 +1,215 @@
+"""Arguments of one call: from whatever arrived to an object, or to a refusal the model can use."""
+
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from surecall.errors import Code, JSONTextError
+from surecall.jsontext import decode, decode_noting, encode
+from surecall.records import CallState, ErrorDetail, Receipt, clip
+
+from .truncation import ended_mid_value, truncated
+
+__all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "read_arguments"]
+
+MAX_ARGUMENTS_BYTES: Final = 200_000
+
+_MAX_NESTED_TEXTS: Final = 2
+_MAX_DEPTH: Final = 128
+_MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
+_WHITESPACE: Final = " \t\n\r"
+_MARK: Final = "\ufeff"
+_FENCE: Final = "```"
+_HINT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
+_SMALLER: Final = "Send shorter values, or split the work into several calls."
+
+
+class ArgumentsReading(Struct, frozen=True, kw_only=True):
+    """What became of the arguments of one call."""
+
+    value: dict[str, Any] | None = None
+    """The arguments; `None` when they were refused."""
+    state: CallState = "whole"
+    receipts: tuple[Receipt, ...] = ()
+    errors: tuple[ErrorDetail, ...] = ()
+    bytes: int = 0
+    """Size of what arrived, as JSON text in UTF-8."""
+
+
+def read_arguments(value: Any, *, max_bytes: int = MAX_ARGUMENTS_BYTES) -> ArgumentsReading:
+    """Read the arguments of a call; nothing is raised, and nothing unreadable becomes `{}`."""
+    if value is None:
+        return ArgumentsReading(value={})
+    if isinstance(value, str):
+        return _read_text(value, max_bytes)
+    return _read_value(value, max_bytes)
+
+
+# Text
+
+
+class _Refusal(Exception):  # noqa: N818 - a signal inside this file
+    def __init__(self, error: ErrorDetail, state: CallState = "unreadable") -> None:
+        super().__init__(error)
+        self.error = error
+        self.state: CallState = state
+
+
+def _read_text(value: str, max_bytes: int) -> ArgumentsReading:
+    size = _text_bytes(value)
+    receipts: list[Receipt] = []
+    try:
+        found = _object_in(value, max_bytes, receipts)
+    except _Refusal as refusal:
+        return ArgumentsReading(state=refusal.state, errors=(refusal.error,), bytes=size)
+    return ArgumentsReading(value=found, receipts=tuple(receipts), bytes=size)
+
+
+def _object_in(value: str, max_bytes: int, receipts: list[Receipt]) -> dict[str, Any]:
+    text = _unwrapped(value, receipts)
+    if not text:
+        if value.strip() not in {"", _MARK}:
+            raise _Refusal(_parse_error("The arguments are an empty code block."))
+        receipts[:] = [Receipt("blank_to_empty_object", "", clip(value), "{}")]
+        return {}
+    for nested in range(_MAX_NESTED_TEXTS + 1):
+        size = _text_bytes(text)
+        if size > max_bytes:
+            raise _Refusal(_too_large(size, max_bytes, _decoded_or_none(text, size)))
+        found = _decoded(text)
+        if isinstance(found, dict):
+            return cast("dict[str, Any]", found)
+        if not isinstance(found, str) or nested == _MAX_NESTED_TEXTS:
+            raise _Refusal(_not_an_object(found))
+        inner = _unwrapped(found, receipts)
+        if inner[:1] not in {"{", '"'}:
+            raise _Refusal(_not_an_object(found))
+        receipts.append(Receipt("decode_nested_text", "", clip(text), clip(inner)))
+        text = inner
+    raise AssertionError("the last round returns or raises")
+
+
+def _unwrapped(value: str, receipts: list[Receipt]) -> str:
+    """Return the text without the space and the one code fence around it."""
+    text = value.strip(_WHITESPACE)
+    bare = text.removeprefix(_MARK).strip()
+    if len(bare) != len(text):
+        receipts.append(Receipt("strip_invisible", "", clip(text), clip(bare)))
+    if not (bare.startswith(_FENCE) and bare.endswith(_FENCE) and len(bare) >= 2 * len(_FENCE)):
+        return bare
+    inner = bare[len(_FENCE) : -len(_FENCE)]
+    if inner[:4].lower() == "json":
+        inner = inner[4:]
+    inner = inner.strip()
+    receipts.append(Receipt("strip_code_fence", "", clip(bare), clip(inner)))
+    return inner
+
+
+def _decoded(text: str) -> Any:
+    try:
+        value, repeated = decode_noting(text)
+    except JSONTextError as error:
+        raise _refused(text, error) from None
+    if repeated:
+        raise _Refusal(_repeated_key(repeated[0]))
+    return value
+
+
+def _refused(text: str, error: JSONTextError) -> _Refusal:
+    if error.code == Code.JSON_TOO_DEEP:
+        return _Refusal(_too_deep())
+    position = error.position
+    if error.code == Code.INVALID_JSON and position is not None and ended_mid_value(text, position):
+        start = clip(text[-40:], 40)
+        return _Refusal(truncated(f"the JSON stops in the middle, after {start!r}"), "cut")
+    return _Refusal(_invalid_json(error))
+
+
+# Values
+
+
+def _read_value(value: Any, max_bytes: int) -> ArgumentsReading:
+    try:
+        data = encode(value)
+        if data.count(b"{") + data.count(b"[") > _MAX_DEPTH and len(data) <= max_bytes:
+            decode(data)
+    except JSONTextError as error:
+        deep = error.code == Code.JSON_TOO_DEEP
+        return _failed(_too_deep() if deep else _invalid_json(error), 0)
+    size = len(data)
+    if size > max_bytes:
+        return _failed(_too_large(size, max_bytes, value), size)
+    if isinstance(value, dict):
+        return ArgumentsReading(value=cast("dict[str, Any]", value), bytes=size)
+    return _failed(_not_an_object(value), size)
+
+
+def _failed(error: ErrorDetail, size_bytes: int) -> ArgumentsReading:
+    return ArgumentsReading(state="unreadable", errors=(error,), bytes=size_bytes)
+
+
+# Refusals, written for the model
+
+
+def _parse_error(message: str) -> ErrorDetail:
+    return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, _HINT)
+
+
+def _invalid_json(error: JSONTextError) -> ErrorDetail:
+    message = f"The arguments are not valid JSON: {error.message}"
+    hint = _HINT if error.code == Code.INVALID_JSON else error.hint
+    return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, hint)
+
+
+def _repeated_key(pointer: str) -> ErrorDetail:
+    message = f"The arguments give {clip(pointer, 80)!r} more than once, with differing values."
+    return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, "Send each key once.", pointer)
+
+
+def _not_an_object(value: Any) -> ErrorDetail:
+    kind = _KINDS.get(type(cast("object", value)), "something else")
+    shown = f" ({clip(value, 40)!r})" if isinstance(value, str) else ""
+    return _parse_error(f"The arguments are {kind}{shown}, not a JSON object.")
+
+
+_KINDS: Final[dict[type, str]] = {
+    bool: "a boolean",
+    float: "a number",
+    int: "a number",
+    list: "an array",
+    str: "text",
+    type(None): "null",
+}
+
+
+def _too_deep() -> ErrorDetail:
+    message = f"The arguments nest more than {_MAX_DEPTH} objects or arrays in one another."
+    return ErrorDetail(Code.ARGUMENTS_TOO_DEEP, message, "Send a flatter object.")
+
+
+def _too_large(size: int, max_bytes: int, value: Any) -> ErrorDetail:
+    message = f"The arguments are {size:,} bytes; the limit is {max_bytes:,} bytes."
+    if isinstance(value, dict) and value:
+        message += f" Largest fields: {_largest(cast('dict[str, Any]', value))}."
+    return ErrorDetail(Code.ARGUMENTS_TOO_LARGE, message, _SMALLER)
+
+
+def _largest(fields: dict[str, Any]) -> str:
+    sizes = sorted(((len(encode(item)), str(key)) for key, item in fields.items()), reverse=True)
+    return ", ".join(f"{clip(key, 60)} ({size:,} bytes)" for size, key in sizes[:3])
+
+
+def _decoded_or_none(text: str, size: int) -> Any:
+    if size > _MAX_MEASURED_BYTES:
+        return None
+    try:
+        return decode(text)
+    except JSONTextError:
+        return None
+
+
+def _text_bytes(text: str) -> int:
+    """Return the size of text in UTF-8; of a huge one that is not ASCII, at least its length."""
+    if text.isascii() or len(text) > _MAX_MEASURED_BYTES:
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))

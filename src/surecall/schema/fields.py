@@ -1,0 +1,342 @@
+"""What a callable or a record type asks for: one field for each argument."""
+
+import dataclasses
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, ToolDefinitionError
+
+from .docstrings import parse_docstring
+
+__all__ = [
+    "NO_DEFAULT",
+    "Field",
+    "fields_of",
+    "injected_parameters",
+    "is_pydantic_model",
+    "is_typed_dict",
+    "parameters_of",
+    "resolve_annotation",
+    "type_name",
+    "unwrap_annotation",
+    "written_docstring",
+]
+
+NO_DEFAULT: Any = inspect.Parameter.empty
+
+_QUALIFIERS = frozenset({"Final", "NotRequired", "ReadOnly", "Required"})
+
+
+class Field(Struct, frozen=True):
+    """One argument of a callable, or one field of a record type."""
+
+    name: str
+    key: str
+    """Its name in JSON."""
+    annotation: Any
+    required: bool
+    default: Any = NO_DEFAULT
+    text: str = ""
+    """What the docstring says about it."""
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[Field, ...]:
+    """Return what a model may pass to a callable, in order; injected parameters are left out."""
+    texts = parse_docstring(_docstring(function)).arguments
+    return tuple(
+        Field(
+            parameter.name,
+            parameter.name,
+            annotation,
+            parameter.default is NO_DEFAULT,
+            parameter.default,
+            texts.get(parameter.name, ""),
+        )
+        for parameter, annotation in _signature(function)
+        if _injected_class(annotation) is None
+    )
+
+
+def injected_parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters that are filled in by whoever runs the tool, with their classes."""
+    found: dict[str, Any] = {}
+    for parameter, annotation in _signature(function):
+        if (injected := _injected_class(annotation)) is not None:
+            found[parameter.name] = injected
+    return found
+
+
+def fields_of(annotation: Any) -> tuple[Field, ...] | None:
+    """Return the fields of a dataclass, Struct, TypedDict or NamedTuple, or None."""
+    cls = typing.get_origin(annotation) or annotation
+    if not isinstance(cls, type):
+        return None
+    reader = _record_reader(cls)
+    if reader is None:
+        return None
+    hints = _class_hints(cls)
+    texts = parse_docstring(written_docstring(cls)).arguments
+    substitution = dict(
+        zip(getattr(cls, "__parameters__", ()), typing.get_args(annotation), strict=False)
+    )
+    return tuple(
+        msgspec.structs.replace(
+            field,
+            annotation=_substitute(field.annotation, substitution),
+            text=texts.get(field.name, ""),
+        )
+        for field in reader(cls, hints)
+    )
+
+
+def unwrap_annotation(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Take off Annotated, NewType and qualifiers; return the bare type and the metadata."""
+    metadata: tuple[Any, ...] = ()
+    while True:
+        origin = typing.get_origin(annotation)
+        if origin is typing.Annotated:
+            metadata = annotation.__metadata__ + metadata
+            annotation = annotation.__origin__
+        elif getattr(origin, "_name", None) in _QUALIFIERS:
+            annotation = typing.get_args(annotation)[0]
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        else:
+            return annotation, metadata
+
+
+def is_pydantic_model(cls: Any) -> bool:
+    """Tell whether this is a pydantic model class, without importing pydantic."""
+    return (
+        isinstance(cls, type) and hasattr(cls, "model_json_schema") and hasattr(cls, "model_fields")
+    )
+
+
+def is_typed_dict(cls: Any) -> bool:
+    """Tell whether this is a TypedDict class, from typing or from elsewhere."""
+    return hasattr(cls, "__required_keys__") and isinstance(cls, type) and issubclass(cls, dict)
+
+
+def written_docstring(cls: type) -> str:
+    """Return the docstring somebody wrote for this very class, not a generated one."""
+    doc = cls.__dict__.get("__doc__")
+    if not isinstance(doc, str) or doc.startswith(f"{cls.__name__}("):
+        return ""
+    return doc
+
+
+def type_name(annotation: Any) -> str:
+    """Return a type as a reader would write it."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return annotation.__qualname__
+    return str(annotation).replace("typing.", "")
+
+
+def _signature(function: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any]]:
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            f"The signature of {name} cannot be read: {error}.",
+            hint="Wrap it in a Python function with annotated parameters.",
+        ) from None
+    for parameter in parameters:
+        _refuse_kind(name, parameter)
+        _refuse_field_default(name, parameter)
+    target = _target(function)
+    namespace = getattr(target, "__globals__", {})
+    closure = _closure(target)
+    return [
+        (
+            parameter,
+            resolve_annotation(
+                Any if parameter.annotation is NO_DEFAULT else parameter.annotation,
+                namespace,
+                closure,
+                f"The parameter {parameter.name!r} of {name}",
+            ),
+        )
+        for parameter in parameters
+    ]
+
+
+def _refuse_kind(name: str, parameter: inspect.Parameter) -> None:
+    hints = {
+        parameter.POSITIONAL_ONLY: "Remove the '/' from the signature: models pass by name.",
+        parameter.VAR_POSITIONAL: "Take a list instead, such as `items: list[str]`.",
+        parameter.VAR_KEYWORD: "Name each argument, or take one `dict[str, ...]` argument.",
+    }
+    if hint := hints.get(parameter.kind):
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            f"The parameter {str(parameter).partition(':')[0]!r} of {name} is "
+            f"{parameter.kind.description}; a model can only pass arguments by name.",
+            hint=hint,
+        )
+
+
+def _refuse_field_default(name: str, parameter: inspect.Parameter) -> None:
+    if hasattr(parameter.default, "json_schema_extra") and hasattr(parameter.default, "metadata"):
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            f"The default of the parameter {parameter.name!r} of {name} is a field description, "
+            "which the function itself would receive as the value.",
+            hint="Write it inside the annotation: `Annotated[int, Field(ge=1)] = 1`.",
+        )
+
+
+def _target(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any callable
+    if isinstance(function, type):
+        return function.__init__
+    if not inspect.isroutine(function):
+        function = type(function).__call__
+    return inspect.unwrap(function)
+
+
+def _docstring(function: Any) -> str | None:
+    target = function if isinstance(function, type) else _target(function)
+    return inspect.getdoc(target)
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    cells = getattr(function, "__closure__", None) or ()
+    names = function.__code__.co_freevars if cells else ()
+    found: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # assigned after the function was made
+            continue
+    return found
+
+
+def resolve_annotation(
+    annotation: Any, namespace: dict[str, Any], local: Mapping[str, Any], where: str
+) -> Any:
+    """Return the annotation with every name in it looked up, or refuse it."""
+    holder = types.SimpleNamespace(__annotations__={"value": annotation})
+    try:
+        return typing.get_type_hints(holder, namespace, dict(local), include_extras=True)["value"]
+    except Exception as error:
+        raise _unresolved(where, annotation, error) from None
+
+
+def _class_hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
+    except Exception as error:
+        raise _unresolved(f"A field of {cls.__qualname__}", cls, error) from None
+
+
+def _unresolved(where: str, annotation: Any, error: Exception) -> ToolDefinitionError:
+    return ToolDefinitionError(
+        Code.UNSUPPORTED_TYPE,
+        f"{where} has an annotation that cannot be resolved: {type_name(annotation)} ({error}).",
+        hint="Define or import the type at module level, not only under TYPE_CHECKING.",
+    )
+
+
+def _injected_class(annotation: Any) -> Any:
+    bare, _ = unwrap_annotation(annotation)
+    members = (
+        typing.get_args(bare)
+        if typing.get_origin(bare) in (typing.Union, types.UnionType)
+        else (bare,)
+    )
+    for member in members:
+        cls = typing.get_origin(member) or member
+        if isinstance(cls, type) and getattr(cls, "__surecall_injected__", False) is True:
+            return cls
+    return None
+
+
+def _substitute(annotation: Any, substitution: Mapping[Any, Any]) -> Any:
+    if not substitution:
+        return annotation
+    if isinstance(annotation, typing.TypeVar):
+        return substitution.get(annotation, annotation)
+    parameters = getattr(annotation, "__parameters__", ())
+    if not parameters or isinstance(annotation, type):
+        return annotation
+    return annotation[tuple(substitution.get(item, item) for item in parameters)]
+
+
+_Reader = Callable[[Any, dict[str, Any]], list[Field]]
+
+
+def _record_reader(cls: Any) -> _Reader | None:
+    if dataclasses.is_dataclass(cls):
+        return _dataclass_fields
+    if issubclass(cls, Struct):
+        return _struct_fields
+    if is_typed_dict(cls):
+        return _typed_dict_fields
+    if hasattr(cls, "_field_defaults") and issubclass(cls, tuple):
+        return _named_tuple_fields
+    return None
+
+
+def _dataclass_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
+    found: list[Field] = []
+    # Pseudo-fields are among these: what only the constructor takes, and class variables.
+    members: dict[str, dataclasses.Field[Any]] = cls.__dataclass_fields__
+    for field in members.values():
+        annotation = hints[field.name]
+        if not field.init or typing.get_origin(annotation) is typing.ClassVar:
+            continue
+        if isinstance(annotation, dataclasses.InitVar):
+            annotation = annotation.type
+        default = NO_DEFAULT if field.default is dataclasses.MISSING else field.default
+        factory: Any = field.default_factory
+        required = default is NO_DEFAULT and factory is dataclasses.MISSING
+        default = _from_factory(default, factory)
+        found.append(Field(field.name, field.name, annotation, required, default))
+    return found
+
+
+def _struct_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
+    found: list[Field] = []
+    for field in msgspec.structs.fields(cls):
+        default = NO_DEFAULT if field.default is msgspec.NODEFAULT else field.default
+        default = _from_factory(default, field.default_factory)
+        found.append(
+            Field(field.name, field.encode_name, hints[field.name], field.required, default)
+        )
+    return found
+
+
+def _typed_dict_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
+    found: list[Field] = []
+    for name, annotation in hints.items():
+        # Written as strings, the marks are not in __required_keys__ but in the hint alone.
+        mark = getattr(typing.get_origin(annotation), "_name", None)
+        required = mark == "Required" or (name in cls.__required_keys__ and mark != "NotRequired")
+        found.append(Field(name, name, annotation, required))
+    return found
+
+
+def _named_tuple_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
+    defaults: dict[str, Any] = cls._field_defaults
+    return [
+        Field(
+            name, name, hints.get(name, Any), name not in defaults, defaults.get(name, NO_DEFAULT)
+        )
+        for name in cls._fields
+    ]
+
+
+def _from_factory(default: Any, factory: Any) -> Any:
+    if default is NO_DEFAULT:
+        return [] if factory is list else {} if factory is dict else NO_DEFAULT
+    return default

@@ -1,0 +1,310 @@
+"""Functions become tools: a name, a schema, an effect, and a way to call them safely."""
+
+import functools
+import inspect
+import math
+import re
+import types
+from collections.abc import Callable, Mapping
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    overload,
+)
+
+from msgspec import Struct
+
+from surecall.errors import Code, ToolDefinitionError, did_you_mean
+from surecall.records import CoerceMode, Effect, ToolSpec
+from surecall.schema import SchemaChecker, infer_parameters, parse_docstring
+
+from .binding import Binder, make_binder, render_parameters
+
+__all__ = ["Tool", "ToolContext", "ToolFailed", "as_tool", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_MAX_NAME_CHARS: Final = 64
+
+
+class ToolContext(Struct, frozen=True):
+    """Which call a tool is answering; given to any parameter annotated with this class."""
+
+    __surecall_injected__: ClassVar[bool] = True
+
+    run_id: str = ""
+    turn: int = 0
+    call_id: str = ""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at one call: `run/turn/call`."""
+        return f"{self.run_id}/{self.turn}/{self.call_id}"
+
+
+class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise ToolFailed(...)`
+    """Raised by a tool to answer with a code of its own."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = str(code)
+        self.message = message
+        self.hint = hint
+        self.data = dict(data or {})
+
+
+class Tool(Generic[P, R]):
+    """A tool: what a model is told about it, and how its calls are made; never changes."""
+
+    spec: ToolSpec
+    function: Callable[P, R] | None
+    """What runs; `None` when the tool is only described."""
+    binder: Binder | None
+    """How the function is called with arguments that were checked."""
+    checker: SchemaChecker
+    """The schema of the arguments, compiled when first needed."""
+    is_async: bool
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        function: Callable[P, R] | None,
+        *,
+        binder: Binder | None = None,
+        checker: SchemaChecker | None = None,
+        rebind: Callable[[Callable[..., Any]], Binder] | None = None,
+    ) -> None:
+        _check_spec(spec)
+        members = vars(self)
+        members.update(
+            spec=spec,
+            function=function,
+            binder=binder,
+            checker=checker or SchemaChecker(spec.parameters),
+            is_async=_is_async(function),
+            _rebind=rebind,
+        )
+        if function is not None:
+            for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+                if (value := getattr(function, attribute, None)) is not None:
+                    members[attribute] = value
+            members["__wrapped__"] = function
+
+    @property
+    def name(self) -> str:
+        """The name a model calls it by."""
+        return self.spec.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function as if it had not been decorated."""
+        if self.function is None:
+            raise ToolDefinitionError(
+                Code.TOOL_NOT_IMPLEMENTED, f"{self.name} is described but has no function."
+            )
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> "Tool[..., R]":
+        rebind = vars(self)["_rebind"]
+        if instance is None or rebind is None or self.function is None:
+            return self
+        method = types.MethodType(self.function, instance)
+        return Tool(self.spec, method, binder=rebind(method), checker=self.checker)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Tool never changes; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Tool never changes; {name!r} cannot be deleted")
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r}, effect={self.spec.effect!r})"
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: Effect = "write",
+    parameters: Any = None,
+    exposed: bool = True,
+    idempotent: bool = False,
+    polling: bool = False,
+    timeout_s: float | None = None,
+    coerce: CoerceMode = "on",
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> Any:
+    """Make a tool of a function; it stays callable as it was.
+
+    Args:
+        function: What runs, when used without options.
+        parameters: A JSON Schema, or a record type, in place of what the signature says.
+        **options: The fields of `ToolSpec`. Without `name` and `description` the function's
+            name and docstring are taken; without `effect` the tool counts as one that writes.
+    """
+    if function is None:
+        return functools.partial(_define, parameters=parameters, options=options)
+    return _define(function, parameters=parameters, options=options)
+
+
+def as_tool(obj: Any) -> Tool[..., Any]:
+    """Return the tool that an object is, or that can be made of it."""
+    if isinstance(obj, Tool):
+        made = cast("Tool[..., Any]", obj)
+        if vars(made)["_rebind"] is not None:
+            raise ToolDefinitionError(
+                Code.INVALID_TOOL,
+                f"{made.name} is a method without its object.",
+                hint="Register it from an object: `registry.add(thing.method)`.",
+            )
+        return made
+    if isinstance(obj, ToolSpec):
+        described: Tool[..., Any] = Tool(obj, None)
+        described.checker.compile()
+        return described
+    if isinstance(obj, Mapping):
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            "A tool given as a dict describes itself but cannot run.",
+            hint="Decorate a function with `@tool(parameters=...)`, or give `ToolSpec`s and one "
+            "executor to `ToolRegistry.from_executor`.",
+        )
+    return _define(obj, parameters=None, options={})
+
+
+def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[..., Any]:
+    _refuse_what_cannot_run(function)
+    options = {key: value for key, value in options.items() if value is not None}
+    name = options.pop("name", None)
+    name = _name_of(function) if name is None else name
+    _check_name(name)
+    description = options.pop("description", None)
+    if description is None:
+        description = parse_docstring(_doc_of(function)).text
+    is_method = _lacks_its_object(function)
+    # Read the signature of a method as its callers will see it, without the first parameter.
+    target = types.MethodType(function, object()) if is_method else function
+    schema = infer_parameters(target) if parameters is None else render_parameters(name, parameters)
+    bind = functools.partial(make_binder, name, schema, parameters)
+    try:
+        spec = ToolSpec(name=name, description=description, parameters=schema, **options)
+    except TypeError:
+        raise _unknown_option(name, options) from None
+    made: Tool[..., Any] = Tool(
+        spec, function, binder=bind(target), rebind=bind if is_method else None
+    )
+    if parameters is not None:
+        made.checker.compile()
+    return made
+
+
+def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:
+    known = set(ToolSpec.__struct_fields__)
+    unknown = next(option for option in options if option not in known)
+    return ToolDefinitionError(
+        Code.UNKNOWN_OPTION,
+        f"The tool {name} was given {unknown!r}, which is not an option.",
+        hint=did_you_mean(unknown, known),
+    )
+
+
+def _refuse_what_cannot_run(function: Any) -> None:
+    if isinstance(function, type) or not callable(function):
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            f"{function!r:.200} cannot be a tool.",
+            hint="Give a function, a bound method, or an object with `__call__`.",
+        )
+    target = _innermost(function)
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            f"{_name_of(function)} is a generator; a tool answers once.",
+            hint="Collect what it yields and return a list.",
+        )
+
+
+def _check_spec(spec: ToolSpec) -> None:
+    _check_name(spec.name)
+    _check_choice(spec.name, "effect", spec.effect, get_args(Effect))
+    _check_choice(spec.name, "coerce", spec.coerce, get_args(CoerceMode))
+    timeout_s = cast("Any", spec.timeout_s)
+    if timeout_s is not None and not (
+        isinstance(timeout_s, int | float) and 0 < timeout_s < math.inf
+    ):
+        raise ToolDefinitionError(
+            Code.INVALID_OPTION,
+            f"The tool {spec.name} has timeout_s={timeout_s!r}.",
+            hint="Give seconds above zero, or None.",
+        )
+
+
+def _check_name(name: Any) -> None:
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return
+    clean = _NOT_IN_NAMES.sub("_", str(name)[:200]).strip("_")[:_MAX_NAME_CHARS]
+    suggestion = f", such as {clean!r}" if clean else ""
+    raise ToolDefinitionError(
+        Code.INVALID_TOOL_NAME,
+        f"{name!r:.200} cannot be the name of a tool.",
+        hint=f"Use 1 to 64 letters, digits, '_' or '-'{suggestion}.",
+    )
+
+
+def _check_choice(name: str, option: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ToolDefinitionError(
+            Code.INVALID_OPTION,
+            f"The tool {name} has {option}={value!r}.",
+            hint=f"Use one of: {', '.join(choices)}.",
+        )
+
+
+def _lacks_its_object(function: Any) -> bool:
+    if not inspect.isfunction(function):
+        return False
+    return next(iter(inspect.signature(function).parameters), "") == "self"
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _doc_of(function: Any) -> str | None:
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    if inspect.isroutine(function):
+        return inspect.getdoc(function)
+    kind = cast("type[Any]", type(function))
+    return kind.__call__.__doc__ or inspect.getdoc(kind)
+
+
+def _innermost(function: Any) -> Any:
+    """Return the function whose code runs: below partials, and below an object's `__call__`."""
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    return function if inspect.isroutine(function) else cast("type[Any]", type(function)).__call__
+
+
+def _is_async(function: Any) -> bool:
+    return function is not None and inspect.iscoroutinefunction(_innermost(function))

@@ -1,0 +1,260 @@
+"""One call becomes one result: checked, approved, run, and told in a form a model can use.
+
+`Dispatcher.dispatch` raises nothing but cancellation and exits of the process: whatever else goes
+wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools` at debug.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from surecall.errors import Code, JSONTextError
+from surecall.jsontext import canonical_hash, encode
+from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
+
+from .approval import ApprovalDecision, ApprovalRequest, Approver
+from .define import Tool, ToolContext
+from .envelopes import plain_data, render_envelope
+from .feedback import (
+    explain_approval_denied,
+    explain_arguments_invalid,
+    explain_arguments_unread,
+    explain_exception,
+    explain_not_allowed,
+    explain_not_serializable,
+    explain_too_large,
+    explain_too_structured,
+)
+from .mask import MaskedRegistry
+from .outputs import OutputLimits, check_output
+from .registry import ToolRegistry
+from .running import run_tool
+
+__all__ = ["Dispatcher", "ResultTransforms"]
+
+ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
+"""Takes the full form of an envelope, the tool's name and the call's id; returns the form that
+is shown to the model."""
+
+_log = logging.getLogger("surecall.tools")
+_SPACES: Final = " \t\r\n"
+_MAX_NAME_CHARS: Final = 64
+_DEFAULT_LIMITS: Final = OutputLimits()
+
+
+class _Answer(NamedTuple):
+    envelope: Envelope
+    text: str
+    replaced: bool = False
+
+
+class Dispatcher:
+    """Runs calls against one view of a registry, which is also the view the model was sent."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry | MaskedRegistry,
+        *,
+        approver: Approver | None = None,
+        limits: OutputLimits = _DEFAULT_LIMITS,
+        default_timeout_s: float | None = None,
+        result_transforms: ResultTransforms | None = None,
+        max_arguments_bytes: int = 200_000,
+    ) -> None:
+        # A plain registry holds hidden tools too; only a masked one may be executed from.
+        self._view = registry if isinstance(registry, MaskedRegistry) else MaskedRegistry(registry)
+        self._approver = approver
+        self._limits = limits
+        self._default_timeout_s = default_timeout_s
+        self._transforms = result_transforms
+        self._max_arguments_bytes = max_arguments_bytes
+
+    def resolve(self, name: str) -> Tool[..., Any] | None:
+        """Return the visible tool that a called name means, or `None`.
+
+        Space around the name is dropped, and dots may stand for underscores; nothing else is
+        forgiven, so that no look-alike ever becomes a tool.
+        """
+        name = name.strip(_SPACES)
+        found = self._view.find(name)
+        if found is None and "." in name:
+            found = self._view.find(name.replace(".", "_"))
+        return found
+
+    def effect_of(self, call: ToolCall) -> Effect | None:
+        """Return the effect a call may have, or `None` when it will be refused unseen."""
+        if call.errors or call.state != "whole" or call.arguments is None:
+            return None
+        tool = self.resolve(call.name)
+        return None if tool is None else tool.spec.effect
+
+    def may_repeat(self, call: ToolCall) -> bool:
+        """Tell whether running a call again does no more than running it once."""
+        tool = self.resolve(call.name)
+        return tool is not None and (tool.spec.effect == "read" or tool.spec.idempotent)
+
+    async def dispatch(
+        self, call: ToolCall, context: ToolContext, *, warnings: tuple[str, ...] = ()
+    ) -> ToolResult:
+        """Check the call, have it approved, run it, and return its one result.
+
+        `warnings` are told to the model beside those of the tool.
+        """
+        started = time.perf_counter()
+        tool = self.resolve(call.name)
+        if tool is None:
+            refusal = self._refuse_unread(call) or explain_not_allowed(call.name, self._view.names)
+            return self._refusal(call, _shown_name(call.name), refusal, started)
+        arguments = await self._prepare(call, tool, context)
+        if isinstance(arguments, Envelope):
+            return self._refusal(call, tool.name, arguments, started)
+        timeout_s = tool.spec.timeout_s
+        if timeout_s is None:
+            timeout_s = self._default_timeout_s
+        ran = await run_tool(tool, arguments, context, timeout_s)
+        envelope = ran.envelope
+        if call.name != tool.name:
+            warnings = (f"The tool is named {tool.name}; use that name.", *warnings)
+        if warnings:
+            envelope = msgspec.structs.replace(envelope, warnings=(*envelope.warnings, *warnings))
+        answer = self._answer(envelope, tool.spec, call.id)
+        return ToolResult(
+            call_id=call.id,
+            name=tool.name,
+            envelope=answer.envelope,
+            text=answer.text,
+            elapsed_ms=(time.perf_counter() - started) * 1000,
+            executed=ran.executed,
+            replaced=answer.replaced,
+        )
+
+    def refuse(
+        self,
+        call: ToolCall,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Return the result of a call that is not run, for a reason the caller gives."""
+        tool = self.resolve(call.name)
+        name = _shown_name(call.name) if tool is None else tool.name
+        envelope = Envelope.failure(name, code, message, hint=hint, data=data)
+        return self._refusal(call, name, envelope, time.perf_counter())
+
+    async def _prepare(
+        self, call: ToolCall, tool: Tool[..., Any], context: ToolContext
+    ) -> dict[str, Any] | Envelope:
+        """Return a copy of the arguments that may run, or the envelope of a refusal."""
+        try:
+            refusal = self._refuse_unread(call)
+            if refusal is not None:
+                return refusal
+            # A copy, so that neither a tool nor an approver can change what is on record.
+            arguments: dict[str, Any] = msgspec.to_builtins(call.arguments)
+            checker = tool.checker
+            if not checker.is_valid(arguments):
+                return explain_arguments_invalid(tool.name, checker.check(arguments))
+            if self._approver is not None:
+                refusal = await _ask(self._approver, call, tool.spec, arguments, context)
+            return arguments if refusal is None else refusal
+        except Exception as error:
+            _log.debug("a call of %s could not be checked", tool.name, exc_info=error)
+            return explain_exception(tool.name, Code.INTERNAL_ERROR, error)
+
+    def _refuse_unread(self, call: ToolCall) -> Envelope | None:
+        return explain_arguments_unread(call, _shown_name(call.name), self._max_arguments_bytes)
+
+    def _refusal(self, call: ToolCall, name: str, envelope: Envelope, started: float) -> ToolResult:
+        envelope = msgspec.structs.replace(envelope, tool_name=name)
+        return ToolResult(
+            call_id=call.id,
+            name=name,
+            envelope=envelope,
+            text=self._own_words(envelope, call.id),
+            elapsed_ms=(time.perf_counter() - started) * 1000,
+        )
+
+    def _answer(self, envelope: Envelope, spec: ToolSpec, call_id: str) -> _Answer:
+        try:
+            shown = self._transform(envelope, call_id)
+        except Exception as error:
+            _log.debug("a result transform failed on %s", spec.name, exc_info=error)
+            failure = explain_exception(spec.name, Code.INTERNAL_ERROR, error)
+            return _Answer(failure, self._own_words(failure, call_id), replaced=True)
+        limits = self._limits
+        try:
+            rejection = check_output(shown, limits)
+            data = b"" if rejection is not None else _encode(shown)
+        except Exception as error:
+            replacement = explain_not_serializable(spec, error)
+        else:
+            if rejection is not None:
+                replacement = explain_too_structured(spec, rejection, limits.max_bytes)
+            elif len(data) > limits.max_bytes:
+                replacement = explain_too_large(spec, len(data), limits.max_bytes)
+            else:
+                return _Answer(envelope, data.decode("utf-8"))
+        return _Answer(replacement, self._own_words(replacement, call_id), replaced=True)
+
+    def _transform(self, envelope: Envelope, call_id: str) -> dict[str, Any]:
+        shown = render_envelope(envelope)
+        if self._transforms is None:
+            return shown
+        return self._transforms(shown, envelope.tool_name, call_id)
+
+    def _own_words(self, envelope: Envelope, call_id: str) -> str:
+        """Return the text of an envelope written here; no limit applies to it."""
+        try:
+            return encode(self._transform(envelope, call_id)).decode("utf-8")
+        except Exception as error:  # a refusal must reach the model in any case
+            _log.debug("a refusal was shown without its data", exc_info=error)
+            bare = msgspec.structs.replace(envelope, data={}, warnings=())
+            return encode(render_envelope(bare)).decode("utf-8")
+
+
+async def _ask(
+    approver: Approver,
+    call: ToolCall,
+    spec: ToolSpec,
+    arguments: dict[str, Any],
+    context: ToolContext,
+) -> Envelope | None:
+    """Return the refusal of a call that was not approved; anything but a clear yes is a no."""
+    try:
+        request = ApprovalRequest(
+            call=call,
+            spec=spec,
+            arguments=msgspec.to_builtins(arguments),
+            arguments_hash=canonical_hash(arguments),
+            context=context,
+        )
+        decision = await approver(request)
+    except Exception as error:  # fail closed
+        _log.debug("the approver failed on %s", spec.name, exc_info=error)
+        return explain_approval_denied(spec.name, "the approval could not be obtained.")
+    if not isinstance(decision, ApprovalDecision):
+        return explain_approval_denied(spec.name, "the approval could not be obtained.")
+    if decision.approved is True:
+        return None
+    return explain_approval_denied(spec.name, decision.reason)
+
+
+def _encode(shown: dict[str, Any]) -> bytes:
+    try:
+        return encode(shown)
+    except JSONTextError as error:
+        if error.code != Code.NOT_SERIALIZABLE:
+            raise
+        try:
+            plain = plain_data(shown)
+        except Exception:  # the first error says more
+            raise error from None
+    return encode(plain)
+
+
+def _shown_name(name: str) -> str:
+    return clip(name.strip(_SPACES), _MAX_NAME_CHARS)

@@ -1,0 +1,215 @@
+"""What the model is told when a call is refused or fails: short, specific, and what to do next.
+
+Where a tool has effects, every message says whether it may have acted, so that the model does
+not repeat what is already done.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from surecall.errors import Code
+from surecall.records import Envelope, ErrorDetail, ToolCall, ToolSpec, clip
+from surecall.redaction import redact
+
+from .outputs import OutputRejection
+
+__all__ = [
+    "closest_names",
+    "describe_error",
+    "explain_approval_denied",
+    "explain_arguments_invalid",
+    "explain_arguments_unread",
+    "explain_exception",
+    "explain_not_allowed",
+    "explain_not_implemented",
+    "explain_not_serializable",
+    "explain_timeout",
+    "explain_too_large",
+    "explain_too_structured",
+]
+
+_MAX_NAMES = 20
+_MAX_NAME_CHARS = 64
+_MAX_MESSAGE_CHARS = 400
+_ASK_FOR_LESS = "Ask for less: a narrower query, fewer fields, or one page at a time."
+
+
+def explain_not_allowed(name: str, available: Sequence[str]) -> Envelope:
+    """Build the one answer to every name that cannot be called, hidden or unknown alike."""
+    shown = clip(name, _MAX_NAME_CHARS)
+    if not available:
+        hint = "No tools are available; answer without calling one."
+    else:
+        names = closest_names(name, available)
+        more = len(available) - len(names)
+        rest = f" (and {more} more)" if more else ""
+        hint = f"Call one of these, spelled exactly: {', '.join(names)}{rest}."
+    message = f"{shown!r} is not an available tool."
+    return Envelope.failure(shown, Code.TOOL_NOT_ALLOWED, message, hint=hint)
+
+
+def closest_names(name: str, known: Iterable[str], limit: int = _MAX_NAMES) -> list[str]:
+    """Return the known names, the most similar first; equals keep their order."""
+    wanted = _pairs(name)
+
+    def distance(other: str) -> float:
+        pairs = _pairs(other)
+        return -len(wanted & pairs) / (len(wanted) + len(pairs))
+
+    return sorted(known, key=distance)[:limit]
+
+
+def _pairs(name: str) -> set[str]:
+    """Return the neighbouring characters of a name: compared as sets, the cost stays linear."""
+    text = f"^{name[:_MAX_NAME_CHARS].lower()}$"
+    return {text[index : index + 2] for index in range(len(text) - 1)}
+
+
+def explain_arguments_unread(
+    call: ToolCall, tool_name: str, max_arguments_bytes: int
+) -> Envelope | None:
+    """Build the answer to a call whose arguments are not there to be used, if that is so."""
+    errors = call.errors
+    if not errors and call.arguments_bytes > max_arguments_bytes:
+        errors = (_too_large(call.arguments_bytes, max_arguments_bytes),)
+    if not errors and (call.state != "whole" or call.arguments is None):
+        errors = (_CUT if call.state == "cut" else _UNREADABLE,)
+    if not errors:
+        return None
+    data: dict[str, Any] = {}
+    if any(error.code == Code.ARGUMENTS_TOO_LARGE for error in errors):
+        data = {"bytes": call.arguments_bytes, "max_bytes": max_arguments_bytes}
+    return Envelope(ok=False, tool_name=tool_name, data=data, errors=errors)
+
+
+_CUT = ErrorDetail(
+    Code.ARGUMENTS_TRUNCATED,
+    "The call was cut off before its arguments ended; it was not run.",
+    "Send the call again, with shorter arguments.",
+)
+_UNREADABLE = ErrorDetail(
+    Code.ARGUMENTS_JSON_PARSE_ERROR,
+    "The arguments could not be read as a JSON object; the call was not run.",
+    "Send the arguments as one JSON object and nothing else.",
+)
+
+
+def _too_large(size_bytes: int, max_bytes: int) -> ErrorDetail:
+    return ErrorDetail(
+        Code.ARGUMENTS_TOO_LARGE,
+        f"The arguments are {size_bytes} bytes; the limit is {max_bytes}. The call was not run.",
+        "Send shorter texts or fewer fields, in several calls if need be.",
+    )
+
+
+def explain_arguments_invalid(tool_name: str, errors: Sequence[ErrorDetail]) -> Envelope:
+    """Build the answer that names every argument that does not fit the schema."""
+    hint = f"Correct {'this' if len(errors) == 1 else 'all of these'} and call the tool again."
+    last = errors[-1]
+    last = ErrorDetail(
+        last.code, last.message, f"{last.hint} {hint}" if last.hint else hint, last.path
+    )
+    return Envelope(ok=False, tool_name=tool_name, errors=(*errors[:-1], last))
+
+
+def explain_approval_denied(tool_name: str, reason: str) -> Envelope:
+    """Build the answer to a call that was stopped before it ran."""
+    return Envelope.failure(
+        tool_name,
+        Code.APPROVAL_DENIED,
+        f"The call was not approved and was not run: {clip(reason, _MAX_MESSAGE_CHARS)}"
+        if reason
+        else "The call was not approved and was not run.",
+        hint="Do not repeat this call; go on without it, or ask the user.",
+    )
+
+
+def explain_not_implemented(tool_name: str) -> Envelope:
+    """Build the answer of a tool that is described but has no code behind it."""
+    return Envelope.failure(
+        tool_name,
+        Code.TOOL_NOT_IMPLEMENTED,
+        f"{tool_name} is described but not implemented; it was not run.",
+        hint="Go on without this tool.",
+    )
+
+
+def explain_timeout(spec: ToolSpec, timeout_s: float) -> Envelope:
+    """Build the answer of a tool that did not finish in time."""
+    hint = (
+        _ASK_FOR_LESS
+        if spec.effect == "read"
+        else "It may have taken effect: find out before you call it again."
+    )
+    return Envelope.failure(
+        spec.name,
+        Code.TOOL_TIMEOUT,
+        f"{spec.name} did not finish within {timeout_s:g} s and was stopped.",
+        hint=hint,
+        data={"timeout_s": timeout_s},
+    )
+
+
+def explain_exception(tool_name: str, code: str, error: BaseException) -> Envelope:
+    """Build the answer of a tool that raised: the class and the message, no traceback."""
+    text = describe_error(error)
+    if code == Code.ARGUMENT_ERROR:
+        return Envelope.failure(
+            tool_name, code, text, hint="Change the arguments and call the tool again."
+        )
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return Envelope.failure(tool_name, code, message)
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the message of an exception, without secrets and bounded."""
+    try:
+        text = str(error)
+    except Exception:  # a broken exception must not hide the failure it reports
+        text = "(its message cannot be shown)"
+    # Cut far beyond what is shown, so that a key at the edge is still whole when redacted.
+    return clip(redact(text[: 20 * _MAX_MESSAGE_CHARS]), _MAX_MESSAGE_CHARS)
+
+
+def explain_too_large(spec: ToolSpec, size_bytes: int, max_bytes: int) -> Envelope:
+    """Build the answer that stands in for one whose text is too long."""
+    return Envelope.failure(
+        spec.name,
+        Code.TOOL_OUTPUT_TOO_LARGE,
+        f"{spec.name} ran, but its answer of {size_bytes} bytes is over the limit of "
+        f"{max_bytes} bytes and was left out.",
+        hint=_hint_after_running(spec),
+        data={"bytes": size_bytes, "max_bytes": max_bytes},
+    )
+
+
+def explain_too_structured(spec: ToolSpec, rejection: OutputRejection, max_bytes: int) -> Envelope:
+    """Build the answer that stands in for one that was too large to turn into text."""
+    return Envelope.failure(
+        spec.name,
+        Code.TOOL_OUTPUT_TOO_LARGE,
+        f"{spec.name} ran, but its answer is too large ({rejection.reason}) and was left out.",
+        hint=_hint_after_running(spec),
+        data={
+            "estimated_bytes": rejection.estimated_bytes,
+            "max_bytes": max_bytes,
+            "reason": rejection.reason,
+        },
+    )
+
+
+def explain_not_serializable(spec: ToolSpec, error: Exception) -> Envelope:
+    """Build the answer that stands in for one that has no JSON form."""
+    return Envelope.failure(
+        spec.name,
+        Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
+        f"{spec.name} ran, but its answer has no JSON form and was left out.",
+        hint=None if spec.effect == "read" else "It has run: do not repeat the call.",
+        data={"error_class": type(error).__name__, "message": describe_error(error)},
+    )
+
+
+def _hint_after_running(spec: ToolSpec) -> str:
+    if spec.effect == "read":
+        return _ASK_FOR_LESS
+    return "It has run: do not repeat the call only to see its answer."

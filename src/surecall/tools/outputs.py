@@ -1,0 +1,164 @@
+"""How large a tool's answer may be, judged before it is turned into text.
+
+The walk looks at the answer as it lies in memory and stops at the first limit passed, so an
+answer of a gigabyte costs no more than one of the allowed size. The cost of a value estimates
+its JSON text from below: no punctuation, no escapes. What is shared is counted each time it
+would be written; what contains itself is counted once and left for the encoder to refuse.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, cast
+
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError
+
+__all__ = ["OutputLimits", "OutputRejection", "RejectionReason", "check_output"]
+
+RejectionReason = Literal[
+    "MAX_ARRAY_ITEMS",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_HASH_KEYS",
+    "MAX_NODES",
+    "STRING_TOO_LARGE",
+]
+
+_NULL_BYTES: Final = 4
+_BOOLEAN_BYTES: Final = 5
+_UNKNOWN_BYTES: Final = 64
+_DIGITS_PER_BIT: Final = 0.30103
+_ARRAYS: Final = (list, tuple, set, frozenset)
+_CONTAINERS: Final = (Mapping, Struct, *_ARRAYS)
+
+
+class OutputLimits(Struct, frozen=True, kw_only=True):
+    """The most that a tool may answer; going over any limit replaces the answer."""
+
+    max_bytes: int = 200_000
+    max_depth: int = 20
+    """How many objects and arrays may lie inside each other."""
+    max_nodes: int = 50_000
+    """Values in all, counting objects and arrays."""
+    max_keys: int = 50_000
+    """Keys of one object."""
+    max_items: int = 50_000
+    """Items of one array."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            limit = getattr(self, name)
+            if type(limit) is not int or limit < 1:
+                raise ConfigError(
+                    Code.INVALID_OPTION,
+                    f"The output limit {name} is {limit!r}.",
+                    hint="Give a whole number of at least 1.",
+                )
+
+
+class OutputRejection(Struct, frozen=True):
+    """Why an answer is too large, and how many bytes had been counted by then."""
+
+    reason: RejectionReason
+    estimated_bytes: int
+
+
+def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
+    """Return why the value may not be turned into text, or `None` when it may."""
+    max_bytes, max_nodes = limits.max_bytes, limits.max_nodes
+    total = nodes = 0
+    walk: list[Iterator[Any]] = [iter((value,))]
+    path: list[int] = [0]
+    on_path: set[int] = {0}
+    while walk:
+        for item in walk[-1]:
+            nodes += 1
+            if nodes > max_nodes:
+                return OutputRejection("MAX_NODES", total)
+            cost = _scalar_bytes(item, max_bytes)
+            if cost is not None:
+                total += cost
+                if total > max_bytes:
+                    is_long_text = cost > max_bytes and isinstance(item, str | bytes)
+                    reason = "STRING_TOO_LARGE" if is_long_text else "MAX_BYTES"
+                    return OutputRejection(reason, total)
+                continue
+            if id(item) in on_path:
+                continue
+            if len(walk) > limits.max_depth:
+                return OutputRejection("MAX_DEPTH", total)
+            rejection, key_bytes, children = _open(item, limits)
+            total += key_bytes
+            if rejection is None and total > max_bytes:
+                rejection = "MAX_BYTES"
+            if rejection is not None:
+                return OutputRejection(rejection, total)
+            walk.append(children)
+            path.append(id(item))
+            on_path.add(id(item))
+            break
+        else:
+            walk.pop()
+            on_path.discard(path.pop())
+    return None
+
+
+def _scalar_bytes(item: Any, max_bytes: int) -> int | None:
+    """Return what the item costs, or `None` when it is a container to be opened."""
+    kind = item.__class__
+    if kind is str or isinstance(item, str):
+        return _text_bytes(item, max_bytes)
+    if kind is dict or kind is list or kind is tuple:
+        return None
+    if item is None:
+        return _NULL_BYTES
+    if kind is bool:
+        return _BOOLEAN_BYTES
+    if isinstance(item, int):
+        return _integer_bytes(item)
+    if kind is float:
+        return len(repr(item))
+    if isinstance(item, bytes | bytearray):
+        return len(item) * 4 // 3
+    if isinstance(item, _CONTAINERS) or hasattr(kind, "__dataclass_fields__"):
+        return None
+    return _UNKNOWN_BYTES
+
+
+def _text_bytes(text: str, max_bytes: int) -> int:
+    # A text of n characters is at least n bytes, so a huge one need not be encoded to be refused.
+    if text.isascii() or len(text) > max_bytes:
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _integer_bytes(number: int) -> int:
+    # Python refuses to write integers of thousands of digits, so long ones are estimated.
+    bits = number.bit_length()
+    return len(str(int(number))) if bits < 1000 else int(bits * _DIGITS_PER_BIT) + 1
+
+
+def _open(item: Any, limits: OutputLimits) -> tuple[RejectionReason | None, int, Iterator[Any]]:
+    """Return a rejection or none, the cost of the container's keys, and its values."""
+    if isinstance(item, _ARRAYS):
+        items = cast("list[Any]", item)
+        too_many = len(items) > limits.max_items
+        return ("MAX_ARRAY_ITEMS" if too_many else None), 0, iter(items)
+    members = cast("Mapping[Any, Any]", item) if isinstance(item, Mapping) else _fields(item)
+    if len(members) > limits.max_keys:
+        return "MAX_HASH_KEYS", 0, iter(())
+    max_bytes = limits.max_bytes
+    total = 0
+    for key in members:
+        cost = _text_bytes(key, max_bytes) if isinstance(key, str) else _UNKNOWN_BYTES
+        total += cost
+        if cost > max_bytes:
+            return "STRING_TOO_LARGE", total, iter(())
+        if total > max_bytes:
+            return "MAX_BYTES", total, iter(())
+    return None, total, iter(members.values())
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    names = record.__struct_fields__ if isinstance(record, Struct) else record.__dataclass_fields__
+    return {name: getattr(record, name, None) for name in names}

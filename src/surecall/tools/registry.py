@@ -1,0 +1,103 @@
+"""The tools an application has; the package itself ships none."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ParamSpec, TypeVar, overload
+
+from surecall.errors import Code, ToolDefinitionError
+from surecall.records import ToolSpec
+
+from .define import Tool, ToolContext, as_tool, tool
+
+__all__ = ["ToolRegistry"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ToolRegistry:
+    """Tools by name, in the order in which they were registered."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, tools: Iterable[Any] = ()) -> None:
+        self._tools: dict[str, Tool[..., Any]] = {}
+        for item in tools:
+            self.add(item)
+
+    @classmethod
+    def from_executor(
+        cls, specs: Iterable[ToolSpec], executor: Callable[..., Any]
+    ) -> "ToolRegistry":
+        """Make a registry in which one function runs every tool.
+
+        It is called as `executor(name, arguments)`, with `tool_call_id=` as well if it takes
+        that keyword; it may be a coroutine function.
+        """
+        takes_call_id = _takes_keyword(executor, "tool_call_id")
+        return cls(_executed_tool(spec, executor, takes_call_id) for spec in specs)
+
+    def add(self, obj: Any) -> Tool[..., Any]:
+        """Register a tool, or what can be made one, and return the tool."""
+        made = as_tool(obj)
+        if made.name in self._tools:
+            raise ToolDefinitionError(
+                Code.DUPLICATE_TOOL,
+                f"A tool named {made.name!r} is already registered.",
+                hint="Give one of them another name: `@tool(name=...)`.",
+            )
+        self._tools[made.name] = made
+        return made
+
+    @overload
+    def register(self, function: Callable[P, R], /) -> Tool[P, R]: ...
+    @overload
+    def register(self, /, **options: Any) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+    def register(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a decorator, bare or with the options of `tool`."""
+        if function is None:
+            return functools.partial(self.register, **options)
+        return self.add(tool(**options)(function) if options else function)
+
+    def find(self, name: str) -> Tool[..., Any] | None:
+        """Return the tool with exactly this name."""
+        return self._tools.get(name)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the description of every tool, also of those that are not exposed."""
+        return tuple(item.spec for item in self._tools.values())
+
+    def __iter__(self) -> Iterator[Tool[..., Any]]:
+        return iter(tuple(self._tools.values()))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __repr__(self) -> str:
+        return f"ToolRegistry({', '.join(self._tools)})"
+
+
+def _executed_tool(
+    spec: ToolSpec, executor: Callable[..., Any], takes_call_id: bool
+) -> Tool[..., Any]:
+    def bind(arguments: dict[str, Any], context: ToolContext) -> Callable[[], Any]:
+        extra = {"tool_call_id": context.call_id} if takes_call_id else {}
+        return functools.partial(executor, spec.name, arguments, **extra)
+
+    made: Tool[..., Any] = Tool(spec, executor, binder=bind)
+    made.checker.compile()
+    return made
+
+
+def _takes_keyword(function: Callable[..., Any], name: str) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    if name in parameters:
+        return parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
+    return any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())

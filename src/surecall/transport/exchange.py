@@ -1,0 +1,309 @@
+"""One request and its answer over aiohttp; only this file and `connector.py` know aiohttp.
+
+Failures are turned into our errors and raised without a cause: aiohttp's exceptions carry
+the request headers, and with them the key.
+"""
+
+import asyncio
+import errno
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from surecall.errors import (
+    Code,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderTimeoutError,
+)
+
+from .bodies import open_decoder, too_large
+from .connector import CleanConnector
+from .limits import WireLimits
+from .watch import Watch
+
+__all__ = ["Answer", "RequestBody", "Wire"]
+
+_SLICE_BYTES: Final = 64 * 1024
+_YIELD_EVERY_BYTES: Final = 1024 * 1024
+_MAX_STATUS_LINE_BYTES: Final = 16 * 1024
+_MAX_HEADER_FIELD_BYTES: Final = 64 * 1024
+_RESETS: Final = frozenset(
+    {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN, errno.ESHUTDOWN}
+)
+
+
+class RequestBody(aiohttp.Payload):
+    """A request body that tells the watch when it is being sent."""
+
+    _autoclose = True
+
+    def __init__(self, data: bytes, watch: Watch) -> None:
+        super().__init__(data, content_type="application/json")
+        self._size = len(data)
+        self._data = data
+        self._watch = watch
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return the body as text."""
+        return self._data.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Send the body; every slice that is taken counts as progress."""
+        watch, data = self._watch, self._data
+        watch.sending()
+        if len(data) <= _SLICE_BYTES:
+            await writer.write(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), _SLICE_BYTES):
+            await writer.write(view[start : start + _SLICE_BYTES])
+            watch.sending()
+
+
+class Wire:
+    """Connections in one event loop: no cookies, no proxies, no decoding, no redirects."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._connector = CleanConnector()
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=dict(headers),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            auto_decompress=False,
+            trust_env=False,
+            max_line_size=_MAX_STATUS_LINE_BYTES,
+            max_field_size=_MAX_HEADER_FIELD_BYTES,
+        )
+
+    async def aclose(self) -> None:
+        """Give up all connections."""
+        await self._session.close()
+
+    async def post(
+        self, url: URL, data: bytes, headers: Mapping[str, str] | None, watch: Watch
+    ) -> "Answer":
+        """Send the request and return its answer once the headers are there."""
+        try:
+            response = await self._session.post(
+                url, data=RequestBody(data, watch), headers=headers, allow_redirects=False
+            )
+        except asyncio.CancelledError:
+            error = watch.convert()
+            if error is None:
+                watch.stop()
+                raise
+        except Exception as failure:
+            error = _map_failure(failure)
+        else:
+            watch.receiving()
+            return self._answer(response, watch)
+        watch.stop()
+        raise error
+
+    def _answer(self, response: aiohttp.ClientResponse, watch: Watch) -> "Answer":
+        connection = response.connection
+        protocol = connection.protocol if connection is not None else None
+        if protocol is not None:
+            self._connector.note_reader(protocol, response.content)
+        return Answer(response, protocol, watch)
+
+
+class Answer:
+    """An answer whose headers have arrived."""
+
+    __slots__ = ("_protocol", "_response", "_watch", "headers", "status")
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, protocol: ResponseHandler | None, watch: Watch
+    ) -> None:
+        self._response = response
+        self._protocol = protocol
+        self._watch = watch
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    def check_framing(self) -> ProviderError | None:
+        """Return what makes the end of the body ambiguous, if anything does."""
+        coding = self.headers.get("transfer-encoding")
+        length = self.headers.get("content-length")
+        if coding is not None and length is not None:
+            return _bad_framing("has both a length and a transfer encoding")
+        if coding is not None and coding.strip().lower() != "chunked":
+            return _bad_framing(f"uses the transfer encoding {coding[:40]!r}")
+        if length is not None and len(self._response.headers.getall("content-length")) > 1:
+            return _bad_framing("has more than one length")
+        return None
+
+    async def read_all(self, limits: WireLimits) -> bytes:
+        """Return the whole body, decompressed."""
+        code = Code.UPSTREAM_TOO_LARGE
+        max_bytes = limits.max_body_bytes
+        if (self._response.content_length or 0) > max_bytes:
+            raise too_large(code, max_bytes)
+        encoding = self.headers.get("content-encoding", "")
+        decoder = open_decoder(encoding, limits, max_bytes=max_bytes, code=code)
+        pieces: list[bytes] = []
+        unyielded_bytes = 0
+        while data := await self.next_raw():
+            decoder.feed(data)
+            while piece := decoder.step():
+                pieces.append(piece)
+                unyielded_bytes += len(piece)
+                if unyielded_bytes >= _YIELD_EVERY_BYTES:
+                    unyielded_bytes = 0
+                    await self.breathe()
+        decoder.close()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def read_start(self, limits: WireLimits) -> bytes:
+        """Return the readable start of an error body; how it ends does not matter."""
+        encoding = self.headers.get("content-encoding", "")
+        wanted = limits.max_error_body_bytes
+        found = bytearray()
+        try:
+            decoder = open_decoder(
+                encoding, limits, max_bytes=limits.max_body_bytes, code=Code.UPSTREAM_TOO_LARGE
+            )
+            while len(found) < wanted and (data := await self.next_raw()):
+                decoder.feed(data)
+                while len(found) < wanted and (piece := decoder.step()):
+                    found += piece
+        except ProviderError:
+            pass
+        return bytes(found[:wanted])
+
+    async def next_raw(self) -> bytes:
+        """Return the bytes that have arrived, waiting for some; nothing at the end."""
+        try:
+            data = await self._response.content.readany()
+        except asyncio.CancelledError:
+            error = self._watch.convert()
+            if error is None:
+                self.close()
+                raise
+        except Exception as failure:
+            error = self._map_read_failure(failure)
+        else:
+            self._watch.receiving()
+            return data
+        self.close()
+        raise error
+
+    async def wait_raw(self) -> bytes:
+        """Like `next_raw`, for a caller that takes its time in between."""
+        self._watch.resume()
+        try:
+            return await self.next_raw()
+        finally:
+            self._watch.pause()
+
+    def pause(self) -> None:
+        """Stop the clock until somebody waits again."""
+        self._watch.pause()
+
+    async def breathe(self) -> None:
+        """Let other tasks run, in the middle of work that has not waited for long."""
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            error = self._watch.convert()
+            self.close()
+            if error is None:
+                raise
+        else:
+            return
+        raise error
+
+    def close(self) -> None:
+        """Stop watching, and give up the connection unless the answer was read to its end."""
+        self._watch.stop()
+        self._response.close()
+
+    def _map_read_failure(self, failure: Exception) -> ProviderError:
+        broken = self._protocol.exception() if self._protocol is not None else None
+        if isinstance(failure, aiohttp.ClientPayloadError) and not isinstance(broken, OSError):
+            if isinstance(broken, HttpProcessingError):
+                return _bad_framing("is not framed as its headers say")
+            return ProviderReplyError(
+                Code.UPSTREAM_TRUNCATED_BODY,
+                "The provider closed the connection before its answer was complete.",
+                status=self.status,
+                retryable=True,
+            )
+        return _map_failure(broken if isinstance(broken, OSError) else failure)
+
+
+def _map_failure(failure: Exception) -> ProviderError:
+    """Return our error for whatever aiohttp or the operating system raised."""
+    if isinstance(failure, aiohttp.ClientConnectorDNSError):
+        return _unconnected(
+            Code.DNS_FAILURE, "The provider's host name has no address", "Check the base URL."
+        )
+    if isinstance(failure, aiohttp.ClientSSLError | ssl.SSLError | ssl.CertificateError):
+        return _unconnected(
+            Code.TLS_FAILURE,
+            f"No secure connection to the provider ({_reason(failure)})",
+            "Check that the base URL speaks https and that its certificate is valid.",
+            retryable=False,
+        )
+    if isinstance(failure, aiohttp.ClientResponseError | HttpProcessingError):
+        return _bad_framing(f"is not valid HTTP ({_reason(failure)})")
+    if isinstance(failure, aiohttp.ClientPayloadError):
+        return _bad_framing("is not framed as its headers say")
+    number = getattr(failure, "errno", None)
+    if number == errno.ECONNREFUSED:
+        return _unconnected(
+            Code.CONNECTION_REFUSED,
+            "The provider's host refuses connections",
+            "Check that the server runs and that the port is right.",
+        )
+    if number == errno.ETIMEDOUT or isinstance(failure, TimeoutError):
+        return ProviderTimeoutError(
+            Code.CONNECT_TIMEOUT,
+            "The operating system gave up reaching the provider.",
+            retryable=True,
+        )
+    closed = aiohttp.ServerDisconnectedError | RuntimeError
+    if number in _RESETS or isinstance(failure, closed):
+        return _unconnected(
+            Code.CONNECTION_RESET,
+            "The provider closed the connection before its answer was complete",
+            "Whether it did the work is not known.",
+        )
+    return _unconnected(
+        Code.CONNECTION_FAILED,
+        f"The connection to the provider failed ({_reason(failure)})",
+        "Check the network and the base URL.",
+    )
+
+
+def _unconnected(
+    code: Code, problem: str, hint: str, *, retryable: bool = True
+) -> ProviderConnectionError:
+    return ProviderConnectionError(code, f"{problem}.", hint=hint, retryable=retryable)
+
+
+def _bad_framing(problem: str) -> ProviderReplyError:
+    return ProviderReplyError(
+        Code.UPSTREAM_BAD_FRAMING,
+        f"The provider's answer {problem}.",
+        hint="A proxy in between may be broken; the answer cannot be trusted to be whole.",
+    )
+
+
+def _reason(failure: Exception) -> str:
+    """Return a short reason that cannot hold a header or a URL."""
+    if isinstance(failure, aiohttp.ClientConnectorError):
+        failure = failure.os_error
+    told = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
+    words = f"{type(failure).__name__}: {told}" if isinstance(told, str) else type(failure).__name__
+    return " ".join(words.split())[:160]

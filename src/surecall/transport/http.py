@@ -1,0 +1,343 @@
+"""Requests to a real provider, with deadlines, limits and few retries."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from surecall.errors import Code, ConfigError, ProviderError
+from surecall.jsontext import encode
+from surecall.protocols.chat_completions.faults import check_body, kept_headers, parse_fault
+from surecall.records import WireReply, WireRequest
+from surecall.redaction import Secret, redact
+
+from .bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
+from .limits import Deadlines, WireLimits
+from .retry import RetryPolicy, parse_retry_after, run_attempts
+from .urls import join_url
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from .exchange import Answer, Wire
+
+__all__ = ["HttpStream", "HttpTransport", "ParseFault"]
+
+ParseFault = Callable[[int, Mapping[str, str], bytes], ProviderError]
+
+_YIELD_EVERY_BYTES: Final = 1024 * 1024
+_OWN_HEADERS: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_SECRET_WORDS: Final = ("auth", "cookie", "key", "password", "secret", "token")
+
+
+class HttpTransport:
+    """Sends requests to one provider over HTTP.
+
+    Use it as an async context manager or call `aclose()`. Connections belong to the event
+    loop of the first request; after `aclose()` the next request opens new ones in its own.
+
+    Args:
+        base_url: Where the provider is, such as `https://api.example.com/v1`.
+        api_key: Sent as a bearer token, and only there.
+        api_prefix: Path below the base URL; `None` means `/v1` if the base URL has no path.
+        headers: Sent with every request.
+        deadlines: How long each part of an attempt may take.
+        limits: How large an answer may be.
+        retry: How often a failed attempt is made again, before any of its answer is used.
+        parse_fault: Reads an error answer of this provider.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str | Secret | None = None,
+        api_prefix: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
+        limits: WireLimits = WireLimits(),  # noqa: B008 - frozen
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        parse_fault: ParseFault = parse_fault,
+    ) -> None:
+        self._base_url = base_url
+        self._api_prefix = api_prefix
+        self._shown_url = join_url(base_url, api_prefix, "")
+        self._deadlines = deadlines
+        self._limits = limits
+        self._retry = retry
+        self._parse_fault = parse_fault
+        own = {name.title(): value for name, value in _checked_headers(headers or {}).items()}
+        self._secrets = _secrets_in(own)
+        if isinstance(api_key, str):
+            api_key = Secret(api_key)
+        if api_key:
+            own |= _checked_headers({"Authorization": f"Bearer {api_key.reveal()}"})
+            self._secrets += (api_key,)
+        self._headers = {
+            "Accept": "application/json",
+            "User-Agent": "surecall",
+            **own,
+            "Accept-Encoding": ACCEPT_ENCODING,
+            "Content-Type": "application/json",
+        }
+        self._urls: dict[str, URL] = {}
+        self._wire: Wire | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __repr__(self) -> str:
+        key = "'***'" if "Authorization" in self._headers else "None"
+        return f"HttpTransport({self._shown_url!r}, api_key={key})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Give up all connections."""
+        wire, self._wire, self._loop = self._wire, None, None
+        if wire is not None:
+            await wire.aclose()
+
+    async def send(self, request: WireRequest) -> WireReply:
+        """Send the request and return the whole answer (status below 300)."""
+        started = time.perf_counter()
+        try:
+            answer, attempts = await self._open(request)
+            try:
+                body = await answer.read_all(self._limits)
+                fault = check_body(answer.headers, body, status=answer.status)
+                if fault is not None:
+                    raise fault
+            except ProviderError as error:
+                _complete(error, answer, attempts)
+                raise
+            finally:
+                answer.close()
+        except ProviderError as error:
+            self._redact(error, request)
+            raise
+        return WireReply(
+            status=answer.status,
+            headers=answer.headers,
+            body=body,
+            elapsed_ms=(time.perf_counter() - started) * 1000,
+            attempts=attempts,
+        )
+
+    @asynccontextmanager
+    async def stream(self, request: WireRequest) -> AsyncGenerator["HttpStream", None]:
+        """Open a streamed answer; leaving the context closes the connection."""
+        try:
+            answer, attempts = await self._open(request)
+        except ProviderError as error:
+            self._redact(error, request)
+            raise
+        try:
+            redact_error = partial(self._redact, request=request)
+            stream = HttpStream(answer, attempts, self._limits, redact_error)
+            await stream.start()
+            yield stream
+        finally:
+            answer.close()
+
+    async def _open(self, request: WireRequest) -> tuple["Answer", int]:
+        url = self._urls.get(request.path) or self._join(request.path)
+        data = encode(request.body)
+        headers = _checked_headers(request.headers) if request.headers else None
+        wire = self._wire
+        if wire is None or self._loop is not asyncio.get_running_loop():
+            wire = await self._open_wire()
+        return await run_attempts(self._retry, partial(self._attempt, wire, url, data, headers))
+
+    async def _attempt(
+        self,
+        wire: "Wire",
+        url: "URL",
+        data: bytes,
+        headers: Mapping[str, str] | None,
+        number: int,
+    ) -> tuple["Answer", int]:
+        answer = await wire.post(url, data, headers, Watch(self._deadlines))
+        if 200 <= answer.status < 300:
+            fault = answer.check_framing()
+            if fault is None:
+                return answer, number
+            _complete(fault, answer, number)
+        else:
+            try:
+                start = await answer.read_start(self._limits)
+            finally:
+                answer.close()
+            fault = self._parse_fault(answer.status, answer.headers, start)
+            if fault.retry_after_s is None:
+                fault.retry_after_s = parse_retry_after(answer.headers, time.time())
+        answer.close()
+        raise fault
+
+    def _join(self, path: str) -> "URL":
+        from yarl import URL
+
+        url = URL(join_url(self._base_url, self._api_prefix, path))
+        self._urls[path] = url
+        return url
+
+    async def _open_wire(self) -> "Wire":
+        from .exchange import Wire
+
+        if self._loop is not None and not self._loop.is_closed():
+            raise ConfigError(
+                Code.INVALID_CONFIG,
+                "This HttpTransport is in use in another event loop.",
+                hint="Call aclose() there first, or use one transport for each loop.",
+            )
+        await self.aclose()
+        self._wire = wire = Wire(self._headers)
+        self._loop = asyncio.get_running_loop()
+        return wire
+
+    def _redact(self, error: ProviderError, request: WireRequest) -> None:
+        secrets = (*self._secrets, *_secrets_in(request.headers))
+        error.message = redact(error.message, secrets)
+        error.args = (error.message,)
+        for name in ("hint", "provider_code", "provider_message", "request_id", "body"):
+            text = getattr(error, name)
+            if text is not None:
+                setattr(error, name, redact(text, secrets))
+        error.headers = {name: redact(text, secrets) for name, text in error.headers.items()}
+
+
+class HttpStream:
+    """An open, successful streamed answer."""
+
+    def __init__(
+        self,
+        answer: "Answer",
+        attempts: int,
+        limits: WireLimits,
+        redact_error: Callable[[ProviderError], None],
+    ) -> None:
+        self.status = answer.status
+        self.headers = answer.headers
+        self.attempts = attempts
+        self._answer = answer
+        self._limits = limits
+        self._redact_error = redact_error
+        self._decoder: BodyDecoder | None = None
+        self._unyielded_bytes = 0
+
+    async def start(self) -> None:
+        """Refuse an answer that cannot be a stream."""
+        try:
+            if "text/html" in self.headers.get("content-type", "").lower():
+                page = await self._answer.read_start(self._limits)
+                fault = check_body(self.headers, page, status=self.status)
+                if fault is not None:
+                    raise fault
+            self._decoder = open_decoder(
+                self.headers.get("content-encoding", ""),
+                self._limits,
+                max_bytes=self._limits.max_stream_bytes,
+                code=Code.STREAM_TOO_LARGE,
+            )
+            self._answer.pause()
+        except ProviderError as error:
+            _complete(error, self._answer, self.attempts)
+            self._redact_error(error)
+            raise
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = await self._next_piece()
+        except ProviderError as error:
+            self._answer.close()
+            _complete(error, self._answer, self.attempts)
+            self._redact_error(error)
+            raise
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def _next_piece(self) -> bytes:
+        decoder = self._decoder
+        if decoder is None:
+            return b""
+        piece = decoder.step()
+        while not piece:
+            data = await self._answer.wait_raw()
+            self._unyielded_bytes = 0
+            if not data:
+                self._decoder = None
+                decoder.close()
+                return b""
+            decoder.feed(data)
+            piece = decoder.step()
+        self._unyielded_bytes += len(piece)
+        if self._unyielded_bytes >= _YIELD_EVERY_BYTES:
+            self._unyielded_bytes = 0
+            await asyncio.sleep(0)
+        return piece
+
+
+def _complete(error: ProviderError, answer: "Answer", attempts: int) -> None:
+    """Add to an error what is known about the answer it came from."""
+    error.attempts = attempts
+    if error.status is None:
+        error.status = answer.status
+    if not error.headers:
+        error.headers = kept_headers(answer.headers)
+    if error.request_id is None:
+        error.request_id = error.headers.get("x-request-id") or error.headers.get("request-id")
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        usable = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+        if not usable or name.lower() in _OWN_HEADERS:
+            raise ConfigError(
+                Code.INVALID_CONFIG,
+                f"The header {name[:60]!r} cannot be set.",
+                hint="Headers that frame the message are set by the transport.",
+            )
+        if not (value.isascii() and value.isprintable()) or value != value.strip():
+            raise ConfigError(
+                Code.INVALID_CONFIG,
+                f"The value of the header {name!r} has characters that cannot be sent.",
+                hint="Check for a line break or a space at its end.",
+            )
+    return dict(headers)
+
+
+def _secrets_in(headers: Mapping[str, str]) -> tuple[Secret, ...]:
+    return tuple(
+        Secret(value.removeprefix("Bearer "))
+        for name, value in headers.items()
+        if any(word in name.lower() for word in _SECRET_WORDS)
+    )

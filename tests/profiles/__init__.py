@@ -1,0 +1,1 @@
+"""Profiles, catalog and presets."""

@@ -1,0 +1,121 @@
+"""Capabilities and their origins."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surecall.errors import ConfigError
+from surecall.profiles import Capabilities, Catalog, resolve_capabilities
+
+ALL = {"supports_parallel_tools": True, "json_schema": True}
+NO_FORMAT = {"supports_parallel_tools": True, "json_object": False}
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    provider: str | None
+    model: str | None
+    differs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Only what is not the default."""
+
+
+CASES = (
+    Case("nothing-known", None, None),
+    Case("unknown-provider", "acme", "acme/one"),
+    Case("openai", "openai", "gpt-5.2", ALL),
+    Case("openrouter", "openrouter", "qwen/qwen3-30b", ALL),
+    Case("alias", "Open-Router", "qwen/qwen3-30b", ALL),
+    Case("no-model", "openrouter", None, ALL),
+    Case("anthropic", "openrouter", "anthropic/claude-x", {"supports_parallel_tools": True}),
+    Case("openai-over-openrouter", "openrouter", "openai/gpt-5.2:nitro", NO_FORMAT),
+    Case("minimax", "openrouter", "minimax/minimax-m2.1:nitro", NO_FORMAT),
+    Case(
+        "minimax-her",
+        "open_router",
+        "minimax/minimax-m2-her",
+        {**NO_FORMAT, "supports_tool_use": False},
+    ),
+    Case("rules-of-another-provider", "acme", "minimax/minimax-m2-her"),
+    Case("volcano", "volcanoengine", "doubao", {"supports_parallel_tools": True}),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_what_the_catalog_says(case: Case) -> None:
+    """Defaults, then the provider, then rules about the model."""
+    found = resolve_capabilities(case.provider, case.model).capabilities
+    default = Capabilities()
+    names = Capabilities.__struct_fields__
+    differs = {
+        name: getattr(found, name)
+        for name in names
+        if getattr(found, name) != getattr(default, name)
+    }
+    assert differs == case.differs
+
+
+def test_the_defaults_are_conservative() -> None:
+    """Tools, JSON objects and streaming are assumed; nothing else is."""
+    assert Capabilities() == Capabilities(
+        supports_tool_use=True,
+        supports_parallel_tools=False,
+        tool_id_pattern=None,
+        allows_midturn_system=False,
+        json_stability="unknown",
+        json_object=True,
+        json_schema=False,
+        streaming=True,
+        context_window_tokens=None,
+        reserved_response_tokens=0,
+        text_formats=False,
+    )
+
+
+def test_every_field_says_where_it_comes_from() -> None:
+    """The last layer that names a field is its origin."""
+    resolved = resolve_capabilities(
+        "openrouter", "minimax/minimax-m2-her", {"context_window_tokens": 9000, "streaming": False}
+    )
+    assert resolved.origins == {
+        "supports_tool_use": "rule:openrouter_minimax_m2_her",
+        "supports_parallel_tools": "provider:openrouter",
+        "tool_id_pattern": "default",
+        "allows_midturn_system": "default",
+        "json_stability": "default",
+        "json_object": "rule:openrouter_minimax",
+        "json_schema": "rule:openrouter_minimax",
+        "streaming": "override",
+        "context_window_tokens": "override",
+        "reserved_response_tokens": "default",
+        "text_formats": "default",
+    }
+    assert resolved.capabilities.context_window_tokens == 9000
+
+
+def test_a_model_entry_wins_over_its_provider(tmp_path: Path) -> None:
+    """What is said about one model is nearer than what is said about all."""
+    file = tmp_path / "own.toml"
+    file.write_text(
+        '[[models]]\nid = "openai/mini"\ncapabilities = { json_schema = true }\n'
+        'date = 2026-03-01\nsource = "own"\nevidence = "own"\n',
+        "utf-8",
+    )
+    resolved = resolve_capabilities("openrouter", "openai/mini", catalog=Catalog.load([file]))
+    assert resolved.capabilities.json_schema is True
+    assert resolved.origins["json_schema"] == "model:openai/mini"
+
+
+def test_an_unknown_capability_is_an_error_with_a_suggestion() -> None:
+    """A misspelt override is never ignored."""
+    with pytest.raises(ConfigError, match="Did you mean 'json_schema'") as caught:
+        resolve_capabilities("openai", "gpt", {"json_schemas": True})
+    assert caught.value.code == "UNKNOWN_OPTION"
+
+
+def test_an_override_of_a_wrong_type_is_an_error() -> None:
+    """Text is not a truth value."""
+    with pytest.raises(ConfigError, match="wrong type"):
+        resolve_capabilities(None, None, {"streaming": "no"})

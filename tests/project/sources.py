@@ -1,0 +1,33 @@
+"""Where the project's own files are, for tests about the project."""
+
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import surecall
+
+__all__ = ["ROOT", "SOURCE", "doc_pages", "module_names", "source_files"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "surecall"
+
+
+def source_files() -> list[Path]:
+    """List every Python file of the package."""
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def module_names() -> list[str]:
+    """List every module of the package by its dotted name, without `__main__`."""
+    return ["surecall", *_walk()]
+
+
+def _walk() -> Iterator[str]:
+    for module in pkgutil.walk_packages(surecall.__path__, "surecall."):
+        if not module.name.endswith("__main__"):
+            yield module.name
+
+
+def doc_pages() -> list[Path]:
+    """List every page of the documentation, those at the top of the project too."""
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

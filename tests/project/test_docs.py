@@ -1,0 +1,97 @@
+"""The documentation is complete, up to date, and its code runs."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+
+from surecall.config import SETTINGS
+from surecall.errors import Code
+from surecall.loop.options import Options
+from surecall.records import RunEvent
+
+from .sources import ROOT, doc_pages
+
+REFERENCE = ROOT / "docs" / "reference"
+BLOCK = re.compile(r"^```python(?P<mark>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+each_page = pytest.mark.parametrize(
+    "page", doc_pages(), ids=lambda page: str(page.relative_to(ROOT))
+)
+
+
+def script(name: str) -> ModuleType:
+    """Load a script of the project as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generator = script("generate_reference")
+links = script("check_links")
+
+
+@pytest.mark.parametrize("name", generator.PAGES)
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    """A page on disk is what the code makes now; `make docs` writes it."""
+    assert (REFERENCE / name).read_text("utf-8") == generator.page_text(name)
+
+
+def test_every_code_has_its_entry() -> None:
+    """Each code is a heading of the codes page, so that it can be linked to."""
+    page = (REFERENCE / "codes.md").read_text("utf-8")
+    assert sorted(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == sorted(Code)
+
+
+def test_every_option_has_a_row_with_words() -> None:
+    """Each option of a run is in the table and says what it does."""
+    page = (REFERENCE / "options.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE))
+    assert sorted(rows) == sorted(Options.__struct_fields__)
+
+
+def test_every_setting_has_a_row() -> None:
+    """Each key of the configuration is in the table."""
+    page = (REFERENCE / "settings.md").read_text("utf-8")
+    assert [key for key in SETTINGS if f"\n| `{key}` |" not in page] == []
+
+
+def test_every_event_has_a_heading() -> None:
+    """Each event is listed by the name in its JSON form."""
+    page = (REFERENCE / "events.md").read_text("utf-8")
+    tags = [event.__struct_config__.tag for event in get_args(RunEvent)]
+    assert [tag for tag in tags if f"\n## {tag}\n" not in page] == []
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file that exists, and a heading in it."""
+    assert list(links.broken_links(page)) == []
+
+
+@each_page
+def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python block of a page runs, in order, unless it is marked `no-run`."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("SURECALL_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    text = page.read_text("utf-8")
+    names: dict[str, Any] = {"__name__": "docs"}
+    for block in BLOCK.finditer(text):
+        if "no-run" not in block["mark"]:
+            line = text.count("\n", 0, block.start()) + 1
+            exec(compile("\n" * line + block["code"], str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every example runs without a key and prints something."""
+    names = {"__name__": "__main__", "__file__": str(path)}
+    exec(compile(path.read_text("utf-8"), str(path), "exec"), names)
+    assert capsys.readouterr().out.strip()

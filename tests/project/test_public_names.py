@@ -1,0 +1,41 @@
+"""Public names: declared, sorted, there, and documented."""
+
+import importlib
+import re
+
+import pytest
+
+import surecall
+
+from .sources import ROOT, module_names
+
+
+def rank(name: str) -> tuple[int, list[int | str]]:
+    """Sort constants first, then classes, then the rest, as the linter does; numbers by value."""
+    group = 0 if name.isupper() else 1 if name[:1].isupper() else 2
+    parts = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    return group, parts
+
+
+@pytest.mark.parametrize("module", module_names())
+def test_every_module_declares_its_public_names(module: str) -> None:
+    """`__all__` exists, is sorted, has no name twice, and names only what is there."""
+    loaded = importlib.import_module(module)
+    names = list(getattr(loaded, "__all__", ["(no __all__)"]))
+    assert names == sorted(set(names), key=rank)
+    assert [name for name in names if not hasattr(loaded, name)] == []
+
+
+@pytest.mark.parametrize("name", getattr(surecall, "__all__", ()))
+def test_every_top_level_name_is_documented(name: str) -> None:
+    """The API page has a heading or a table row for each name."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    assert re.search(rf"^(#+ |\| )`{re.escape(name)}[`(]", page, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", getattr(surecall, "__all__", ()))
+def test_every_top_level_name_has_a_docstring(name: str) -> None:
+    """What users import says what it is; plain data such as a version has none."""
+    value = getattr(surecall, name)
+    if callable(value) and getattr(value, "__module__", "").startswith("surecall"):
+        assert (value.__doc__ or "").strip(), name

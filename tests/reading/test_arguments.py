@@ -1,0 +1,127 @@
+"""Arguments of every shape, and the words of the refusals."""
+
+from typing import Any
+
+import pytest
+
+from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
+from surecall.reading import read_arguments
+
+
+@pytest.mark.parametrize("shape", ARGUMENT_SHAPES, ids=lambda shape: shape.id)
+def test_every_shape_has_its_one_outcome(shape: ArgumentShape) -> None:
+    """Arguments are read to the expected object with its receipts, or refused with one code."""
+    reading = read_arguments(shape.raw)
+    assert reading.value == shape.value
+    assert reading.state == shape.state
+    assert tuple(receipt.rule for receipt in reading.receipts) == shape.rules
+    assert [error.code for error in reading.errors] == ([shape.code] if shape.code else [])
+
+
+def test_the_table_of_shapes_is_large_and_names_each_shape_once() -> None:
+    """At least sixty shapes are pinned."""
+    assert len(ARGUMENT_SHAPES) >= 60
+    assert len({shape.id for shape in ARGUMENT_SHAPES}) == len(ARGUMENT_SHAPES)
+
+
+def test_an_object_is_used_as_it_is() -> None:
+    """Arguments that are an object already are not copied."""
+    value = {"a": [1]}
+    assert read_arguments(value).value is value
+
+
+@pytest.mark.parametrize(
+    ("raw", "size"),
+    [
+        pytest.param('{"a": "é"}', 11, id="text"),
+        pytest.param({"a": "é"}, 10, id="object"),
+        pytest.param("  ", 2, id="blank"),
+        pytest.param(None, 0, id="null"),
+        pytest.param("x" * 200_001, 200_001, id="too large"),
+    ],
+)
+def test_the_size_of_what_arrived_is_told(raw: Any, size: int) -> None:
+    """Bytes are counted, not characters."""
+    assert read_arguments(raw).bytes == size
+
+
+def test_the_limit_counts_what_is_inside_the_fence() -> None:
+    """Space and fence around the text do not count against the limit."""
+    text = '{"a":1}'
+    fenced = f"  ```json\n{text}\n```  "
+    assert read_arguments(fenced, max_bytes=len(text)).value == {"a": 1}
+    assert read_arguments(fenced, max_bytes=len(text) - 1).value is None
+
+
+def test_a_refusal_for_size_names_the_largest_fields() -> None:
+    """The model learns the size, the limit, and which values to shorten."""
+    raw = '{"title": "t", "body": "' + "x" * 500 + '", "note": "' + "y" * 50 + '", "k": 1}'
+    (error,) = read_arguments(raw, max_bytes=100).errors
+    assert f"{len(raw):,} bytes; the limit is 100 bytes" in error.message
+    assert "body (502 bytes), note (52 bytes), title (3 bytes)" in error.message
+    assert error.hint == "Send shorter values, or split the work into several calls."
+
+
+def test_a_refusal_for_size_of_an_object_names_the_largest_fields() -> None:
+    """Arguments that came as an object are measured the same way."""
+    (error,) = read_arguments({"a": 1, "b": "x" * 100}, max_bytes=50).errors
+    assert "b (102 bytes), a (1 bytes)" in error.message
+
+
+def test_a_huge_text_is_refused_without_reading_it() -> None:
+    """Above two mebibytes the fields are not looked for."""
+    (error,) = read_arguments('{"a":"' + "x" * 3_000_000 + '"}').errors
+    assert error.message == "The arguments are 3,000,008 bytes; the limit is 200,000 bytes."
+
+
+@pytest.mark.parametrize(
+    ("raw", "words", "hint"),
+    [
+        pytest.param("{'a': 1}", "at character 1 near", "Send one JSON object", id="syntax"),
+        pytest.param('{"a": NaN}', "the number NaN", "Send null", id="not finite"),
+        pytest.param("[1]", "are an array, not a JSON object", "Send one JSON object", id="array"),
+        pytest.param('"hi"', "are text ('hi'), not", "Send one JSON object", id="text"),
+        pytest.param('{"a":1,"a":2}', "'/a' more than once", "Send each key once.", id="key"),
+        pytest.param('{"a": "\\ud800"}', "surrogate", "Send the whole character", id="half"),
+        pytest.param('{"a": [1,', "after '{\"a\": [1,'", "with less", id="cut"),
+    ],
+)
+def test_a_refusal_says_what_was_wrong_and_what_to_do(raw: str, words: str, hint: str) -> None:
+    """The message names the fault and its place, the hint the next step."""
+    (error,) = read_arguments(raw).errors
+    assert words in error.message
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+def test_a_refusal_echoes_little_of_what_arrived() -> None:
+    """However long the arguments are, the message stays short."""
+    (error,) = read_arguments('{"a": ' + "@" * 100_000 + "}").errors
+    assert len(error.message) < 400
+
+
+def test_receipts_show_what_was_changed() -> None:
+    """Before and after are in the receipt, clipped."""
+    (receipt,) = read_arguments('```json\n{"a": 1}\n```').receipts
+    assert receipt.before == '```json\n{"a": 1}\n```'
+    assert receipt.after == '{"a": 1}'
+    assert receipt.lossless
+
+
+def test_a_python_value_nested_beyond_the_stack_is_refused() -> None:
+    """Depth never becomes a RecursionError."""
+    value: dict[str, Any] = {}
+    for _ in range(50_000):
+        value = {"a": value}
+    reading = read_arguments(value)
+    assert reading.state == "unreadable"
+    assert reading.errors[0].code in {"ARGUMENTS_TOO_DEEP", "ARGUMENTS_JSON_PARSE_ERROR"}
+
+
+def test_an_object_nested_too_deep_is_refused() -> None:
+    """The limit of depth holds for objects as for text."""
+    value: dict[str, Any] = {}
+    for _ in range(128):
+        value = {"a": value}
+    assert read_arguments(value).errors[0].code == "ARGUMENTS_TOO_DEEP"
+    assert read_arguments(value["a"]).value == value["a"]

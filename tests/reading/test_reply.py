@@ -1,0 +1,98 @@
+"""Reading whole replies."""
+
+from typing import Any
+
+import pytest
+
+from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
+from surecall.reading import read_reply
+from surecall.records import Defect, RawCall, Reply
+
+
+def _message(arguments: Any = "{}", **fields: Any) -> dict[str, Any]:
+    function = {"name": "tool", "arguments": arguments}
+    call = {"id": "call_1", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call], **fields}
+
+
+def test_plain_text_is_read_as_content() -> None:
+    """A string is what the model said, and nothing else."""
+    reading = read_reply("Hello", finish_reason="stop")
+    assert (reading.content, reading.calls, reading.finish_reason) == ("Hello", (), "stop")
+
+
+def test_a_clean_message_is_read_without_a_receipt() -> None:
+    """Nothing is changed, so nothing is reported."""
+    message = _message('{"city": "Łódź"}', reasoning_content="because")
+    reading = read_reply(message, finish_reason="tool_calls")
+    (call,) = reading.calls
+    assert call.arguments == {"city": "Łódź"}
+    assert call.raw == '{"city": "Łódź"}'
+    assert (call.id, call.name, call.state, call.format) == (
+        "call_1",
+        "tool",
+        "whole",
+        "tool_calls",
+    )
+    assert (call.receipts, call.errors, reading.defects, reading.receipts) == ((), (), (), ())
+    assert reading.content == ""
+    assert reading.reasoning == "because"
+
+
+@pytest.mark.parametrize("shape", ARGUMENT_SHAPES, ids=lambda shape: shape.id)
+def test_every_shape_of_arguments_has_its_outcome_in_a_reply(shape: ArgumentShape) -> None:
+    """The table of shapes holds for whole messages."""
+    (call,) = read_reply(_message(shape.raw), finish_reason="tool_calls").calls
+    assert call.arguments == shape.value
+    assert call.state == shape.state
+    assert tuple(receipt.rule for receipt in call.receipts) == shape.rules
+    assert [error.code for error in call.errors] == ([shape.code] if shape.code else [])
+
+
+def test_fields_to_echo_travel_with_the_call() -> None:
+    """A signature beside the call is kept."""
+    message = _message()
+    message["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "s"}}
+    (call,) = read_reply(message).calls
+    assert call.extra == {"extra_content": {"google": {"thought_signature": "s"}}}
+
+
+def test_calls_beyond_the_total_of_a_reply_are_refused() -> None:
+    """Earlier calls are read; the one that crosses the limit and all after it are not."""
+    calls = tuple(RawCall(f"c{n}", "tool", '{"a":"' + "x" * 92 + '"}') for n in range(4))
+    reading = read_reply(Reply(calls=calls), max_total_arguments_bytes=200)
+    assert [call.state for call in reading.calls] == ["whole", "whole", "unreadable", "unreadable"]
+    (error,) = reading.calls[2].errors
+    assert error.code == "ARGUMENTS_TOO_LARGE"
+    assert "300 bytes of arguments; the limit for one reply is 200 bytes" in error.message
+
+
+def test_the_total_of_a_reply_is_a_mebibyte_unless_told() -> None:
+    """Six calls of just under the limit for one call are too many for one reply."""
+    calls = tuple(RawCall(f"c{n}", "tool", '{"a":"' + "x" * 199_000 + '"}') for n in range(6))
+    reading = read_reply(Reply(calls=calls))
+    assert [call.state for call in reading.calls] == ["whole"] * 5 + ["unreadable"]
+
+
+def test_the_limit_for_one_call_can_be_set() -> None:
+    """Strictly more than the limit is refused."""
+    exact = read_reply(_message('{"a":1}'), max_arguments_bytes=7)
+    over = read_reply(_message('{"a":1}'), max_arguments_bytes=6)
+    assert exact.calls[0].arguments == {"a": 1}
+    assert over.calls[0].errors[0].code == "ARGUMENTS_TOO_LARGE"
+
+
+def test_objects_are_refused_when_their_text_gave_a_key_two_values() -> None:
+    """Which value was meant cannot be told any more; calls that came as text are not concerned."""
+    calls = (RawCall("a", "tool", {"x": 2}), RawCall("b", "tool", '{"x": 2}'))
+    repeated = Defect("DUPLICATE_KEY", "A key has differing values.", "/tool_calls")
+    reading = read_reply(Reply(calls=calls, defects=(repeated,)))
+    assert [call.arguments for call in reading.calls] == [None, {"x": 2}]
+    assert reading.calls[0].errors[0].code == "ARGUMENTS_JSON_PARSE_ERROR"
+
+
+def test_findings_of_the_protocol_come_first() -> None:
+    """The defects of the reply are kept, those of the reading follow."""
+    message = {"role": "assistant", "tool_calls": [3, {"id": "", "function": {"name": "t"}}]}
+    codes = [defect.code for defect in read_reply(message).defects]
+    assert codes == ["CALL_ENTRY_DROPPED", "ID_NOT_USABLE"]

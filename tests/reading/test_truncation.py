@@ -1,0 +1,87 @@
+"""Whether a call is whole."""
+
+import pytest
+
+from surecall.reading import read_arguments, read_reply
+from surecall.records import Defect, RawCall, Reply
+
+CALLS = (RawCall("a", "tool", '{"a": 1}'), RawCall("b", "tool", '{"b": 2}'))
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "words"),
+    [
+        ("length", "token limit"),
+        ("max_tokens", "token limit"),
+        ("MAX_TOKENS", "token limit"),
+        ("model_length", "token limit"),
+        ("content_filter", "content filter"),
+        ("error", "with an error"),
+    ],
+)
+def test_no_call_of_an_unfinished_reply_is_whole(finish_reason: str, words: str) -> None:
+    """Every call is cut, also one whose arguments parse, and the reason is told."""
+    reading = read_reply(Reply(calls=CALLS, finish_reason=finish_reason))
+    for call in reading.calls:
+        assert call.state == "cut"
+        assert call.arguments is None
+        (error,) = call.errors
+        assert error.code == "ARGUMENTS_TRUNCATED"
+        assert words in error.message
+        assert error.hint is not None
+        assert "with less" in error.hint
+
+
+@pytest.mark.parametrize("finish_reason", ["tool_calls", "stop", "function_call", "end", None])
+def test_calls_of_a_finished_reply_are_whole(finish_reason: str | None) -> None:
+    """Other finish reasons, and none at all, leave the calls as their arguments are."""
+    reading = read_reply(Reply(calls=CALLS, finish_reason=finish_reason))
+    assert [call.state for call in reading.calls] == ["whole", "whole"]
+    assert [call.arguments for call in reading.calls] == [{"a": 1}, {"b": 2}]
+
+
+def test_a_finish_reason_given_by_the_caller_counts() -> None:
+    """It stands in for the one of the reply."""
+    reading = read_reply(Reply(calls=CALLS), finish_reason="length")
+    assert reading.finish_reason == "length"
+    assert [call.state for call in reading.calls] == ["cut", "cut"]
+
+
+def test_arguments_that_stop_in_the_middle_are_cut_whatever_the_finish() -> None:
+    """The other calls of the reply are not touched by that."""
+    calls = (RawCall("a", "tool", '{"a": 1'), RawCall("b", "tool", "{}"))
+    reading = read_reply(Reply(calls=calls, finish_reason="tool_calls"))
+    assert [call.state for call in reading.calls] == ["cut", "whole"]
+    assert reading.calls[0].errors[0].code == "ARGUMENTS_TRUNCATED"
+
+
+def test_a_cut_call_keeps_what_arrived() -> None:
+    """The raw arguments and their size stay for the trace."""
+    (call,) = read_reply(Reply(calls=CALLS[:1], finish_reason="length")).calls
+    assert call.raw == '{"a": 1}'
+    assert call.arguments_bytes == 8
+
+
+def test_calls_of_a_stream_that_lost_an_event_are_cut() -> None:
+    """Arguments with a piece missing may still parse, so none of them is trusted."""
+    lost = Defect("UPSTREAM_BAD_EVENT", "1 events were passed over.")
+    reading = read_reply(Reply(calls=CALLS, finish_reason="tool_calls", defects=(lost,)))
+    assert [call.state for call in reading.calls] == ["cut", "cut"]
+
+
+TEXT = (
+    '{"k\\"ey": "x\\u00e9\\n\\\\", "b": [1.5e+10, -2E-1, 0, true, false, null],'
+    ' "c": {"d": "\\ud83d\\ude00", "e": {}}, "😀": [[], ""]}'
+)
+
+
+@pytest.mark.parametrize("end", range(1, len(TEXT)))
+def test_every_start_of_an_object_is_cut(end: int) -> None:
+    """Wherever the text stops, it is known to have stopped too soon."""
+    reading = read_arguments(TEXT[:end])
+    assert (reading.state, reading.value) == ("cut", None)
+
+
+def test_the_whole_of_that_object_is_read() -> None:
+    """The text above is valid, so that only its end is missing in each case."""
+    assert read_arguments(TEXT).state == "whole"

@@ -1,0 +1,80 @@
+"""Outbound tools, result envelopes and parsed calls."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from surecall.records import RawCall, Receipt
+from surecall.transforms import ResultContext
+from surecall.transforms.calls import assistant_tool_calls_arguments_blank_to_empty_object
+from surecall.transforms.results import tool_result_compact_envelope
+from surecall.transforms.tools import openai_tools_strip_function_descriptions
+
+CONTEXT = ResultContext("search", "c1")
+
+
+def test_function_descriptions_go_and_parameter_descriptions_stay() -> None:
+    """Only function tools lose their own description."""
+    parameters = {"type": "object", "properties": {"q": {"description": "what"}}}
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "a", "description": "A", "parameters": parameters},
+        },
+        {"type": "web_search", "description": "kept"},
+    ]
+    before = deepcopy(tools)
+    assert openai_tools_strip_function_descriptions(tools) == [
+        {"type": "function", "function": {"name": "a", "parameters": parameters}},
+        {"type": "web_search", "description": "kept"},
+    ]
+    assert tools == before
+
+
+@pytest.mark.parametrize(
+    "tools", [[], [{"type": "function", "function": {"name": "a"}}], [{"type": "function"}]]
+)
+def test_tools_without_descriptions_are_returned_as_they_are(tools: list[dict[str, Any]]) -> None:
+    """Nothing to strip means the same list."""
+    assert openai_tools_strip_function_descriptions(tools) is tools
+
+
+def test_a_compact_envelope_has_no_empty_parts() -> None:
+    """Empty warnings, errors and data are dropped; ok and the name stay."""
+    envelope = {"ok": True, "tool_name": "search", "data": {}, "warnings": [], "errors": ()}
+    assert tool_result_compact_envelope(envelope, CONTEXT) == {"ok": True, "tool_name": "search"}
+    assert len(envelope) == 5
+
+
+def test_filled_parts_of_an_envelope_stay() -> None:
+    """Data that is there is never dropped, not even a false value inside it."""
+    envelope = {"ok": False, "tool_name": "s", "data": {"n": 0}, "errors": [{"code": "X"}]}
+    assert tool_result_compact_envelope(envelope, CONTEXT) is envelope
+
+
+def test_blank_arguments_become_an_empty_object_with_a_receipt() -> None:
+    """Each blank argument text leaves one receipt that names its place."""
+    calls = [RawCall("1", "a", '{"x":1}'), RawCall("2", "b", " \n")]
+    result, receipts = assistant_tool_calls_arguments_blank_to_empty_object(calls)
+    assert result == [calls[0], RawCall("2", "b", "{}")]
+    assert receipts == (
+        Receipt(
+            "assistant_tool_calls_arguments_blank_to_empty_object",
+            "/calls/1/arguments",
+            " \n",
+            "{}",
+            True,
+            "no argument text was sent",
+        ),
+    )
+    assert calls[1].arguments == " \n"
+
+
+@pytest.mark.parametrize("arguments", ["{}", None, {}, [], 0, "x"])
+def test_arguments_that_are_not_blank_text_are_left_alone(arguments: Any) -> None:
+    """Only blank text is read as an empty object."""
+    calls = [RawCall("1", "a", arguments)]
+    result, receipts = assistant_tool_calls_arguments_blank_to_empty_object(calls)
+    assert result is calls
+    assert receipts == ()
