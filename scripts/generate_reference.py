@@ -23,6 +23,8 @@ from surecall.records import CallSummary, Event, RunEvent, Usage
 from surecall.transport import Deadlines, RetryPolicy
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+LINE_CHARS = 88
+PAGE_OF = {"Code": "[Codes](codes.md)", "Options": "[Options](options.md)"}
 NOTE = "<!-- Made by scripts/generate_reference.py; changes here are lost. -->\n\n"
 
 
@@ -41,7 +43,9 @@ def field_docs(record: type) -> list[FieldDoc]:
     assert isinstance(tree, ast.ClassDef)
     found: list[FieldDoc] = []
     for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        if not node.target.id.startswith("_"):
             default = ast.unparse(node.value) if node.value else ""
             found.append(
                 FieldDoc(node.target.id, ast.unparse(node.annotation), default, literal(after))
@@ -198,9 +202,9 @@ def settings_page() -> str:
         "A blank variable is as good as none.\n",
         "## The key\n",
         "A key never stands in a file: `api_key = ...` there is refused.",
-        "It is read from the variable that `api_key_env` names, or else from `SURECALL_API_KEY`,",
-        "then `OPENAI_API_KEY`.",
-        "`OPENROUTER_API_KEY` is looked at only when the host of `base_url` is `openrouter.ai`.",
+        "It is read from the variable that `api_key_env` names, or else from `SURECALL_API_KEY`.",
+        "The key of a provider goes to that provider only: `OPENROUTER_API_KEY` to `openrouter.ai`,",
+        "`OPENAI_API_KEY` to `openai.com` or to where `OPENAI_BASE_URL` points.",
         "Only the name of the variable is ever shown.\n",
         "## Folders\n",
         "A relative folder in a file is relative to that file; in a variable or flag it is",
@@ -222,51 +226,80 @@ def api_page() -> str:
 
 def api_entry(name: str, value: Any) -> list[str]:
     """Describe one top-level name."""
-    if inspect.isclass(value):
-        entry = [f"## `{name}`\n", f"{doc_of(value)}\n"]
-        if issubclass(value, msgspec.Struct):
-            entry += field_table(value)
-        elif not issubclass(value, BaseException):
-            entry += class_members(value)
-        return entry
-    if callable(value):
-        return [
-            f"## `{name}`\n",
-            "```text",
-            *signature_lines(name, value),
-            "```\n",
-            doc_of(value),
-            "",
-        ]
-    return [f"## `{name}`\n", f"A constant of type `{type(value).__name__}`.\n"]
+    heading = f"## `{name}`\n"
+    if name in PAGE_OF:
+        return [heading, f"{doc_of(value)}", f"See {PAGE_OF[name]}.\n"]
+    if not inspect.isclass(value):
+        return [heading, *signature_block(name, value), *doc_lines(value)]
+    entry = [heading]
+    if not issubclass(value, msgspec.Struct) and "__init__" in vars(value):
+        entry += signature_block(name, value.__init__)
+    entry += doc_lines(value)
+    if issubclass(value, msgspec.Struct):
+        entry += field_table(value)
+    return [*entry, *class_members(value)]
 
 
-def class_members(value: type) -> list[str]:
-    """List the public methods of a class, its constructor first."""
+def doc_lines(value: Any) -> list[str]:
+    """Write a docstring as text, with its sections as lists."""
     lines: list[str] = []
-    if "__init__" in vars(value):
-        lines += ["```text", *signature_lines(value.__name__, value), "```\n"]
-    for name in vars(value):
-        if name.startswith("_") or not callable(getattr(value, name)):
-            continue
-        text = doc_of(getattr(value, name)).partition("\n")[0]
-        lines.append(f"- `{name}`: {text}" if text else f"- `{name}`")
+    in_section = False
+    for line in doc_of(value).splitlines():
+        item = re.fullmatch(r"    (\*{0,2}\w+): (.+)", line)
+        if line in {"Args:", "Raises:", "Returns:"}:
+            in_section = True
+            lines += [f"{line}\n"]
+        elif in_section and item:
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        elif in_section and line.startswith("    "):
+            lines.append(f"  {line.strip()}")
+        else:
+            lines.append(line)
     return [*lines, ""]
 
 
-def signature_lines(name: str, value: Callable[..., Any]) -> list[str]:
-    """Write a signature with one parameter a line when it is long."""
-    signature = inspect.signature(value)
-    shown = [
-        re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Z])", "", str(p)) for p in signature.parameters.values()
+def class_members(value: type) -> list[str]:
+    """List the public methods and properties that a class defines itself."""
+    lines: list[str] = []
+    for name, member in vars(value).items():
+        kind = isinstance(member, property | classmethod | staticmethod)
+        if name.startswith("_") or not (kind or inspect.isfunction(member)):
+            continue
+        shown = name if isinstance(member, property) else f"{name}()"
+        lines.append(f"- `{shown}`: {doc_of(member).partition(chr(10))[0]}")
+    return [*lines, ""] if lines else []
+
+
+def signature_block(name: str, function: Callable[..., Any]) -> list[str]:
+    """Write the signature as it stands in the source, without `self`."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef)
+    arguments = tree.args
+    if arguments.args and arguments.args[0].arg == "self":
+        arguments.args.pop(0)
+    word = "await " if isinstance(tree, ast.AsyncFunctionDef) else ""
+    returns = f" -> {ast.unparse(tree.returns)}" if tree.returns and tree.name != "__init__" else ""
+    parts = [
+        re.sub(r"^(\w+: [^=]+)=(.+)$", r"\1 = \2", part)
+        for part in top_level_parts(ast.unparse(arguments))
     ]
-    kinds = [p.kind for p in signature.parameters.values()]
-    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        shown.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    one_line = f"{name}({', '.join(shown)})"
-    if len(one_line) <= 88:
-        return [one_line]
-    return [f"{name}(", *(f"    {item}," for item in shown), ")"]
+    line = f"{word}{name}({', '.join(parts)}){returns}"
+    if len(line) > LINE_CHARS:
+        line = f"{word}{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returns}"
+    return ["```text", line, "```\n"]
+
+
+def top_level_parts(text: str) -> list[str]:
+    """Split at the commas that are in no bracket and no quote."""
+    parts, depth, quote = [""], 0, ""
+    for char in text:
+        quote = "" if char == quote else quote or (char if char in "'\"" else "")
+        depth += 0 if quote else (char in "([{") - (char in ")]}")
+        if char == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts]
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -443,6 +443,33 @@ KEYS = [
         "blank is unset", {"SURECALL_API_KEY": " ", "OPENAI_API_KEY": "b"}, "OPENAI_API_KEY", "b"
     ),
     KeyCase("stripped", {"OPENAI_API_KEY": "b\n"}, "OPENAI_API_KEY", "b"),
+    KeyCase(
+        "openai elsewhere",
+        {"OPENAI_API_KEY": "b"},
+        "default",
+        None,
+        {"base_url": "http://127.0.0.1:8000/v1"},
+    ),
+    KeyCase(
+        "openai look-alike",
+        {"OPENAI_API_KEY": "b"},
+        "default",
+        None,
+        {"base_url": "https://notopenai.com/v1"},
+    ),
+    KeyCase(
+        "openai at home",
+        {"OPENAI_API_KEY": "b"},
+        "OPENAI_API_KEY",
+        "b",
+        {"base_url": "https://api.openai.com/v1"},
+    ),
+    KeyCase(
+        "openai where its address points",
+        {"OPENAI_API_KEY": "b", "OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"},
+        "OPENAI_API_KEY",
+        "b",
+    ),
     KeyCase("router elsewhere", {"OPENROUTER_API_KEY": "r"}, "default", None),
     KeyCase(
         "router at home",

@@ -308,9 +308,10 @@ class JournalError(SurecallError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that suggests the closest known names, or lists some of them."""
     names = sorted(known)
-    close = get_close_matches(name.lower(), names, n=3, cutoff=0.6)
+    by_lower = {item.lower(): item for item in names}
+    close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     if close:
-        return "Did you mean " + " or ".join(repr(item) for item in close) + "?"
+        return "Did you mean " + " or ".join(repr(by_lower[item]) for item in close) + "?"
     if not names:
         return "None are defined."
     shown = ", ".join(names[:12])

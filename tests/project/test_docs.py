@@ -17,6 +17,8 @@ from .sources import ROOT, doc_pages
 
 REFERENCE = ROOT / "docs" / "reference"
 BLOCK = re.compile(r"^```python(?P<mark>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"\s*^```text\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+EXCERPT = re.compile(r"<!-- from (\S+) -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 each_page = pytest.mark.parametrize(
     "page", doc_pages(), ids=lambda page: str(page.relative_to(ROOT))
@@ -76,8 +78,16 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @each_page
-def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every Python block of a page runs, in order, unless it is marked `no-run`."""
+def test_code_runs(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every Python block runs, in order, and prints what the text block behind it shows.
+
+    A block marked `no-run` needs a provider.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("SURECALL_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -87,6 +97,9 @@ def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         if "no-run" not in block["mark"]:
             line = text.count("\n", 0, block.start()) + 1
             exec(compile("\n" * line + block["code"], str(page), "exec"), names)
+            printed = capsys.readouterr().out
+            shown = OUTPUT.match(text, block.end())
+            assert shown is None or shown["text"] == printed
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
@@ -95,3 +108,12 @@ def test_examples_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = {"__name__": "__main__", "__file__": str(path)}
     exec(compile(path.read_text("utf-8"), str(path), "exec"), names)
     assert capsys.readouterr().out.strip()
+
+
+def test_excerpts_are_real_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the README shows of an example is what the example prints, in the same order."""
+    ((name, excerpt),) = EXCERPT.findall((ROOT / "README.md").read_text("utf-8"))
+    path = ROOT / name
+    exec(compile(path.read_text("utf-8"), name, "exec"), {"__name__": "__main__"})
+    lines = iter(capsys.readouterr().out.splitlines())
+    assert [line for line in excerpt.splitlines() if line not in lines] == []

@@ -157,6 +157,15 @@ def test_a_key_given_two_values_inside_an_object_is_a_finding(arguments: str) ->
     ]
 
 
+def test_a_key_given_two_values_inside_a_legacy_object_is_a_finding() -> None:
+    """Also beside an empty list of calls."""
+    text = (
+        b'{"choices":[{"message":{"tool_calls":[],'
+        b'"function_call":{"name":"t","arguments":{"a":1,"a":2}}}}]}'
+    )
+    assert [defect.code for defect in parse_body(text).defects] == ["DUPLICATE_KEY"]
+
+
 def test_a_repeated_key_elsewhere_is_no_finding() -> None:
     """Only arguments are acted upon."""
     text = b'{"id":"a","id":"b","choices":[{"message":{"function_call":{"name":"t"}}}]}'
@@ -341,6 +350,7 @@ CONTENTS = (
         "reasoning part", {"content": [{"type": "reasoning", "text": "r"}]}, "", "r", PARTS
     ),
     ContentCase("part without text", {"content": [{"type": "image_url"}, 3]}, "", codes=PARTS),
+    ContentCase("odd type", {"content": [{"type": [], "text": "a"}]}, "a", codes=PARTS),
     ContentCase("number", {"content": 3}, None, codes=("CONTENT_NOT_USABLE",)),
     ContentCase("refusal", {"content": None, "refusal": "No."}, "No."),
     ContentCase("refusal beside text", {"content": "Hi", "refusal": "No."}, "Hi"),

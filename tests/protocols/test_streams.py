@@ -501,13 +501,10 @@ USAGE = event({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens":
         pytest.param(b"data:\n\n" + CLEAN, id="empty event"),
         pytest.param(event({"type": "ping"}) + CLEAN, id="unknown event"),
         pytest.param(event({"choices": None}) + CLEAN, id="null choices"),
-        pytest.param(b": proxying\n\ndata: [DONE]\n\n".join([b"", b""]) + CLEAN, id="nothing"),
     ],
 )
 def test_oddities_of_event_streams_change_nothing(data: bytes) -> None:
     """The reply is the same, fed whole or byte by byte."""
-    if data.startswith(b": proxying"):
-        data = data.replace(b": proxying\n\ndata: [DONE]\n\n", b": proxying\n\n")
     expected, text, _ = fold(CLEAN)
     assert expected.message == MESSAGE
     for sizes in ((), (1,) * len(data)):
@@ -602,7 +599,7 @@ def test_a_malformed_event_stops_the_stream(bad: bytes, words: str) -> None:
     assert caught.value.code == "UPSTREAM_BAD_EVENT"
     assert words in caught.value.message
     assert caught.value.body is not None
-    assert bad[6:16].decode() in caught.value.body
+    assert bad[6:16].decode().strip() in caught.value.body
 
 
 def test_the_snippet_of_a_malformed_event_is_bounded() -> None:

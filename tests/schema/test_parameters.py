@@ -220,9 +220,7 @@ REFUSALS = [
         "'box' of unsupported has the type complex",
         "dataclass",
     ),
-    Refusal(
-        "nested type", Bad.nested, Code.UNSUPPORTED_TYPE, "'outer.inner' of nested", "dataclass"
-    ),
+    Refusal("nested", Bad.nested, Code.UNSUPPORTED_TYPE, "'outer.inner' of nested", "dataclass"),
     Refusal("name", Bad.unresolved, Code.UNSUPPORTED_TYPE, "'x' of unresolved", "module level"),
     Refusal(
         "field as default",
@@ -231,9 +229,7 @@ REFUSALS = [
         "'x' of field_default",
         "Annotated",
     ),
-    Refusal(
-        "no signature", dict.fromkeys.__class__, Code.INVALID_TOOL, "cannot be read", "Wrap it"
-    ),
+    Refusal("no signature", min, Code.INVALID_TOOL, "cannot be read", "Wrap it"),
 ]
 
 

@@ -64,10 +64,8 @@ async def test_reads_run_together_and_effects_alone(names: str, widest: list[set
     calls = _calls(names)
     results = await run_calls(calls, effect_of=_effect_of, execute=recorder.execute)
     assert [result.call_id for result in results] == [call.id for call in calls]
-    groups = [
-        group for group in recorder.together if not any(group < other for other in recorder.together)
-    ]
-    assert groups == widest
+    seen = recorder.together
+    assert [group for group in seen if not any(group < other for other in seen)] == widest
 
 
 async def test_results_keep_the_order_of_calls_when_later_ones_finish_first() -> None:
@@ -145,7 +143,8 @@ async def test_cancellation_stops_all_that_run(names: str) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert started == sorted(stopped) == [call.id for call in _calls(names) if call.name == names[0]]
+    begun = [call.id for call in _calls(names) if call.name == names[0]]
+    assert started == sorted(stopped) == begun
 
 
 async def test_a_failure_stops_the_calls_beside_it() -> None:

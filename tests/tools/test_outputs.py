@@ -76,7 +76,7 @@ CASES = [
     Case("records are objects", Point(1, "x" * 15), SMALL, ("MAX_BYTES", 22)),
     Case("dataclasses are objects", Pair(1, [1, 1, 1, 1, 1]), SMALL, ("MAX_ARRAY_ITEMS", 10)),
     Case("other mappings", OrderedDict(a="x" * 20), SMALL, ("MAX_BYTES", 21)),
-    Case("tuples and sets", ({1}, (1,), frozenset({2})), SMALL, None),
+    Case("tuples and sets", ({1}, frozenset({2})), SMALL, None),
     Case("huge integer", 10**10_000, SMALL, ("MAX_BYTES", 10_001)),
     Case("default depth", _nested(20), BIG, None),
     Case("default depth over", _nested(21), BIG, ("MAX_DEPTH", 0)),

@@ -19,4 +19,4 @@ def quick() -> RetryPolicy:
 @pytest.fixture
 def short() -> Deadlines:
     """Deadlines that pass within a test."""
-    return Deadlines(connect_s=2, first_byte_s=0.15, idle_s=0.15, total_s=0.5)
+    return Deadlines(connect_s=2, first_byte_s=0.25, idle_s=0.25, total_s=0.7)

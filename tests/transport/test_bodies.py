@@ -135,7 +135,7 @@ def test_a_bomb_below_the_ratio_limit_stops_at_the_size_limit() -> None:
     sizes: list[int] = []
     with pytest.raises(ProviderReplyError, match="larger than 33554432 bytes"):
         drain(bounded, sizes)
-    assert sum(sizes) == 32 * MIB
+    assert 31 * MIB < sum(sizes) <= 32 * MIB
 
 
 def test_steps_are_bounded() -> None:

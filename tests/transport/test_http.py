@@ -409,9 +409,11 @@ async def test_a22_no_connection_has_its_own_code(
 
 async def test_a22_tls_to_a_server_without_it(request_of_chat: WireRequest) -> None:
     """A handshake that cannot work is told as such and not tried again."""
-    async with FaultyUpstream([], greeting=[b"HTTP/1.1 400 no\r\n\r\n"]) as upstream:
-        async with HttpTransport(f"https://127.0.0.1:{upstream.port}") as transport:
-            error = await failure(transport, request_of_chat)
+    async with (
+        FaultyUpstream([], greeting=[b"HTTP/1.1 400 no\r\n\r\n"]) as upstream,
+        HttpTransport(f"https://127.0.0.1:{upstream.port}") as transport,
+    ):
+        error = await failure(transport, request_of_chat)
     assert (error.code, error.retryable) == (Code.TLS_FAILURE, False)
     assert upstream.connections == 1
 

@@ -8,8 +8,8 @@ from typing import Any
 from surecall.redaction import Secret
 
 from .checks import Found, put_setting
-from .record import ROUTER_VARIABLE, Config, is_router, parse_key
-from .sources import KEY_VARIABLE, find_file, read_file, read_table, read_variables
+from .record import Config, key_variables, parse_key
+from .sources import find_file, read_file, read_table, read_variables
 
 __all__ = ["load_config"]
 
@@ -30,7 +30,6 @@ def load_config(
         overrides: Values that win, by dotted key or as tables; `None` means not given.
         path: The file to read, instead of searching for one.
         search: Whether to search for a file when no path is given.
-        search: Whether to search for a file when none is named.
 
     Raises:
         ConfigError: `UNKNOWN_CONFIG_KEY` or `INVALID_CONFIG`, naming key and origin.
@@ -68,8 +67,7 @@ def _find_key(
         name = str(found["api_key_env"].value)
         key = parse_key(variables.get(name, ""), name)
         return key, name if key else f"{name} (not set)"
-    router = (ROUTER_VARIABLE,) if is_router(found.get("base_url")) else ()
-    for name in (KEY_VARIABLE, *router, "OPENAI_API_KEY"):
+    for name in key_variables(found.get("base_url")):
         if key := parse_key(variables.get(name, ""), name):
             return key, name
     return None, "default"

@@ -12,11 +12,11 @@ from surecall.redaction import Secret, redact
 
 from .checks import Found, invalid_config
 from .settings import FREE_TABLES, PLAIN_KEYS, SECRET_KEYS, names_a_secret
-from .sources import read_table
+from .sources import KEY_VARIABLE, read_table
 
-__all__ = ["ROUTER_VARIABLE", "Config", "Deadlines", "Retry", "Setting", "is_router", "parse_key"]
+__all__ = ["Config", "Deadlines", "Retry", "Setting", "key_variables", "parse_key"]
 
-ROUTER_VARIABLE = "OPENROUTER_API_KEY"
+_HOME_OF_KEY = {"OPENROUTER_API_KEY": "openrouter.ai", "OPENAI_API_KEY": "openai.com"}
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -94,8 +94,8 @@ class Config(Struct, frozen=True, kw_only=True):
         key, key_origin = self.api_key, self.origins.get("api_key", "default")
         if key_given is not None:
             key, key_origin = parse_key(key_given, "flag"), "flag"
-        elif key_origin == ROUTER_VARIABLE and not is_router(found.get("base_url")):
-            key, key_origin = None, "default"  # a router's key goes nowhere else
+        elif key_origin in _HOME_OF_KEY and key_origin not in key_variables(found.get("base_url")):
+            key, key_origin = None, "default"  # a provider's key goes nowhere else
         return Config.of(found, api_key=key, api_key_origin=key_origin, path=self.path)
 
     @classmethod
@@ -164,10 +164,17 @@ def _masked(value: Any) -> Any:
     return value
 
 
-def is_router(url: Found | None) -> bool:
-    """Whether the address is OpenRouter's, the only place its key may go."""
-    host = (urlsplit(str(url.value)).hostname or "") if url else ""
-    return host == "openrouter.ai" or host.endswith(".openrouter.ai")
+def key_variables(url: Found | None) -> tuple[str, ...]:
+    """Return the variables whose key may be sent to an address, strongest first.
+
+    The key of a provider goes to that provider only; `OPENAI_API_KEY` also goes where
+    `OPENAI_BASE_URL` points.
+    """
+    host = (urlsplit(str(url.value)).hostname or "") if url else "openai.com"
+    own = [name for name, home in _HOME_OF_KEY.items() if f".{host}".endswith(f".{home}")]
+    if url and url.origin == "OPENAI_BASE_URL":
+        own.append("OPENAI_API_KEY")
+    return (KEY_VARIABLE, *own)
 
 
 def parse_key(value: Any, origin: str) -> Secret | None:

@@ -48,8 +48,9 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     "api_key_env": SettingKey(
         Text,
         "the name of a variable",
-        "Variable that holds the key. When unset: `SURECALL_API_KEY`, then, only for "
-        "`openrouter.ai`, `OPENROUTER_API_KEY`, then `OPENAI_API_KEY`.",
+        "Variable that holds the key. When unset: `SURECALL_API_KEY`; then `OPENROUTER_API_KEY`, "
+        "sent to `openrouter.ai` only, and `OPENAI_API_KEY`, sent to `openai.com` or where "
+        "`OPENAI_BASE_URL` points.",
     ),
     "provider": SettingKey(Text, "text", "Name of the provider, to choose what is known of it."),
     "preset": SettingKey(

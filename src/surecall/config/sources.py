@@ -88,9 +88,9 @@ def _flatten(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def read_variables(found: dict[str, Found], variables: Mapping[str, str], folder: Path) -> None:
     """Keep the value of every variable of ours; a blank one is as good as none."""
-    for variable in sorted(variables):
+    for variable in sorted(name for name in variables if name.startswith(PREFIX)):
         raw = variables[variable].strip()
-        if not variable.startswith(PREFIX) or variable == KEY_VARIABLE or not raw:
+        if variable == KEY_VARIABLE or not raw:
             continue
         parts = variable.removeprefix(PREFIX).lower().split("__")
         if not all(parts) or len(parts) > _MAX_VARIABLE_PARTS:

@@ -35,6 +35,12 @@ def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
         else:
             complete.extend(_missing_results(waiting))
             waiting = {call.id: call.name for call in message.tool_calls}
+            if len(waiting) < len(message.tool_calls):
+                raise RequestError(
+                    Code.INVALID_MESSAGE,
+                    f"two calls of message {index} have the same id.",
+                    hint="Give every call an id of its own.",
+                )
         complete.append(message)
     complete.extend(_missing_results(waiting))
     return tuple(complete)

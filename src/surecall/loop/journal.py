@@ -7,6 +7,7 @@ repeated only when that is safe, and is otherwise reported as `OUTCOME_UNKNOWN`.
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -14,10 +15,13 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, JournalError, JSONTextError
-from surecall.jsontext import decode, encode
+from surecall.jsontext import decode
 from surecall.records import Effect, ToolResult
 
+from .stored import encode_stored
+
 __all__ = [
+    "JOURNAL_VERSION",
     "FileJournal",
     "Journal",
     "JournalRecord",
@@ -118,6 +122,7 @@ class FileJournal:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._descriptor: int | None = None
+        self._size = 0
 
     def __repr__(self) -> str:
         return f"FileJournal({str(self.path)!r})"
@@ -125,44 +130,32 @@ class FileJournal:
     def load(self) -> tuple[JournalRecord, ...]:
         """Open and lock the file and return its records; a torn last line is cut off."""
         descriptor = self._open()
-        content = _read_all(descriptor)
-        records: list[JournalRecord] = []
-        good = 0
-        for number, line in enumerate(content.splitlines(keepends=True), 1):
-            try:
-                records.append(msgspec.convert(decode(line), JournalRecord))
-            except (JSONTextError, msgspec.ValidationError) as error:
-                if good + len(line) == len(content):
-                    break
-                raise JournalError(
-                    Code.JOURNAL_CORRUPT,
-                    f"line {number} of {self.path} cannot be read: {error}.",
-                    hint="Restore the file, or start the run anew with another journal.",
-                ) from error
-            if not line.endswith(b"\n"):
-                records.pop()
-                break
-            good += len(line)
-        os.ftruncate(descriptor, good)
-        os.lseek(descriptor, good, os.SEEK_SET)
-        return tuple(records)
+        try:
+            content = _read_all(descriptor)
+            records, self._size = self._parse(content)
+            if self._size < len(content):
+                os.ftruncate(descriptor, self._size)
+            os.lseek(descriptor, self._size, os.SEEK_SET)
+        except OSError as error:
+            self.close()
+            raise self._write_failed(error) from error
+        except JournalError:
+            self.close()
+            raise
+        return records
 
     def append(self, record: JournalRecord, *, durable: bool) -> None:
         """Write the record as one line."""
-        descriptor = self._open()
-        line = encode(record) + b"\n"
+        if self._descriptor is None:
+            self.load()
+        line = encode_stored(record) + b"\n"
         try:
-            written = os.write(descriptor, line)
-            if written != len(line):
-                raise OSError(f"only {written} of {len(line)} bytes were written")
-            if durable:
-                os.fsync(descriptor)
+            self._write(line, durable=durable)
         except OSError as error:
-            raise JournalError(
-                Code.JOURNAL_WRITE_FAILED,
-                f"{self.path} cannot be written: {error}.",
-                hint="Free some space or choose another place; the run can then be resumed.",
-            ) from error
+            # The next use loads the file, which cuts off whatever part of the line got there.
+            self.close()
+            raise self._write_failed(error) from error
+        self._size += len(line)
 
     def close(self) -> None:
         """Close the file, which also unlocks it."""
@@ -192,6 +185,46 @@ class FileJournal:
         self._descriptor = descriptor
         return descriptor
 
+    def _parse(self, content: bytes) -> tuple[tuple[JournalRecord, ...], int]:
+        """Return the records and how many bytes they take."""
+        records: list[JournalRecord] = []
+        good = 0
+        for number, line in enumerate(content.splitlines(keepends=True), 1):
+            is_last = good + len(line) == len(content)
+            try:
+                record = msgspec.convert(decode(line), JournalRecord)
+            except (JSONTextError, msgspec.ValidationError) as error:
+                # What was cut off is not JSON; JSON of another shape was written by someone else.
+                if is_last and isinstance(error, JSONTextError):
+                    break
+                raise JournalError(
+                    Code.JOURNAL_CORRUPT,
+                    f"line {number} of {self.path} cannot be read: {error}.",
+                    hint="Restore the file, or start the run anew with another journal.",
+                ) from error
+            if not line.endswith(b"\n"):
+                break
+            records.append(record)
+            good += len(line)
+        return tuple(records), good
+
+    def _write(self, line: bytes, *, durable: bool) -> None:
+        assert self._descriptor is not None
+        written = os.write(self._descriptor, line)
+        if written != len(line):
+            raise OSError(f"only {written} of {len(line)} bytes were written")
+        if durable:
+            os.fsync(self._descriptor)
+            if self._size == 0:
+                _sync_folder(self.path.parent)
+
+    def _write_failed(self, error: OSError) -> JournalError:
+        return JournalError(
+            Code.JOURNAL_WRITE_FAILED,
+            f"{self.path} cannot be written: {error}.",
+            hint="Free some space or choose another place; the run can then be resumed.",
+        )
+
 
 def _read_all(descriptor: int) -> bytes:
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -199,6 +232,16 @@ def _read_all(descriptor: int) -> bytes:
     while piece := os.read(descriptor, 1 << 20):
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the name of a new file survive a loss of power, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:

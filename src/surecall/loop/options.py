@@ -75,6 +75,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keep text that came beside tool calls in the history; it is always in the trace."""
     stream: bool = False
     """Stream every turn; the result is the same."""
+    skip_bad_events: bool = False
+    """Go on when one event of a stream cannot be read, instead of stopping with
+    `UPSTREAM_BAD_EVENT`; what was skipped is a defect in the trace."""
     request_defaults: dict[str, Any] = {}
     """Body fields sent with every request, such as a sampling profile's parameters."""
     request_overrides: dict[str, Any] = {}
@@ -93,7 +96,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in _POSITIVE:
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            # Written so that NaN, which compares to nothing, is refused too.
+            if value is not None and not value > 0:
                 raise ValueError(f"{name} must be greater than 0, not {value}")
         if self.fallback_retry_count < 0:
             raise ValueError("fallback_retry_count must be 0 or more")
@@ -126,6 +130,7 @@ class OptionArguments(TypedDict, total=False):
     fallback_retry_count: int
     keep_content_with_calls: bool
     stream: bool
+    skip_bad_events: bool
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
     message_transforms: Sequence[str]

@@ -139,8 +139,10 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "options": plan.options,
         "origins": plan.origins,
         "capabilities": plan.capabilities,
+        "capability_origins": plan.capability_origins,
     }
-    return replace(plan, fingerprint=canonical_hash(surface))
+    # What is not finite is refused when the request is rendered.
+    return replace(plan, fingerprint=canonical_hash(surface, finite=True))
 
 
 def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:

@@ -41,11 +41,13 @@ class PromptRunner:
         protocol: WireProtocol | None = None,
         transforms: TransformChain | None = None,
         capabilities: Capabilities | None = None,
+        skip_bad_events: bool = False,
     ) -> None:
         self.transport = transport
         self.protocol = protocol or ChatCompletions()
         self.transforms = transforms or TransformChain()
         self.capabilities = capabilities or Capabilities()
+        self.skip_bad_events = skip_bad_events
 
     def build(self, request: ModelRequest) -> WireRequest:
         """Check the request, render it and apply the outbound transforms."""
@@ -97,7 +99,7 @@ class PromptRunner:
         self, wire: WireRequest, on_delta: Callable[[StreamDelta], None] | None
     ) -> tuple[RawReply, dict[str, str], int]:
         async with self.transport.stream(wire) as stream:
-            folder = self.protocol.open_stream(stream.headers)
+            folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
             async for chunk in stream:
                 for delta in folder.feed(chunk):
                     if on_delta is not None:

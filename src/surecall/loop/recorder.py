@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from surecall.protocols import RawReply
 from surecall.records import Effect, ToolCall, ToolResult
 
 from .journal import (
+    JOURNAL_VERSION,
     Journal,
     JournalRecord,
     RecordedFailure,
@@ -46,6 +48,12 @@ class Recorder:
                 Code.JOURNAL_CORRUPT,
                 "the journal does not begin with a run.",
                 hint="Start the run anew with another journal.",
+            )
+        if header.version != JOURNAL_VERSION:
+            raise JournalError(
+                Code.JOURNAL_MISMATCH,
+                f"the journal has version {header.version}; this surecall reads {JOURNAL_VERSION}.",
+                hint="Resume with the version that wrote it, or use another journal.",
             )
         if header.fingerprint != fingerprint:
             raise JournalError(
@@ -105,7 +113,7 @@ class Recorder:
         if effect == "read":
             self._journal.append(record, durable=False)
         else:
-            await asyncio.to_thread(self._journal.append, record, durable=True)
+            await _finish(asyncio.to_thread(self._journal.append, record, durable=True))
 
     def _index(self, records: tuple[JournalRecord, ...]) -> None:
         for record in records:
@@ -115,3 +123,19 @@ class Recorder:
                 self._intents.add((record.turn, record.call_id))
             elif isinstance(record, RecordedResult):
                 self._results[record.turn, record.result.call_id] = record.result
+
+
+async def _finish(writing: Coroutine[Any, Any, None]) -> None:
+    """Wait for a write in a thread to its end, also when cancelled: the file must stay open."""
+    task = asyncio.ensure_future(writing)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        task.result()
+        return
+    task.exception()
+    raise cancelled

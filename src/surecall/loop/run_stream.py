@@ -1,8 +1,8 @@
 """The events of a run as an async iterator."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from surecall.records import Event
 
@@ -20,7 +20,8 @@ class RunStream:
     def __init__(self, start: Callable[[Callable[[Event], object]], Awaitable[RunResult]]) -> None:
         self._start = start
         self._result: RunResult | None = None
-        self._events: AsyncIterator[Event] | None = None
+        # Only the loop over the events keeps them alive: leaving it closes them.
+        self._events: weakref.ref[AsyncGenerator[Event, None]] | None = None
 
     @property
     def result(self) -> RunResult:
@@ -31,16 +32,21 @@ class RunStream:
 
     def __aiter__(self) -> AsyncIterator[Event]:
         if self._events is None:
-            self._events = self._iterate()
-        return self._events
+            events = self._iterate()
+            self._events = weakref.ref(events)
+            return events
+        events = self._events()
+        if events is None:
+            raise RuntimeError("the events of a run can be iterated over only once")
+        return events
 
     async def aclose(self) -> None:
         """Stop the run if it is still going."""
-        close: Any = getattr(self._events, "aclose", None)
-        if close is not None:
-            await close()
+        events = self._events() if self._events is not None else None
+        if events is not None:
+            await events.aclose()
 
-    async def _iterate(self) -> AsyncIterator[Event]:
+    async def _iterate(self) -> AsyncGenerator[Event, None]:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         task = asyncio.ensure_future(self._start(queue.put_nowait))
         task.add_done_callback(lambda _: queue.put_nowait(None))
@@ -49,6 +55,5 @@ class RunStream:
                 yield event
             self._result = await task
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -5,8 +5,6 @@ from types import TracebackType
 from typing import Any, Self, Unpack, cast
 from uuid import uuid4
 
-from msgspec.structs import replace
-
 from surecall.config import Config, load_config
 from surecall.profiles import Catalog, resolve_capabilities
 from surecall.records import Message
@@ -240,7 +238,12 @@ class Session:
             self._transport = make_transport(self._config)
         return ToolLoop(
             plan,
-            PromptRunner(self._transport, transforms=chain, capabilities=plan.capabilities),
+            PromptRunner(
+                self._transport,
+                transforms=chain,
+                capabilities=plan.capabilities,
+                skip_bad_events=options.skip_bad_events,
+            ),
             Dispatcher(
                 self._mask(options),
                 approver=self._approver,
@@ -256,11 +259,9 @@ class Session:
 
 def _settle_config(config: Config | None, given: Mapping[str, Any]) -> Config:
     values = {name: value for name, value in given.items() if value is not None}
-    if isinstance(key := values.get("api_key"), str):
-        values["api_key"] = Secret(key)
     if config is None:
         return load_config(overrides=values, search=False)
-    return replace(config, **values) if values else config
+    return config.with_values(values) if values else config
 
 
 def _preset_names(preset: str | Iterable[str] | None, config: Config) -> tuple[str, ...]:

@@ -109,16 +109,16 @@ class ToolLoop:
     async def run(self) -> RunResult:
         """Run to the end; raise when there is no answer."""
         self._started = perf_counter()
-        self._run_id, resumed = self._recorder.open(self._run_id, self._plan.fingerprint)
-        self._emit(
-            RunStarted,
-            model=self._plan.model,
-            fingerprint=self._plan.fingerprint,
-            tools=tuple(self._effects),
-            resumed=resumed,
-        )
         deadline = asyncio.timeout(self._plan.options.deadline_s)
         try:
+            self._run_id, resumed = self._recorder.open(self._run_id, self._plan.fingerprint)
+            self._emit(
+                RunStarted,
+                model=self._plan.model,
+                fingerprint=self._plan.fingerprint,
+                tools=tuple(self._effects),
+                resumed=resumed,
+            )
             async with deadline:
                 return await self._drive()
         except TimeoutError as error:
@@ -189,8 +189,8 @@ class ToolLoop:
             request_attempts_left=state.retries_left,
         )
         started = perf_counter()
+        recorded = self._recorder.next_answer(state.turn)
         try:
-            recorded = self._recorder.next_answer(state.turn)
             if recorded is None:
                 on_delta = self._tell_delta if self._listener is not None else None
                 asked = await self._runner.ask(request, on_delta=on_delta)
@@ -200,7 +200,10 @@ class ToolLoop:
             else:
                 asked = self._runner.read_raw(recorded)
         except Exception as error:
-            return self._note_failure(error, (perf_counter() - started) * 1000)
+            failed = self._note_failure(error, (perf_counter() - started) * 1000)
+            if recorded is None:
+                self._record_failure(failed.error)
+            return failed
         self._asked = asked
         self._reading = read_reply(
             asked.reply,
@@ -229,21 +232,23 @@ class ToolLoop:
         self._failures.append(failure)
         if not isinstance(error, ProviderError):
             raise error
-        if isinstance(error, ProviderStatusError) and state.retries_left > 0:
-            self._recorder.record_failure(state.turn, error.code, message, status)
         return RequestFailed(error)
+
+    def _record_failure(self, error: ProviderError) -> None:
+        """Record a refusal that is answered by asking without tools; others end the run."""
+        state = self._state
+        if isinstance(error, ProviderStatusError) and state.retries_left > 0:
+            self._recorder.record_failure(state.turn, error.code, error.message, error.status)
 
     def _note_reply(self, accepted: Accepted) -> None:
         """Add the turn to the trace and tell that the request ended."""
         assert self._asked is not None
         asked, reading, options = self._asked, self._reading, self._plan.options
         state = self._state
-        tools_count = len(self._plan.tools) if state.tools_enabled else 0
-        system = 1 if self._plan.system else 0
         turn = TurnTrace(
             turn=state.turn,
             started_ms=self._turn_started_ms,
-            request=self._request_summary(len(state.history) + system, tools_count),
+            request=self._request_summary(),
             response_summary=ResponseSummary(
                 has_tool_calls=bool(accepted.calls),
                 tool_calls_count=len(accepted.calls),
@@ -394,7 +399,7 @@ class ToolLoop:
             lost = TurnTrace(
                 turn=self._state.turn,
                 started_ms=self._turn_started_ms,
-                request=self._request_summary(len(self._state.history), len(plan.tools)),
+                request=self._request_summary(),
                 failures=tuple(self._failures),
             )
             turns = [*turns, lost]
@@ -414,12 +419,13 @@ class ToolLoop:
             error=error,
         )
 
-    def _request_summary(self, messages_count: int, tools_count: int) -> RequestSummary:
-        options = self._plan.options
+    def _request_summary(self) -> RequestSummary:
+        plan, state = self._plan, self._state
+        options = plan.options
         return RequestSummary(
-            model=self._plan.model,
-            messages_count=messages_count,
-            tools_count=tools_count,
+            model=plan.model,
+            messages_count=len(state.history) + (1 if plan.system else 0),
+            tools_count=len(plan.tools) if state.tools_enabled else 0,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,
             message_transforms=options.message_transforms,

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, JSONTextError
-from surecall.jsontext import decode, encode
+from surecall.jsontext import decode
 from surecall.protocols import RawReply
 from surecall.records import (
     CallSummary,
@@ -22,6 +22,7 @@ from surecall.records import (
 )
 
 from .options import Options
+from .stored import encode_stored
 
 __all__ = [
     "FailedRequest",
@@ -161,7 +162,7 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the trace as one JSON document."""
-    Path(path).write_bytes(encode(trace))
+    Path(path).write_bytes(encode_stored(trace))
 
 
 def load_trace(path: str | Path) -> Trace:

@@ -355,4 +355,4 @@ def _call_key(call: ToolCall, plan: Plan) -> str:
         return ""
     if call.arguments is None:
         return f"{call.name} {canonical_hash(str(call.raw))}"
-    return f"{call.name} {canonical_hash(call.arguments)}"
+    return f"{call.name} {canonical_hash(call.arguments, finite=True)}"

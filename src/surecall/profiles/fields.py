@@ -39,6 +39,7 @@ PRESET_FIELDS: Final = (
         "max_tool_output_bytes",
         "max_turn_args_bytes",
         "max_turns",
+        "skip_bad_events",
         "stream",
         "tool_choice",
         "tool_failure_policy",

@@ -4,6 +4,7 @@ A call is cut when its reply did not come to its own end, whatever its arguments
 its JSON ended in the middle of a value. A cut call never runs.
 """
 
+import re
 from collections.abc import Iterable
 from string import hexdigits
 from typing import Final
@@ -23,6 +24,8 @@ _CAUSES: Final = {
 }
 _HINT: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."
 
+# Possessive: a string that never closes is given up at once.
+_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WORDS: Final = ("true", "false", "null")
 _HEX_DIGITS: Final = frozenset(hexdigits)
 _NUMBER_ENDS: Final = frozenset({"-", ".", "e", "E", "e+", "e-", "E+", "E-"})
@@ -48,22 +51,9 @@ def ended_mid_value(text: str, position: int) -> bool:
     if not tail:
         return True
     if tail[0] == '"':
-        return not _closes(tail)
+        return _STRING.match(tail) is None
     if tail in _NUMBER_ENDS or any(word.startswith(tail) for word in _WORDS):
         return True
     # An escape such as `\u00e9` at the end, whole or not: the position is near its backslash.
     start, escape, digits = text[max(0, position - 2) :].rpartition("\\u")
     return bool(escape) and len(start) <= 2 and len(digits) <= 4 and set(digits) <= _HEX_DIGITS
-
-
-def _closes(text: str) -> bool:
-    """Tell whether a string that opens the text is closed in it."""
-    end = text.find('"', 1)
-    while end > 0:
-        before = end - 1
-        while text[before] == "\\":
-            before -= 1
-        if (end - before) % 2:
-            return True
-        end = text.find('"', end + 1)
-    return False

@@ -1,13 +1,17 @@
 """What a run tells whoever listens, as it happens.
 
 Every event is a frozen record; `type` in its JSON form is the name in the table of
-`docs/reference/events.md`. Events carry sizes and codes, not bodies, except for text deltas.
+`docs/reference/events.md`. Events carry sizes and codes; what a model wrote is only in
+text deltas and in the fields `call`, `receipts` and `errors`.
 """
 
 from typing import Any
 
 from msgspec import Struct
 
+from .calls import ToolCall
+from .receipts import Receipt
+from .results import ErrorDetail
 from .usage import Usage
 
 __all__ = [
@@ -102,6 +106,8 @@ class ModelRequestEnded(Event, frozen=True, tag="llm_request_end"):
     request_id: str | None = None
     receipts_count: int = 0
     defect_codes: tuple[str, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    """Changes outside the calls; those of a call are with its `tool_call_start`."""
 
 
 class TextDelta(Event, frozen=True, tag="text_delta"):
@@ -124,6 +130,8 @@ class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
     arguments_bytes: int
     parse_status: str
     """`ok`, `invalid_json`, `too_large`, `too_deep` or `cut`."""
+    call: ToolCall | None = None
+    """The call as it was read, with its arguments and receipts."""
 
 
 class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
@@ -137,6 +145,7 @@ class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
     output_replaced: bool
     error_codes: tuple[str, ...]
     executed: bool
+    errors: tuple[ErrorDetail, ...] = ()
 
 
 class CallRepeated(Event, frozen=True, tag="call_repeated"):

@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, Final, NoReturn, cast
 
 import jsonschema_rs
@@ -94,8 +93,8 @@ class CompiledSchema:
 
 
 def _explain(validator: jsonschema_rs.Validator, checked: Checked) -> list[ErrorDetail]:
-    errors = list(islice(validator.iter_errors(checked.value), MAX_ERRORS))
-    return [detail for error in most_telling(errors) for detail in explain_error(error, checked)]
+    errors = most_telling(list(validator.iter_errors(checked.value)))[:MAX_ERRORS]
+    return [detail for error in errors for detail in explain_error(error, checked)]
 
 
 def _refuse_remote(uri: str) -> NoReturn:

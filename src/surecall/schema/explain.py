@@ -62,6 +62,8 @@ def explain_error(error: jsonschema_rs.ValidationError, checked: Checked) -> lis
             return _unknown(path, names, _allowed_names(checked.schema, error.schema_path))
         case _Kind.UnevaluatedProperties(unexpected=names):
             return _unknown(path, names, [])
+        case _Kind.FalseSchema() if found and error.schema_path[-1:] == ["additionalProperties"]:
+            return _unknown(path, list(cast(dict[str, Any], found)), [])
         case _Kind.AnyOf(context=branches) | _Kind.OneOfNotValid(context=branches):
             return _explain_union(error, found, branches, checked)
         case _Kind.PropertyNames(error=inner):
@@ -76,13 +78,20 @@ def explain_error(error: jsonschema_rs.ValidationError, checked: Checked) -> lis
 def most_telling(
     errors: list[jsonschema_rs.ValidationError],
 ) -> list[jsonschema_rs.ValidationError]:
-    """Leave out the wrong type of a value whose allowed values are listed anyway."""
+    """Put errors in a fixed order, without the type of a value whose choices are listed anyway."""
     listed = {tuple(error.instance_path) for error in errors if isinstance(error.kind, _VALUES)}
     return [
         error
-        for error in errors
+        for error in sorted(errors, key=_order)
         if not isinstance(error.kind, _Kind.Type) or tuple(error.instance_path) not in listed
     ]
+
+
+def _order(error: jsonschema_rs.ValidationError) -> tuple[Any, ...]:
+    path = [
+        (0, part, "") if isinstance(part, int) else (1, 0, part) for part in error.instance_path
+    ]
+    return path, error.kind.name != "required", error.kind.name, error.message
 
 
 def detail_at(path: Sequence[str | int], sentence: str) -> ErrorDetail:
@@ -101,7 +110,8 @@ def _sentence(error: jsonschema_rs.ValidationError, found: Any) -> str:
 def _expected(kind: Any) -> str:
     match kind:
         case _Kind.Type(types=types):
-            return _either(_TYPE_WORDS.get(name, name) for name in types)
+            names = sorted(types, key=lambda name: name == "null")
+            return _either(_TYPE_WORDS.get(name, name) for name in names)
         case _Kind.Enum(options=options):
             return _choices(options)
         case _Kind.Constant(expected_value=expected):

@@ -295,7 +295,7 @@ def _dataclass_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
         annotation = hints[field.name]
         if not field.init or typing.get_origin(annotation) is typing.ClassVar:
             continue
-        if isinstance(annotation, dataclasses.InitVar):
+        if _is_init_var(annotation):
             annotation = annotation.type
         default = NO_DEFAULT if field.default is dataclasses.MISSING else field.default
         factory: Any = field.default_factory
@@ -305,9 +305,17 @@ def _dataclass_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
     return found
 
 
+def _is_init_var(annotation: Any) -> bool:
+    return isinstance(annotation, dataclasses.InitVar)
+
+
 def _struct_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
     found: list[Field] = []
-    for field in msgspec.structs.fields(cls):
+    try:
+        fields = msgspec.structs.fields(cls)
+    except NameError as error:  # it resolves names by itself, and knows no local ones
+        raise _unresolved(f"A field of {cls.__qualname__}", cls, error) from None
+    for field in fields:
         default = NO_DEFAULT if field.default is msgspec.NODEFAULT else field.default
         default = _from_factory(default, field.default_factory)
         found.append(

@@ -14,6 +14,15 @@ __all__ = ["MAX_SCHEMA_DEPTH", "MAX_SCHEMA_NODES", "refuse_unsafe_schema", "remo
 MAX_SCHEMA_DEPTH = 64
 MAX_SCHEMA_NODES = 5_000
 _MAX_EXPANSION = 20_000
+_DIALECTS = frozenset(
+    {
+        "json-schema.org/draft-04/schema",
+        "json-schema.org/draft-06/schema",
+        "json-schema.org/draft-07/schema",
+        "json-schema.org/draft/2019-09/schema",
+        "json-schema.org/draft/2020-12/schema",
+    }
+)
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -26,6 +35,7 @@ def refuse_unsafe_schema(schema: Any) -> None:
             hint='Write {"type": "object", "properties": {...}}.',
         )
     _refuse_size(schema)  # pyright: ignore[reportUnknownArgumentType] - any JSON
+    _refuse_dialect(cast(dict[str, Any], schema))
     _refuse_references(cast(dict[str, Any], schema))
 
 
@@ -56,6 +66,19 @@ def _refuse_size(root: Any) -> None:
 
 def _is_container(value: Any) -> bool:
     return isinstance(value, dict | list)
+
+
+def _refuse_dialect(root: dict[str, Any]) -> None:
+    dialect = root.get("$schema")
+    if not isinstance(dialect, str):
+        return
+    name = dialect.rstrip("#").removeprefix("https://").removeprefix("http://")
+    if name not in _DIALECTS:
+        raise ToolDefinitionError(
+            Code.INVALID_SCHEMA,
+            f"The schema is written in an unknown dialect: {clip(dialect, 120)!r} at /$schema.",
+            hint='Leave "$schema" out for draft 2020-12, or name a draft from 4 to 2020-12.',
+        )
 
 
 def _refuse_references(root: dict[str, Any]) -> None:

@@ -193,8 +193,10 @@ class Answer:
         except Exception as failure:
             error = self._map_read_failure(failure)
         else:
-            self._watch.receiving()
-            return data
+            error = self._check_end() if not data else None
+            if error is None:
+                self._watch.receiving()
+                return data
         self.close()
         raise error
 
@@ -227,6 +229,15 @@ class Answer:
         """Stop watching, and give up the connection unless the answer was read to its end."""
         self._watch.stop()
         self._response.close()
+
+    def _check_end(self) -> ProviderError | None:
+        """Return the error when a body that only its connection ends was ended by a failure.
+
+        aiohttp takes any end of such a connection for the end of the body, also a reset.
+        """
+        framed = "content-length" in self.headers or "transfer-encoding" in self.headers
+        broken = self._protocol.exception() if self._protocol is not None else None
+        return _map_failure(broken) if not framed and isinstance(broken, OSError) else None
 
     def _map_read_failure(self, failure: Exception) -> ProviderError:
         broken = self._protocol.exception() if self._protocol is not None else None

@@ -39,8 +39,6 @@ class WireLimits(Struct, frozen=True, kw_only=True):
 
     max_body_bytes: int = 32 * _MIB
     max_stream_bytes: int = 128 * _MIB
-    max_line_bytes: int = 16 * _MIB
-    """One line of an event stream; for whoever splits the stream into events."""
     max_error_body_bytes: int = 64 * _KIB
     """How much of an error answer is read; the rest is left unread."""
     max_ratio: int = 100

@@ -45,7 +45,7 @@ class ScriptedReply(Struct, frozen=True, kw_only=True):
 
 
 Reply = str | bytes | dict[str, Any] | ScriptedReply | BaseException
-Replies = Iterable[Any] | Callable[[WireRequest], Any]
+Replies = Iterable[Reply] | Callable[[WireRequest], Any]
 
 
 class ScriptedTransport:

@@ -11,7 +11,7 @@ __all__ = ["REASONING_KEYS", "Content", "parse_content", "split_parts"]
 REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 """Fields in which providers put reasoning text, the most telling first."""
 
-_REASONING_PARTS: Final = frozenset({"reasoning", "thinking", "reasoning_text"})
+_REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
 
 
 class Content(NamedTuple):

@@ -225,7 +225,8 @@ def _status_error(
     provider_message: str | None = None,
     request_id: str | None = None,
 ) -> ProviderStatusError:
-    said = f": {text}" if text else " without saying why."
+    stop = "" if text.endswith((".", "!", "?", "…")) else "."
+    said = f": {text}{stop}" if text else " without saying why."
     return ProviderStatusError(
         code,
         f"The provider answered {status}{said}",

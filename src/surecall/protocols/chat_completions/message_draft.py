@@ -14,7 +14,7 @@ __all__ = ["MessageDraft"]
 
 _Kind: TypeAlias = Literal["text", "reasoning"]
 
-_JOINED_DETAILS: Final = frozenset({"reasoning.text", "reasoning.summary"})
+_JOINED_DETAILS: Final = ("reasoning.text", "reasoning.summary")
 _HIGH_HALVES: Final = ("\ud800", "\udbff")
 
 
@@ -114,6 +114,7 @@ class MessageDraft:
             call = cast("dict[str, Any]", value)
             self._legacy = self._legacy or CallDraft()
             self._legacy.take(call.get("name"), call.get("arguments"))
+            self.calls.has_objects = self.calls.has_objects or not self._legacy.is_text
         elif key == "reasoning_details" and isinstance(value, list):
             self._take_details(cast("list[Any]", value))
         elif isinstance(value, list) and isinstance(self._extra.get(key), list):

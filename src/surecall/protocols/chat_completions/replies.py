@@ -12,7 +12,16 @@ from surecall.redaction import redact
 from .content import parse_content
 from .faults import check_body, parse_error_object
 
-__all__ = ["parse_body", "parse_message", "parse_usage", "refuse_reply"]
+__all__ = [
+    "MAX_SNIPPET",
+    "choices_ignored",
+    "parse_body",
+    "parse_message",
+    "parse_usage",
+    "refuse_reply",
+    "repeated_keys",
+    "text_or_none",
+]
 
 MAX_SNIPPET: Final = 200
 
@@ -52,7 +61,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     document = cast("dict[str, Any]", document)
     if document.get("error") or document.get("object") == "error":
         raise parse_error_object(document, 200, headers)
-    choice, defects = _first_choice(document, headers, _start(body))
+    choice, defects = _first_choice(document, headers, body)
     message = choice["message"]
     if _may_have_objects(message):
         defects += repeated_keys(body)
@@ -138,12 +147,12 @@ def _start(body: bytes) -> str:
 
 
 def _first_choice(
-    document: dict[str, Any], headers: Mapping[str, str], start: str
+    document: dict[str, Any], headers: Mapping[str, str], body: bytes
 ) -> tuple[dict[str, Any], tuple[Defect, ...]]:
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices:
         message = "The provider's answer has no choices."
-        raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start)
+        raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, _start(body))
     choices = cast("list[Any]", choices)
     choice = choices[0]
     if isinstance(choice, dict):
@@ -153,7 +162,7 @@ def _first_choice(
         if isinstance(choice.get("message"), dict):
             return choice, choices_ignored(len(choices) - 1)
     message = "The first choice of the provider's answer has no message."
-    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start)
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, _start(body))
 
 
 def choices_ignored(count: int) -> tuple[Defect, ...]:
@@ -166,7 +175,7 @@ def choices_ignored(count: int) -> tuple[Defect, ...]:
 def _may_have_objects(message: dict[str, Any]) -> bool:
     """Tell whether arguments may have come as objects, in which a key can be repeated."""
     calls: Any = message.get("tool_calls")
-    if not isinstance(calls, list):
+    if not isinstance(calls, list) or not calls:
         return bool(calls or message.get("function_call"))
     for entry in cast("list[Any]", calls):
         function = _fields(_fields(entry).get("function"))

@@ -11,8 +11,8 @@ from surecall.schema import clean_parameters
 
 __all__ = ["render_message", "render_request", "render_tool"]
 
-PATH: Final = "/chat/completions"
-UNREADABLE_KEY: Final = "_unreadable_arguments"
+_PATH: Final = "/chat/completions"
+_UNREADABLE_KEY: Final = "_unreadable_arguments"
 
 _MAX_ECHO: Final = 200
 _WIRE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -38,7 +38,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     if request.stream:
         body["stream"] = True
         body.setdefault("stream_options", {"include_usage": True})
-    return WireRequest(path=PATH, body=body, stream=request.stream)
+    return WireRequest(path=_PATH, body=body, stream=request.stream)
 
 
 def render_tool(tool: ToolSpec) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _wire_name(name: str) -> str:
 
 def _render_arguments(call: ToolCall) -> str:
     if call.arguments is None:
-        return encode_text({UNREADABLE_KEY: _echo(call.raw)})
+        return encode_text({_UNREADABLE_KEY: _echo(call.raw)})
     if isinstance(call.raw, str) and not call.receipts:
         return call.raw
     return encode_text(call.arguments)

@@ -1,0 +1,58 @@
+"""`surecall explain`: what a code means, offline."""
+
+from dataclasses import asdict
+
+import click
+
+from surecall.explain import CodeText, all_codes, explain_code
+
+from .flags import output_flags
+from .output import ExitCode, Output
+
+__all__ = ["explain"]
+
+
+@click.command
+@click.argument("code", required=False)
+@click.option("--list", "list_all", is_flag=True, help="List all codes.")
+@output_flags
+@click.pass_obj
+def explain(output: Output, code: str | None, list_all: bool) -> ExitCode:
+    """Say what CODE means and what to do about it."""
+    if code is not None and not list_all:
+        return _explain_one(output, explain_code(code))
+    if not list_all:
+        raise click.UsageError("Name a code, or use --list to see them all.")
+    codes = all_codes()
+    if output.json:
+        output.data({"codes": [{"code": text.code, "title": text.title} for text in codes]})
+        return ExitCode.OK
+    console = output.page()
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for text in codes:
+        table.add_row(text.code, text.title)
+    console.print(table)
+    return ExitCode.OK
+
+
+def _explain_one(output: Output, text: CodeText) -> ExitCode:
+    if output.json:
+        output.data(asdict(text))
+        return ExitCode.OK
+    console = output.page()
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(text.code, "bold"))
+    console.print(text.title)
+    console.print()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_row("seen", text.seen)
+    table.add_row("why", text.why)
+    table.add_row("fix", text.fix)
+    table.add_row("surecall", text.reaction)
+    console.print(table)
+    return ExitCode.OK

@@ -1,0 +1,180 @@
+"""The command `surecall`: finds the command asked for and loads nothing else."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, NamedTuple, NoReturn
+
+import click
+
+from surecall.errors import Code, did_you_mean
+
+from .flags import output_flags
+from .output import ExitCode, Output, exit_code_of
+
+__all__ = ["COMMANDS", "CommandEntry", "LazyGroup", "cli"]
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is, and what the list of commands says about it."""
+
+    module: str
+    name: str
+    help: str
+
+
+COMMANDS: Final[Mapping[str, CommandEntry]] = {
+    "demo": CommandEntry("demo", "demo", "See broken replies being put right; no key, no network."),
+    "run": CommandEntry("run", "run", "Ask a model a question, with your tools."),
+    "replay": CommandEntry(
+        "replay", "replay", "Decide a recorded run again, or send a turn again."
+    ),
+    "explain": CommandEntry("explain", "explain", "Say what a code means and what to do about it."),
+    "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
+    "models": CommandEntry("models", "models", "List the models the catalog knows."),
+    "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
+}
+"""Every command, in the order in which help lists them."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is used, and turns errors into exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        return getattr(import_module(f"surecall.cli.{entry.module}"), entry.name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest one."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise click.UsageError(
+                f"There is no command {name!r}. {did_you_mean(name, COMMANDS)}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that has gone away is no error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _forget_standard_output()
+            return ExitCode.OK
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        """Run the command line and exit with its code."""
+        del standalone_mode
+        _accept_any_text()
+        words = list(sys.argv[1:] if args is None else args)
+        output = Output()
+        try:
+            returned = super().main(
+                args=args,
+                prog_name=prog_name,
+                complete_var=complete_var,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                obj=output,
+                **extra,
+            )
+            code = returned if isinstance(returned, int) else ExitCode.OK
+        except click.Abort:
+            code = _interrupted(output)
+        except click.ClickException as error:
+            code = _misused(error, output, words)
+        except Exception as error:
+            output.error(error)
+            code = exit_code_of(error)
+        sys.exit(int(code))
+
+
+def _misused(error: click.ClickException, output: Output, words: Sequence[str]) -> ExitCode:
+    # The flags may not have been read yet when the rest could not be.
+    own_words = words[: words.index("--")] if "--" in words else words
+    output.json = output.json or "--json" in own_words
+    unknown = isinstance(error, click.NoSuchOption)
+    code = Code.UNKNOWN_OPTION if unknown else Code.INVALID_OPTION
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "surecall"
+    output.problem(code, error.format_message(), f"See `{command} --help`.")
+    return ExitCode.USAGE
+
+
+def _interrupted(output: Output) -> ExitCode:
+    if output.json:
+        output.data({"type": "interrupted"})
+    else:
+        output.stderr.write("interrupted\n")
+    return ExitCode.INTERRUPTED
+
+
+def _accept_any_text() -> None:
+    """Never fail because a character is not in the encoding of the terminal."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _forget_standard_output() -> None:
+    """Keep Python from complaining, at its exit, about what could not be written."""
+    import os
+
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+
+
+def _show_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    from importlib.metadata import version
+
+    output: Output = context.obj
+    if output.json:
+        output.data({"version": version("surecall")})
+    else:
+        click.echo(f"surecall {version('surecall')}")
+    context.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+@output_flags
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Makes LLM tool calls sure.
+
+    A correct, validated call with a receipt for every change, or a clear refusal.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

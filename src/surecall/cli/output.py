@@ -1,0 +1,172 @@
+"""Where everything goes: data to standard output, words for people to standard error."""
+
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
+
+from surecall.errors import Code, ProviderError, RunError, SetupError, SurecallError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["SCHEMA_VERSION", "Color", "ExitCode", "Output", "exit_code_of"]
+
+SCHEMA_VERSION: Final = 1
+"""Version of every JSON document; raised when a field changes its meaning or goes away."""
+
+Color = Literal["auto", "always", "never"]
+
+_PLAIN_WIDTH: Final = 100
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str) -> Self:
+        """Make a member with its meaning in words."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    OK = 0, "It worked."
+    NO_ANSWER = 1, "The run ended without an answer, or a comparison found a difference."
+    INTERRUPTED = 2, "It was interrupted; with a journal it can be resumed."
+    INTERNAL = 3, "An error inside surecall."
+    USAGE = 4, "Something in the command, the settings or the tools is wrong."
+    NOTHING_SELECTED = 5, "Nothing was selected."
+    PROVIDER = 6, "The provider cannot be used: no connection, no permission, no reply."
+    PARTIAL = 7, "Some parts failed, others worked."
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """Return the exit code for an error that ended a command."""
+    if isinstance(error, RunError):
+        return ExitCode.NO_ANSWER
+    if isinstance(error, ProviderError):
+        return ExitCode.PROVIDER
+    if isinstance(error, SurecallError):
+        if error.code == Code.NOTHING_SELECTED:
+            return ExitCode.NOTHING_SELECTED
+        journal = error.code.startswith("JOURNAL_")
+        return ExitCode.USAGE if isinstance(error, SetupError) or journal else ExitCode.INTERNAL
+    return ExitCode.INTERNAL
+
+
+@dataclass
+class Output:
+    """How a command speaks: set by its flags, used by everything that prints."""
+
+    json: bool = False
+    debug: bool = False
+    color: Color = "auto"
+    quiet: bool = False
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
+    """Kept, so that what a tool prints cannot get between the data."""
+    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+
+    def data(self, document: Mapping[str, Any]) -> None:
+        """Write one JSON document on one line."""
+        from surecall.jsontext import encode_text
+
+        from .terminal import escape_json
+
+        whole = {"schema_version": SCHEMA_VERSION, **document}
+        text = encode_text(_encodable(whole))
+        self.stdout.write(escape_json(text) + "\n")
+        self.stdout.flush()
+
+    def text(self, text: str) -> None:
+        """Write text that is the answer itself, safe for a terminal."""
+        from .terminal import printable
+
+        self.stdout.write(printable(text).rstrip("\n") + "\n")
+        self.stdout.flush()
+
+    def page(self, *, record: bool = False) -> "Console":
+        """Return a console on standard output, for tables and reports."""
+        return self._console(self.stdout, record=record)
+
+    def people(self) -> "Console":
+        """Return a console on standard error, for progress and problems."""
+        return self._console(self.stderr)
+
+    def problem(self, code: str, message: str, hint: str | None = None) -> None:
+        """Tell that something went wrong: as a JSON document, or in words with what to do."""
+        if self.json:
+            self.data({"type": "error", "code": code, "message": message, "hint": hint})
+            return
+        from rich.text import Text
+
+        from .terminal import printable
+
+        console = self.people()
+        message = printable(message.strip())
+        rows = [("✗", f"{code}  ", message[:1].upper() + message[1:])]
+        if hint:
+            rows.append((" ", "fix   ", printable(hint)))
+        rows.append((" ", "more  ", f"surecall explain {code}"))
+        for symbol, label, words in rows:
+            line = Text(f"{symbol} ", "bold red").append(label, "bold" if symbol == "✗" else "dim")
+            console.print(line.append(words, "default"), soft_wrap=True)
+
+    def error(self, error: BaseException) -> None:
+        """Tell about an error; its traceback only with `--debug`, and never a secret."""
+        from surecall.redaction import redact
+
+        if self.debug:
+            self.stderr.write(redact("".join(traceback.format_exception(error))))
+        if isinstance(error, SurecallError):
+            self.problem(error.code, redact(error.message), error.hint)
+            return
+        message = redact(f"{type(error).__name__}: {error}") if str(error) else type(error).__name__
+        hint = None if self.debug else "Run again with --debug to see where."
+        self.problem(Code.INTERNAL_ERROR, message.split("\n", 1)[0], hint)
+
+    def _console(self, stream: TextIO, *, record: bool = False) -> "Console":
+        import shutil
+
+        from rich.console import Console
+
+        settings: dict[str, Any] = {
+            "file": stream,
+            "record": record,
+            "markup": False,
+            "highlight": False,
+            "emoji": False,
+        }
+        plain = {"no_color": True, "color_system": None, "force_terminal": False}
+        if self.color == "never":
+            settings |= plain
+        elif self.color == "always":
+            settings |= {"no_color": False, "color_system": "256", "force_terminal": True}
+        if not stream.isatty():
+            settings["width"] = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns
+        console = Console(**settings)
+        if self.color == "auto" and console.no_color:
+            # NO_COLOR: rich would still send bold and dim.
+            return Console(**(settings | plain))
+        return console
+
+
+def _encodable(value: Any) -> Any:
+    """Return plain data; text that is not valid Unicode is kept readable."""
+    import msgspec
+
+    return _with_valid_text(msgspec.to_builtins(value))
+
+
+def _with_valid_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_with_valid_text(key): _with_valid_text(item) for key, item in items}
+    if isinstance(value, list | tuple):
+        return [_with_valid_text(item) for item in cast("list[Any]", value)]
+    return value

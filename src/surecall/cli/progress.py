@@ -1,0 +1,258 @@
+"""The events of a run, as calm lines for people: a symbol, a word, and what happened."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from surecall.records import (
+    CallRepeated,
+    ErrorDetail,
+    Event,
+    FixEmptyFinal,
+    ModelRequestEnded,
+    ModelRequestFailed,
+    ModelRequestRetried,
+    ModelRequestStarted,
+    Receipt,
+    RunEnded,
+    RunStarted,
+    ToolCall,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from surecall.records import (
+    Final as FinalAnswer,
+)
+
+from .terminal import bounded, line_of, shown_value
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+__all__ = ["Progress", "call_text", "count_of", "duration_text"]
+
+_GUTTER: Final = 7
+_LABEL: Final = 9
+_INDENT: Final = _GUTTER + _LABEL + 5
+_MAX_ERRORS: Final = 3
+_MAX_VALUE: Final = 60
+
+
+class Progress:
+    """A listener that shows each event worth seeing on a console.
+
+    Args:
+        console: Where to show it.
+        live: Whether to show what is being waited for; only on a real terminal.
+        brief: Whether to leave out lines a reader of a story does not need.
+    """
+
+    def __init__(self, console: "Console", *, live: bool = False, brief: bool = False) -> None:
+        self._console = console
+        self._live = live
+        self._brief = brief
+        self._status: Status | None = None
+        self._calls: dict[str, ToolCall] = {}
+        self._gutter = ""
+        self._shows: Mapping[type[Event], Callable[[Any], None]] = {
+            RunStarted: self._run_started,
+            ModelRequestStarted: self._request_started,
+            ModelRequestFailed: self._request_failed,
+            ModelRequestRetried: self._request_retried,
+            ModelRequestEnded: self._request_ended,
+            ToolCallStarted: self._call_started,
+            ToolCallEnded: self._call_ended,
+            CallRepeated: self._call_repeated,
+            FixEmptyFinal: self._final_empty,
+            FinalAnswer: self._final,
+            RunEnded: self._run_ended,
+        }
+
+    def __call__(self, event: Event) -> None:
+        """Show the event."""
+        show = self._shows.get(type(event))
+        if show is not None:
+            show(event)
+
+    def title(self, text: str, gutter: str = "") -> None:
+        """Show a heading."""
+        from rich.text import Text
+
+        self._gutter = gutter or self._gutter
+        self._print(Text(line_of(text), "bold"), pad=_GUTTER + 1)
+
+    def say(self, symbol: str, label: str, text: str, style: str = "", *, detail: str = "") -> None:
+        """Show one line: a symbol, a word, what happened, and dimmed what goes with it."""
+        from rich.text import Text
+
+        line = Text(f"{symbol} {label:<{_LABEL}} ", style or "dim")
+        line.append(line_of(text), "default")
+        if detail:
+            line.append("  " if text else "").append(line_of(detail), "dim")
+        self._print(line, pad=_GUTTER + 1)
+
+    def changed(self, receipt: Receipt) -> None:
+        """Show one change made to what the model said."""
+        where = f" {receipt.place}" if receipt.place else ""
+        loss = "" if receipt.lossless else "  (may lose meaning)"
+        head = f"{receipt.rule}{where}{loss}"
+        room = self._console.width - _INDENT - len(head) - 5
+        before, after = shown_value(receipt.before), shown_value(receipt.after)
+        if room >= 2 * 16:
+            pair = _shorten_pair(before, after, room)
+            self.say("~", "changed", head, "yellow", detail=pair)
+            return
+        self.say("~", "changed", head, "yellow")
+        pair = _shorten_pair(before, after, self._console.width - _INDENT - 3)
+        self.say(" ", "", "", detail=pair)
+
+    def stop(self) -> None:
+        """Take away what is shown while waiting."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _print(self, line: Any, *, pad: int) -> None:
+        from rich.text import Text
+
+        whole = Text(f"{self._gutter:<{pad}} ", "bold cyan").append_text(line)
+        self._gutter = ""
+        whole.no_wrap, whole.overflow = True, "ellipsis"
+        self._console.print(whole, no_wrap=True, overflow="ellipsis")
+
+    def _wait_for(self, what: str) -> None:
+        if not self._live:
+            return
+        from rich.text import Text
+
+        text = Text(line_of(what), "dim")
+        if self._status is None:
+            self._status = self._console.status(text, spinner="dots")
+            self._status.start()
+        else:
+            self._status.update(text)
+
+    # one method for each kind of event
+
+    def _run_started(self, event: RunStarted) -> None:
+        if self._brief:
+            return
+        tools = ", ".join(event.tools) or "no tools"
+        resumed = "resumed from its journal" if event.resumed else ""
+        self.say("·", "model", event.model, detail=f"{tools}  {resumed}".rstrip())
+
+    def _request_started(self, event: ModelRequestStarted) -> None:
+        if not self._brief:
+            self._gutter = f"turn {event.turn + 1}"
+        self._wait_for(f"turn {event.turn + 1}: waiting for the model …")
+
+    def _request_failed(self, event: ModelRequestFailed) -> None:
+        status = f"status {event.status}, " if event.status else ""
+        took = f"({status}{duration_text(event.elapsed_ms)})"
+        self.say("✗", "no reply", f"{event.code}  {event.message}", "red", detail=took)
+
+    def _request_retried(self, event: ModelRequestRetried) -> None:
+        self.say("↻", "retry", "the request is sent again without tools", "yellow")
+
+    def _request_ended(self, event: ModelRequestEnded) -> None:
+        parts = [duration_text(event.elapsed_ms)]
+        if event.tool_calls_count:
+            parts.append(count_of(event.tool_calls_count, "call"))
+        if event.usage is not None:
+            parts.append(f"{event.usage.input_tokens} + {event.usage.output_tokens} tokens")
+        cut = event.finish_reason not in {None, "stop", "tool_calls", "function_call"}
+        if cut:
+            parts.append(f"finish_reason {event.finish_reason}")
+        if not self._brief:
+            self.say("!" if cut else "·", "answered", " · ".join(parts), "yellow" if cut else "")
+        if event.defect_codes:
+            codes = ", ".join(dict.fromkeys(event.defect_codes))
+            self.say("!", "defects", codes, "yellow")
+        for receipt in event.receipts:
+            self.changed(receipt)
+        if event.ignored_tool_calls_count:
+            ignored = count_of(event.ignored_tool_calls_count, "further call")
+            self.say("!", "ignored", ignored, "yellow", detail="they are in the trace")
+
+    def _call_started(self, event: ToolCallStarted) -> None:
+        if event.call is not None:
+            self._calls[event.tool_call_id] = event.call
+        self._wait_for(f"running {event.name} …")
+
+    def _call_ended(self, event: ToolCallEnded) -> None:
+        call = self._calls.pop(event.tool_call_id, None)
+        for receipt in call.receipts if call is not None else ():
+            self.changed(receipt)
+        text = call_text(call) if call is not None else f"{event.name}(…)"
+        self.say("→", "call", bounded(text, self._console.width - _INDENT), "cyan")
+        took = duration_text(event.elapsed_ms)
+        if event.ok:
+            self.say("✓", "ok", took, "green")
+            return
+        label = "failed" if event.executed else "refused"
+        errors = event.errors or tuple(ErrorDetail(code, "") for code in event.error_codes)
+        for error in errors[:_MAX_ERRORS]:
+            place = f"{error.path}: " if error.path else ""
+            self.say("✗", label, error.code, "red", detail=f"{place}{error.message}")
+        if len(errors) > _MAX_ERRORS:
+            self.say(" ", "", f"and {count_of(len(errors) - _MAX_ERRORS, 'more error')}")
+        if not event.executed:
+            self.say(" ", "", "the tool was not run; the model is told why")
+
+    def _call_repeated(self, event: CallRepeated) -> None:
+        times = f"{event.name}, {event.count} times with the same arguments"
+        self.say("!", "repeated", times, "yellow", detail="the model is warned")
+
+    def _final_empty(self, event: FixEmptyFinal) -> None:
+        without = ", without tools" if event.disable_tools else ""
+        self.say("↻", "empty", f"the answer is empty; the model is asked again{without}", "yellow")
+
+    def _final(self, event: FinalAnswer) -> None:
+        self.say("✓", "answer", count_of(event.assistant_content_bytes, "byte"), "green")
+
+    def _run_ended(self, event: RunEnded) -> None:
+        self.stop()
+        if self._brief:
+            return
+        parts = [count_of(event.turns, "turn"), count_of(event.calls, "call")]
+        if event.usage.total_tokens:
+            parts.append(count_of(event.usage.total_tokens, "token"))
+        parts.append(duration_text(event.elapsed_ms))
+        self._gutter = "run"
+        if event.ok:
+            self.say("✓", "done", " · ".join(parts), "green")
+        else:
+            self.say("✗", "ended", event.code, "red", detail=" · ".join(parts))
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a call as people write it; arguments that could not be read as they came."""
+    if call.arguments is None:
+        return f"{call.name}  ← {shown_value(call.raw)}"
+    pairs = (f"{key}={_literal(value)}" for key, value in call.arguments.items())
+    return f"{call.name}({', '.join(pairs)})"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration_text(elapsed_ms: float) -> str:
+    """Return a duration as people say it."""
+    return f"{elapsed_ms:.0f} ms" if elapsed_ms < 10_000 else f"{elapsed_ms / 1000:.1f} s"
+
+
+def _literal(value: Any) -> str:
+    text = f'"{value}"' if isinstance(value, str) else shown_value(value)
+    return bounded(text, _MAX_VALUE)
+
+
+def _shorten_pair(before: str, after: str, room: int) -> str:
+    """Return both texts with an arrow between; a short one leaves its room to the other."""
+    room = max(room - 3, 8)
+    left, right = line_of(before, room), line_of(after, room)
+    half = room // 2
+    left_room = max(half, room - len(right))
+    left = bounded(left, left_room)
+    return f"{left} → {bounded(right, room - len(left))}"

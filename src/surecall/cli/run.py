@@ -1,0 +1,240 @@
+"""`surecall run`: a question, a model, your tools, and an answer."""
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import click
+import msgspec
+from msgspec import Struct
+
+from surecall.config import Config, load_config
+from surecall.errors import Code, ConfigError, SurecallError
+from surecall.loop import RunResult, Session, Trace, save_trace
+from surecall.records import Event
+from surecall.tools import Tool
+
+from .flags import output_flags
+from .option_values import parse_options
+from .output import ExitCode, Output
+from .progress import Progress
+from .tool_files import load_tools
+
+__all__ = ["render_result", "run"]
+
+
+class _Places(Struct, frozen=True, kw_only=True):
+    """Where a run leaves its files."""
+
+    run_id: str
+    journal: str | None
+    trace: Path | None
+
+    @classmethod
+    def of(cls, config: Config, journal: str | None, trace: str | None) -> "_Places":
+        run_id = uuid4().hex
+        if journal is None and config.journal_dir is not None:
+            journal = str(config.journal_dir / f"{run_id}.jsonl")
+        place = Path(trace) if trace is not None else None
+        if place is None and config.trace_dir is not None:
+            place = config.trace_dir / f"{run_id}.json"
+        return cls(run_id=run_id, journal=journal, trace=place)
+
+
+@click.command
+@click.argument("question")
+@click.option("--tools", "tool_files", multiple=True, metavar="FILE.py", help="File with tools.")
+@click.option("--model", help="Model to ask. [SURECALL_MODEL]")
+@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
+@click.option("--provider", help="Name of the provider in the catalog. [SURECALL_PROVIDER]")
+@click.option("--system", help="System text.")
+@click.option(
+    "--preset", "presets", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]"
+)
+@click.option("--profile", help="Sampling profile. [SURECALL_PROFILE]")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any option of a run. [SURECALL_OPTIONS__KEY]",
+)
+@click.option("--stream/--no-stream", default=None, help="Stream every turn. [SURECALL_STREAM]")
+@click.option("--max-turns", type=int, help="Requests before the run is stopped.")
+@click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
+@click.option("--trace", metavar="FILE", help="Save what happened, for `surecall replay`.")
+@output_flags
+@click.pass_obj
+def run(
+    output: Output,
+    *,
+    question: str,
+    tool_files: tuple[str, ...],
+    model: str | None,
+    base_url: str | None,
+    provider: str | None,
+    system: str | None,
+    presets: tuple[str, ...],
+    profile: str | None,
+    options: tuple[str, ...],
+    stream: bool | None,
+    max_turns: int | None,
+    journal: str | None,
+    trace: str | None,
+) -> ExitCode:
+    """Ask a model QUESTION and let it use your tools; `-` reads the question from input.
+
+    The answer goes to standard output, what happens on the way to standard error. Settings come
+    from surecall.toml, then SURECALL_* variables; flags win.
+    """
+    config = load_config(
+        overrides={
+            "model": model,
+            "base_url": base_url,
+            "provider": provider,
+            "preset": list(presets) or None,
+            "profile": profile,
+            "stream": stream,
+        }
+    )
+    given = parse_options(options)
+    if max_turns is not None:
+        given["max_turns"] = max_turns
+    if config.origins.get("stream", "default") != "default":
+        given["stream"] = config.stream
+    prompt = _read_question(question)
+    tools = [tool for file in tool_files for tool in load_tools(file)]
+    places = _Places.of(config, journal, trace)
+    listener, stop = _listener(output)
+    try:
+        with contextlib.redirect_stdout(output.stderr):
+            result = asyncio.run(_ask(prompt, config, tools, system, given, places, listener))
+    except SurecallError as error:
+        stop()
+        _save(output, getattr(error, "trace", None), places.trace)
+        raise
+    except KeyboardInterrupt:
+        stop()
+        return _interrupted(output, places.journal)
+    finally:
+        stop()
+    saved = _save(output, result.trace, places.trace)
+    return _answer(output, result, saved)
+
+
+async def _ask(
+    prompt: str,
+    config: Config,
+    tools: list[Tool[..., Any]],
+    system: str | None,
+    options: dict[str, Any],
+    places: _Places,
+    listener: Callable[[Event], None] | None,
+) -> RunResult:
+    async with Session(config=config, tools=tools, system=system, **options) as session:
+        return await session.run(
+            prompt, on_event=listener, journal=places.journal, run_id=places.run_id
+        )
+
+
+def _read_question(question: str) -> str:
+    prompt = sys.stdin.read() if question == "-" else question
+    if not prompt.strip():
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            "the question is empty.",
+            hint='For example: surecall run "What is new?", or text on standard input with `-`.',
+        )
+    return prompt
+
+
+def _listener(output: Output) -> tuple[Callable[[Event], None] | None, Callable[[], None]]:
+    if output.json:
+        return lambda event: output.data(msgspec.to_builtins(event)), lambda: None
+    if output.quiet:
+        return None, lambda: None
+    progress = Progress(output.people(), live=output.stderr.isatty())
+    return progress, progress.stop
+
+
+def _save(output: Output, trace: Trace | None, place: Path | None) -> str | None:
+    if trace is None or place is None:
+        return None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        save_trace(trace, place)
+    except OSError as error:
+        output.problem(
+            Code.INVALID_CONFIG,
+            f"the trace cannot be written to {place}: {error.strerror or error}.",
+            "Choose a place that can be written.",
+        )
+        return None
+    return str(place)
+
+
+def _answer(output: Output, result: RunResult, saved: str | None) -> ExitCode:
+    if output.json:
+        output.data(render_result(result) | {"trace_file": saved})
+        return ExitCode.OK
+    if not output.quiet:
+        progress = Progress(output.people())
+        for key in result.trace.ignored_overrides:
+            what = f"request_overrides.{key}: surecall sets this itself"
+            progress.say("!", "ignored", what, "yellow")
+        if result.cut:
+            progress.say("!", "cut", "the answer stopped at a token limit", "yellow")
+        if result.receipts:
+            changes = f"{len(result.receipts)} in what the model said"
+            progress.say("~", "changes", changes, "yellow")
+        if saved:
+            progress.say("·", "trace", saved, detail=f"surecall replay {shlex.quote(saved)}")
+    output.text(result.text)
+    return ExitCode.OK
+
+
+def render_result(result: RunResult) -> dict[str, Any]:
+    """Return the last line of a run as JSON: the answer, and every call with its outcome."""
+    calls = [
+        {
+            "id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+            "ok": answer.ok,
+            "executed": answer.executed,
+            "errors": answer.envelope.errors,
+            "receipts": call.receipts,
+            "elapsed_ms": answer.elapsed_ms,
+        }
+        for call, answer in zip(result.calls, result.results, strict=True)
+    ]
+    return {
+        "type": "result",
+        "text": result.text,
+        "run_id": result.run_id,
+        "fingerprint": result.trace.fingerprint,
+        "turns": result.turns,
+        "calls": calls,
+        "changes": len(result.receipts),
+        "usage": result.usage,
+        "finish_reason": result.finish_reason,
+        "cut": result.cut,
+        "elapsed_ms": result.elapsed_ms,
+        "ignored_overrides": result.trace.ignored_overrides,
+    }
+
+
+def _interrupted(output: Output, journal: str | None) -> ExitCode:
+    resume = f"the same command with --journal {shlex.quote(journal)}" if journal else None
+    if output.json:
+        output.data({"type": "interrupted", "journal_file": journal, "resume": resume})
+        return ExitCode.INTERRUPTED
+    progress = Progress(output.people())
+    how = f"to go on: {resume}" if resume else "without --journal it cannot be resumed"
+    progress.say("✗", "stopped", "interrupted", "red", detail=how)
+    return ExitCode.INTERRUPTED

@@ -1,0 +1,66 @@
+"""Text from models, providers and tools, made safe for a terminal.
+
+Nothing they say may move the cursor, colour the screen, or reorder what is shown: control
+characters and bidirectional marks are shown by their number instead.
+"""
+
+from typing import Any, Final
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import encode_text
+
+__all__ = ["bounded", "escape_json", "line_of", "printable", "shown_value"]
+
+_BIDIRECTIONAL: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SEPARATORS: Final = (0x2028, 0x2029, 0xFEFF)
+_CONTROLS: Final = (*range(0x20), *range(0x7F, 0xA0))
+
+
+def _by_number(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+_LINE_TABLE: Final = {
+    code: _by_number(code) for code in (*_CONTROLS, *_BIDIRECTIONAL, *_SEPARATORS)
+}
+_LINE_TABLE.update({0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"})
+_TEXT_TABLE: Final = {code: text for code, text in _LINE_TABLE.items() if code not in {0x09, 0x0A}}
+_JSON_TABLE: Final = {
+    code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_BIDIRECTIONAL, *_SEPARATORS)
+}
+
+
+def printable(text: str) -> str:
+    """Return the text with everything but newlines and tabs made visible that controls a screen."""
+    return _without_surrogates(text.replace("\r\n", "\n")).translate(_TEXT_TABLE)
+
+
+def line_of(text: str, limit: int = 2000) -> str:
+    """Return the start of the text as one safe line."""
+    clipped = text if len(text) <= limit else f"{text[:limit]}…"
+    return _without_surrogates(clipped).translate(_LINE_TABLE)
+
+
+def bounded(text: str, width: int) -> str:
+    """Return one safe line of at most `width` characters, with an ellipsis when it was longer."""
+    line = line_of(text, max(width, 1))
+    return line if len(line) <= width else f"{line[: max(width - 1, 0)]}…"
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as people read it: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return encode_text(value)
+    except JSONTextError:
+        return repr(value)
+
+
+def escape_json(text: str) -> str:
+    """Escape in JSON text what a terminal may act on; it stands for the same value."""
+    return text.translate(_JSON_TABLE)
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

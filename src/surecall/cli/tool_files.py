@@ -1,0 +1,89 @@
+"""Tools from a Python file the user names."""
+
+import contextlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from surecall.errors import Code, SurecallError, ToolDefinitionError
+from surecall.tools import Tool, ToolRegistry
+
+__all__ = ["load_tools"]
+
+
+def load_tools(path: str | Path) -> list[Tool[..., Any]]:
+    """Import the file and return its tools: those in `tools`, else all, in the order written.
+
+    Raises:
+        ToolDefinitionError: The file cannot be imported, or holds no tool.
+    """
+    place = Path(path)
+    module = _import_file(place)
+    found = getattr(module, "tools", None)
+    if isinstance(found, ToolRegistry | list | tuple):
+        tools = list(ToolRegistry(cast("Iterable[Any]", found)))
+    else:
+        values = {id(value): value for value in vars(module).values()}
+        tools = [value for value in values.values() if isinstance(value, Tool)]
+    if not tools:
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL,
+            f"{place} holds no tool.",
+            hint="Put @surecall.tool above a function, or a list of functions into `tools`.",
+        )
+    return tools
+
+
+def _import_file(place: Path) -> ModuleType:
+    if not place.is_file():
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL, f"{place} is not a file.", hint="Name a Python file with tools."
+        )
+    whole = place.resolve()
+    name = f"surecall_tools_{sha256(str(whole).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, whole)
+    if spec is None or spec.loader is None:
+        raise ToolDefinitionError(
+            Code.INVALID_TOOL, f"{place} is not a Python file.", hint="Its name must end in .py."
+        )
+    module = importlib.util.module_from_spec(spec)
+    if str(whole.parent) not in sys.path:
+        sys.path.append(str(whole.parent))  # last, so that it can shadow nothing
+    sys.modules[name] = module
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _refusal(place, whole, error) from error
+    return module
+
+
+def _refusal(place: Path, whole: Path, error: BaseException) -> ToolDefinitionError:
+    where = f"{place}, line {_line_of(whole, error)}"
+    if isinstance(error, SurecallError):
+        return ToolDefinitionError(error.code, f"{where}: {error.message}", hint=error.hint)
+    if isinstance(error, SystemExit):
+        problem = "the file ends the program when it is imported."
+    elif isinstance(error, SyntaxError):
+        problem = f"{type(error).__name__}: {error.msg}."
+    else:
+        problem = f"{type(error).__name__}: {error}"
+    return ToolDefinitionError(
+        Code.INVALID_TOOL,
+        f"{where}: {problem}",
+        hint="The file must be importable; try `python FILE`.",
+    )
+
+
+def _line_of(whole: Path, error: BaseException) -> int | str:
+    if isinstance(error, SyntaxError) and error.filename == str(whole):
+        return error.lineno or "?"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(whole)]
+    return (lines[-1] if lines else None) or "?"

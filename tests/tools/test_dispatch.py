@@ -1,0 +1,601 @@
+"""One call becomes one result."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal
+
+import pydantic
+import pytest
+
+from surecall.errors import Code
+from surecall.records import Envelope, ErrorDetail, ToolCall, ToolSpec
+from surecall.tools import Dispatcher, MaskedRegistry, OutputLimits, ToolFailed, ToolRegistry, tool
+
+from .calls import CONTEXT, dispatch, make_call, shown
+
+
+class Log:
+    """Tools that note when they run."""
+
+    def __init__(self) -> None:
+        self.ran: list[Any] = []
+
+    @tool(effect="read")
+    def look_up(self, key: str, limit: int = 10) -> dict[str, Any]:
+        """Look something up."""
+        self.ran.append(("look_up", key, limit))
+        return {"key": key, "limit": limit}
+
+    @tool(effect="write")
+    async def store(self, items: list[str]) -> str:
+        """Store things."""
+        items.append("changed by the tool")
+        self.ran.append(("store", items))
+        return "stored"
+
+    @tool(effect="write", exposed=False)
+    def commit(self) -> str:
+        """Commit."""
+        self.ran.append("commit")
+        return "committed"
+
+    def dispatcher(self, **options: Any) -> Dispatcher:
+        registry = ToolRegistry([self.look_up, self.store, self.commit])
+        return Dispatcher(registry, **options)
+
+
+async def test_a_good_call_runs_once_and_is_told_in_full() -> None:
+    """Both kinds of function give the same kind of result."""
+    log = Log()
+    dispatcher = log.dispatcher()
+    result = await dispatcher.dispatch(make_call("look_up", {"key": "a"}, id="tc_7"), CONTEXT)
+    assert result.text == (
+        '{"ok":true,"tool_name":"look_up","data":{"key":"a","limit":10},"warnings":[],"errors":[]}'
+    )
+    assert (result.call_id, result.name, result.ok) == ("tc_7", "look_up", True)
+    assert (result.executed, result.replaced) == (True, False)
+    assert result.elapsed_ms > 0
+    result = await dispatcher.dispatch(make_call("store", {"items": []}), CONTEXT)
+    assert shown(result)["data"] == {"value": "stored"}
+    assert [entry[0] for entry in log.ran] == ["look_up", "store"]
+
+
+TRUNCATED = ErrorDetail(Code.ARGUMENTS_TRUNCATED, "Cut.", "Send less.")
+TOO_LARGE = ErrorDetail(Code.ARGUMENTS_TOO_LARGE, "Large.")
+
+
+@dataclass(frozen=True)
+class Unread:
+    id: str
+    call: ToolCall
+    errors: tuple[str, ...]
+    data: dict[str, Any]
+
+
+UNREAD = [
+    Unread(
+        "errors of the reading",
+        make_call("look_up", {"key": "a"}, errors=(TRUNCATED, TOO_LARGE), arguments_bytes=7),
+        ("ARGUMENTS_TRUNCATED", "ARGUMENTS_TOO_LARGE"),
+        {"bytes": 7, "max_bytes": 100},
+    ),
+    Unread("cut", make_call("look_up", {"key": "a"}, state="cut"), ("ARGUMENTS_TRUNCATED",), {}),
+    Unread(
+        "unreadable",
+        make_call("look_up", {"key": "a"}, state="unreadable"),
+        ("ARGUMENTS_JSON_PARSE_ERROR",),
+        {},
+    ),
+    Unread(
+        "no arguments",
+        ToolCall(id="x", name="look_up", arguments=None),
+        ("ARGUMENTS_JSON_PARSE_ERROR",),
+        {},
+    ),
+    Unread(
+        "over the limit",
+        make_call("look_up", {"key": "a"}, arguments_bytes=101),
+        ("ARGUMENTS_TOO_LARGE",),
+        {"bytes": 101, "max_bytes": 100},
+    ),
+    Unread(
+        "dotted name keeps the tool's name",
+        make_call("look.up", {"key": "a"}, state="cut"),
+        ("ARGUMENTS_TRUNCATED",),
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", UNREAD, ids=lambda case: case.id)
+async def test_a_call_that_was_not_read_whole_never_runs(case: Unread) -> None:
+    """The errors are in the envelope, and the tool was not started."""
+    log = Log()
+    dispatcher = log.dispatcher(max_arguments_bytes=100)
+    result = await dispatcher.dispatch(case.call, CONTEXT)
+    assert result.envelope.error_codes == case.errors
+    assert [error["code"] for error in shown(result)["errors"]] == list(case.errors)
+    assert shown(result)["data"] == case.data
+    assert (result.executed, result.replaced, result.name) == (False, False, "look_up")
+    assert log.ran == []
+
+
+async def test_arguments_at_the_limit_run() -> None:
+    """The limit itself is allowed."""
+    log = Log()
+    dispatcher = log.dispatcher(max_arguments_bytes=100)
+    call = make_call("look_up", {"key": "a"}, arguments_bytes=100)
+    assert (await dispatcher.dispatch(call, CONTEXT)).ok
+
+
+@pytest.mark.parametrize("name", ["look.up", " look_up", "look_up\n", "\tlook.up "])
+async def test_dots_and_outer_space_are_understood_with_a_warning(name: str) -> None:
+    """The model is told the real name, and the result is kept under it."""
+    result = await Log().dispatcher().dispatch(make_call(name, {"key": "a"}), CONTEXT)
+    assert result.ok
+    assert result.name == "look_up"
+    assert shown(result)["tool_name"] == "look_up"
+    assert shown(result)["warnings"] == ["The tool is named look_up; use that name."]
+
+
+async def test_warnings_of_the_caller_are_told_after_those_of_the_tool() -> None:
+    """All of them reach the model, in one list."""
+
+    def careful() -> Any:
+        return {"ok": True, "warnings": ["mind the gap"]}
+
+    dispatcher = Dispatcher(ToolRegistry([careful]))
+    result = await dispatcher.dispatch(
+        make_call("careful "), CONTEXT, warnings=("called three times",)
+    )
+    assert shown(result)["warnings"] == [
+        "mind the gap",
+        "The tool is named careful; use that name.",
+        "called three times",
+    ]
+
+
+async def test_a_registered_name_with_its_own_spelling_wins() -> None:
+    """The exact name is never taken for another."""
+    result = await dispatch([tool(name="a_b")(lambda: 1), tool(name="a-b")(lambda: 2)], "a-b")
+    assert result.envelope.data == {"value": 2}
+    assert result.envelope.warnings == ()
+
+
+NAMES_THAT_ARE_NOT_TOOLS = [
+    "commit",
+    "unknown",
+    "",
+    "   ",
+    "Look_up",
+    "LOOK_UP",
+    "lооk_up",
+    "look_up\u200b",
+    "look_up\u00a0",
+    "look_up\x00",
+    "look/up",
+    "../../look_up",
+    "look..up",
+    "functions.look_up",
+    "look_up()",
+    "ｌｏｏｋ＿ｕｐ",
+    "\ud800look_up",
+    "x" * 10_240,
+]
+
+
+@pytest.mark.parametrize("name", NAMES_THAT_ARE_NOT_TOOLS, ids=lambda name: ascii(name[:20]))
+async def test_every_name_that_is_not_a_visible_tool_gets_the_same_answer(name: str) -> None:
+    """Nothing runs, and nothing tells a hidden tool from one that does not exist."""
+    log = Log()
+    result = await log.dispatcher().dispatch(make_call(name, {"key": "a"}), CONTEXT)
+    answer = shown(result)
+    assert result.envelope.error_codes == ("TOOL_NOT_ALLOWED",)
+    assert sorted(answer["errors"][0]) == ["code", "hint", "message"]
+    assert answer["errors"][0]["message"].endswith(" is not an available tool.")
+    assert answer["errors"][0]["hint"].startswith("Call one of these, spelled exactly: ")
+    assert "look_up" in answer["errors"][0]["hint"]
+    assert "store" in answer["errors"][0]["hint"]
+    assert "commit" not in answer["errors"][0]["hint"]
+    assert len(result.text) < 500
+    assert not result.executed
+    assert log.ran == []
+
+
+async def test_denied_hidden_and_unknown_tools_answer_alike() -> None:
+    """Apart from the name that was called the text is the same, byte for byte."""
+    log = Log()
+    view = MaskedRegistry(ToolRegistry([log.look_up, log.store, log.commit]), deny=["store"])
+    dispatcher = Dispatcher(view)
+    texts: list[str] = []
+    for name in ("store", "commit", "quux"):
+        result = await dispatcher.dispatch(make_call(name, {"items": []}), CONTEXT)
+        texts.append(result.text.replace(name, "?"))
+    assert texts[0] == texts[1] == texts[2]
+    assert log.ran == []
+
+
+async def test_without_tools_the_model_is_told_so() -> None:
+    """The hint does not list an empty list."""
+    result = await dispatch([], "x")
+    assert shown(result)["errors"][0]["hint"] == (
+        "No tools are available; answer without calling one."
+    )
+
+
+async def test_every_wrong_argument_is_named_at_once() -> None:
+    """One refusal is enough to correct the whole call."""
+
+    def book(seats: int, day: Literal["mon", "tue"], name: str) -> str:
+        return "booked"
+
+    result = await dispatch([book], "book", {"seats": "many", "day": "sun", "extra": 1})
+    errors = shown(result)["errors"]
+    assert {error["code"] for error in errors} == {"ARGUMENTS_INVALID"}
+    assert {error["path"] for error in errors} == {"/seats", "/day", "/extra", ""}
+    missing = next(error for error in errors if error["path"] == "")
+    assert "name" in missing["message"]
+    assert errors[-1]["hint"].endswith("Correct all of these and call the tool again.")
+    assert not result.executed
+
+
+async def test_what_a_tool_does_to_its_arguments_stays_with_the_tool() -> None:
+    """The record of the call is not the object the tool was given."""
+    log = Log()
+    call = make_call("store", {"items": ["a"]})
+    await log.dispatcher().dispatch(call, CONTEXT)
+    assert log.ran == [("store", ["a", "changed by the tool"])]
+    assert call.arguments == {"items": ["a"]}
+
+
+def _raise(error: BaseException) -> Callable[[], Any]:
+    def failing() -> Any:
+        raise error
+
+    return failing
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@dataclass(frozen=True)
+class Failure:
+    id: str
+    error: BaseException
+    code: str
+    message: str
+
+
+FAILURES = [
+    Failure("value", ValueError("no such day"), "ARGUMENT_ERROR", "no such day"),
+    Failure("type inside", TypeError("x + y"), "INTERNAL_ERROR", "TypeError: x + y"),
+    Failure("key", KeyError("k"), "INTERNAL_ERROR", "KeyError: 'k'"),
+    Failure("no message", RuntimeError(), "INTERNAL_ERROR", "RuntimeError"),
+    Failure("stop", StopIteration(), "INTERNAL_ERROR", "StopIteration"),
+    Failure("own timeout", TimeoutError("slow"), "INTERNAL_ERROR", "TimeoutError: slow"),
+    Failure("own code", ToolFailed("NO_SEATS", "Sold out."), "NO_SEATS", "Sold out."),
+    Failure(
+        "secret",
+        RuntimeError("key sk-abcdefghijklmnop refused"),
+        "INTERNAL_ERROR",
+        "RuntimeError: key [redacted] refused",
+    ),
+    Failure(
+        "long",
+        RuntimeError("y" * 1000),
+        "INTERNAL_ERROR",
+        f"RuntimeError: {'y' * 400}… (+600 characters)",
+    ),
+    Failure(
+        "unprintable",
+        UnprintableError(),
+        "INTERNAL_ERROR",
+        "UnprintableError: (its message cannot be shown)",
+    ),
+    Failure("surrogate", RuntimeError("a\ud800"), "INTERNAL_ERROR", "RuntimeError: a?"),
+]
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["thread", "loop"])
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
+async def test_what_a_tool_raises_is_told_without_a_traceback(
+    case: Failure, is_async: bool
+) -> None:
+    """The class and the message, bounded and without secrets."""
+
+    async def failing() -> Any:
+        raise case.error
+
+    if is_async and isinstance(case.error, StopIteration):
+        case = Failure("", case.error, case.code, "RuntimeError: coroutine raised StopIteration")
+    result = await dispatch([failing if is_async else _raise(case.error)], "failing")
+    error = shown(result)["errors"][0]
+    assert (error["code"], error["message"]) == (case.code, case.message)
+    assert "Traceback" not in result.text
+    assert result.executed
+    assert not result.replaced
+
+
+async def test_a_tools_own_failure_carries_hint_and_data() -> None:
+    """Everything given to `ToolFailed` reaches the model."""
+    error = ToolFailed("NO_SEATS", "Sold out.", "Try tomorrow.", {"next": "tue"})
+    result = await dispatch([_raise(error)], "failing")
+    assert shown(result) == {
+        "ok": False,
+        "tool_name": "failing",
+        "data": {"next": "tue"},
+        "warnings": [],
+        "errors": [{"code": "NO_SEATS", "message": "Sold out.", "hint": "Try tomorrow."}],
+    }
+
+
+async def test_arguments_that_cannot_become_what_the_function_takes() -> None:
+    """A model that refuses in its own validator is an error about the arguments."""
+
+    class Trip(pydantic.BaseModel):
+        start: date
+
+        @pydantic.field_validator("start")
+        @classmethod
+        def not_in_the_past(cls, value: date) -> date:
+            if value.year < 2000:
+                raise ValueError("is in the past")
+            return value
+
+    def travel(trip: Trip) -> str:
+        return trip.start.isoformat()
+
+    good = await dispatch([travel], "travel", {"trip": {"start": "2030-01-02"}})
+    assert good.envelope.data == {"value": "2030-01-02"}
+    bad = await dispatch([travel], "travel", {"trip": {"start": "1990-01-02"}})
+    assert bad.envelope.error_codes == ("ARGUMENT_ERROR",)
+    assert "is in the past" in bad.text
+    assert not bad.executed
+
+
+async def test_a_call_the_function_does_not_take_is_about_the_arguments() -> None:
+    """A schema looser than the signature shows at the call itself."""
+
+    def needs(a: int) -> int:
+        return a
+
+    loose = tool(parameters={"type": "object", "properties": {"a": {"type": "integer"}}})(needs)
+    result = await dispatch([loose], "needs", {})
+    assert result.envelope.error_codes == ("ARGUMENT_ERROR",)
+    assert "'a'" in result.text
+
+
+async def test_the_log_has_the_exception_and_not_the_arguments(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What failed can be found by whoever runs the program."""
+
+    def failing(password: str) -> None:
+        raise RuntimeError("disk full")
+
+    with caplog.at_level(logging.DEBUG, logger="surecall.tools"):
+        await dispatch([failing], "failing", {"password": "hunter2-hunter2"})
+    record = caplog.records[-1]
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "disk full"
+    assert "hunter2" not in record.getMessage()
+
+
+def _returns(value: Any, **options: Any) -> Any:
+    def answer() -> Any:
+        return value
+
+    return tool(name="answer", **options)(answer)
+
+
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
+
+
+@dataclass(frozen=True)
+class Replaced:
+    id: str
+    value: Any
+    code: str
+    data: dict[str, Any]
+
+
+class Sized(pydantic.BaseModel):
+    n: int
+
+
+FRAME = '{"ok":true,"tool_name":"answer","data":{"value":},"warnings":[],"errors":[]}'
+COUNTED = "oktool_namedatawarningserrorsvalueanswerfalse"
+
+REPLACED = [
+    Replaced(
+        "long text",
+        "x" * 301,
+        "TOOL_OUTPUT_TOO_LARGE",
+        {
+            "estimated_bytes": len(COUNTED) + 301,
+            "max_bytes": 300,
+            "reason": "STRING_TOO_LARGE",
+        },
+    ),
+    Replaced(
+        "punctuation counts in the end",
+        list(range(100)),
+        "TOOL_OUTPUT_TOO_LARGE",
+        {"bytes": len(FRAME) + len("[]") + 190 + 99, "max_bytes": 300},
+    ),
+    Replaced(
+        "escapes count in the end",
+        "\n" * 200,
+        "TOOL_OUTPUT_TOO_LARGE",
+        {"bytes": len(FRAME) + len('""') + 400, "max_bytes": 300},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REPLACED, ids=lambda case: case.id)
+async def test_an_answer_that_is_too_large_is_replaced(case: Replaced) -> None:
+    """The sizes are told, and how to ask for less."""
+    result = await dispatch(
+        [_returns(case.value, effect="read")], "answer", limits=OutputLimits(max_bytes=300)
+    )
+    answer = shown(result)
+    assert result.envelope.error_codes == (case.code,)
+    assert answer["data"] == case.data
+    assert "narrower query" in answer["errors"][0]["hint"]
+    assert (result.executed, result.replaced, result.ok) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [LOOP, [LOOP], float("nan"), "\ud800", object(), {"a": {(1, 2): 3}}],
+    ids=["cycle", "cycle in a list", "nan", "surrogate", "object", "key"],
+)
+async def test_an_answer_without_a_json_form_is_replaced(value: Any) -> None:
+    """The class of the error and its message are told."""
+    result = await dispatch([_returns(value)], "answer")
+    answer = shown(result)
+    assert result.envelope.error_codes == ("TOOL_OUTPUT_SERIALIZATION_ERROR",)
+    assert sorted(answer["data"]) == ["error_class", "message"]
+    assert answer["data"]["error_class"] == "JSONTextError"
+    assert answer["errors"][0]["hint"] == "It has run: do not repeat the call."
+    assert (result.executed, result.replaced) == (True, True)
+
+
+async def test_models_and_sets_deep_inside_an_answer_are_written() -> None:
+    """Not only the outermost value may be a model."""
+    result = await dispatch([_returns({"rows": [Sized(n=1), {"set": {2}}]})], "answer")
+    assert shown(result)["data"] == {"rows": [{"n": 1}, {"set": [2]}]}
+
+
+async def test_a_model_that_cannot_be_dumped_is_a_serialization_error() -> None:
+    """A broken answer is not a broken run."""
+
+    class Broken:
+        def model_dump(self, mode: str) -> Any:
+            raise RuntimeError("no dump")
+
+    result = await dispatch([_returns(Broken())], "answer")
+    assert result.envelope.error_codes == ("TOOL_OUTPUT_SERIALIZATION_ERROR",)
+    assert shown(result)["data"] == {"error_class": "RuntimeError", "message": "no dump"}
+
+
+async def test_a_tool_with_effects_is_not_to_be_repeated_for_its_answer() -> None:
+    """The model is told that it has run."""
+    result = await dispatch([_returns("x" * 999)], "answer", limits=OutputLimits(max_bytes=300))
+    error = shown(result)["errors"][0]
+    assert error["message"].startswith("answer ran, but")
+    assert error["hint"] == "It has run: do not repeat the call only to see its answer."
+
+
+def _compact(envelope: dict[str, Any], tool_name: str, call_id: str) -> dict[str, Any]:
+    assert envelope["tool_name"] == tool_name
+    assert call_id == "tc_1"
+    return {key: value for key, value in envelope.items() if value or key == "ok"}
+
+
+async def test_transforms_shape_every_answer_also_replacements() -> None:
+    """What the model sees is the transformed form; the record keeps the whole envelope."""
+    options: dict[str, Any] = {"result_transforms": _compact, "limits": OutputLimits(max_bytes=300)}
+    good = await dispatch([_returns("x")], "answer", **options)
+    assert good.text == '{"ok":true,"tool_name":"answer","data":{"value":"x"}}'
+    assert good.envelope == Envelope(ok=True, tool_name="answer", data={"value": "x"})
+    large = await dispatch([_returns("x" * 999)], "answer", **options)
+    assert sorted(shown(large)) == ["data", "errors", "ok", "tool_name"]
+    unknown = await dispatch([_returns("x")], "other", **options)
+    assert sorted(shown(unknown)) == ["errors", "ok", "tool_name"]
+
+
+async def test_a_transform_that_fails_does_not_lose_the_result() -> None:
+    """The model gets the plain form of an error, never an exception."""
+
+    def broken(envelope: dict[str, Any], tool_name: str, call_id: str) -> dict[str, Any]:
+        raise LookupError("no such key")
+
+    result = await dispatch([_returns("x")], "answer", result_transforms=broken)
+    assert shown(result)["errors"] == [
+        {"code": "INTERNAL_ERROR", "message": "LookupError: no such key"}
+    ]
+    assert (result.executed, result.replaced) == (True, True)
+    refused = await dispatch([_returns("x")], "other", result_transforms=broken)
+    assert refused.envelope.error_codes == ("TOOL_NOT_ALLOWED",)
+    assert shown(refused)["ok"] is False
+
+
+async def test_a_schema_that_cannot_be_compiled_is_an_error_of_the_call() -> None:
+    """Even then nothing is raised, and the tool does not run."""
+    made = _returns("x")
+    broken = type(made)(ToolSpec(name="answer", parameters={"type": 7}), made.function)  # pyright: ignore[reportUnknownArgumentType] - any function
+    result = await dispatch([broken], "answer")
+    assert result.envelope.error_codes == ("INTERNAL_ERROR",)
+    assert not result.executed
+
+
+async def test_refuse_makes_a_result_without_running() -> None:
+    """Used for what the loop decides on its own."""
+    log = Log()
+    result = log.dispatcher().refuse(
+        make_call("look.up", id="tc_9"),
+        Code.OUTCOME_UNKNOWN,
+        "It may have run.",
+        hint="Look first.",
+        data={"key": "r/1/tc_9"},
+    )
+    assert shown(result) == {
+        "ok": False,
+        "tool_name": "look_up",
+        "data": {"key": "r/1/tc_9"},
+        "warnings": [],
+        "errors": [
+            {"code": "OUTCOME_UNKNOWN", "message": "It may have run.", "hint": "Look first."}
+        ],
+    }
+    assert (result.call_id, result.name, result.executed) == ("tc_9", "look_up", False)
+    unknown = log.dispatcher().refuse(
+        make_call("x" * 200), Code.CALL_BUDGET_EXCEEDED, "Enough.", data={"odd": object()}
+    )
+    assert unknown.name == f"{'x' * 64}… (+136 characters)"
+    assert shown(unknown)["data"] == {}
+    assert log.ran == []
+
+
+@pytest.mark.parametrize(
+    ("call", "effect"),
+    [
+        (make_call("look_up", {}), "read"),
+        (make_call("look.up", {}), "read"),
+        (make_call("store", {}), "write"),
+        (make_call("commit", {}), None),
+        (make_call("nothing", {}), None),
+        (make_call("store", {}, state="cut"), None),
+        (make_call("store", {}, errors=(TRUNCATED,)), None),
+        (ToolCall(id="x", name="store", arguments=None), None),
+    ],
+)
+def test_effect_of_a_call_is_none_when_it_will_be_refused(
+    call: ToolCall, effect: str | None
+) -> None:
+    """What will not run holds nothing up."""
+    assert Log().dispatcher().effect_of(call) == effect
+
+
+def test_only_reads_and_idempotent_tools_may_repeat() -> None:
+    """A tool that is not known may not."""
+    safe = tool(name="put", idempotent=True)(lambda: 1)
+    log = Log()
+    dispatcher = Dispatcher(ToolRegistry([log.look_up, log.store, log.commit, safe]))
+    repeatable = {
+        name: dispatcher.may_repeat(make_call(name))
+        for name in ("look_up", "store", "commit", "put", "x")
+    }
+    assert repeatable == {
+        "look_up": True,
+        "store": False,
+        "commit": False,
+        "put": True,
+        "x": False,
+    }
