@@ -145,7 +145,7 @@ async def test_a_call_without_a_name_is_refused(door: Door, ledger: Ledger) -> N
     assert door.messages[1]["tool_calls"][0]["function"]["name"] == "unnamed"
 
 
-async def test_without_any_tool_the_model_is_told_to_answer(door: Door) -> None:
+async def test_calls_in_a_run_without_tools_are_ignored(door: Door) -> None:
     """A call in a run without tools is not kept; its text is the answer."""
     result = await door.run([assistant("Here you are.", call_add())])
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from surecall.errors import Code, RunLimitError
+from surecall.records import Usage
 from surecall.tools import tool
-from surecall.transport import assistant, tool_call
+from surecall.transport import ScriptedReply, assistant, tool_call
 
 from .doors import Door
 from .sample_tools import Ledger, call_add, calls_add
@@ -204,9 +205,6 @@ async def test_tools_with_effects_run_one_at_a_time_in_order(door: Door) -> None
 
 async def test_usage_of_each_turn_is_in_the_trace(door: Door, ledger: Ledger) -> None:
     """Each turn has its own counts, and the result has their sum."""
-    from surecall.records import Usage
-    from surecall.transport import ScriptedReply
-
     def counted(message: Any, given: int, made: int) -> ScriptedReply:
         usage = {
             "prompt_tokens": given,

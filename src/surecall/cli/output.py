@@ -140,7 +140,7 @@ class Output:
             "highlight": False,
             "emoji": False,
         }
-        plain = {"no_color": True, "color_system": None, "force_terminal": False}
+        plain: dict[str, Any] = {"no_color": True, "color_system": None, "force_terminal": False}
         if self.color == "never":
             settings |= plain
         elif self.color == "always":

@@ -35,6 +35,7 @@ _GUTTER: Final = 7
 _LABEL: Final = 9
 _INDENT: Final = _GUTTER + _LABEL + 5
 _MAX_ERRORS: Final = 3
+_MAX_LINES: Final = 3
 _MAX_VALUE: Final = 60
 
 
@@ -90,6 +91,14 @@ class Progress:
         if detail:
             line.append("  " if text else "").append(line_of(detail), "dim")
         self._print(line, pad=_GUTTER + 1)
+
+    def say_all(self, symbol: str, label: str, text: str, style: str = "") -> None:
+        """Show the text on as many lines as it takes, up to a few."""
+        room = max(self._console.width - _INDENT, 20)
+        line = bounded(text, room * _MAX_LINES)
+        self.say(symbol, label, line[:room], style)
+        for start in range(room, len(line), room):
+            self.say(" ", "", line[start : start + room])
 
     def changed(self, receipt: Receipt) -> None:
         """Show one change made to what the model said."""

@@ -28,8 +28,7 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
     if isinstance(found, ToolRegistry | list | tuple):
         tools = list(ToolRegistry(cast("Iterable[Any]", found)))
     else:
-        values = {id(value): value for value in vars(module).values()}
-        tools = [value for value in values.values() if isinstance(value, Tool)]
+        tools = _tools_in(module)
     if not tools:
         raise ToolDefinitionError(
             Code.INVALID_TOOL,
@@ -37,6 +36,12 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
             hint="Put @surecall.tool above a function, or a list of functions into `tools`.",
         )
     return tools
+
+
+def _tools_in(module: ModuleType) -> list[Tool[..., Any]]:
+    """Return every tool of the module once, in the order in which it was defined."""
+    values = {id(value): value for value in vars(module).values()}
+    return [cast("Tool[..., Any]", value) for value in values.values() if isinstance(value, Tool)]
 
 
 def _import_file(place: Path) -> ModuleType:

@@ -9,13 +9,14 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, JournalError, JSONTextError
 from surecall.jsontext import decode
+from surecall.protocols import RawReply
 from surecall.records import Effect, ToolResult
 
 from .stored import encode_stored
@@ -48,7 +49,7 @@ class RecordedReply(Struct, frozen=True, tag_field="kind", tag="reply"):
     """A reply that arrived, as the protocol parsed it."""
 
     turn: int
-    reply: dict[str, Any]
+    reply: RawReply
 
 
 class RecordedFailure(Struct, frozen=True, tag_field="kind", tag="failure"):

@@ -5,8 +5,6 @@ from collections import defaultdict, deque
 from collections.abc import Coroutine
 from typing import Any
 
-import msgspec
-
 from surecall.errors import Code, JournalError
 from surecall.protocols import RawReply
 from surecall.records import Effect, ToolCall, ToolResult
@@ -76,9 +74,7 @@ class Recorder:
         if not waiting:
             return None
         record = waiting.popleft()
-        if isinstance(record, RecordedFailure):
-            return record
-        return msgspec.convert(record.reply, RawReply)
+        return record if isinstance(record, RecordedFailure) else record.reply
 
     def result(self, turn: int, call_id: str) -> ToolResult | None:
         """Return the recorded result of a call."""
@@ -91,8 +87,7 @@ class Recorder:
     def record_reply(self, turn: int, raw: RawReply) -> None:
         """Record a reply."""
         if self._journal is not None:
-            reply: dict[str, Any] = msgspec.to_builtins(raw)
-            self._journal.append(RecordedReply(turn, reply), durable=False)
+            self._journal.append(RecordedReply(turn, raw), durable=False)
 
     def record_failure(self, turn: int, code: str, message: str, status: int | None) -> None:
         """Record a refused request that another one follows."""

@@ -174,9 +174,9 @@ def choices_ignored(count: int) -> tuple[Defect, ...]:
 
 def _may_have_objects(message: dict[str, Any]) -> bool:
     """Tell whether arguments may have come as objects, in which a key can be repeated."""
-    calls: Any = message.get("tool_calls")
-    if not isinstance(calls, list) or not calls:
-        return bool(calls or message.get("function_call"))
+    calls: Any = message.get("tool_calls") or None
+    if not isinstance(calls, list):
+        return calls is not None or bool(message.get("function_call"))
     for entry in cast("list[Any]", calls):
         function = _fields(_fields(entry).get("function"))
         if not isinstance(function.get("arguments"), str):

@@ -1,0 +1,153 @@
+"""`surecall models` and `surecall presets`: what the catalog knows."""
+
+from typing import Any, cast
+
+import click
+import msgspec
+
+from surecall.config import load_config
+from surecall.loop.resolve import find_provider
+from surecall.profiles import Catalog, Merged, Preset, merge_presets, presets_for, select
+
+from .flags import output_flags
+from .output import ExitCode, Output
+from .terminal import line_of, shown_value
+
+__all__ = ["models", "presets"]
+
+
+@click.command
+@click.argument("filter", default="", required=False, metavar="[FILTER]")
+@output_flags
+@click.pass_obj
+def models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the word users see
+    """List the models the catalog knows; FILTER chooses, as in `stable,qwen*,!openai`."""
+    chosen = select(Catalog.builtin().models, filter)
+    if output.json:
+        output.data({"models": [msgspec.to_builtins(entry) for entry in chosen]})
+        return ExitCode.OK
+    console = output.page()
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("model", no_wrap=True)
+    for name in ("tags", "workarounds", "date"):
+        table.add_column(name, overflow="fold", no_wrap=name == "date")
+    table.add_column("source", style="dim", no_wrap=True, overflow="ellipsis", max_width=24)
+    for entry in chosen:
+        table.add_row(
+            entry.id,
+            ", ".join(entry.tags),
+            ", ".join(entry.workarounds) or "-",
+            entry.date.isoformat(),
+            entry.source.partition(",")[0],
+        )
+    console.print(table)
+    return ExitCode.OK
+
+
+@click.group
+@output_flags
+def presets() -> None:
+    """Show presets, and what a model gets from them."""
+
+
+@presets.command("list")
+@output_flags
+@click.pass_obj
+def list_presets(output: Output) -> ExitCode:
+    """List all presets with what they set."""
+    known = Catalog.builtin().presets
+    if output.json:
+        output.data({"presets": [msgspec.to_builtins(preset) for preset in known]})
+        return ExitCode.OK
+    console = output.page()
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("preset", no_wrap=True)
+    table.add_column("sets", overflow="fold")
+    table.add_column("date", no_wrap=True)
+    for preset in known:
+        table.add_row(preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat())
+    console.print(table)
+    return ExitCode.OK
+
+
+@presets.command("show")
+@click.argument("model")
+@click.option("--provider", help="Provider; by default the one the settings name.")
+@output_flags
+@click.pass_obj
+def show_presets(output: Output, model: str, provider: str | None) -> ExitCode:
+    """Show the options MODEL gets from presets, and where each value comes from."""
+    catalog = Catalog.builtin()
+    if provider is None:
+        provider = find_provider(load_config(), catalog)
+    used = presets_for(provider, model, catalog)
+    merged = merge_presets(preset.layer for preset in used)
+    if output.json:
+        output.data(
+            {
+                "model": model,
+                "provider": provider,
+                "known_model": catalog.find(model) is not None,
+                "presets": [preset.name for preset in used],
+                "values": merged.values,
+                "origins": merged.origins,
+            }
+        )
+        return ExitCode.OK
+    _print_merged(output, model, provider, used, merged, known=catalog.find(model) is not None)
+    return ExitCode.OK
+
+
+def _print_merged(
+    output: Output,
+    model: str,
+    provider: str | None,
+    used: tuple[Preset, ...],
+    merged: Merged,
+    *,
+    known: bool,
+) -> None:
+    console = output.page()
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Text(line_of(model), "bold").append(f"  at {line_of(provider or 'any provider')}", "dim")
+    console.print(head if known else head.append("  not in the catalog", "yellow"))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("option", "value", "from"):
+        table.add_column(name, overflow="fold", style="dim" if name == "from" else "")
+    for key, origin in merged.origins.items():
+        value = _value_at(merged.values, key)
+        table.add_row(line_of(key), line_of(value), origin)
+    console.print(table)
+    console.print()
+    for preset in used:
+        dated = f"{preset.date.isoformat()}, {preset.source}"
+        console.print(Text(preset.name).append(f"  {line_of(dated)}", "dim"))
+
+
+def _value_at(values: dict[str, Any], key: str) -> str:
+    """Return the value of a dotted key as text; an item of a list is its own value."""
+    place: Any = values
+    for part in _split_key(key):
+        if isinstance(place, list):
+            return part
+        place = cast("dict[str, Any]", place).get(part) if isinstance(place, dict) else None
+    return shown_value(place)
+
+
+def _split_key(key: str) -> list[str]:
+    parts: list[str] = []
+    rest = key
+    while rest:
+        if rest.startswith('"'):
+            part, _, rest = rest[1:].partition('"')
+            rest = rest.removeprefix(".")
+        else:
+            part, _, rest = rest.partition(".")
+        parts.append(part)
+    return parts

@@ -1,0 +1,184 @@
+"""`surecall replay`: a recorded run decided again, or one of its requests sent again."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from surecall.config import load_config
+from surecall.loop import Replay, Trace, TurnTrace, load_trace, replay_trace, resend_turn
+from surecall.loop.replay import Resent
+from surecall.loop.resolve import make_transport
+from surecall.records import ToolCall
+
+from .flags import output_flags
+from .output import ExitCode, Output
+from .progress import Progress, call_text, count_of, duration_text
+from .terminal import bounded, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["replay"]
+
+
+@click.command
+@click.argument("trace_file", metavar="TRACE")
+@click.option("--send", is_flag=True, help="Send the request of one turn to the provider again.")
+@click.option("--turn", type=int, default=0, help="Which turn to send, counted from 0.")
+@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
+@output_flags
+@click.pass_obj
+def replay(
+    output: Output, trace_file: str, send: bool, turn: int, base_url: str | None
+) -> ExitCode:
+    """Decide the run in TRACE again, without a provider and without running a tool.
+
+    Exits with 1 when any decision comes out differently from what was recorded. With --send one
+    request goes to the provider again, and both replies are shown; no tool is run.
+    """
+    trace = load_trace(trace_file)
+    if send:
+        resent = asyncio.run(_send(trace, turn, base_url))
+        return _show_resent(output, resent, turn)
+    replayed = replay_trace(trace)
+    if output.json:
+        output.data(_render_replay(trace, replayed))
+    else:
+        console = output.page()
+        progress = Progress(console)
+        for recorded in trace.turns:
+            _show_turn(progress, recorded)
+        _show_ending(console, progress, trace, replayed)
+    return ExitCode.OK if replayed.same else ExitCode.NO_ANSWER
+
+
+async def _send(trace: Trace, turn: int, base_url: str | None) -> Resent:
+    transport = make_transport(load_config(overrides={"base_url": base_url}))
+    try:
+        return await resend_turn(trace, turn, transport)
+    finally:
+        await transport.aclose()
+
+
+def _show_turn(progress: Progress, turn: TurnTrace) -> None:
+    summary = turn.response_summary
+    finish = f"finish_reason {summary.finish_reason}" if summary else "no reply"
+    progress.title(f"{finish}  {duration_text(turn.elapsed_ms)}", f"turn {turn.turn}")
+    for failure in turn.failures:
+        progress.say("✗", "no reply", failure.code, "red", detail=failure.message)
+    if turn.defects:
+        codes = dict.fromkeys(defect.code for defect in turn.defects)
+        progress.say("!", "defects", ", ".join(codes), "yellow")
+    for receipt in turn.receipts:
+        progress.changed(receipt)
+    results = {result.call_id: result for result in turn.results}
+    for call in turn.calls:
+        for receipt in call.receipts:
+            progress.changed(receipt)
+        progress.say("→", "call", bounded(call_text(call), 400), "cyan")
+        result = results.get(call.id)
+        if result is None:
+            progress.say("!", "no result", "none was recorded", "yellow")
+        elif result.ok:
+            progress.say("✓", "ok", duration_text(result.elapsed_ms), "green")
+        else:
+            label = "failed" if result.executed else "refused"
+            for error in result.envelope.errors:
+                progress.say("✗", label, error.code, "red", detail=error.message)
+    for call in turn.ignored_calls:
+        progress.say("!", "ignored", bounded(call_text(call), 400), "yellow")
+
+
+def _show_ending(console: "Console", progress: Progress, trace: Trace, replayed: Replay) -> None:
+    from rich.text import Text
+
+    console.print()
+    if replayed.text is not None:
+        progress.title("", "answer")
+        console.print(Text(printable(replayed.text)))
+        console.print()
+    if trace.error is not None:
+        progress.say("✗", "ended", trace.error.code, "red", detail=trace.error.message)
+    count = count_of(replayed.turns, "turn")
+    if replayed.same:
+        progress.say("✓", "same", f"{count}: every decision came out as recorded", "green")
+        return
+    for difference in replayed.differences:
+        progress.say("✗", "different", difference, "red")
+
+
+def _render_replay(trace: Trace, replayed: Replay) -> dict[str, Any]:
+    turns = [
+        {
+            "turn": turn.turn,
+            "finish_reason": turn.response_summary.finish_reason if turn.response_summary else None,
+            "calls": [_render_call(call) for call in turn.calls],
+            "results": turn.tool_results,
+            "failures": turn.failures,
+            "receipts": turn.receipts,
+            "defects": turn.defects,
+        }
+        for turn in trace.turns
+    ]
+    return {"type": "replay", **msgspec.to_builtins(replayed), "turns": turns}
+
+
+def _render_call(call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "state": call.state,
+        "receipts": call.receipts,
+        "errors": call.errors,
+    }
+
+
+def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
+    recorded, new = resent.recorded, resent.reading
+    same = _asked_for(recorded.calls) == _asked_for(new.calls)
+    if output.json:
+        output.data(
+            {
+                "type": "resent",
+                "turn": turn,
+                "same_calls": same,
+                "recorded": {"calls": [_render_call(call) for call in recorded.calls]},
+                "new": {
+                    "calls": [_render_call(call) for call in new.calls],
+                    "content": new.content,
+                    "finish_reason": new.finish_reason,
+                    "defects": new.defects,
+                    "receipts": new.receipts,
+                },
+                "elapsed_ms": resent.answer.elapsed_ms,
+            }
+        )
+        return ExitCode.OK
+    console = output.page()
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table.add_column(f"turn {turn}, recorded", ratio=1, overflow="fold")
+    table.add_column(f"now, {duration_text(resent.answer.elapsed_ms)}", ratio=1, overflow="fold")
+    left = [bounded(call_text(call), 400) for call in recorded.calls] or ["no call"]
+    right = [bounded(call_text(call), 400) for call in new.calls] or ["no call"]
+    if new.content.strip():
+        right.append(bounded(new.content, 400))
+    for index in range(max(len(left), len(right))):
+        row = [side[index] if index < len(side) else "" for side in (left, right)]
+        table.add_row(*row)
+    console.print(table)
+    console.print()
+    progress = Progress(console)
+    words = "the same calls" if same else "other calls than recorded"
+    progress.say("✓" if same else "!", "same" if same else "different", words)
+    for receipt in (*new.receipts, *(item for call in new.calls for item in call.receipts)):
+        progress.changed(receipt)
+    return ExitCode.OK
+
+
+def _asked_for(calls: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:
+    return [(call.name, call.arguments) for call in calls]
