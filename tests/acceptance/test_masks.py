@@ -54,9 +54,7 @@ async def test_a_denied_tool_is_not_sent(door: Door, ledger: Ledger) -> None:
 
 async def test_a_denied_tool_is_not_executed(door: Door, ledger: Ledger) -> None:
     """A model that calls it anyway is told that it is not available."""
-    await door.run(
-        [assistant(None, call_add()), "done"], tools=ledger.tools, tool_denylist=["add"]
-    )
+    await door.run([assistant(None, call_add()), "done"], tools=ledger.tools, tool_denylist=["add"])
 
     assert ledger.ran == []
     assert door.answers[0]["errors"][0]["code"] == Code.TOOL_NOT_ALLOWED

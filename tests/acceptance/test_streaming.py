@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 import surecall
 from surecall.config import Config
@@ -39,9 +40,48 @@ async def test_streaming_gives_the_same_result(door: Door, ledger: Ledger) -> No
     assert [r.text for r in streamed.results] == [r.text for r in whole.results]
     assert streamed.usage == whole.usage
     assert streamed.receipts == whole.receipts
-    assert [body["messages"] for body in door.requests] == [
-        body["messages"] for body in sent_whole
+    assert [body["messages"] for body in door.requests] == [body["messages"] for body in sent_whole]
+
+
+OBJECT = {"a": 2, "b": 3}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(assistant(None, tool_calls=call_add()), id="calls as an object"),
+        pytest.param(
+            assistant(None, function_call={"name": "add", "arguments": '{"a": 2, "b": 3}'}),
+            id="the legacy field",
+        ),
+        pytest.param(
+            assistant(None, {"id": "c1", "function": {"name": "add", "arguments": OBJECT}}),
+            id="arguments as an object",
+        ),
+        pytest.param(
+            assistant(None, call_add(id="same"), call_add(id="same")), id="an id used twice"
+        ),
+        pytest.param(assistant(None, call_add(id="")), id="a blank id"),
+        pytest.param(assistant(None, tool_call("add", "what?")), id="arguments that are no JSON"),
+        pytest.param(assistant(None, tool_call(" add ", OBJECT)), id="space around the name"),
+        pytest.param(
+            assistant(None, call_add(), reasoning_content="Let me think."), id="reasoning"
+        ),
+    ],
+)
+async def test_odd_replies_are_read_alike_streamed_or_whole(
+    door: Door, ledger: Ledger, message: dict[str, Any]
+) -> None:
+    """Whatever shape a call has, streaming does not change what becomes of it."""
+    whole = await door.run([message, "done"], tools=ledger.tools)
+    sent_whole = door.messages
+    streamed = await door.run([message, "done"], tools=ledger.tools, stream=True)
+
+    assert [(c.id, c.name, c.arguments, c.state) for c in streamed.calls] == [
+        (c.id, c.name, c.arguments, c.state) for c in whole.calls
     ]
+    assert [r.text for r in streamed.results] == [r.text for r in whole.results]
+    assert door.messages == sent_whole
 
 
 async def test_every_turn_is_streamed_and_asks_for_usage(door: Door, ledger: Ledger) -> None:

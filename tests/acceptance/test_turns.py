@@ -34,9 +34,7 @@ async def test_two_calls_in_one_turn_both_run_and_the_run_continues(
 async def test_clean_arguments_go_back_byte_for_byte(door: Door, ledger: Ledger) -> None:
     """What the model wrote well is repeated to it exactly, and leaves no receipt."""
     written = '{ "b":3,  "a": 2 }'
-    result = await door.run(
-        [assistant(None, tool_call("add", written)), "5"], tools=ledger.tools
-    )
+    result = await door.run([assistant(None, tool_call("add", written)), "5"], tools=ledger.tools)
 
     assert door.messages[1]["tool_calls"][0]["function"]["arguments"] == written
     assert result.receipts == ()
@@ -205,6 +203,7 @@ async def test_tools_with_effects_run_one_at_a_time_in_order(door: Door) -> None
 
 async def test_usage_of_each_turn_is_in_the_trace(door: Door, ledger: Ledger) -> None:
     """Each turn has its own counts, and the result has their sum."""
+
     def counted(message: Any, given: int, made: int) -> ScriptedReply:
         usage = {
             "prompt_tokens": given,
@@ -213,9 +212,7 @@ async def test_usage_of_each_turn_is_in_the_trace(door: Door, ledger: Ledger) ->
         }
         return ScriptedReply(message=message, usage=usage)
 
-    result = await door.run(
-        [counted(calls_add(), 10, 4), counted("5", 20, 1)], tools=ledger.tools
-    )
+    result = await door.run([counted(calls_add(), 10, 4), counted("5", 20, 1)], tools=ledger.tools)
 
     usages = [turn.response_summary and turn.response_summary.usage for turn in result.trace.turns]
     assert usages == [Usage(10, 4, 14), Usage(20, 1, 21)]

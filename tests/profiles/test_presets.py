@@ -168,6 +168,5 @@ def test_the_fields_a_preset_may_set() -> None:
         "tool_call_transforms",
         "tool_result_transforms",
         "request_overrides",
-        "text_formats",
-        "parallel_tool_calls",
+        "skip_bad_events",
     } <= PRESET_FIELDS

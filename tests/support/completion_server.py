@@ -89,15 +89,22 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for key, value in message.items():
         if key == "content" and isinstance(value, str):
             yield from ({key: piece} for piece in _pieces(value))
-        elif key == "tool_calls":
+        elif key == "tool_calls" and isinstance(value, list):
             for index, call in enumerate(value):
-                function = call["function"]
-                start = {**function, "arguments": ""}
-                yield {"tool_calls": [{**call, "index": index, "function": start}]}
-                for piece in _pieces(function["arguments"]):
-                    yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
-        elif key not in {"role", "content"}:
+                yield from ({key: [delta]} for delta in _call_deltas(index, call))
+        elif key != "role" and value is not None:
             yield {key: value}
+
+
+def _call_deltas(index: int, call: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    function = call["function"]
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        yield {**call, "index": index}
+        return
+    yield {**call, "index": index, "function": {**function, "arguments": ""}}
+    for piece in _pieces(arguments):
+        yield {"index": index, "function": {"arguments": piece}}
 
 
 def _pieces(text: str, size: int = 5) -> list[str]:

@@ -77,9 +77,9 @@ class Unread:
 UNREAD = [
     Unread(
         "errors of the reading",
-        make_call("look_up", {"key": "a"}, errors=(TRUNCATED, TOO_LARGE), arguments_bytes=7),
+        make_call("look_up", {"key": "a"}, errors=(TRUNCATED, TOO_LARGE), arguments_bytes=101),
         ("ARGUMENTS_TRUNCATED", "ARGUMENTS_TOO_LARGE"),
-        {"bytes": 7, "max_bytes": 100},
+        {"bytes": 101, "max_bytes": 100},
     ),
     Unread("cut", make_call("look_up", {"key": "a"}, state="cut"), ("ARGUMENTS_TRUNCATED",), {}),
     Unread(
@@ -95,10 +95,10 @@ UNREAD = [
         {},
     ),
     Unread(
-        "over the limit",
-        make_call("look_up", {"key": "a"}, arguments_bytes=101),
+        "over the limit of the whole reply",
+        make_call("look_up", {"key": "a"}, errors=(TOO_LARGE,), arguments_bytes=7),
         ("ARGUMENTS_TOO_LARGE",),
-        {"bytes": 101, "max_bytes": 100},
+        {},
     ),
     Unread(
         "dotted name keeps the tool's name",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-_WIDTH: Final = 96
+_WIDTH: Final = 100
 _QUESTION: Final = "The lamp of order A-17 arrived broken. Please refund it."
 
 
@@ -36,17 +36,25 @@ class _Scene(NamedTuple):
     reply: ScriptedReply
     shown: str
     """What arrived, as text."""
+    broken: bool
 
 
-def _scene(title: str, message: dict[str, Any], finish_reason: str = "tool_calls") -> _Scene:
+def _scene(
+    title: str,
+    message: dict[str, Any],
+    finish_reason: str = "tool_calls",
+    *,
+    broken: bool = True,
+) -> _Scene:
     reply = ScriptedReply(message=message, finish_reason=finish_reason)
     calls = message.get("tool_calls")
     if isinstance(calls, list):
-        shown = encode_text(cast("list[Any]", calls)[0]["function"])
+        function = cast("list[Any]", calls)[0]["function"]
+        shown = f"{function['name']}  {function['arguments']}"
     else:
         shown = encode_text({name: message[name] for name in message if name != "role"})
-    cut = "" if finish_reason in {"stop", "tool_calls"} else f"  finish_reason {finish_reason}"
-    return _Scene(title, reply, shown + cut)
+    cut = "" if finish_reason in {"stop", "tool_calls"} else f"   finish_reason {finish_reason}"
+    return _Scene(title, reply, shown + cut, broken)
 
 
 def _make_scenes() -> list[_Scene]:
@@ -74,9 +82,15 @@ def _make_scenes() -> list[_Scene]:
         _scene(
             "The call is whole at last",
             assistant(None, tool_call("refund", order | {"cents": 4500}, "call_5")),
+            broken=False,
         ),
         _scene("The final answer is empty", assistant(""), "stop"),
-        _scene("The answer", assistant("Order A-17 is refunded: 45.00 for the lamp."), "stop"),
+        _scene(
+            "The answer",
+            assistant("Order A-17 is refunded: 45.00 for the lamp."),
+            "stop",
+            broken=False,
+        ),
     ]
 
 
@@ -162,7 +176,7 @@ def _show(console: "Console", shop: _Shop) -> RunResult:
     from rich.text import Text
 
     progress = Progress(console, brief=True)
-    console.print(Text("surecall demo", "bold").append("  no key, no network", "dim"))
+    console.print(Text.assemble(("surecall demo", "bold"), ("  no key, no network", "dim")))
     console.print(
         Text("The model below is a script that breaks its replies; the rest is real.", "dim")
     )
@@ -171,7 +185,7 @@ def _show(console: "Console", shop: _Shop) -> RunResult:
 
     def on_reply(number: int, scene: _Scene) -> None:
         console.print()
-        progress.title(scene.title, f"turn {number + 1}")
+        progress.title(scene.title, f"turn {number}")
         progress.say_all("←", "arrived", scene.shown)
 
     result = _play(shop, progress, on_reply)
@@ -187,19 +201,18 @@ def _summarise(console: "Console", result: RunResult, shop: _Shop) -> None:
 
     refused = sum(not answer.executed for answer in result.results)
     parts = (
-        count_of(result.turns, "reply").replace("replys", "replies"),
-        "5 of them broken",
+        f"{result.turns} replies, {sum(scene.broken for scene in _make_scenes())} of them broken",
         f"{count_of(len(result.receipts), 'change')}, each with a receipt",
         f"{count_of(refused, 'call')} refused",
     )
-    console.print(Text("✓ ", "green").append(" · ".join(parts), "default"))
+    console.print(Text.assemble(("✓ ", "green"), " · ".join(parts)))
     once = "once" if shop.refunds == 1 else f"{shop.refunds} times"
     took = duration_text(result.elapsed_ms)
-    console.print(Text("✓ ", "green").append(f"money was paid back {once} · {took}", "default"))
+    console.print(Text.assemble(("✓ ", "green"), f"money was paid back {once} · {took}"))
     console.print()
     for command, what in (
         ("surecall explain ARGUMENTS_TRUNCATED", "what a code means"),
         ('surecall run --tools FILE.py "…"', "the same with your model and tools"),
         ("surecall doctor", "what is set up"),
     ):
-        console.print(Text("  ").append(f"{command:<38}", "bold").append(what, "dim"))
+        console.print(Text.assemble("  ", (f"{command:<38}", "bold"), (what, "dim")))

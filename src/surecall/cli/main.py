@@ -1,7 +1,7 @@
 """The command `surecall`: finds the command asked for and loads nothing else."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -12,7 +12,7 @@ from surecall.errors import Code, did_you_mean
 from .flags import output_flags
 from .output import ExitCode, Output, exit_code_of
 
-__all__ = ["COMMANDS", "CommandEntry", "LazyGroup", "cli"]
+__all__ = ["COMMANDS", "CommandEntry", "LazyCommands", "LazyGroup", "cli"]
 
 
 class CommandEntry(NamedTuple):
@@ -35,19 +35,37 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
 """Every command, in the order in which help lists them."""
 
 
+class LazyCommands(MutableMapping[str, click.Command]):
+    """The commands by name; each is imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self._added: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name in self._added:
+            return self._added[name]
+        entry = COMMANDS[name]
+        return getattr(import_module(f"surecall.cli.{entry.module}"), entry.name)
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._added[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._added[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**COMMANDS, **self._added})
+
+    def __len__(self) -> int:
+        return len({**COMMANDS, **self._added})
+
+
 class LazyGroup(click.Group):
-    """A group that imports a command when it is used, and turns errors into exit codes."""
+    """A group that lists its commands without importing them, and turns errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        return getattr(import_module(f"surecall.cli.{entry.module}"), entry.name)
+        """Name the commands, in the order in which they are met."""
+        return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -68,7 +86,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a reader that has gone away is no error."""
         try:
-            return super().invoke(ctx)
+            returned = super().invoke(ctx)
+            sys.stdout.flush()
+            return returned
         except BrokenPipeError:
             _forget_standard_output()
             return ExitCode.OK
@@ -161,6 +181,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
 
 @click.group(
     cls=LazyGroup,
+    commands=LazyCommands(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

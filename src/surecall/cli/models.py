@@ -31,18 +31,23 @@ def models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the word us
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
-    for name in ("tags", "workarounds", "date"):
-        table.add_column(name, overflow="fold", no_wrap=name == "date")
-    table.add_column("source", style="dim", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("tags", overflow="fold")
+    table.add_column("workarounds", no_wrap=True, overflow="ellipsis")
+    table.add_column("date", no_wrap=True)
+    table.add_column("src", no_wrap=True, style="dim")
+    sources = list(dict.fromkeys(entry.source for entry in chosen))
     for entry in chosen:
         table.add_row(
             entry.id,
             ", ".join(entry.tags),
             ", ".join(entry.workarounds) or "-",
             entry.date.isoformat(),
-            entry.source.partition(",")[0],
+            f"[{sources.index(entry.source) + 1}]",
         )
     console.print(table)
+    console.print()
+    for number, source in enumerate(sources, 1):
+        console.print(f"[{number}] {line_of(source)}", style="dim")
     return ExitCode.OK
 
 
@@ -115,27 +120,47 @@ def _print_merged(
     from rich.table import Table
     from rich.text import Text
 
-    head = Text(line_of(model), "bold").append(f"  at {line_of(provider or 'any provider')}", "dim")
-    console.print(head if known else head.append("  not in the catalog", "yellow"))
+    where = f"  at {line_of(provider or 'any provider')}"
+    unknown = "" if known else "  not in the catalog"
+    console.print(
+        Text.assemble((line_of(model), "bold"), (where, "dim"), (unknown, "yellow")), soft_wrap=True
+    )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("option", "value", "from"):
-        table.add_column(name, overflow="fold", style="dim" if name == "from" else "")
-    for key, origin in merged.origins.items():
-        value = _value_at(merged.values, key)
-        table.add_row(line_of(key), line_of(value), origin)
+    table.add_column("option", overflow="fold")
+    table.add_column("from", overflow="fold", style="dim")
+    for text, origin in _rows(merged):
+        table.add_row(line_of(text), origin)
     console.print(table)
     console.print()
     for preset in used:
         dated = f"{preset.date.isoformat()}, {preset.source}"
-        console.print(Text(preset.name).append(f"  {line_of(dated)}", "dim"))
+        console.print(Text.assemble(preset.name, (f"  {line_of(dated)}", "dim")))
 
 
-def _value_at(values: dict[str, Any], key: str) -> str:
-    """Return the value of a dotted key as text; an item of a list is its own value."""
-    place: Any = values
+def _rows(merged: Merged) -> list[tuple[str, str]]:
+    """Return each value with its origin; the items of a list below its name."""
+    rows: list[tuple[str, str]] = []
+    for field, value in merged.values.items():
+        items = cast("list[str]", value) if isinstance(value, list) else []
+        if items:
+            rows.append((field, ""))
+            rows += [(f"  {item}", _origin(merged, field, item)) for item in items]
+        elif isinstance(value, dict):
+            below = [key for key in merged.origins if key.startswith(f"{field}.")]
+            rows += [(f"{key} = {_value_at(merged, key)}", merged.origins[key]) for key in below]
+        else:
+            rows.append((f"{field} = {shown_value(value)}", _origin(merged, field)))
+    return rows
+
+
+def _origin(merged: Merged, field: str, item: str = "") -> str:
+    key = f'{field}."{item}"' if "." in item else f"{field}.{item}".rstrip(".")
+    return merged.origins.get(key, merged.origins.get(field, ""))
+
+
+def _value_at(merged: Merged, key: str) -> str:
+    place: Any = merged.values
     for part in _split_key(key):
-        if isinstance(place, list):
-            return part
         place = cast("dict[str, Any]", place).get(part) if isinstance(place, dict) else None
     return shown_value(place)
 

@@ -112,15 +112,18 @@ class Output:
             rows.append((" ", "fix   ", printable(hint)))
         rows.append((" ", "more  ", f"surecall explain {code}"))
         for symbol, label, words in rows:
-            line = Text(f"{symbol} ", "bold red").append(label, "bold" if symbol == "✗" else "dim")
-            console.print(line.append(words, "default"), soft_wrap=True)
+            style = "bold" if symbol == "✗" else "dim"
+            line = Text.assemble((f"{symbol} ", "bold red"), (label, style), words)
+            console.print(line, soft_wrap=True)
 
     def error(self, error: BaseException) -> None:
         """Tell about an error; its traceback only with `--debug`, and never a secret."""
         from surecall.redaction import redact
 
+        from .terminal import printable
+
         if self.debug:
-            self.stderr.write(redact("".join(traceback.format_exception(error))))
+            self.stderr.write(printable(redact("".join(traceback.format_exception(error)))))
         if isinstance(error, SurecallError):
             self.problem(error.code, redact(error.message), error.hint)
             return
@@ -150,8 +153,14 @@ class Output:
         console = Console(**settings)
         if self.color == "auto" and console.no_color:
             # NO_COLOR: rich would still send bold and dim.
-            return Console(**(settings | plain))
+            console = Console(**(settings | plain))
+        console.on_broken_pipe = _reader_left
         return console
+
+
+def _reader_left() -> None:
+    """Let the command end quietly; rich would exit with 1."""
+    raise BrokenPipeError
 
 
 def _encodable(value: Any) -> Any:

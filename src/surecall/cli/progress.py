@@ -1,6 +1,7 @@
 """The events of a run, as calm lines for people: a symbol, a word, and what happened."""
 
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from surecall.records import (
@@ -12,9 +13,11 @@ from surecall.records import (
     ModelRequestFailed,
     ModelRequestRetried,
     ModelRequestStarted,
+    ReasoningDelta,
     Receipt,
     RunEnded,
     RunStarted,
+    TextDelta,
     ToolCall,
     ToolCallEnded,
     ToolCallStarted,
@@ -28,6 +31,7 @@ from .terminal import bounded, line_of, shown_value
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
+    from rich.text import Text
 
 __all__ = ["Progress", "call_text", "count_of", "duration_text"]
 
@@ -55,12 +59,15 @@ class Progress:
         self._status: Status | None = None
         self._calls: dict[str, ToolCall] = {}
         self._gutter = ""
+        self._received = 0
         self._shows: Mapping[type[Event], Callable[[Any], None]] = {
             RunStarted: self._run_started,
             ModelRequestStarted: self._request_started,
             ModelRequestFailed: self._request_failed,
             ModelRequestRetried: self._request_retried,
             ModelRequestEnded: self._request_ended,
+            TextDelta: self._text_arrived,
+            ReasoningDelta: self._text_arrived,
             ToolCallStarted: self._call_started,
             ToolCallEnded: self._call_ended,
             CallRepeated: self._call_repeated,
@@ -80,17 +87,25 @@ class Progress:
         from rich.text import Text
 
         self._gutter = gutter or self._gutter
-        self._print(Text(line_of(text), "bold"), pad=_GUTTER + 1)
+        self._print(Text(line_of(text), "bold"))
 
-    def say(self, symbol: str, label: str, text: str, style: str = "", *, detail: str = "") -> None:
+    def say(
+        self,
+        symbol: str,
+        label: str,
+        text: str,
+        style: str = "",
+        *,
+        detail: str = "",
+        crop: bool = True,
+    ) -> None:
         """Show one line: a symbol, a word, what happened, and dimmed what goes with it."""
         from rich.text import Text
 
-        line = Text(f"{symbol} {label:<{_LABEL}} ", style or "dim")
-        line.append(line_of(text), "default")
+        line = Text.assemble((f"{symbol} {label:<{_LABEL}} ", style or "dim"), line_of(text))
         if detail:
             line.append("  " if text else "").append(line_of(detail), "dim")
-        self._print(line, pad=_GUTTER + 1)
+        self._print(line, crop=crop)
 
     def say_all(self, symbol: str, label: str, text: str, style: str = "") -> None:
         """Show the text on as many lines as it takes, up to a few."""
@@ -115,19 +130,35 @@ class Progress:
         pair = _shorten_pair(before, after, self._console.width - _INDENT - 3)
         self.say(" ", "", "", detail=pair)
 
+    def refused(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
+        """Show why a call failed, or why its tool was not run."""
+        label = "failed" if executed else "refused"
+        told = "the model is told why" if executed else "not run; the model is told why"
+        for number, error in enumerate(errors[:_MAX_ERRORS]):
+            self.say("✗", label, error.code, "red", detail="" if number else told)
+            words = error.message.strip()
+            if error.path and error.path not in words:
+                words = f"{error.path}: {words}"
+            for line in _wrap(words, self._console.width - _INDENT):
+                self.say(" ", "", "", detail=line)
+        if len(errors) > _MAX_ERRORS:
+            self.say(" ", "", f"and {count_of(len(errors) - _MAX_ERRORS, 'more error')}")
+
     def stop(self) -> None:
         """Take away what is shown while waiting."""
         if self._status is not None:
             self._status.stop()
             self._status = None
 
-    def _print(self, line: Any, *, pad: int) -> None:
+    def _print(self, line: "Text", *, crop: bool = True) -> None:
         from rich.text import Text
 
-        whole = Text(f"{self._gutter:<{pad}} ", "bold cyan").append_text(line)
+        whole = Text.assemble((f"{self._gutter:<{_GUTTER}}  ", "bold cyan"), line)
         self._gutter = ""
-        whole.no_wrap, whole.overflow = True, "ellipsis"
-        self._console.print(whole, no_wrap=True, overflow="ellipsis")
+        if crop:
+            self._console.print(whole, no_wrap=True, overflow="ellipsis")
+        else:
+            self._console.print(whole, soft_wrap=True)
 
     def _wait_for(self, what: str) -> None:
         if not self._live:
@@ -152,8 +183,14 @@ class Progress:
 
     def _request_started(self, event: ModelRequestStarted) -> None:
         if not self._brief:
-            self._gutter = f"turn {event.turn + 1}"
-        self._wait_for(f"turn {event.turn + 1}: waiting for the model …")
+            self._gutter = f"turn {event.turn}"
+        self._received = 0
+        self._wait_for(f"turn {event.turn}: waiting for the model …")
+
+    def _text_arrived(self, event: TextDelta | ReasoningDelta) -> None:
+        self._received += len(event.text)
+        kind = "answer" if isinstance(event, TextDelta) else "reasoning"
+        self._wait_for(f"turn {event.turn}: {kind}, {count_of(self._received, 'character')} …")
 
     def _request_failed(self, event: ModelRequestFailed) -> None:
         status = f"status {event.status}, " if event.status else ""
@@ -198,15 +235,8 @@ class Progress:
         if event.ok:
             self.say("✓", "ok", took, "green")
             return
-        label = "failed" if event.executed else "refused"
         errors = event.errors or tuple(ErrorDetail(code, "") for code in event.error_codes)
-        for error in errors[:_MAX_ERRORS]:
-            place = f"{error.path}: " if error.path else ""
-            self.say("✗", label, error.code, "red", detail=f"{place}{error.message}")
-        if len(errors) > _MAX_ERRORS:
-            self.say(" ", "", f"and {count_of(len(errors) - _MAX_ERRORS, 'more error')}")
-        if not event.executed:
-            self.say(" ", "", "the tool was not run; the model is told why")
+        self.refused(errors, executed=event.executed)
 
     def _call_repeated(self, event: CallRepeated) -> None:
         times = f"{event.name}, {event.count} times with the same arguments"
@@ -255,6 +285,11 @@ def duration_text(elapsed_ms: float) -> str:
 def _literal(value: Any) -> str:
     text = f'"{value}"' if isinstance(value, str) else shown_value(value)
     return bounded(text, _MAX_VALUE)
+
+
+def _wrap(text: str, room: int) -> list[str]:
+    line = bounded(text, max(room, 20) * _MAX_LINES)
+    return textwrap.wrap(line, max(room, 20), max_lines=_MAX_LINES, placeholder=" …")
 
 
 def _shorten_pair(before: str, after: str, room: int) -> str:

@@ -84,9 +84,7 @@ def _show_turn(progress: Progress, turn: TurnTrace) -> None:
         elif result.ok:
             progress.say("✓", "ok", duration_text(result.elapsed_ms), "green")
         else:
-            label = "failed" if result.executed else "refused"
-            for error in result.envelope.errors:
-                progress.say("✗", label, error.code, "red", detail=error.message)
+            progress.refused(result.envelope.errors, executed=result.executed)
     for call in turn.ignored_calls:
         progress.say("!", "ignored", bounded(call_text(call), 400), "yellow")
 
@@ -96,8 +94,10 @@ def _show_ending(console: "Console", progress: Progress, trace: Trace, replayed:
 
     console.print()
     if replayed.text is not None:
-        progress.title("", "answer")
-        console.print(Text(printable(replayed.text)))
+        lines = printable(replayed.text).splitlines() or [""]
+        progress.title(lines[0], "answer")
+        for line in lines[1:]:
+            console.print(Text(line))
         console.print()
     if trace.error is not None:
         progress.say("✗", "ended", trace.error.code, "red", detail=trace.error.message)

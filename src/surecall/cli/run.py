@@ -105,26 +105,24 @@ def run(
     given = parse_options(options)
     if max_turns is not None:
         given["max_turns"] = max_turns
-    if config.origins.get("stream", "default") != "default":
-        given["stream"] = config.stream
     prompt = _read_question(question)
     tools = [tool for file in tool_files for tool in load_tools(file)]
     places = _Places.of(config, journal, trace)
     listener, stop = _listener(output)
     try:
         with contextlib.redirect_stdout(output.stderr):
-            result = asyncio.run(_ask(prompt, config, tools, system, given, places, listener))
+            try:
+                result = asyncio.run(_ask(prompt, config, tools, system, given, places, listener))
+            finally:
+                stop()
     except SurecallError as error:
-        stop()
         _save(output, getattr(error, "trace", None), places.trace)
         raise
     except KeyboardInterrupt:
-        stop()
         return _interrupted(output, places.journal)
-    finally:
-        stop()
     saved = _save(output, result.trace, places.trace)
-    return _answer(output, result, saved)
+    _answer(output, result, saved)
+    return ExitCode.PARTIAL if places.trace and not saved else ExitCode.OK
 
 
 async def _ask(
@@ -178,10 +176,10 @@ def _save(output: Output, trace: Trace | None, place: Path | None) -> str | None
     return str(place)
 
 
-def _answer(output: Output, result: RunResult, saved: str | None) -> ExitCode:
+def _answer(output: Output, result: RunResult, saved: str | None) -> None:
     if output.json:
         output.data(render_result(result) | {"trace_file": saved})
-        return ExitCode.OK
+        return
     if not output.quiet:
         progress = Progress(output.people())
         for key in result.trace.ignored_overrides:
@@ -193,9 +191,8 @@ def _answer(output: Output, result: RunResult, saved: str | None) -> ExitCode:
             changes = f"{len(result.receipts)} in what the model said"
             progress.say("~", "changes", changes, "yellow")
         if saved:
-            progress.say("·", "trace", saved, detail=f"surecall replay {shlex.quote(saved)}")
+            progress.say("·", "trace", saved, crop=False)
     output.text(result.text)
-    return ExitCode.OK
 
 
 def render_result(result: RunResult) -> dict[str, Any]:
@@ -236,5 +233,5 @@ def _interrupted(output: Output, journal: str | None) -> ExitCode:
         return ExitCode.INTERRUPTED
     progress = Progress(output.people())
     how = f"to go on: {resume}" if resume else "without --journal it cannot be resumed"
-    progress.say("✗", "stopped", "interrupted", "red", detail=how)
+    progress.say("✗", "stopped", "interrupted", "red", detail=how, crop=False)
     return ExitCode.INTERRUPTED

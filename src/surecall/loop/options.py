@@ -1,7 +1,7 @@
 """Every option of a run, its default, and where its value came from."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 import msgspec
 from msgspec import Struct
@@ -156,7 +156,7 @@ _POSITIVE: Final = (
 
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _NULLABLE: Final = frozenset(
-    field.name for field in msgspec.structs.fields(Options) if field.default is None
+    field.name for field in msgspec.structs.fields(Options) if type(None) in get_args(field.type)
 )
 
 

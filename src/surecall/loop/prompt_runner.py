@@ -16,6 +16,7 @@ from .preflight import check_request
 
 __all__ = ["PromptResult", "PromptRunner"]
 
+_TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id")
 
 
@@ -52,8 +53,6 @@ class PromptRunner:
     def build(self, request: ModelRequest) -> WireRequest:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
-        if request.response_format is not None and request.parallel_tool_calls:
-            request = replace(request, parallel_tool_calls=False)
         wire = self.protocol.render_request(request)
         return self._transformed(wire)
 
@@ -93,6 +92,10 @@ class PromptRunner:
         body["messages"] = self.transforms.apply_messages(body["messages"])
         if "tools" in body:
             body["tools"] = self.transforms.apply_tools(body["tools"])
+            if not body["tools"]:
+                # Providers refuse an empty list, and settings for tools that are not there.
+                for name in _TOOL_FIELDS:
+                    body.pop(name, None)
         return replace(wire, body=body)
 
     async def _stream(

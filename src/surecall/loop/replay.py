@@ -65,6 +65,9 @@ def replay_trace(trace: Trace, *, transforms: TransformRegistry | None = None) -
         differences.append("the request has another fingerprint than the one recorded")
     step = begin(plan)
     for turn in trace.turns:
+        if _has_ended(step):
+            differences.append(f"the run ended before turn {turn.turn}, which is recorded")
+            break
         step = _replay_turn(step, turn, plan, runner, differences)
     code, text = _ending(step, trace)
     recorded_code = trace.error.code if trace.error else ""
@@ -122,6 +125,10 @@ def _replay_turn(
     if any(isinstance(effect, RunCalls) for effect in step.effects) and turn.results:
         step = next_step(step.state, CallsFinished(turn.results), plan)
     return step
+
+
+def _has_ended(step: Step) -> bool:
+    return any(isinstance(effect, Finish | Fail | Reraise) for effect in step.effects)
 
 
 def _ending(step: Step, trace: Trace) -> tuple[str, str | None]:

@@ -59,6 +59,8 @@ def merge_options(
     if profile is not None:
         for chosen in select_profiles(profile, model, catalog=catalog):
             layers.append((f"profile {chosen.id}", {"request_defaults": chosen.params}))
+    if config.origins.get("stream", "default") != "default":
+        layers.append((config.origins["stream"], {"stream": config.stream}))
     for name, value in config.options.items():
         layers.append((config.origins.get(f"options.{name}", "config"), {name: value}))
     layers.append(("caller", overrides))

@@ -249,6 +249,7 @@ class Session:
                 approver=self._approver,
                 limits=OutputLimits(max_bytes=options.max_tool_output_bytes),
                 default_timeout_s=options.tool_timeout_s,
+                max_arguments_bytes=options.max_tool_args_bytes,
                 result_transforms=chain.apply_result,
             ),
             run_id=run_id or uuid4().hex,

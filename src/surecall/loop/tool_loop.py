@@ -139,6 +139,12 @@ class ToolLoop:
                 error.history = complete_history(self._state.history)
             self._end(error.code)
             raise
+        except asyncio.CancelledError:
+            self._end(Code.RUN_CANCELLED)
+            raise
+        except Exception:
+            self._end(Code.INTERNAL_ERROR)
+            raise
         finally:
             self._recorder.close()
 
@@ -290,6 +296,7 @@ class ToolLoop:
             request_id=asked.request_id,
             receipts_count=len(turn.all_receipts),
             defect_codes=tuple(defect.code for defect in reading.defects),
+            receipts=turn.receipts,
         )
 
     # running calls
@@ -315,6 +322,7 @@ class ToolLoop:
             name=call.name,
             arguments_bytes=call.arguments_bytes,
             parse_status=_parse_status(call),
+            call=call,
         )
         result = self._recorder.result(turn, call.id)
         if result is None:
@@ -329,6 +337,7 @@ class ToolLoop:
             output_replaced=result.replaced,
             error_codes=result.envelope.error_codes,
             executed=result.executed,
+            errors=result.envelope.errors,
         )
         return result
 

@@ -70,14 +70,13 @@ def explain_arguments_unread(
 ) -> Envelope | None:
     """Build the answer to a call whose arguments are not there to be used, if that is so."""
     errors = call.errors
-    if not errors and call.arguments_bytes > max_arguments_bytes:
-        errors = (_too_large(call.arguments_bytes, max_arguments_bytes),)
     if not errors and (call.state != "whole" or call.arguments is None):
         errors = (_CUT if call.state == "cut" else _UNREADABLE,)
     if not errors:
         return None
     data: dict[str, Any] = {}
-    if any(error.code == Code.ARGUMENTS_TOO_LARGE for error in errors):
+    too_large = any(error.code == Code.ARGUMENTS_TOO_LARGE for error in errors)
+    if too_large and call.arguments_bytes > max_arguments_bytes:
         data = {"bytes": call.arguments_bytes, "max_bytes": max_arguments_bytes}
     return Envelope(ok=False, tool_name=tool_name, data=data, errors=errors)
 
@@ -92,14 +91,6 @@ _UNREADABLE = ErrorDetail(
     "The arguments could not be read as a JSON object; the call was not run.",
     "Send the arguments as one JSON object and nothing else.",
 )
-
-
-def _too_large(size_bytes: int, max_bytes: int) -> ErrorDetail:
-    return ErrorDetail(
-        Code.ARGUMENTS_TOO_LARGE,
-        f"The arguments are {size_bytes} bytes; the limit is {max_bytes}. The call was not run.",
-        "Send shorter texts or fewer fields, in several calls if need be.",
-    )
 
 
 def explain_arguments_invalid(tool_name: str, errors: Sequence[ErrorDetail]) -> Envelope:

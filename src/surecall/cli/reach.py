@@ -1,0 +1,141 @@
+"""Whether the configured provider answers: one short request for its list of models."""
+
+import asyncio
+import errno
+import ssl
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from surecall.config import Config
+from surecall.errors import Code, JSONTextError, SurecallError
+from surecall.jsontext import decode
+from surecall.redaction import redact
+from surecall.transport import join_url
+
+from .progress import count_of
+
+__all__ = ["Reached", "reach_provider"]
+
+_DEADLINE_S: Final = 5.0
+_MAX_BODY_BYTES: Final = 2 * 1024 * 1024
+_REFUSALS: Final = {401: Code.AUTH, 402: Code.PAYMENT_REQUIRED, 403: Code.FORBIDDEN}
+
+
+class Reached(Struct, frozen=True, kw_only=True):
+    """What came of asking the provider."""
+
+    code: str = ""
+    """Empty when it can be used."""
+    message: str
+    fix: str = ""
+    models: tuple[str, ...] = ()
+    """The models it lists, when it lists any."""
+    clock_skew_s: float | None = None
+    """How far its clock is ahead of ours."""
+
+
+async def reach_provider(config: Config) -> Reached:
+    """Ask for the list of models; nothing is raised."""
+    try:
+        url = join_url(config.base_url or "", config.api_prefix, "/models")
+        async with asyncio.timeout(_DEADLINE_S):
+            status, headers, body = await _fetch(url, config)
+    except SurecallError as error:
+        return Reached(code=error.code, message=error.message, fix=error.hint or "")
+    except TimeoutError:
+        return Reached(
+            code=Code.CONNECT_TIMEOUT,
+            message=f"no answer within {_DEADLINE_S:.0f} s",
+            fix="Check the address, the network and whether the server is overloaded.",
+        )
+    except Exception as error:
+        return _unreachable(error)
+    skew = _clock_skew(headers.get("Date"))
+    if status in _REFUSALS:
+        return Reached(
+            code=_REFUSALS[status],
+            message=f"answers, but refuses with status {status}",
+            fix="Check the key: surecall explain " + _REFUSALS[status],
+            clock_skew_s=skew,
+        )
+    if status >= 500:
+        return Reached(
+            code=Code.UPSTREAM_5XX,
+            message=f"answers with status {status}",
+            fix="Wait, or ask the provider.",
+            clock_skew_s=skew,
+        )
+    models = _listed_models(body) if status == 200 else ()
+    what = f"lists {count_of(len(models), 'model')}" if models else f"status {status} for /models"
+    return Reached(message=f"answers, {what}", models=models, clock_skew_s=skew)
+
+
+async def _fetch(url: str, config: Config) -> tuple[int, Any, bytes]:
+    import aiohttp
+
+    headers = dict(config.headers)
+    if config.api_key:
+        headers["Authorization"] = f"Bearer {config.api_key.reveal()}"
+    async with (
+        aiohttp.ClientSession(headers=headers, trust_env=False) as session,
+        session.get(url, allow_redirects=False) as response,
+    ):
+        body = bytearray()
+        async for piece in response.content.iter_chunked(64 * 1024):
+            body += piece
+            if len(body) > _MAX_BODY_BYTES:
+                break
+        return response.status, response.headers, bytes(body)
+
+
+def _unreachable(error: Exception) -> Reached:
+    import aiohttp
+
+    number = getattr(error, "errno", None)
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        code, message = Code.DNS_FAILURE, "its host name has no address"
+        fix = "Check the spelling of base_url."
+    elif isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        code, message = Code.TLS_FAILURE, "no secure connection"
+        fix = "Check that base_url speaks https and that its certificate is valid."
+    elif number == errno.ECONNREFUSED:
+        code, message = Code.CONNECTION_REFUSED, "refuses connections"
+        fix = "Check that the server runs and that the port is right."
+    elif isinstance(error, aiohttp.ServerDisconnectedError) or number == errno.ECONNRESET:
+        code, message = Code.CONNECTION_RESET, "closes the connection without an answer"
+        fix = "Check that base_url is the address of an HTTP server."
+    else:
+        code, message = Code.CONNECTION_FAILED, redact(f"{type(error).__name__}: {error}")
+        fix = "Check the network and base_url."
+    return Reached(code=code, message=message, fix=fix)
+
+
+def _listed_models(body: bytes) -> tuple[str, ...]:
+    try:
+        document = decode(body)
+    except JSONTextError:
+        return ()
+    rows: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else None
+    if not isinstance(rows, list):
+        return ()
+    ids = (
+        cast("dict[str, Any]", row).get("id")
+        for row in cast("list[Any]", rows)
+        if isinstance(row, dict)
+    )
+    return tuple(name for name in ids if isinstance(name, str))
+
+
+def _clock_skew(date: str | None) -> float | None:
+    if not date:
+        return None
+    try:
+        theirs = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if theirs.tzinfo is None:
+        return None
+    return (theirs - datetime.now(UTC)).total_seconds()

@@ -1,0 +1,28 @@
+"""Running commands in this process, with their two streams apart."""
+
+import json
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from surecall.cli import cli
+
+__all__ = ["document", "documents", "invoke"]
+
+
+def invoke(*arguments: str, stdin: str | None = None, **variables: str) -> Result:
+    """Run a command and return what it wrote and how it ended."""
+    return CliRunner().invoke(cli, list(arguments), input=stdin, env=variables)
+
+
+def documents(result: Result) -> list[dict[str, Any]]:
+    """Parse every line of standard output; each must be a document with its version."""
+    parsed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(item["schema_version"] == 1 for item in parsed)
+    return parsed
+
+
+def document(result: Result) -> dict[str, Any]:
+    """Parse standard output as exactly one document."""
+    (only,) = documents(result)
+    return only

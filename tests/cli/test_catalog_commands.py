@@ -1,0 +1,85 @@
+"""`surecall models`, `surecall presets` and `surecall explain`."""
+
+from surecall.cli import ExitCode
+from surecall.errors import Code
+from surecall.profiles import Catalog
+
+from .harness import document, invoke
+
+
+def test_models_are_listed_with_source_and_date() -> None:
+    """Every model of the catalog is there, and every claim has its source below."""
+    result = invoke("models")
+    known = Catalog.builtin().models
+    assert result.exit_code == 0
+    assert [entry.id for entry in known if entry.id not in result.stdout] == []
+    assert known[0].date.isoformat() in result.stdout
+    assert f"[1] {known[0].source}" in result.stdout
+
+
+def test_a_filter_chooses_models() -> None:
+    """Names, patterns and exclusions work as everywhere."""
+    found = document(invoke("models", "qwen*,!qwen/qwen3-30b*", "--json"))
+    ids = [entry["id"] for entry in found["models"]]
+    assert ids
+    assert all(name.startswith("qwen/") for name in ids)
+    assert not any(name.startswith("qwen/qwen3-30b") for name in ids)
+    assert {"date", "source", "evidence", "workarounds"} <= found["models"][0].keys()
+
+
+def test_nothing_selected_is_exit_code_5() -> None:
+    """A filter that matches nothing says what there is."""
+    result = invoke("models", "no-such-model")
+    assert result.exit_code == ExitCode.NOTHING_SELECTED
+    assert "NOTHING_SELECTED" in result.stderr
+
+
+def test_presets_are_listed() -> None:
+    """Every preset is there with what it sets."""
+    names = [preset.name for preset in Catalog.builtin().presets]
+    result = invoke("presets", "list")
+    assert [name for name in names if name not in result.stdout] == []
+    found = document(invoke("presets", "list", "--json"))
+    assert [preset["name"] for preset in found["presets"]] == names
+
+
+def test_a_models_options_are_shown_with_their_origin() -> None:
+    """Each value, and each item of a list, says which preset it came from."""
+    model = "deepseek/deepseek-v3.2:nitro"
+    found = document(invoke("--json", "presets", "show", model, "--provider", "openrouter"))
+    item = "message_transforms.assistant_tool_calls_reasoning_content_empty_if_missing"
+    assert found["origins"][item] == "preset:deepseek_openrouter_compat"
+    assert found["origins"]["request_overrides.parallel_tool_calls"] == "preset:openrouter"
+    assert found["known_model"] is True
+    shown = invoke("presets", "show", model, "--provider", "openrouter").stdout
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "request_overrides.parallel_tool_calls = false preset:openrouter" in lines
+    assert "tool_use_mode = relaxed preset:default_tool_calling" in lines
+    wanted = "assistant_tool_calls_reasoning_content_empty_if_missing"
+    assert f"{wanted} preset:deepseek_openrouter_compat" in lines
+
+
+def test_the_provider_of_the_settings_is_used() -> None:
+    """Without --provider the configured address tells which presets apply."""
+    words = ("--json", "presets", "show", "unknown/model")
+    found = document(invoke(*words, SURECALL_BASE_URL="https://openrouter.ai/api/v1"))
+    assert found["provider"] == "openrouter"
+    assert found["known_model"] is False
+
+
+def test_a_code_is_explained_in_any_case() -> None:
+    """Title, cause, fix and reaction are there, as words and as JSON."""
+    shown = invoke("explain", "arguments_truncated").stdout
+    found = document(invoke("explain", "Arguments-Truncated", "--json"))
+    assert shown.splitlines()[0] == "ARGUMENTS_TRUNCATED"
+    assert found["title"] in shown
+    assert set(found) == {"schema_version", "code", "title", "seen", "why", "fix", "reaction"}
+
+
+def test_all_codes_are_listed() -> None:
+    """The list has every code with its title."""
+    found = document(invoke("explain", "--list", "--json"))
+    assert {entry["code"] for entry in found["codes"]} == set(Code)
+    assert all(entry["title"] for entry in found["codes"])
+    shown = invoke("explain", "--list").stdout
+    assert [code for code in Code if code not in shown] == []

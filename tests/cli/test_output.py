@@ -1,0 +1,185 @@
+"""Exit codes, colours, and errors as people and programs read them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from surecall.cli import ExitCode, cli
+from surecall.cli.main import COMMANDS
+from surecall.cli.output import exit_code_of
+from surecall.errors import (
+    Code,
+    ConfigError,
+    JournalError,
+    JSONTextError,
+    ProviderTimeoutError,
+    RunLimitError,
+    ToolDefinitionError,
+)
+from surecall.explain import CodeText
+
+from .harness import document, invoke
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+
+def test_exit_codes_page_states_every_code() -> None:
+    """The table of the page has number, name and meaning of each code, in order."""
+    page = (REFERENCE / "exit-codes.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| (.+) \|$", page, re.MULTILINE)
+    assert rows == [(str(int(code)), code.name, code.meaning) for code in ExitCode]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_cli_page_has_every_command_and_option(name: str) -> None:
+    """Each command has a section that names each of its options."""
+    page = (REFERENCE / "cli.md").read_text("utf-8")
+    section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    command = cli.get_command(cli.make_context("surecall", []), name)
+    assert command is not None
+    nested = getattr(command, "commands", {}).values()
+    options = [
+        flag
+        for each in (command, *nested)
+        for parameter in each.params
+        for flag in parameter.opts
+        if flag.startswith("--") and parameter.expose_value
+    ]
+    assert section
+    assert [flag for flag in options if f"`{flag}" not in section] == []
+
+
+@dataclass(frozen=True)
+class Ending:
+    id: str
+    error: BaseException
+    code: int
+
+
+ENDINGS = [
+    Ending("run", RunLimitError(Code.MAX_TURNS_REACHED, "m"), 1),
+    Ending("provider", ProviderTimeoutError(Code.IDLE_TIMEOUT, "m"), 6),
+    Ending("setup", ConfigError(Code.INVALID_CONFIG, "m"), 4),
+    Ending("tool", ToolDefinitionError(Code.INVALID_TOOL, "m"), 4),
+    Ending("journal", JournalError(Code.JOURNAL_IN_USE, "m"), 4),
+    Ending("nothing", ConfigError(Code.NOTHING_SELECTED, "m"), 5),
+    Ending("text", JSONTextError(Code.NOT_SERIALIZABLE, "m"), 3),
+    Ending("unexpected", ZeroDivisionError("m"), 3),
+]
+
+
+@pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
+def test_every_kind_of_error_has_its_exit_code(case: Ending) -> None:
+    """The class of an error, not its text, decides how the command ends."""
+    assert exit_code_of(case.error) == case.code
+
+
+def test_error_for_people_has_code_hint_and_next_command() -> None:
+    """A wrong code is told in three lines on standard error, and nothing on standard output."""
+    result = invoke("explain", "argument_errors")
+    assert result.exit_code == ExitCode.USAGE
+    assert result.stdout == ""
+    first, fix, more = result.stderr.splitlines()
+    assert first.startswith("✗ UNKNOWN_CODE  ")
+    assert "ARGUMENT_ERROR" in fix
+    assert more.strip() == "more  surecall explain UNKNOWN_CODE"
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_error_as_json_goes_to_standard_output(place: str) -> None:
+    """`--json` works before and after the command, and the document has code, message and hint."""
+    words = ("--json", "explain", "NOPE") if place == "before" else ("explain", "NOPE", "--json")
+    result = invoke(*words)
+    found = document(result)
+    assert (found["type"], found["code"]) == ("error", "UNKNOWN_CODE")
+    assert found["message"] == "'NOPE' is not a code of surecall."
+    assert found["hint"]
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "suggestion"),
+    [
+        (("rnu", "hello"), "INVALID_OPTION", "Did you mean 'run'?"),
+        (("run", "--modle", "x", "hello"), "UNKNOWN_OPTION", "--model"),
+        (("replay",), "INVALID_OPTION", "TRACE"),
+        (("explain",), "INVALID_OPTION", "--list"),
+        (("--color", "pink", "models"), "INVALID_OPTION", "never"),
+    ],
+    ids=["command", "option", "argument", "nothing", "choice"],
+)
+def test_misuse_is_exit_code_4_with_a_suggestion(
+    words: tuple[str, ...], code: str, suggestion: str
+) -> None:
+    """What click refuses reads like every other error, as words and as JSON."""
+    result = invoke(*words)
+    assert result.exit_code == ExitCode.USAGE
+    assert code in result.stderr
+    assert suggestion in result.stderr
+    as_json = document(invoke(*words, "--json"))
+    assert as_json["code"] == code
+    assert suggestion in as_json["message"]
+
+
+def _fail(*_: object) -> CodeText:
+    raise ZeroDivisionError("the key is sk-abcdefghijklmnop123456")
+
+
+def test_internal_error_is_one_line_without_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected exception names itself and `--debug`, and shows no secret."""
+    monkeypatch.setattr("surecall.cli.explain.explain_code", _fail)
+    result = invoke("explain", "AUTH")
+    assert result.exit_code == ExitCode.INTERNAL
+    assert "INTERNAL_ERROR  ZeroDivisionError: the key is [redacted]" in result.stderr
+    assert "--debug" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--debug` adds the traceback, redacted."""
+    monkeypatch.setattr("surecall.cli.explain.explain_code", _fail)
+    result = invoke("--debug", "explain", "AUTH")
+    assert "Traceback (most recent call last)" in result.stderr
+    assert "sk-abc" not in result.stderr
+
+
+@dataclass(frozen=True)
+class Colour:
+    id: str
+    words: tuple[str, ...]
+    variables: dict[str, str]
+    coloured: bool
+
+
+COLOURS = [
+    Colour("pipe", (), {}, coloured=False),
+    Colour("always", ("--color", "always"), {}, coloured=True),
+    Colour("never", ("--color", "never"), {"FORCE_COLOR": "1"}, coloured=False),
+    Colour("FORCE_COLOR", (), {"FORCE_COLOR": "1", "TERM": "xterm-256color"}, coloured=True),
+    Colour("NO_COLOR", (), {"NO_COLOR": "1"}, coloured=False),
+    Colour("both", (), {"NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm"}, coloured=False),
+    Colour("dumb", (), {"FORCE_COLOR": "1", "TERM": "dumb"}, coloured=False),
+]
+
+
+@pytest.mark.parametrize("case", COLOURS, ids=lambda case: case.id)
+def test_colour_follows_flag_and_variables(case: Colour) -> None:
+    """Escape sequences are written only where they are wanted; the words are always there."""
+    result = invoke("explain", "AUTH", *case.words, **case.variables)
+    assert result.exit_code == 0
+    assert ("\x1b[" in result.stdout) is case.coloured
+    assert "AUTH" in result.stdout
+
+
+def test_no_command_shows_help() -> None:
+    """`surecall` alone lists the commands."""
+    result = invoke()
+    assert result.exit_code == 0
+    assert all(f"\n  {name} " in result.stdout for name in COMMANDS)
+
+
+def test_version_as_json() -> None:
+    """The version is a document too."""
+    assert document(invoke("--json", "--version")) == {"schema_version": 1, "version": "0.1.0"}

@@ -1,0 +1,92 @@
+"""Histories in which every call has one result."""
+
+from typing import Any
+
+import pytest
+
+from surecall.errors import Code, RequestError
+from surecall.jsontext import decode
+from surecall.loop.history import complete_history, parse_history
+from surecall.records import Message, ToolCall
+
+
+def asks(*ids: str) -> Message:
+    """Return an assistant message with calls."""
+    calls = tuple(ToolCall(id=call_id, name=f"do_{call_id}", arguments={}) for call_id in ids)
+    return Message("assistant", "", calls)
+
+
+def answers(call_id: str) -> Message:
+    """Return the result of a call."""
+    return Message("tool", "{}", tool_call_id=call_id)
+
+
+USER = Message("user", "hi")
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param((), id="empty"),
+        pytest.param((USER, Message("assistant", "yes")), id="no calls"),
+        pytest.param((USER, asks("a"), answers("a"), USER), id="one call"),
+        pytest.param((asks("a", "b"), answers("b"), answers("a")), id="two calls in any order"),
+        pytest.param((asks("a"), answers("a"), asks("a"), answers("a")), id="id used again"),
+    ],
+)
+def test_a_complete_history_is_left_alone(messages: tuple[Message, ...]) -> None:
+    """Nothing is added where nothing is missing."""
+    assert complete_history(messages) == messages
+
+
+@pytest.mark.parametrize(
+    ("messages", "order"),
+    [
+        pytest.param((asks("a"),), ["assistant", "a"], id="at the end"),
+        pytest.param((asks("a"), USER), ["assistant", "a", "user"], id="before a user message"),
+        pytest.param(
+            (asks("a", "b"), answers("b"), USER), ["assistant", "b", "a", "user"], id="one of two"
+        ),
+        pytest.param(
+            (asks("a"), asks("b"), answers("b")), ["assistant", "a", "assistant", "b"], id="between"
+        ),
+    ],
+)
+def test_a_missing_result_is_added_in_its_place(
+    messages: tuple[Message, ...], order: list[str]
+) -> None:
+    """The added result stands before the next message and says that the outcome is unknown."""
+    complete = complete_history(messages)
+    assert [message.tool_call_id or message.role for message in complete] == order
+    added = [message for message in complete if message not in messages]
+    for message in added:
+        shown: Any = decode(message.text)
+        assert shown["ok"] is False
+        assert shown["tool_name"] == f"do_{message.tool_call_id}"
+        assert shown["errors"][0]["code"] == Code.OUTCOME_UNKNOWN
+    assert complete_history(complete) == complete
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param((answers("a"),), id="no call at all"),
+        pytest.param((asks("b"), answers("a")), id="another call"),
+        pytest.param((asks("a"), answers("a"), answers("a")), id="answered twice"),
+        pytest.param((asks("a"), USER, answers("a")), id="too late"),
+        pytest.param((asks("a", "a"), answers("a"), answers("a")), id="two calls with one id"),
+        pytest.param((asks("a", "a"),), id="two calls with one id and no result"),
+    ],
+)
+def test_a_history_that_cannot_be_paired_is_refused(messages: tuple[Message, ...]) -> None:
+    """A provider would refuse it; the caller is told what is wrong."""
+    with pytest.raises(RequestError) as caught:
+        complete_history(messages)
+    assert caught.value.code == Code.INVALID_MESSAGE
+    assert caught.value.hint
+
+
+def test_history_items_of_any_kind_become_messages() -> None:
+    """Text is the user's, mappings and messages are taken as they say."""
+    items = ["hi", {"role": "assistant", "content": "yes"}, USER]
+    assert parse_history(items) == (USER, Message("assistant", "yes"), USER)
