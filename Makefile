@@ -20,7 +20,7 @@ help: ## Show this list
 setup: $(VENV)/.dev ## Make .venv with everything needed to work on surecall
 
 demo: $(VENV)/.base ## Show what surecall does with broken replies (no key, no network)
-	@$(BIN)/python examples/broken_reply.py
+	@$(BIN)/surecall demo
 
 test: $(VENV)/.dev ## Run all tests
 	$(BIN)/pytest -n 2 --dist loadfile

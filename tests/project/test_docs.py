@@ -18,7 +18,6 @@ from .sources import ROOT, doc_pages
 REFERENCE = ROOT / "docs" / "reference"
 BLOCK = re.compile(r"^```python(?P<mark>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"\s*^```text\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-EXCERPT = re.compile(r"<!-- from (\S+) -->\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 each_page = pytest.mark.parametrize(
     "page", doc_pages(), ids=lambda page: str(page.relative_to(ROOT))
@@ -108,12 +107,3 @@ def test_examples_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = {"__name__": "__main__", "__file__": str(path)}
     exec(compile(path.read_text("utf-8"), str(path), "exec"), names)
     assert capsys.readouterr().out.strip()
-
-
-def test_excerpts_are_real_output(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the README shows of an example is what the example prints, in the same order."""
-    ((name, excerpt),) = EXCERPT.findall((ROOT / "README.md").read_text("utf-8"))
-    path = ROOT / name
-    exec(compile(path.read_text("utf-8"), name, "exec"), {"__name__": "__main__"})
-    lines = iter(capsys.readouterr().out.splitlines())
-    assert [line for line in excerpt.splitlines() if line not in lines] == []

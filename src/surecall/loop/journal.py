@@ -5,9 +5,9 @@ that were recorded are used again; a tool whose intent was recorded but whose re
 repeated only when that is safe, and is otherwise reported as `OUTCOME_UNKNOWN`.
 """
 
+import errno
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 JOURNAL_VERSION: Final = 1
+
+_NOT_SYNCED: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSUP})
+"""How systems say that a folder is nothing to sync."""
 
 
 class RunHeader(Struct, frozen=True, tag_field="kind", tag="run"):
@@ -237,12 +240,17 @@ def _read_all(descriptor: int) -> bytes:
 
 def _sync_folder(folder: Path) -> None:
     """Make the name of a new file survive a loss of power, where the system can."""
-    with suppress(OSError):
+    try:
         descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    except OSError:  # systems that do not open folders
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_SYNCED:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:

@@ -55,10 +55,10 @@ def merge_options(
             if name == AUTO_PRESET
             else (find_preset(name, catalog),)
         )
-        layers += [(f"preset {preset.name}", preset.fields) for preset in found]
+        layers += [preset.layer for preset in found]
     if profile is not None:
         for chosen in select_profiles(profile, model, catalog=catalog):
-            layers.append((f"profile {chosen.id}", {"request_defaults": chosen.params}))
+            layers.append((f"profile:{chosen.id}", {"request_defaults": chosen.params}))
     if config.origins.get("stream", "default") != "default":
         layers.append((config.origins["stream"], {"stream": config.stream}))
     for name, value in config.options.items():

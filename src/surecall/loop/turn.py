@@ -268,7 +268,7 @@ def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[Run
     if state.turn + 1 >= plan.options.max_turns:
         return state, Fail(
             Code.MAX_TURNS_REACHED,
-            f"the model was asked {plan.options.max_turns} times and gave no final answer.",
+            f"the model gave no final answer in {plan.options.max_turns} turns.",
             "Raise max_turns, or look in the trace for what keeps it from finishing.",
             {"max_turns": plan.options.max_turns},
         )
