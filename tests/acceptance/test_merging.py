@@ -88,7 +88,7 @@ async def test_a_caller_adds_to_the_transforms_of_a_preset(door: Door, ledger: L
         "assistant_tool_calls_arguments_json_string_if_hash",
         C,
     )
-    assert result.trace.origins[f"response_transforms.{A}"] == "preset default_tool_calling"
+    assert result.trace.origins[f"response_transforms.{A}"] == "preset:default_tool_calling"
     assert result.trace.origins[f"response_transforms.{C}"] == "caller"
 
 

@@ -202,7 +202,7 @@ async def test_a_provider_preset_may_switch_parallel_calls_off(
     assert door.requests[0]["parallel_tool_calls"] is False
     assert len(result.calls) == 1
     origin = result.trace.origins["request_overrides.parallel_tool_calls"]
-    assert origin == f"preset {preset}"
+    assert origin == f"preset:{preset}"
 
 
 async def test_a_flag_the_model_does_not_know_is_not_sent_but_holds(

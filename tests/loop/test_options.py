@@ -81,9 +81,9 @@ def test_arguments_of_run_are_those_of_session_and_its_run() -> None:
 def test_an_unknown_option_is_refused_with_a_suggestion() -> None:
     """A typo is an error that names the option meant and where it came from."""
     with pytest.raises(ConfigError) as caught:
-        resolve_options({"max_turn": 3}, {"max_turn": "preset mine"})
+        resolve_options({"max_turn": 3}, {"max_turn": "preset:mine"})
     assert caught.value.code == Code.UNKNOWN_OPTION
-    assert "preset mine" in caught.value.message
+    assert "preset:mine" in caught.value.message
     assert "'max_turns'" in (caught.value.hint or "")
 
 
@@ -152,11 +152,11 @@ def test_origins_are_told_for_every_option() -> None:
     """Defaults, callers and named origins are told apart."""
     resolved = resolve_options(
         {"max_turns": 3, "stream": True, "deadline_s": 1},
-        {"stream": "preset fast", "request_overrides.seed": "config"},
+        {"stream": "preset:fast", "request_overrides.seed": "config"},
     )
     assert set(FIELDS) <= set(resolved.origins)
     assert resolved.origins["max_turns"] == "caller"
-    assert resolved.origins["stream"] == "preset fast"
+    assert resolved.origins["stream"] == "preset:fast"
     assert resolved.origins["tool_use_mode"] == "default"
     assert resolved.origins["request_overrides.seed"] == "config"
     assert resolved.options.deadline_s == 1.0

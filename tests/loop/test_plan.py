@@ -55,7 +55,7 @@ CHANGES = [
     Change("turns", {"options": Options(max_turns=3)}),
     Change("request field", {"options": Options(request_overrides={"temperature": 0.1})}),
     Change("transforms", {"options": Options(message_transforms=("a",))}),
-    Change("origin of an option", {"origins": {"max_turns": "preset x"}}),
+    Change("origin of an option", {"origins": {"max_turns": "preset:x"}}),
     Change("capability", {"capabilities": Capabilities(supports_parallel_tools=True)}),
     Change(
         "origin of a capability",

@@ -1,0 +1,197 @@
+"""Typical use of every top-level name. Never run: only type-checked, in strict mode."""
+
+# pyright: strict, reportUnnecessaryTypeIgnoreComment=true
+
+from collections.abc import AsyncIterator
+from typing import Any, assert_type
+
+import surecall
+from surecall import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Code,
+    ConfigError,
+    Envelope,
+    Event,
+    FileJournal,
+    HttpTransport,
+    Message,
+    Options,
+    ProviderError,
+    Receipt,
+    RunError,
+    RunLimitError,
+    RunResult,
+    RunStream,
+    ScriptedTransport,
+    Session,
+    SetupError,
+    SurecallError,
+    Tool,
+    ToolCall,
+    ToolContext,
+    ToolFailed,
+    ToolRegistry,
+    ToolResult,
+    ToolUseError,
+    Usage,
+    load_config,
+    load_trace,
+    read_arguments,
+    read_reply,
+    run,
+    run_sync,
+    save_trace,
+    stream,
+    tool,
+)
+from surecall.loop import Trace
+
+
+@tool
+def add(a: int, b: int = 0) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(effect="read", idempotent=True, polling=True, timeout_s=2.5, coerce="off")
+async def fetch(url: str, context: ToolContext) -> dict[str, Any]:
+    """Fetch a page."""
+    if not url:
+        raise ToolFailed("NO_URL", "there is no address", hint="Give one.", data={"url": url})
+    return {"key": context.idempotency_key, "turn": context.turn, "call": context.call_id}
+
+
+def plain(name: str) -> str:
+    """Say hello."""
+    return f"hello {name}"
+
+
+same: Tool[[int, int], int] = add
+assert_type(add(1, b=2), int)
+registry = ToolRegistry([add, fetch, plain])
+
+
+async def approve(request: ApprovalRequest) -> ApprovalDecision:
+    """Allow everything that only reads."""
+    print(request.arguments_hash, request.arguments, request.call.name)
+    return ApprovalDecision(request.spec.effect == "read", "only reading is allowed")
+
+
+def listen(event: Event) -> None:
+    """Print every event."""
+    print(event.run_id, event.turn, event.at_ms)
+
+
+async def one_call() -> RunResult:
+    """Run one prompt with many arguments."""
+    result = await run(
+        "What is 1 + 2?",
+        model="some-model",
+        tools=[add, fetch, plain],
+        system="Be brief.",
+        history=[Message("user", "before"), {"role": "assistant", "content": "yes"}],
+        base_url="http://127.0.0.1:8000/v1",
+        api_key="key",
+        provider="openrouter",
+        preset=["auto"],
+        profile=None,
+        capabilities={"supports_parallel_tools": True},
+        config=load_config(),
+        on_event=listen,
+        approver=approve,
+        journal=FileJournal("run.journal"),
+        run_id="run-1",
+        tool_use_mode="enforced",
+        tool_failure_policy="tolerated",
+        tool_allowlist=["add"],
+        max_turns=3,
+        max_identical_calls=None,
+        deadline_s=30,
+        stream=True,
+        request_overrides={"temperature": 0.0},
+    )
+    assert_type(result.text, str)
+    assert_type(result.usage, Usage)
+    assert_type(result.calls, tuple[ToolCall, ...])
+    assert_type(result.results, tuple[ToolResult, ...])
+    assert_type(result.receipts, tuple[Receipt, ...])
+    assert_type(result.history, tuple[Message, ...])
+    assert_type(result.cut, bool)
+    for item in result.results:
+        assert_type(item.envelope, Envelope)
+    save_trace(result.trace, "trace.json")
+    assert_type(load_trace("trace.json"), Trace)
+    assert_type(result.trace, Trace)
+    return result
+
+
+def without_asyncio() -> str:
+    """Run from code that is not asynchronous."""
+    return run_sync("hi", model="m", transport=ScriptedTransport(["hello"])).text
+
+
+async def conversation() -> tuple[Message, ...]:
+    """Keep history, tools and connection between runs."""
+    async with (
+        HttpTransport("http://127.0.0.1:8000/v1") as transport,
+        Session(model="m", tools=registry, transport=transport, max_turns=5) as session,
+    ):
+        await session.run("first", max_turns=2)
+        await session.run({"role": "user", "content": "second"}, journal="second.journal")
+        async for event in session.stream(Message("user", "third"), deadline_s=5):
+            assert_type(event, Event)
+        print(session.plan("what would be sent?").fingerprint)
+        return session.history
+
+
+async def events() -> AsyncIterator[str]:
+    """Read the events of a run as they happen."""
+    reading = stream("hi", model="m", tools=[add])
+    assert_type(reading, RunStream)
+    async for event in reading:
+        yield type(event).__name__
+    assert_type(reading.result, RunResult)
+    await reading.aclose()
+
+
+async def errors() -> str:
+    """Tell the errors apart, from the narrowest to the widest."""
+    try:
+        await one_call()
+    except ToolUseError as error:
+        return str(error.details)
+    except RunLimitError as error:
+        return error.code if error.code == Code.MAX_TURNS_REACHED else str(error.hint)
+    except RunError as error:
+        return str(len(error.history))
+    except ProviderError as error:
+        return f"{error.status} {error.retryable} {error.retry_after_s}"
+    except ConfigError as error:
+        return error.message
+    except SetupError as error:
+        return str(error.hint)
+    except SurecallError as error:
+        return error.code
+    return ""
+
+
+def reading_alone() -> None:
+    """Read what a model said without running anything."""
+    reading = read_reply({"content": None, "tool_calls": []}, finish_reason="stop", used_ids={"a"})
+    assert_type(reading.calls, tuple[ToolCall, ...])
+    assert_type(reading.receipts, tuple[Receipt, ...])
+    arguments = read_arguments('{"a": 1}', max_bytes=1000)
+    assert_type(arguments.value, dict[str, Any] | None)
+
+
+options = Options(tool_use_mode="relaxed", max_turns=3)
+assert_type(options.max_tool_calls, int | None)
+assert_type(surecall.Options.__struct_fields__, tuple[str, ...])
+
+# What must not type-check; each line needs its suppression, or the checker complains.
+Options(tool_use_mode="sometimes")  # pyright: ignore[reportArgumentType]
+Session(max_turn=3)  # pyright: ignore[reportCallIssue]
+run_sync("hi", model=3)  # pyright: ignore[reportArgumentType]
+add("one")  # pyright: ignore[reportArgumentType]
+tool(effect="none")  # pyright: ignore[reportArgumentType]
