@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         SurecallError,
         ToolUseError,
     )
+    from surecall.jsontext import repair_json
     from surecall.loop import (
         FileJournal,
         Options,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         save_trace,
         stream,
     )
-    from surecall.reading import read_arguments, read_reply
+    from surecall.reading import ReplyReader, read_arguments, read_reply
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
         ApprovalDecision,
@@ -57,6 +58,7 @@ __all__ = [
     "Options",
     "ProviderError",
     "Receipt",
+    "ReplyReader",
     "RunError",
     "RunLimitError",
     "RunResult",
@@ -77,6 +79,7 @@ __all__ = [
     "load_trace",
     "read_arguments",
     "read_reply",
+    "repair_json",
     "run",
     "run_sync",
     "save_trace",
@@ -98,6 +101,7 @@ _HOMES = {
     "Options": "surecall.loop",
     "ProviderError": "surecall.errors",
     "Receipt": "surecall.records",
+    "ReplyReader": "surecall.reading",
     "RunError": "surecall.errors",
     "RunLimitError": "surecall.errors",
     "RunResult": "surecall.loop",
@@ -118,6 +122,7 @@ _HOMES = {
     "load_trace": "surecall.loop",
     "read_arguments": "surecall.reading",
     "read_reply": "surecall.reading",
+    "repair_json": "surecall.jsontext",
     "run": "surecall.loop",
     "run_sync": "surecall.loop",
     "save_trace": "surecall.loop",

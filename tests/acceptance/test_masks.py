@@ -83,7 +83,7 @@ async def test_denying_wins_over_allowing(door: Door, ledger: Ledger) -> None:
 
 
 async def test_dots_in_a_name_may_stand_for_underscores(door: Door) -> None:
-    """A dotted name finds its tool, and the model is told the right name."""
+    """A dotted name finds its tool; the history and a receipt show the right name."""
 
     @tool(effect="read")
     def state_get() -> dict[str, int]:
@@ -94,7 +94,14 @@ async def test_dots_in_a_name_may_stand_for_underscores(door: Door) -> None:
 
     assert door.answers[0]["ok"] is True
     assert door.answers[0]["tool_name"] == "state_get"
-    assert "state_get" in door.answers[0]["warnings"][0]
+    (sent,) = [call for message in door.messages for call in message.get("tool_calls", ())]
+    assert sent["function"]["name"] == "state_get"
+    (receipt,) = result.receipts
+    assert (receipt.rule, receipt.before, receipt.after) == (
+        "resolve_tool_name",
+        "state.get",
+        "state_get",
+    )
     assert result.results[0].name == "state_get"
 
 

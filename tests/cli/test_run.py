@@ -83,7 +83,7 @@ async def test_the_answer_is_all_there_is_on_standard_output(tools: str) -> None
 
 async def test_changes_and_refusals_are_shown_as_they_happen(tools: str) -> None:
     """Arguments, each change and the reason of a refusal stand with the call."""
-    async with answering(called(FENCED), called('{"city": 3}', "c2"), "Clear.") as upstream:
+    async with answering(called(FENCED), called('{"town": 3}', "c2"), "Clear.") as upstream:
         result = await ask(upstream, "--tools", tools, "Weather?")
     lines = [line.strip() for line in result.stderr.splitlines()]
     assert (

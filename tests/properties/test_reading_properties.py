@@ -6,9 +6,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.offered_tools import TEXTS, TOOLS, WEATHER
 from surecall.protocols.chat_completions import render_message
-from surecall.reading import read_arguments, read_reply
-from surecall.records import Message, RawCall, Reply
+from surecall.reading import (
+    CallRead,
+    ReplyReader,
+    TextRead,
+    TextWasReasoning,
+    find_generation,
+    read_arguments,
+    read_reply,
+)
+from surecall.records import Message, RawCall, Reply, ToolCall
+from surecall.schema import SchemaChecker
+
+CHECKER = SchemaChecker(WEATHER.parameters)
 
 any_text = st.text(st.characters(), max_size=60)
 clean_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -112,3 +124,93 @@ def test_any_message_is_read_and_leaves_a_valid_history(
         assert 0 < len(call["function"]["name"]) <= 64
     if finish == "length":
         assert all(call.state == "cut" for call in reading.calls)
+
+
+fragments = st.sampled_from(
+    [
+        *TEXTS.values(),
+        "<tool_call>",
+        "</tool_call>",
+        "<think>",
+        "</think>",
+        "```",
+        "`",
+        "<",
+        "{",
+        '{"name": "weather",',
+        '"arguments": {"city": "Oslo"}}',
+        "weather(",
+        "[TOOL_CALLS]",
+        "<|im_end|>",
+        "\n",
+        " ",
+    ]
+)
+odd_text = st.lists(fragments | any_text, max_size=6).map("".join)
+
+
+def _cut_at(text: str, places: list[int]) -> list[str]:
+    ends = sorted({place % (len(text) + 1) for place in places})
+    return [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=odd_text,
+    finish=st.sampled_from([None, "stop", "length"]),
+    places=st.lists(st.integers(0, 10_000), max_size=8),
+)
+def test_any_text_is_read_the_same_in_any_split(
+    text: str, finish: str | None, places: list[int]
+) -> None:
+    """Nothing is raised, and what was told on the way holds at the end."""
+    whole = read_reply(text, tools=TOOLS, finish_reason=finish)
+    reader = ReplyReader(TOOLS)
+    shown, calls = "", list[ToolCall]()
+    for piece in _cut_at(text, places):
+        for event in reader.feed(piece):
+            if isinstance(event, TextRead):
+                shown += event.text
+            elif isinstance(event, TextWasReasoning):
+                shown = ""
+            elif isinstance(event, CallRead):
+                calls.append(event.call)
+    reading = reader.close(finish)
+    assert reading == whole
+    # That it was reasoning may be known only at the end.
+    assert reading.content.startswith(shown) or shown.strip() in (reading.reasoning or "")
+    assert reading.calls[: len(calls)] == tuple(calls)
+    for call in reading.calls:
+        assert call.receipts[0].rule == "read_call_from_text"
+        assert (call.arguments is None) == (call.state != "whole")
+        assert call.state == "whole" or call.errors
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=odd_text)
+def test_text_without_an_offered_tool_stays_text(text: str) -> None:
+    """With text formats off, or without tools, every text is the answer as it is."""
+    assert read_reply(text, tools=TOOLS, text_formats=False).content == text
+    assert read_reply(text).content == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    value=any_value | json_like | st.text("[]{}\"',:.Oslo3 \n", max_size=30), ended=st.booleans()
+)
+def test_arguments_that_are_read_fit_their_schema_or_say_why(value: Any, ended: bool) -> None:
+    """There is never a value that does not fit without an error, nor a cut call with a value."""
+    reading = read_arguments(value, WEATHER.parameters, ended=ended, tool_name="weather")
+    fits = reading.value is not None and CHECKER.is_valid(reading.value)
+    assert fits == (not reading.errors)
+    assert (reading.value is None) == (reading.state != "whole")
+    if value == reading.value:
+        assert reading.receipts == ()
+
+
+@settings(max_examples=200, deadline=None)
+@given(body=any_text | odd_text | any_value.map(lambda value: json.dumps({"error": value})))
+def test_any_error_body_is_searched_without_an_error(body: str) -> None:
+    """What is found is part of the body, as text or as JSON wrote it."""
+    found = find_generation(body)
+    assert found is None or found in body or json.dumps(found)[1:-1] in body

@@ -24,6 +24,19 @@ def test_the_table_of_shapes_is_large_and_names_each_shape_once() -> None:
     assert len({shape.id for shape in ARGUMENT_SHAPES}) == len(ARGUMENT_SHAPES)
 
 
+@pytest.mark.parametrize("shape", ARGUMENT_SHAPES, ids=lambda shape: shape.id)
+def test_an_end_that_is_known_changes_no_outcome_but_that_of_missing_brackets(
+    shape: ArgumentShape,
+) -> None:
+    """Only brackets missing at the end of text that came to its own end are added."""
+    reading = read_arguments(shape.raw, ended=True)
+    if shape.id == "cut before the last brace":
+        assert (reading.state, reading.value) == ("whole", {"a": {"b": 1}})
+        assert [receipt.rule for receipt in reading.receipts] == ["close_missing_brackets"]
+    else:
+        assert reading == read_arguments(shape.raw)
+
+
 def test_an_object_is_used_as_it_is() -> None:
     """Arguments that are an object already are not copied."""
     value = {"a": [1]}
@@ -77,7 +90,7 @@ def test_a_huge_text_is_refused_without_reading_it() -> None:
 @pytest.mark.parametrize(
     ("raw", "words", "hint"),
     [
-        pytest.param("{'a': 1}", "at character 1 near", "Send one JSON object", id="syntax"),
+        pytest.param('{"a": @}', "at character 6 near", "Send one JSON object", id="syntax"),
         pytest.param('{"a": NaN}', "the number NaN", "Send null", id="not finite"),
         pytest.param("[1]", "are an array, not a JSON object", "Send one JSON object", id="array"),
         pytest.param('"hi"', "are text ('hi'), not", "Send one JSON object", id="text"),

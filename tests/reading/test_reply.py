@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
-from surecall.reading import read_reply
+from surecall.reading import ReadingLimits, read_reply
 from surecall.records import Defect, RawCall, Reply
 
 
@@ -42,7 +42,7 @@ def test_a_clean_message_is_read_without_a_receipt() -> None:
 @pytest.mark.parametrize("shape", ARGUMENT_SHAPES, ids=lambda shape: shape.id)
 def test_every_shape_of_arguments_has_its_outcome_in_a_reply(shape: ArgumentShape) -> None:
     """The table of shapes holds for whole messages."""
-    (call,) = read_reply(_message(shape.raw), finish_reason="tool_calls").calls
+    (call,) = read_reply(_message(shape.raw)).calls
     assert call.arguments == shape.value
     assert call.state == shape.state
     assert tuple(receipt.rule for receipt in call.receipts) == shape.rules
@@ -60,7 +60,8 @@ def test_fields_to_echo_travel_with_the_call() -> None:
 def test_calls_beyond_the_total_of_a_reply_are_refused() -> None:
     """Earlier calls are read; the one that crosses the limit and all after it are not."""
     calls = tuple(RawCall(f"c{n}", "tool", '{"a":"' + "x" * 92 + '"}') for n in range(4))
-    reading = read_reply(Reply(calls=calls), max_total_arguments_bytes=200)
+    limits = ReadingLimits(max_total_arguments_bytes=200)
+    reading = read_reply(Reply(calls=calls), limits=limits)
     assert [call.state for call in reading.calls] == ["whole", "whole", "unreadable", "unreadable"]
     (error,) = reading.calls[2].errors
     assert error.code == "ARGUMENTS_TOO_LARGE"
@@ -76,8 +77,8 @@ def test_the_total_of_a_reply_is_a_mebibyte_unless_told() -> None:
 
 def test_the_limit_for_one_call_can_be_set() -> None:
     """Strictly more than the limit is refused."""
-    exact = read_reply(_message('{"a":1}'), max_arguments_bytes=7)
-    over = read_reply(_message('{"a":1}'), max_arguments_bytes=6)
+    exact = read_reply(_message('{"a":1}'), limits=ReadingLimits(max_arguments_bytes=7))
+    over = read_reply(_message('{"a":1}'), limits=ReadingLimits(max_arguments_bytes=6))
     assert exact.calls[0].arguments == {"a": 1}
     assert over.calls[0].errors[0].code == "ARGUMENTS_TOO_LARGE"
 

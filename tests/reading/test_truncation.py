@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.offered_tools import OSLO, TOOLS
 from surecall.reading import read_arguments, read_reply
 from surecall.records import Defect, RawCall, Reply
 
@@ -55,6 +56,23 @@ def test_arguments_that_stop_in_the_middle_are_cut_whatever_the_finish() -> None
     assert reading.calls[0].errors[0].code == "ARGUMENTS_TRUNCATED"
 
 
+@pytest.mark.parametrize("finish_reason", ["stop", "tool_calls", "function_call", "end_turn"])
+def test_brackets_missing_at_an_end_the_model_came_to_are_a_slip(finish_reason: str) -> None:
+    """They are added, with a receipt, when at least one bracket was closed."""
+    calls = (RawCall("a", "tool", '{"a": {"b": 1}'),)
+    (call,) = read_reply(Reply(calls=calls, finish_reason=finish_reason)).calls
+    assert (call.state, call.arguments) == ("whole", {"a": {"b": 1}})
+    assert [receipt.rule for receipt in call.receipts] == ["close_missing_brackets"]
+
+
+@pytest.mark.parametrize("finish_reason", [None, "length", "content_filter", "error", "unknown"])
+def test_brackets_missing_at_any_other_end_are_a_cut(finish_reason: str | None) -> None:
+    """Unless the provider says that the model stopped by itself, more may have been meant."""
+    calls = (RawCall("a", "tool", '{"a": {"b": 1}'),)
+    (call,) = read_reply(Reply(calls=calls, finish_reason=finish_reason)).calls
+    assert (call.state, call.arguments) == ("cut", None)
+
+
 def test_a_cut_call_keeps_what_arrived() -> None:
     """The raw arguments and their size stay for the trace."""
     (call,) = read_reply(Reply(calls=CALLS[:1], finish_reason="length")).calls
@@ -67,6 +85,16 @@ def test_calls_of_a_stream_that_lost_an_event_are_cut() -> None:
     lost = Defect("UPSTREAM_BAD_EVENT", "1 events were passed over.")
     reading = read_reply(Reply(calls=CALLS, finish_reason="tool_calls", defects=(lost,)))
     assert [call.state for call in reading.calls] == ["cut", "cut"]
+
+
+def test_calls_written_as_text_are_cut_when_a_part_of_it_was_lost() -> None:
+    """Also calls with their end marker: the part that is missing may have been inside."""
+    lost = Defect("UPSTREAM_BAD_EVENT", "1 events were passed over.")
+    reply = Reply(content=f"Hm. {OSLO}{OSLO}", finish_reason="stop", defects=(lost,))
+    reading = read_reply(reply, tools=TOOLS)
+    assert [(call.state, call.arguments) for call in reading.calls] == [("cut", None)] * 2
+    assert "lost" in reading.calls[0].errors[0].message
+    assert reading.content == "Hm."
 
 
 TEXT = (

@@ -1,4 +1,7 @@
-"""Shapes in which arguments arrive, with the one outcome each must have."""
+"""Shapes in which arguments arrive, with the one outcome each must have.
+
+Nothing is known here of why the text ended: what stops too soon is cut.
+"""
 
 import json
 from dataclasses import dataclass
@@ -13,6 +16,9 @@ LARGE = "ARGUMENTS_TOO_LARGE"
 
 BLANK = ("blank_to_empty_object",)
 FENCE = ("strip_code_fence",)
+PROSE = ("strip_prose",)
+WORD = ("replace_literal",)
+CONTROL = ("escape_control_characters",)
 NESTED = ("decode_nested_text",)
 INVISIBLE = ("strip_invisible",)
 
@@ -122,11 +128,13 @@ ARGUMENT_SHAPES = (
     _shape("fence on one line", '```json {"a": 1}```', {"a": 1}, FENCE),
     _shape("fence with space around", '\n ```json\r\n{"a": 1}\r\n``` \n', {"a": 1}, FENCE),
     _shape("fence inside a value", '{"a": "```json\\n{}\\n```"}', {"a": "```json\n{}\n```"}),
-    _shape("fence of another language", '```python\n{"a": 1}\n```', PARSE),
-    _shape("fence never closed", '```json\n{"a": 1}', PARSE),
+    _shape("fence of another language", '```python\n{"a": 1}\n```', {"a": 1}, FENCE),
+    _shape("fence never closed", '```json\n{"a": 1}', {"a": 1}, FENCE),
+    _shape("fence never closed, around a cut object", '```json\n{"a": 1', CUT),
     _shape("empty fence", "```json\n```", PARSE),
     _shape("two fences", '```json\n{"a": 1}\n```\n```json\n{"b": 2}\n```', PARSE),
-    _shape("prose before a fence", 'Here:\n```json\n{"a": 1}\n```', PARSE),
+    _shape("prose before a fence", 'Here:\n```json\n{"a": 1}\n```', {"a": 1}, FENCE + PROSE),
+    _shape("array in a fence", "```json\n[1]\n```", PARSE),
     # text inside text
     _shape("encoded twice", '"{\\"a\\": 1}"', {"a": 1}, NESTED),
     _shape("encoded three times", '"\\"{\\\\\\"a\\\\\\": 1}\\""', {"a": 1}, NESTED * 2),
@@ -155,21 +163,30 @@ ARGUMENT_SHAPES = (
     _shape("cut after a comma", '{"a": 1,', CUT),
     _shape("cut inside an array", '{"a": [1, 2', CUT),
     _shape("cut before the last brace", '{"a": {"b": 1}', CUT),
-    # text that is not JSON
-    _shape("single quotes", "{'a': 1}", PARSE),
-    _shape("trailing comma", '{"a": 1,}', PARSE),
-    _shape("key without quotes", "{a: 1}", PARSE),
-    _shape("python words", '{"a": True, "b": None}', PARSE),
-    _shape("comment", '{"a": 1 /* one */}', PARSE),
-    _shape("prose before", 'Sure: {"a": 1}', PARSE),
-    _shape("prose after", '{"a": 1} and that is all', PARSE),
+    _shape("cut after a slip", "{'a': 1, 'b", CUT),
+    _shape("cut after prose", 'Sure: {"a": 1', CUT),
+    # text that is nearly JSON
+    _shape("single quotes", "{'a': 1}", {"a": 1}, ("replace_quotes",)),
+    _shape("trailing comma", '{"a": 1,}', {"a": 1}, ("drop_trailing_comma",)),
+    _shape("key without quotes", "{a: 1}", {"a": 1}, ("quote_key",)),
+    _shape("python words", '{"a": True, "b": None}', {"a": True, "b": None}, WORD * 2),
+    _shape("comment", '{"a": 1 /* one */}', {"a": 1}, ("drop_comment",)),
+    _shape("prose before", 'Sure: {"a": 1}', {"a": 1}, PROSE),
+    _shape("prose after", '{"a": 1} and that is all', {"a": 1}, PROSE),
+    _shape("raw line break in a string", '{"a": "x\ny"}', {"a": "x\ny"}, CONTROL),
+    _shape("raw NUL in a string", '{"a": "x\x00y"}', {"a": "x\x00y"}, CONTROL),
+    _shape(
+        "quote not escaped",
+        '{"a": "say "hi" now"}',
+        {"a": 'say "hi" now'},
+        ("escape_inner_quotes",),
+    ),
+    _shape("unknown escape", '{"a": "\\x41"}', {"a": "A"}, ("fix_escapes",)),
+    _shape("extra closing brace", '{"a": 1}}', {"a": 1}, ("drop_stray_closer",)),
+    # text that is not JSON, or could mean two things
     _shape("two objects", '{"a": 1}{"b": 2}', PARSE),
     _shape("two objects on two lines", '{"a": 1}\n{"b": 2}', PARSE),
-    _shape("raw line break in a string", '{"a": "x\ny"}', PARSE),
-    _shape("raw NUL in a string", '{"a": "x\x00y"}', PARSE),
-    _shape("quote not escaped", '{"a": "say "hi" now"}', PARSE),
-    _shape("unknown escape", '{"a": "\\x41"}', PARSE),
-    _shape("extra closing brace", '{"a": 1}}', PARSE),
+    _shape("array with single quotes", "['a']", PARSE),
     _shape("a key repeated with another value", '{"a": 1, "a": 2}', PARSE),
     _shape("an inner key repeated with another value", '{"o": {"a": 1, "a": 2}}', PARSE),
     _shape("NaN", '{"a": NaN}', PARSE),

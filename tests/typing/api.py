@@ -19,6 +19,7 @@ from surecall import (
     Options,
     ProviderError,
     Receipt,
+    ReplyReader,
     RunError,
     RunLimitError,
     RunResult,
@@ -39,6 +40,7 @@ from surecall import (
     load_trace,
     read_arguments,
     read_reply,
+    repair_json,
     run,
     run_sync,
     save_trace,
@@ -181,8 +183,16 @@ def reading_alone() -> None:
     reading = read_reply({"content": None, "tool_calls": []}, finish_reason="stop", used_ids={"a"})
     assert_type(reading.calls, tuple[ToolCall, ...])
     assert_type(reading.receipts, tuple[Receipt, ...])
-    arguments = read_arguments('{"a": 1}', max_bytes=1000)
+    arguments = read_arguments('{"a": 1}', {"type": "object"}, max_bytes=1000, ended=True)
     assert_type(arguments.value, dict[str, Any] | None)
+    reader = ReplyReader(registry, generation_prompt="<think>")
+    for event in reader.feed("Let me see."):
+        print(event)
+    assert_type(reader.close("stop").calls, tuple[ToolCall, ...])
+    assert_type(read_reply("hi", tools=[add.spec]).content, str)
+    repaired = repair_json("{'a': 1}", ended=False)
+    assert_type(repaired.receipts, tuple[Receipt, ...])
+    print(repaired.value, repaired.state, repaired.errors)
 
 
 options = Options(tool_use_mode="relaxed", max_turns=3)

@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "demo": CommandEntry("demo", "demo", "See broken replies being put right; no key, no network."),
     "run": CommandEntry("run", "run", "Ask a model a question, with your tools."),
     "replay": CommandEntry("replay", "replay", "Decide a recorded run again, or ask once more."),
+    "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
     "explain": CommandEntry("explain", "explain", "Say what a code means and what to do about it."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "models": CommandEntry("models", "models", "List the models the catalog knows."),

@@ -35,7 +35,10 @@ class ExitCode(IntEnum):
         return member
 
     OK = 0, "It worked."
-    NO_ANSWER = 1, "The run ended without an answer, or a comparison found a difference."
+    NO_ANSWER = (
+        1,
+        "The run ended without an answer, or a reply is refused or comes out differently.",
+    )
     INTERRUPTED = 2, "It was interrupted; with a journal it can be resumed."
     INTERNAL = 3, "An error inside surecall."
     USAGE = 4, "Something in the command, the settings or the tools is wrong."

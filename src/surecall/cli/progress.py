@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
-__all__ = ["Progress", "call_text", "count_of", "duration_text"]
+__all__ = ["Progress", "call_text", "count_of", "duration_text", "shorten_pair"]
 
 _GUTTER: Final = 7
 _LABEL: Final = 9
@@ -82,12 +82,20 @@ class Progress:
         if show is not None:
             show(event)
 
-    def title(self, text: str, gutter: str = "") -> None:
-        """Show a heading."""
+    @property
+    def room(self) -> int:
+        """How many characters of text fit on a line."""
+        return max(self._console.width - _INDENT, 20)
+
+    def title(self, text: str, gutter: str = "", *, detail: str = "") -> None:
+        """Show a heading, and dimmed what goes with it."""
         from rich.text import Text
 
         self._gutter = gutter or self._gutter
-        self._print(Text(line_of(text), "bold"))
+        line = Text(line_of(text), "bold")
+        if detail:
+            line = Text.assemble(line, (f"  {line_of(detail)}", "dim"))
+        self._print(line)
 
     def say(
         self,
@@ -109,7 +117,7 @@ class Progress:
 
     def say_all(self, symbol: str, label: str, text: str, style: str = "") -> None:
         """Show the text on as many lines as it takes, up to a few."""
-        room = max(self._console.width - _INDENT, 20)
+        room = self.room
         line = bounded(text, room * _MAX_LINES)
         self.say(symbol, label, line[:room], style)
         for start in range(room, len(line), room):
@@ -123,11 +131,11 @@ class Progress:
         room = self._console.width - _INDENT - len(head) - 5
         before, after = shown_value(receipt.before), shown_value(receipt.after)
         if room >= 2 * 16:
-            pair = _shorten_pair(before, after, room)
+            pair = shorten_pair(before, after, room)
             self.say("~", "changed", head, "yellow", detail=pair)
             return
         self.say("~", "changed", head, "yellow")
-        pair = _shorten_pair(before, after, self._console.width - _INDENT - 3)
+        pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
         self.say(" ", "", "", detail=pair)
 
     def refused(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
@@ -292,7 +300,7 @@ def _wrap(text: str, room: int) -> list[str]:
     return textwrap.wrap(line, max(room, 20), max_lines=_MAX_LINES, placeholder=" …")
 
 
-def _shorten_pair(before: str, after: str, room: int) -> str:
+def shorten_pair(before: str, after: str, room: int) -> str:
     """Return both texts with an arrow between; a short one leaves its room to the other."""
     room = max(room - 3, 8)
     left, right = line_of(before, room), line_of(after, room)

@@ -1,22 +1,31 @@
 """JSON as text, without I/O: codec, canonical form, pointers, patches, event streams."""
 
 from .canonical import canonical_bytes, canonical_hash
-from .codec import Decoded, SurrogatePolicy, decode, decode_noting, encode, encode_text
+from .codec import Decoded, SurrogatePolicy, decode, decode_noting, decode_own, encode, encode_text
+from .lexer import ScanState, ValueScanner, scan_value_end
 from .patch import apply_patch
 from .pointer import parse_pointer, render_pointer, resolve_pointer
+from .repair import repair_json, repair_json_all
+from .repaired import CutPolicy, NonFinitePolicy, Repaired
 from .sse import SSEEvent, SSEReader, render_comment, render_event
 from .surrogates import mend_surrogates
 
 __all__ = [
+    "CutPolicy",
     "Decoded",
+    "NonFinitePolicy",
+    "Repaired",
     "SSEEvent",
     "SSEReader",
+    "ScanState",
     "SurrogatePolicy",
+    "ValueScanner",
     "apply_patch",
     "canonical_bytes",
     "canonical_hash",
     "decode",
     "decode_noting",
+    "decode_own",
     "encode",
     "encode_text",
     "mend_surrogates",
@@ -24,5 +33,8 @@ __all__ = [
     "render_comment",
     "render_event",
     "render_pointer",
+    "repair_json",
+    "repair_json_all",
     "resolve_pointer",
+    "scan_value_end",
 ]

@@ -33,10 +33,13 @@ __all__ = [
     "SurrogatePolicy",
     "decode",
     "decode_noting",
+    "decode_own",
     "encode",
     "encode_sorted",
     "encode_text",
 ]
+
+_SMALL: Final = 4096
 
 SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
 """What becomes of half a surrogate pair: an error, U+FFFD, or a Python surrogate."""
@@ -64,10 +67,27 @@ def decode(
     return _load(data, max_bytes, surrogates)[0]
 
 
+def decode_own(data: bytes) -> Any:
+    """Return the value of JSON that surecall wrote: it may nest deeper than what it was given."""
+    try:
+        return _decoder.decode(data)
+    except (ValueError, RecursionError):
+        return decode(data)
+
+
 def decode_noting(
     data: bytes | str, *, max_bytes: int | None = None, surrogates: SurrogatePolicy = "refuse"
 ) -> Decoded:
     """Return the value of JSON text and the keys that were given differing values."""
+    if max_bytes is None and len(data) <= _SMALL:
+        try:
+            value = _decoder.decode(data)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            colons = data.count(":") if isinstance(data, str) else data.count(b":")
+            if _count_keys(value) == colons:  # a colon for every key: none was overwritten
+                return Decoded(value, ())
     value, source = _load(data, max_bytes, surrogates)
     if _has_no_repeated_key(value, source):
         return Decoded(value, ())
@@ -256,6 +276,24 @@ _careful_decoder: Final = json.JSONDecoder(
     parse_int=_parse_int, parse_float=_parse_float, parse_constant=_refuse_constant
 )
 _pairs_decoder: Final = json.JSONDecoder(object_pairs_hook=_keep_pairs)
+
+
+def _count_keys(value: Any) -> int:
+    """Return how many keys the objects in a small value have; -1 when it may nest too deep."""
+    keys = 0
+    containers = [value]
+    for item in containers:
+        if item.__class__ is dict:
+            keys += len(item)
+            item = item.values()
+        elif item.__class__ is not list:
+            continue
+        for part in item:
+            if part.__class__ is dict or part.__class__ is list:
+                containers.append(part)  # noqa: PERF401 - a comprehension costs a call
+        if len(containers) > MAX_DEPTH:
+            return -1
+    return keys
 
 
 def _has_no_repeated_key(value: Any, source: bytes | str) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, JournalError, JSONTextError
-from surecall.jsontext import decode
+from surecall.jsontext import decode_own
 from surecall.protocols import RawReply
 from surecall.records import Effect, ToolResult
 
@@ -196,7 +196,7 @@ class FileJournal:
         for number, line in enumerate(content.splitlines(keepends=True), 1):
             is_last = good + len(line) == len(content)
             try:
-                record = msgspec.convert(decode(line), JournalRecord)
+                record = msgspec.convert(decode_own(line), JournalRecord)
             except (JSONTextError, msgspec.ValidationError) as error:
                 # What was cut off is not JSON; JSON of another shape was written by someone else.
                 if is_last and isinstance(error, JSONTextError):

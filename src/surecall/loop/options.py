@@ -37,7 +37,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool_denylist: tuple[str, ...] = ()
     """These tools are neither sent nor executed; wins over the allowlist."""
     tool_choice: str | dict[str, Any] = "auto"
-    """Sent with the tools: `auto`, `none`, `required`, a tool's name or the wire object."""
+    """Sent with the tools: `auto`, `none`, `required`, a tool's name or the wire object. A choice
+    that forces a call holds until one was made."""
     max_turns: int = 12
     """Requests to the model before the run is stopped with `MAX_TURNS_REACHED`."""
     max_tool_calls_per_turn: int | None = None
@@ -78,6 +79,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     skip_bad_events: bool = False
     """Go on when one event of a stream cannot be read, instead of stopping with
     `UPSTREAM_BAD_EVENT`; what was skipped is a defect in the trace."""
+    text_formats: bool | None = None
+    """Look for calls that the model wrote as text when there are no others. Unset means: when the
+    model is known to need it."""
     request_defaults: dict[str, Any] = {}
     """Body fields sent with every request, such as a sampling profile's parameters."""
     request_overrides: dict[str, Any] = {}
@@ -131,6 +135,7 @@ class OptionArguments(TypedDict, total=False):
     keep_content_with_calls: bool
     stream: bool
     skip_bad_events: bool
+    text_formats: bool | None
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
     message_transforms: Sequence[str]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.jsontext import canonical_hash
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities, deep_merge
+from surecall.reading import ReadingLimits
 from surecall.records import Message, ModelRequest, ToolSpec
 
 from .history import complete_history
@@ -60,14 +61,40 @@ class Plan(Struct, frozen=True, kw_only=True):
             return self.options.max_tool_calls_per_turn
         return 1 if self.parallel_tool_calls is False else None
 
+    @property
+    def text_formats(self) -> bool:
+        """Whether calls written as text are looked for."""
+        if self.options.text_formats is not None:
+            return self.options.text_formats
+        return self.capabilities.text_formats
+
+    @property
+    def reading_limits(self) -> ReadingLimits:
+        """How large arguments may be."""
+        return ReadingLimits(
+            max_arguments_bytes=self.options.max_tool_args_bytes,
+            max_total_arguments_bytes=self.options.max_turn_args_bytes,
+        )
+
     def has_effects(self, tool_name: str) -> bool:
         """Tell whether running this tool may change something."""
         return tool_name in self.effect_tools
 
     def request(
-        self, history: tuple[Message, ...], *, tools_enabled: bool, stream: bool
+        self,
+        history: tuple[Message, ...],
+        *,
+        tools_enabled: bool,
+        stream: bool,
+        calls_seen: int = 0,
     ) -> ModelRequest:
-        """Build the request for one turn."""
+        """Build the request for one turn.
+
+        A choice that forces a call holds until one was made; the model could never answer else.
+        """
+        tool_choice = self.tool_choice
+        if calls_seen and tool_choice not in ("auto", "none"):
+            tool_choice = "auto"
         messages = history
         if self.system:
             messages = (Message("system", self.system), *history)
@@ -75,7 +102,7 @@ class Plan(Struct, frozen=True, kw_only=True):
             model=self.model,
             messages=messages,
             tools=self.tools if tools_enabled else (),
-            tool_choice=self.tool_choice if tools_enabled else None,
+            tool_choice=tool_choice if tools_enabled else None,
             parallel_tool_calls=self.parallel_tool_calls if self.send_parallel_flag else None,
             params=self.params,
             stream=stream,

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from surecall.profiles import Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
+from surecall.reading import rescue_receipts
 from surecall.records import ModelRequest, Receipt, Reply, WireRequest
 from surecall.transforms import TransformChain
 from surecall.transport import Transport
@@ -85,7 +86,9 @@ class PromptRunner:
         calls, call_receipts = self.transforms.apply_calls(reply.calls)
         if calls is not reply.calls:
             reply = replace(reply, calls=calls)
-        return PromptResult(reply=reply, raw=raw, receipts=receipts + call_receipts)
+        return PromptResult(
+            reply=reply, raw=raw, receipts=rescue_receipts(raw) + receipts + call_receipts
+        )
 
     def _transformed(self, wire: WireRequest) -> WireRequest:
         body = dict(wire.body)

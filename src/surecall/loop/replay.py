@@ -105,7 +105,12 @@ async def resend_turn(
     for earlier in trace.turns[:turn]:
         step = _replay_turn(step, earlier, plan, runner, [])
     state = step.state
-    request = plan.request(state.history, tools_enabled=state.tools_enabled, stream=False)
+    request = plan.request(
+        state.history,
+        tools_enabled=state.tools_enabled,
+        stream=False,
+        calls_seen=state.calls_seen,
+    )
     answer = await runner.ask(request)
     return Resent(request, answer, _read(answer, state, plan), trace.turns[turn])
 
@@ -152,8 +157,9 @@ def _read(answer: PromptResult, state: RunState, plan: Plan) -> Reading:
     return read_reply(
         answer.reply,
         used_ids=state.used_ids,
-        max_arguments_bytes=plan.options.max_tool_args_bytes,
-        max_total_arguments_bytes=plan.options.max_turn_args_bytes,
+        tools=plan.tools,
+        text_formats=plan.text_formats,
+        limits=plan.reading_limits,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Self, Unpack, cast
 from uuid import uuid4
 
 from surecall.config import Config, load_config
+from surecall.formats import ToolNames
 from surecall.profiles import Catalog, resolve_capabilities
 from surecall.records import Message
 from surecall.redaction import Secret
@@ -236,6 +237,7 @@ class Session:
         chain = make_chain(self._transforms, options)
         if self._transport is None:
             self._transport = make_transport(self._config)
+        view = self._mask(options)
         return ToolLoop(
             plan,
             PromptRunner(
@@ -245,7 +247,7 @@ class Session:
                 skip_bad_events=options.skip_bad_events,
             ),
             Dispatcher(
-                self._mask(options),
+                view,
                 approver=self._approver,
                 limits=OutputLimits(max_bytes=options.max_tool_output_bytes),
                 default_timeout_s=options.tool_timeout_s,
@@ -254,6 +256,7 @@ class Session:
             ),
             run_id=run_id or uuid4().hex,
             listener=listener,
+            names=ToolNames(plan.tools, {tool.name: tool.checker for tool in view}),
             recorder=Recorder(FileJournal(journal) if isinstance(journal, str) else journal),
         )
 

@@ -18,8 +18,9 @@ from surecall.errors import (
     SurecallError,
     ToolUseError,
 )
+from surecall.formats import ToolNames
 from surecall.protocols import StreamDelta
-from surecall.reading import read_reply
+from surecall.reading import ReplyReader, may_be_rescued, read_reply, rescue_reply
 from surecall.records import (
     CallSummary,
     ErrorDetail,
@@ -45,6 +46,7 @@ from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .recorder import Recorder
 from .result import RunResult
+from .shown_text import ShownText
 from .trace import FailedRequest, RequestSummary, ResponseSummary, Trace, TurnTrace
 from .turn import (
     Accepted,
@@ -72,6 +74,7 @@ _log = logging.getLogger("surecall.loop")
 
 _TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.TOOL_ERROR})
 _PARSE_STATUS: dict[str, str] = {
+    Code.ARGUMENTS_INVALID: "ok",
     Code.ARGUMENTS_TOO_LARGE: "too_large",
     Code.ARGUMENTS_TOO_DEEP: "too_deep",
     Code.ARGUMENTS_TRUNCATED: "cut",
@@ -90,6 +93,7 @@ class ToolLoop:
         run_id: str,
         listener: Listener | None = None,
         recorder: Recorder | None = None,
+        names: ToolNames | None = None,
     ) -> None:
         self._plan = plan
         self._runner = runner
@@ -97,6 +101,7 @@ class ToolLoop:
         self._run_id = run_id
         self._listener = listener
         self._recorder = recorder or Recorder(None)
+        self._names = names or ToolNames(plan.tools)
         self._effects = {tool.name: tool for tool in plan.tools}
         self._turns: list[TurnTrace] = []
         self._failures: list[FailedRequest] = []
@@ -182,7 +187,10 @@ class ToolLoop:
         if not self._failures:
             self._turn_started_ms = self._now_ms()
         request = plan.request(
-            state.history, tools_enabled=state.tools_enabled, stream=plan.options.stream
+            state.history,
+            tools_enabled=state.tools_enabled,
+            stream=plan.options.stream,
+            calls_seen=state.calls_seen,
         )
         self._emit(
             ModelRequestStarted,
@@ -196,28 +204,58 @@ class ToolLoop:
         )
         started = perf_counter()
         recorded = self._recorder.next_answer(state.turn)
+        shown = self._open_shown_text()
         try:
             if recorded is None:
-                on_delta = self._tell_delta if self._listener is not None else None
-                asked = await self._runner.ask(request, on_delta=on_delta)
+                on_delta = shown.feed if shown is not None else self._tell_delta
+                asked = await self._runner.ask(
+                    request, on_delta=None if self._listener is None else on_delta
+                )
                 self._recorder.record_reply(state.turn, asked.raw)
             elif isinstance(recorded, RecordedFailure):
                 raise ProviderStatusError(recorded.code, recorded.message, status=recorded.status)
             else:
                 asked = self._runner.read_raw(recorded)
         except Exception as error:
-            failed = self._note_failure(error, (perf_counter() - started) * 1000)
-            if recorded is None:
-                self._record_failure(failed.error)
-            return failed
+            elapsed_ms = (perf_counter() - started) * 1000
+            rescued = self._rescue(error, elapsed_ms)
+            if rescued is None:
+                failed = self._note_failure(error, elapsed_ms)
+                if recorded is None:
+                    self._record_failure(failed.error)
+                return failed
+            asked = rescued
+            self._recorder.record_reply(state.turn, asked.raw)
         self._asked = asked
-        self._reading = read_reply(
-            asked.reply,
-            used_ids=state.used_ids,
-            max_arguments_bytes=plan.options.max_tool_args_bytes,
-            max_total_arguments_bytes=plan.options.max_turn_args_bytes,
-        )
+        self._reading = self._read(asked)
+        if shown is not None:
+            shown.close(self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
+
+    def _read(self, asked: PromptResult) -> Reading:
+        return read_reply(
+            asked.reply,
+            used_ids=self._state.used_ids,
+            tools=self._names,
+            text_formats=self._plan.text_formats,
+            limits=self._plan.reading_limits,
+        )
+
+    def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
+        """Return the reply that a provider sent inside an error, if it can be trusted."""
+        if not (self._plan.text_formats and self._state.tools_enabled):
+            return None
+        if not isinstance(error, ProviderStatusError):
+            return None
+        raw = rescue_reply(error.status, error.body)
+        if raw is None:
+            return None
+        asked = self._runner.read_raw(raw)
+        if not may_be_rescued(self._read(asked), self._names):
+            return None
+        return replace(
+            asked, elapsed_ms=elapsed_ms, request_id=error.request_id, attempts=error.attempts
+        )
 
     def _note_failure(self, error: Exception, elapsed_ms: float) -> RequestFailed:
         state = self._state
@@ -358,9 +396,16 @@ class ToolLoop:
                 hint="Check the state before you repeat it.",
             )
         else:
-            await self._recorder.record_intent(turn, call, effect, context.idempotency_key)
-            warnings = () if warning is None else (warning,)
-            result = await self._dispatcher.dispatch(call, context, warnings=warnings)
+
+            async def record_intent() -> None:
+                await self._recorder.record_intent(turn, call, effect, context.idempotency_key)
+
+            result = await self._dispatcher.dispatch(
+                call,
+                context,
+                warnings=() if warning is None else (warning,),
+                before_run=record_intent,
+            )
         await self._recorder.record_result(turn, result, effect)
         return result
 
@@ -445,6 +490,12 @@ class ToolLoop:
         )
 
     # telling
+
+    def _open_shown_text(self) -> ShownText | None:
+        """Return what holds the text of calls back; `None` when it is not looked for."""
+        if self._listener is None or not (self._plan.options.stream and self._plan.text_formats):
+            return None
+        return ShownText(ReplyReader(self._names), self._emit)
 
     def _tell_delta(self, delta: StreamDelta) -> None:
         kind = TextDelta if delta.kind == "text" else ReasoningDelta

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, JSONTextError
-from surecall.jsontext import decode
+from surecall.jsontext import decode_own
 from surecall.protocols import RawReply
 from surecall.records import (
     CallSummary,
@@ -168,7 +168,7 @@ def save_trace(trace: Trace, path: str | Path) -> None:
 def load_trace(path: str | Path) -> Trace:
     """Read a trace that `save_trace` wrote."""
     try:
-        document = decode(Path(path).read_bytes())
+        document = decode_own(Path(path).read_bytes())
         trace = msgspec.convert(document, Trace)
     except (OSError, JSONTextError, msgspec.ValidationError) as error:
         raise ConfigError(

@@ -41,6 +41,7 @@ PRESET_FIELDS: Final = (
         "max_turns",
         "skip_bad_events",
         "stream",
+        "text_formats",
         "tool_choice",
         "tool_failure_policy",
         "tool_timeout_s",

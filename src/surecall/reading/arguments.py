@@ -1,14 +1,15 @@
 """Arguments of one call: from whatever arrived to an object, or to a refusal the model can use."""
 
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, decode_noting, encode
+from surecall.jsontext import decode, decode_noting, encode, repair_json
 from surecall.records import CallState, ErrorDetail, Receipt, clip
+from surecall.schema import SchemaChecker, coerce_arguments
 
-from .truncation import ended_mid_value, truncated
+from .truncation import truncated
 
 __all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "read_arguments"]
 
@@ -20,6 +21,7 @@ _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
 _WHITESPACE: Final = " \t\n\r"
 _MARK: Final = "\ufeff"
 _FENCE: Final = "```"
+_STARTS: Final = frozenset('{["')
 _HINT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."
 
@@ -36,57 +38,112 @@ class ArgumentsReading(Struct, frozen=True, kw_only=True):
     """Size of what arrived, as JSON text in UTF-8."""
 
 
-def read_arguments(value: Any, *, max_bytes: int = MAX_ARGUMENTS_BYTES) -> ArgumentsReading:
-    """Read the arguments of a call; nothing is raised, and nothing unreadable becomes `{}`."""
+def read_arguments(
+    value: Any,
+    schema: dict[str, Any] | None = None,
+    *,
+    max_bytes: int = MAX_ARGUMENTS_BYTES,
+    ended: bool = False,
+    checker: SchemaChecker | None = None,
+    tool_name: str = "",
+) -> ArgumentsReading:
+    """Read the arguments of a call: whatever arrived is read or refused, and never made up.
+
+    Args:
+        value: What arrived: text, an object, nothing, or anything else.
+        schema: The schema they are fitted to, where it decides what is meant.
+        max_bytes: Arguments larger than this are refused.
+        ended: Whether the model is known to have come to its own end; only then can brackets that
+            are missing at the end of the text be a slip, and not a sign that it was cut.
+        checker: The compiled schema, when there is one already.
+        tool_name: Name of the tool, which may be found wrapped around its arguments.
+
+    Raises:
+        ToolDefinitionError: The schema cannot be used.
+    """
+    try:
+        parsed = _parse(value, max_bytes, ended=ended)
+    except _Refusal as refusal:
+        return ArgumentsReading(
+            state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
+        )
+    found, receipts, errors = parsed.value, parsed.receipts, ()
+    if schema is not None and isinstance(found, dict | list):
+        fitted = coerce_arguments(found, schema, checker, tool_name=tool_name)
+        found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
+    if not isinstance(found, dict):
+        return _failed(_not_an_object(parsed.value), parsed.size_bytes)
+    return ArgumentsReading(
+        value=cast("dict[str, Any]", found),
+        receipts=receipts,
+        errors=errors,
+        bytes=parsed.size_bytes,
+    )
+
+
+class _Parsed(NamedTuple):
+    value: Any
+    receipts: tuple[Receipt, ...]
+    size_bytes: int
+
+
+def _parse(value: Any, max_bytes: int, *, ended: bool) -> _Parsed:
     if value is None:
-        return ArgumentsReading(value={})
+        return _Parsed({}, (), 0)
     if isinstance(value, str):
-        return _read_text(value, max_bytes)
-    return _read_value(value, max_bytes)
+        return _parse_text(value, max_bytes, ended=ended)
+    return _parse_value(value, max_bytes)
 
 
 # Text
 
 
 class _Refusal(Exception):  # noqa: N818 - a signal inside this file
-    def __init__(self, error: ErrorDetail, state: CallState = "unreadable") -> None:
+    def __init__(
+        self, error: ErrorDetail, state: CallState = "unreadable", size_bytes: int = 0
+    ) -> None:
         super().__init__(error)
         self.error = error
         self.state: CallState = state
+        self.size_bytes = size_bytes
 
 
-def _read_text(value: str, max_bytes: int) -> ArgumentsReading:
+def _parse_text(value: str, max_bytes: int, *, ended: bool) -> _Parsed:
     size = _text_bytes(value)
     receipts: list[Receipt] = []
     try:
-        found = _object_in(value, max_bytes, receipts)
+        found = _value_in(value, _Reader(max_bytes, ended, receipts))
     except _Refusal as refusal:
-        return ArgumentsReading(state=refusal.state, errors=(refusal.error,), bytes=size)
-    return ArgumentsReading(value=found, receipts=tuple(receipts), bytes=size)
+        refusal.size_bytes = size
+        raise
+    return _Parsed(found, tuple(receipts), size)
 
 
-def _object_in(value: str, max_bytes: int, receipts: list[Receipt]) -> dict[str, Any]:
+class _Reader(NamedTuple):
+    max_bytes: int
+    ended: bool
+    receipts: list[Receipt]
+
+
+def _value_in(value: str, reader: _Reader) -> Any:
+    """Return the object in the text, or another value if that is what it holds."""
+    receipts = reader.receipts
     text = _unwrapped(value, receipts)
     if not text:
         if value.strip() not in {"", _MARK}:
             raise _Refusal(_parse_error("The arguments are an empty code block."))
         receipts[:] = [Receipt("blank_to_empty_object", "", clip(value), "{}")]
         return {}
-    for nested in range(_MAX_NESTED_TEXTS + 1):
-        size = _text_bytes(text)
-        if size > max_bytes:
-            raise _Refusal(_too_large(size, max_bytes, _decoded_or_none(text, size)))
-        found = _decoded(text)
-        if isinstance(found, dict):
-            return cast("dict[str, Any]", found)
-        if not isinstance(found, str) or nested == _MAX_NESTED_TEXTS:
-            raise _Refusal(_not_an_object(found))
+    for _ in range(_MAX_NESTED_TEXTS):
+        found = _decoded(text, reader)
+        if not isinstance(found, str):
+            return found
         inner = _unwrapped(found, receipts)
-        if inner[:1] not in {"{", '"'}:
-            raise _Refusal(_not_an_object(found))
+        if inner[:1] not in _STARTS:
+            return found
         receipts.append(Receipt("decode_nested_text", "", clip(text), clip(inner)))
         text = inner
-    raise AssertionError("the last round returns or raises")
+    return _decoded(text, reader)
 
 
 def _unwrapped(value: str, receipts: list[Receipt]) -> str:
@@ -101,47 +158,55 @@ def _unwrapped(value: str, receipts: list[Receipt]) -> str:
     if inner[:4].lower() == "json":
         inner = inner[4:]
     inner = inner.strip()
+    if inner and inner[0] not in _STARTS:
+        return bare
     receipts.append(Receipt("strip_code_fence", "", clip(bare), clip(inner)))
     return inner
 
 
-def _decoded(text: str) -> Any:
+def _decoded(text: str, reader: _Reader) -> Any:
+    size = _text_bytes(text)
+    if size > reader.max_bytes:
+        raise _Refusal(_too_large(size, reader.max_bytes, _decoded_or_none(text, size)))
     try:
         value, repeated = decode_noting(text)
     except JSONTextError as error:
-        raise _refused(text, error) from None
+        return _repaired(text, error, reader)
     if repeated:
         raise _Refusal(_repeated_key(repeated[0]))
     return value
 
 
-def _refused(text: str, error: JSONTextError) -> _Refusal:
+def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
+    """Return what text that is not JSON stands for, if nothing has to be invented."""
     if error.code == Code.JSON_TOO_DEEP:
-        return _Refusal(_too_deep())
-    position = error.position
-    if error.code == Code.INVALID_JSON and position is not None and ended_mid_value(text, position):
+        raise _Refusal(_too_deep())
+    repaired = repair_json(text, ended=reader.ended)
+    if repaired.state == "cut":
         start = clip(text[-40:], 40)
-        return _Refusal(truncated(f"the JSON stops in the middle, after {start!r}"), "cut")
-    return _Refusal(_invalid_json(error))
+        cause = f"the JSON stops in the middle, after {start!r}"
+        raise _Refusal(truncated(cause), "cut")
+    if repaired.state == "unreadable" or repaired.rest:
+        raise _Refusal(_invalid_json(error))
+    reader.receipts.extend(repaired.receipts)
+    return repaired.value
 
 
 # Values
 
 
-def _read_value(value: Any, max_bytes: int) -> ArgumentsReading:
+def _parse_value(value: Any, max_bytes: int) -> _Parsed:
     try:
         data = encode(value)
         if data.count(b"{") + data.count(b"[") > _MAX_DEPTH and len(data) <= max_bytes:
             decode(data)
     except JSONTextError as error:
         deep = error.code == Code.JSON_TOO_DEEP
-        return _failed(_too_deep() if deep else _invalid_json(error), 0)
+        raise _Refusal(_too_deep() if deep else _invalid_json(error)) from None
     size = len(data)
     if size > max_bytes:
-        return _failed(_too_large(size, max_bytes, value), size)
-    if isinstance(value, dict):
-        return ArgumentsReading(value=cast("dict[str, Any]", value), bytes=size)
-    return _failed(_not_an_object(value), size)
+        raise _Refusal(_too_large(size, max_bytes, value), size_bytes=size)
+    return _Parsed(value, (), size)
 
 
 def _failed(error: ErrorDetail, size_bytes: int) -> ArgumentsReading:

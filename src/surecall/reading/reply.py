@@ -6,16 +6,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.errors import Code
+from surecall.formats import ToolNames
 from surecall.protocols import ChatCompletions, RawReply
-from surecall.records import Defect, ErrorDetail, RawCall, Reading, Receipt, Reply, ToolCall
+from surecall.records import ErrorDetail, Reading, Reply, ToolCall
 
-from .arguments import MAX_ARGUMENTS_BYTES, ArgumentsReading, read_arguments
-from .ids import CallIds, read_name
-from .truncation import cut_cause, truncated
+from .calls import CallReader, ReadingLimits
+from .stream import ReplyReader
+from .tools import ToolsLike, parse_tools
+from .truncation import came_to_its_end, cut_cause, truncated
 
-__all__ = ["MAX_TOTAL_ARGUMENTS_BYTES", "read_reply"]
-
-MAX_TOTAL_ARGUMENTS_BYTES: Final = 1024 * 1024
+__all__ = ["read_reply"]
 
 _protocol: Final = ChatCompletions()
 
@@ -23,31 +23,66 @@ _protocol: Final = ChatCompletions()
 def read_reply(
     message: Reply | Mapping[str, Any] | str,
     *,
+    tools: ToolsLike | ToolNames = None,
     finish_reason: str | None = None,
+    generation_prompt: str | None = None,
+    text_formats: bool = True,
     used_ids: Collection[str] = (),
-    max_arguments_bytes: int = MAX_ARGUMENTS_BYTES,
-    max_total_arguments_bytes: int = MAX_TOTAL_ARGUMENTS_BYTES,
+    limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
 ) -> Reading:
     """Read what a model answered.
 
     Args:
         message: A parsed reply, an assistant message as an object, or its plain text.
+        tools: The tools that were offered: OpenAI tool objects, specs, or a registry. With tools,
+            arguments are fitted to their schemas, and calls written as text are found.
         finish_reason: Why the model stopped, when the message does not say.
+        generation_prompt: What the template had already opened, such as `<think>`.
+        text_formats: Whether to look for calls written as text when there are no others.
         used_ids: Ids of earlier calls in the conversation, which are not given again.
-        max_arguments_bytes: How large the arguments of one call may be.
-        max_total_arguments_bytes: How large all arguments of the reply may be together.
+        limits: How large arguments may be.
     """
+    names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
     reply = _as_reply(message, finish_reason)
-    defects = list(reply.defects)
-    reader = _CallReader(reply, used_ids, max_arguments_bytes, max_total_arguments_bytes)
-    calls = tuple(reader.read(call, at, defects) for at, call in enumerate(reply.calls))
+    if text_formats and names and reply.content and not reply.calls:
+        return _read_text(reply, names, generation_prompt, used_ids, limits)
+    ended = came_to_its_end(reply.finish_reason)
+    reader = CallReader(names, used_ids=used_ids, limits=limits, ended=ended)
+    cause = cut_cause(reply.finish_reason, reply.defects)
+    repeated = any(defect.code == Code.DUPLICATE_KEY for defect in reply.defects)
+    refusal = _refusal(cause, repeated_key=repeated)
+    calls = tuple(reader.read(call, refusal) for call in reply.calls)
     return Reading(
         calls=calls,
         content=reply.content or "",
         reasoning=reply.reasoning,
-        defects=tuple(defects),
+        defects=(*reply.defects, *reader.defects),
         finish_reason=reply.finish_reason,
     )
+
+
+def _read_text(
+    reply: Reply,
+    names: ToolNames,
+    generation_prompt: str | None,
+    used_ids: Collection[str],
+    limits: ReadingLimits,
+) -> Reading:
+    reader = ReplyReader(names, generation_prompt, used_ids=used_ids, limits=limits)
+    reader.feed(reply.content or "")
+    reading = reader.close(reply.finish_reason)
+    parts = [part for part in (reply.reasoning, reading.reasoning) if part]
+    lost = cut_cause(None, reply.defects)
+    return replace(
+        reading,
+        calls=reading.calls if lost is None else tuple(_cut(call, lost) for call in reading.calls),
+        reasoning="\n".join(parts) or None,
+        defects=(*reply.defects, *reading.defects),
+    )
+
+
+def _cut(call: ToolCall, cause: str) -> ToolCall:
+    return replace(call, arguments=None, state="cut", errors=(truncated(cause),))
 
 
 def _as_reply(message: Reply | Mapping[str, Any] | str, finish_reason: str | None) -> Reply:
@@ -58,57 +93,18 @@ def _as_reply(message: Reply | Mapping[str, Any] | str, finish_reason: str | Non
     return _protocol.parse_message(RawReply(message=dict(message), finish_reason=finish_reason))
 
 
-class _CallReader:
-    """Reads the calls of one reply in order."""
+def _refusal(cause: str | None, *, repeated_key: bool) -> ErrorDetail | None:
+    """Return why every call is refused for what its reply is, whatever its own arguments say.
 
-    def __init__(
-        self, reply: Reply, used_ids: Collection[str], max_bytes: int, max_total_bytes: int
-    ) -> None:
-        self._ids = CallIds(used_ids)
-        self._cause = cut_cause(reply.finish_reason, reply.defects)
-        codes = [defect.code for defect in reply.defects]
-        self._has_repeated_key = Code.DUPLICATE_KEY in codes
-        self._max_bytes = max_bytes
-        self._max_total_bytes = max_total_bytes
-        self._total_bytes = 0
-
-    def read(self, call: RawCall, position: int, defects: list[Defect]) -> ToolCall:
-        """Read one call; what is odd about it is added to the defects."""
-        receipts: list[Receipt] = []
-        call_id = self._ids.read(call, position, receipts, defects)
-        name = read_name(call, position, receipts, defects)
-        reading = read_arguments(call.arguments, max_bytes=self._max_bytes)
-        self._total_bytes += reading.bytes
-        error = self._refusal()
-        if error is not None:
-            state = "cut" if self._cause else "unreadable"
-            reading = ArgumentsReading(state=state, errors=(error,), bytes=reading.bytes)
-        return ToolCall(
-            id=call_id,
-            name=name,
-            arguments=reading.value,
-            raw=call.arguments,
-            state=reading.state,
-            receipts=(*receipts, *reading.receipts),
-            errors=reading.errors,
-            format=call.format,
-            extra=call.extra,
-            arguments_bytes=reading.bytes,
+    Arguments that are text now may have been the object with the repeated key: a transform can
+    have written it out.
+    """
+    if cause is not None:
+        return truncated(cause)
+    if repeated_key:
+        return ErrorDetail(
+            Code.ARGUMENTS_JSON_PARSE_ERROR,
+            "A key in the arguments is given more than once, with differing values.",
+            "Send each key once.",
         )
-
-    def _refusal(self) -> ErrorDetail | None:
-        """Return why a call is refused for what its reply is, whatever its own arguments say."""
-        if self._cause is not None:
-            return truncated(self._cause)
-        if self._total_bytes > self._max_total_bytes:
-            message = (
-                f"The calls up to this one have {self._total_bytes:,} bytes of arguments; "
-                f"the limit for one reply is {self._max_total_bytes:,} bytes."
-            )
-            hint = "Make this call again, in a reply with fewer or smaller calls."
-            return ErrorDetail(Code.ARGUMENTS_TOO_LARGE, message, hint)
-        # A transform may have made text of an object, so no call of the reply is above suspicion.
-        if self._has_repeated_key:
-            message = "A key in the arguments is given more than once, with differing values."
-            return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, "Send each key once.")
-        return None
+    return None

@@ -4,15 +4,13 @@ A call is cut when its reply did not come to its own end, whatever its arguments
 its JSON ended in the middle of a value. A cut call never runs.
 """
 
-import re
 from collections.abc import Iterable
-from string import hexdigits
 from typing import Final
 
 from surecall.errors import Code
 from surecall.records import Defect, ErrorDetail
 
-__all__ = ["cut_cause", "ended_mid_value", "truncated"]
+__all__ = ["came_to_its_end", "cut_cause", "truncated"]
 
 _LIMIT: Final = "the reply reached its token limit"
 _CAUSES: Final = {
@@ -24,11 +22,7 @@ _CAUSES: Final = {
 }
 _HINT: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."
 
-# Possessive: a string that never closes is given up at once.
-_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_WORDS: Final = ("true", "false", "null")
-_HEX_DIGITS: Final = frozenset(hexdigits)
-_NUMBER_ENDS: Final = frozenset({"-", ".", "e", "E", "e+", "e-", "E+", "E-"})
+_ENDS: Final = frozenset({"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos"})
 
 
 def cut_cause(finish_reason: str | None, defects: Iterable[Defect] = ()) -> str | None:
@@ -38,22 +32,13 @@ def cut_cause(finish_reason: str | None, defects: Iterable[Defect] = ()) -> str 
     return _CAUSES.get(finish_reason.lower()) if finish_reason else None
 
 
+def came_to_its_end(finish_reason: str | None) -> bool:
+    """Tell whether the provider says that the model stopped by itself."""
+    return finish_reason is not None and finish_reason.lower() in _ENDS
+
+
 def truncated(cause: str) -> ErrorDetail:
     """Return the refusal of a cut call, with advice for the model."""
     return ErrorDetail(
         Code.ARGUMENTS_TRUNCATED, f"The arguments are incomplete: {cause}.", hint=_HINT
     )
-
-
-def ended_mid_value(text: str, position: int) -> bool:
-    """Tell whether JSON text, refused at a position, is right up to its end and ends too soon."""
-    tail = text[position:]
-    if not tail:
-        return True
-    if tail[0] == '"':
-        return _STRING.match(tail) is None
-    if tail in _NUMBER_ENDS or any(word.startswith(tail) for word in _WORDS):
-        return True
-    # An escape such as `\u00e9` at the end, whole or not: the position is near its backslash.
-    start, escape, digits = text[max(0, position - 2) :].rpartition("\\u")
-    return bool(escape) and len(start) <= 2 and len(digits) <= 4 and set(digits) <= _HEX_DIGITS

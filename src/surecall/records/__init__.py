@@ -17,6 +17,7 @@ from .events import (
     RunEvent,
     RunStarted,
     TextDelta,
+    TextRetracted,
     ToolCallEnded,
     ToolCallStarted,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "RunEvent",
     "RunStarted",
     "TextDelta",
+    "TextRetracted",
     "ToolCall",
     "ToolCallEnded",
     "ToolCallStarted",

@@ -29,6 +29,7 @@ __all__ = [
     "RunEvent",
     "RunStarted",
     "TextDelta",
+    "TextRetracted",
     "ToolCallEnded",
     "ToolCallStarted",
 ]
@@ -122,6 +123,10 @@ class ReasoningDelta(Event, frozen=True, tag="reasoning_delta"):
     text: str
 
 
+class TextRetracted(Event, frozen=True, tag="text_retracted"):
+    """All text shown in this turn so far turned out to be reasoning."""
+
+
 class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
     """A call is about to be checked and run."""
 
@@ -188,6 +193,7 @@ RunEvent = (
     | ModelRequestRetried
     | ModelRequestEnded
     | TextDelta
+    | TextRetracted
     | ReasoningDelta
     | ToolCallStarted
     | ToolCallEnded

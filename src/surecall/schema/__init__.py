@@ -2,6 +2,8 @@
 
 from .bind import ArgumentBinder, bind_arguments
 from .check import MAX_ERRORS, SchemaChecker
+from .coerce import ArgumentCoercer, Coerced, coerce_arguments
+from .coerce_text import property_schema, type_text_value
 from .docstrings import Docstring, parse_docstring
 from .fields import injected_parameters
 from .infer import infer_parameters, infer_schema
@@ -10,14 +12,19 @@ from .lint import LintFinding, clean_parameters, lint_tool
 __all__ = [
     "MAX_ERRORS",
     "ArgumentBinder",
+    "ArgumentCoercer",
+    "Coerced",
     "Docstring",
     "LintFinding",
     "SchemaChecker",
     "bind_arguments",
     "clean_parameters",
+    "coerce_arguments",
     "infer_parameters",
     "infer_schema",
     "injected_parameters",
     "lint_tool",
     "parse_docstring",
+    "property_schema",
+    "type_text_value",
 ]

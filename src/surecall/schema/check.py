@@ -2,14 +2,23 @@
 
 from typing import TYPE_CHECKING, Any
 
+from surecall.errors import Code
+from surecall.jsontext import encode
 from surecall.records import ErrorDetail
 
-from .narrow import MAX_ERRORS
+from .narrow import MAX_ERRORS, nests_deeper
 
 if TYPE_CHECKING:
     from .compiled import CompiledSchema
 
 __all__ = ["MAX_ERRORS", "SchemaChecker"]
+
+_MAX_LISTED_DEPTH = 5
+_NOT_LISTED = ErrorDetail(
+    Code.ARGUMENTS_INVALID,
+    "/ does not fit the schema, and nests too deep for every error to be listed",
+    "Send a flatter value, or build it up from small ones that fit.",
+)
 
 
 class SchemaChecker:
@@ -50,4 +59,14 @@ class SchemaChecker:
         if self._compiled is None:
             self.compile()
         assert self._compiled is not None
-        return () if self._compiled.is_valid(value) else self._compiled.list_errors(value)
+        if self._compiled.is_valid(value):
+            return ()
+        if self._has_recursive_union and nests_deeper(value, _MAX_LISTED_DEPTH):
+            return (_NOT_LISTED,)
+        return self._compiled.list_errors(value)
+
+    @property
+    def _has_recursive_union(self) -> bool:
+        """Whether listing errors may cost a multiple with every level of the value."""
+        text = encode(self.schema)
+        return b'"$ref"' in text and (b'"anyOf"' in text or b'"oneOf"' in text)

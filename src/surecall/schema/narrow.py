@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 from surecall.errors import JSONTextError
 from surecall.jsontext import parse_pointer, render_pointer, resolve_pointer
 
-__all__ = ["MAX_ERRORS", "Part", "has_few_nodes", "narrow", "shallow_schema"]
+__all__ = ["MAX_ERRORS", "Part", "has_few_nodes", "narrow", "nests_deeper", "shallow_schema"]
 
 MAX_ERRORS = 50
 _MAX_STEPS = 100
@@ -55,6 +55,20 @@ class Part(NamedTuple):
     pointer: _Path
     scope: Literal["whole", "own", "end"] = "whole"
     """List all its errors, only its own, or only its own because nothing inside is wrong."""
+
+
+def nests_deeper(root: Any, limit: int) -> bool:
+    """Tell whether a value holds more than `limit` containers in one another."""
+    level: list[Any] = [root] if isinstance(root, dict | list) else []
+    for _ in range(limit + 1):
+        below: list[Any] = []
+        for item in level:
+            parts: Any = cast("dict[str, Any]", item).values() if isinstance(item, dict) else item
+            below += [part for part in parts if isinstance(part, dict | list)]
+        if not below:
+            return False
+        level = below
+    return True
 
 
 def has_few_nodes(root: Any, limit: int) -> bool:

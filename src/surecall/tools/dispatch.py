@@ -1,12 +1,13 @@
 """One call becomes one result: checked, approved, run, and told in a form a model can use.
 
-`Dispatcher.dispatch` raises nothing but cancellation and exits of the process: whatever else goes
-wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools` at debug.
+`Dispatcher.dispatch` raises nothing of its own but cancellation and exits of the process: whatever
+else goes wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools`
+at debug.
 """
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -97,11 +98,21 @@ class Dispatcher:
         return tool is not None and (tool.spec.effect == "read" or tool.spec.idempotent)
 
     async def dispatch(
-        self, call: ToolCall, context: ToolContext, *, warnings: tuple[str, ...] = ()
+        self,
+        call: ToolCall,
+        context: ToolContext,
+        *,
+        warnings: tuple[str, ...] = (),
+        before_run: Callable[[], Awaitable[None]] | None = None,
     ) -> ToolResult:
         """Check the call, have it approved, run it, and return its one result.
 
-        `warnings` are told to the model beside those of the tool.
+        Args:
+            call: The call as it was read.
+            context: What the tool may know about it.
+            warnings: Told to the model beside those of the tool.
+            before_run: Awaited when nothing stands between the call and the tool any more; what
+                it raises is raised here, and the tool does not run.
         """
         started = time.perf_counter()
         tool = self.resolve(call.name)
@@ -114,6 +125,8 @@ class Dispatcher:
         timeout_s = tool.spec.timeout_s
         if timeout_s is None:
             timeout_s = self._default_timeout_s
+        if before_run is not None:
+            await before_run()
         ran = await run_tool(tool, arguments, context, timeout_s)
         envelope = ran.envelope
         if call.name != tool.name:

@@ -74,6 +74,8 @@ def explain_arguments_unread(
         errors = (_CUT if call.state == "cut" else _UNREADABLE,)
     if not errors:
         return None
+    if all(error.code == Code.ARGUMENTS_INVALID for error in errors):
+        return explain_arguments_invalid(tool_name, errors)
     data: dict[str, Any] = {}
     too_large = any(error.code == Code.ARGUMENTS_TOO_LARGE for error in errors)
     if too_large and call.arguments_bytes > max_arguments_bytes:

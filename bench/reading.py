@@ -1,0 +1,193 @@
+"""What reading a reply costs: structured replies, text replies of each family, hostile text.
+
+    python bench/reading.py [--rounds 15] [--size 1000000]
+
+Compare the ratios; the times belong to the machine. `bench/repair.py` compares the repair of
+arguments with other libraries.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from surecall.protocols import ChatCompletions
+from surecall.reading import read_reply
+
+BODY = "Payment requests from Europe take over 30 seconds since the last deploy. "
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "save_note",
+            "description": "Save a note.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "title": {"type": "string"},
+                    "body": {"type": "string"},
+                    "level": {"type": "integer"},
+                },
+                "required": ["title", "body"],
+            },
+        },
+    }
+]
+
+
+def arguments(size: int) -> dict[str, Any]:
+    return {"title": "Checkout", "body": (BODY * (size // len(BODY) + 1))[:size], "level": 3}
+
+
+def families(size: int) -> dict[str, str]:
+    """Return one text reply of each family, with an argument of the given size."""
+    values = arguments(size)
+    call = json.dumps({"name": "save_note", "arguments": values})
+    text = json.dumps(values)
+    body = values["body"]
+    python = f"save_note(title='Checkout', body={body!r}, level=3)"
+    xml = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    named = "".join(
+        f'<parameter name="{key}">{value}</parameter>\n' for key, value in values.items()
+    )
+    pairs = "".join(
+        f"<arg_key>{key}</arg_key><arg_value>{value}</arg_value>" for key, value in values.items()
+    )
+    dsml = "".join(
+        f'<｜DSML｜parameter name="{key}" string="{str(isinstance(value, str)).lower()}">{value}'
+        "</｜DSML｜parameter>\n"
+        for key, value in values.items()
+    )
+    gemma = f'title:<|"|>Checkout<|"|>,body:<|"|>{body}<|"|>,level:3'
+    return {
+        "prose": f"I will save a note about this. {body}",
+        "tool_call json": f"Saving.\n<tool_call>\n{call}\n</tool_call>",
+        "qwen xml": f"<tool_call>\n<function=save_note>\n{xml}</function>\n</tool_call>",
+        "glm": f"<tool_call>save_note{pairs}</tool_call>",
+        "invoke": f'<function_calls>\n<invoke name="save_note">\n{named}</invoke>\n'
+        "</function_calls>",
+        "dsml": f'<｜DSML｜tool_calls>\n<｜DSML｜invoke name="save_note">\n{dsml}'
+        "</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+        "mistral": f"[TOOL_CALLS]save_note[ARGS]{text}",
+        "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>save_note<｜tool▁sep｜>{text}"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        "kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.save_note:0"
+        f"<|tool_call_argument_begin|>{text}<|tool_call_end|><|tool_calls_section_end|>",
+        "harmony": "<|channel|>commentary to=functions.save_note <|constrain|>json<|message|>"
+        f"{text}<|call|>",
+        "gemma": f"<|tool_call>call:save_note{{{gemma}}}<tool_call|>",
+        "pythonic": f"[{python}]",
+        "bare json": call,
+        "fenced json": f"```json\n{call}\n```",
+        "react": f"Thought: save it\nAction: save_note\nAction Input: {text}",
+    }
+
+
+def microseconds(run: Callable[[], object], rounds: int, budget_s: float = 0.02) -> float:
+    """Return the best time of a call over several rounds."""
+    started = time.perf_counter()
+    run()
+    once = time.perf_counter() - started
+    number = max(1, int(budget_s / max(once, 1e-7)))
+    best = once
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in range(number):
+            run()
+        best = min(best, (time.perf_counter() - started) / number)
+    return best * 1e6
+
+
+def structured(rounds: int) -> None:
+    protocol, decoder = ChatCompletions(), msgspec.json.Decoder()
+    print(f"{'a clean structured reply':32}{'decode us':>11}{'read us':>11}{'ratio':>8}")
+    for calls, size in ((1, 200), (1, 1000), (4, 1000), (1, 20_000)):
+        entry = {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "save_note", "arguments": json.dumps(arguments(size))},
+        }
+        entries = [{**entry, "id": f"call_{number}"} for number in range(calls)]
+        body = json.dumps(
+            {
+                "id": "x",
+                "model": "m",
+                "choices": [
+                    {
+                        "index": 0,
+                        "message": {"role": "assistant", "content": None, "tool_calls": entries},
+                        "finish_reason": "tool_calls",
+                    }
+                ],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            }
+        ).encode()
+
+        def decode(body: bytes = body) -> None:
+            value = decoder.decode(body)
+            for call in value["choices"][0]["message"]["tool_calls"]:
+                decoder.decode(call["function"]["arguments"])
+
+        def read(body: bytes = body) -> None:
+            read_reply(protocol.parse_message(protocol.parse_body(body)))
+
+        floor, own = microseconds(decode, rounds), microseconds(read, rounds)
+        label = f"{calls} x {size} bytes of arguments"
+        print(f"{label:32}{floor:>11.1f}{own:>11.1f}{own / floor:>8.2f}")
+
+
+def texts(rounds: int) -> None:
+    print(f"\n{'a text reply':20}{'2 KB us':>10}{'200 KB us':>12}{'growth':>9}   format")
+    small, large = families(2_000), families(200_000)
+    for name, text in small.items():
+        reading = read_reply(text, tools=TOOLS, finish_reason="stop")
+        found = reading.calls[0].format if reading.calls else "-"
+        short = microseconds(lambda: read_reply(text, tools=TOOLS), rounds)  # noqa: B023
+        long = microseconds(lambda: read_reply(large[name], tools=TOOLS), min(rounds, 5))  # noqa: B023
+        print(f"{name:20}{short:>10.0f}{long:>12.0f}{long / short:>9.1f}   {found}")
+
+
+def hostile(size: int) -> None:
+    seeds = [
+        "[", '{"a":', '"', "\\", "<tool_call>", '<tool_call>{"name":"save_note"', "<think>",
+        "</think>", "```\n", "```json\n{", "`", "`x", "Action: save_note\n", "<function=save_note>",
+        "<parameter=x>", '<invoke name="save_note">', "<arg_key>x</arg_key><arg_value>",
+        '<｜DSML｜invoke name="save_note">', "<|channel|>", "<|start|>assistant",
+        "<|tool_call_begin|>",
+        "[TOOL_CALLS]", "<|tool_call>call:save_note{", "save_note(", "<", "<|", '{"name":"x"}\n',
+        "<save_note>", "<|im_end|>", "functools[", "hello world ",
+    ]  # fmt: skip
+    print(f"\n{'hostile text':34}{size // 2:>12,}{size:>14,}{'growth':>9}")
+    for seed in seeds:
+        times: list[float] = []
+        for length in (size // 2, size):
+            text = (seed * (length // len(seed) + 1))[:length]
+            started = time.perf_counter()
+            read_reply(text, tools=TOOLS)
+            times.append((time.perf_counter() - started) * 1000)
+        growth = times[1] / max(times[0], 1.0)
+        print(f"{seed[:30]!r:34}{times[0]:>9.0f} ms{times[1]:>11.0f} ms{growth:>9.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--size", type=int, default=1_000_000)
+    options = parser.parse_args()
+    print(
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
+        f"{platform.python_version()}, {os.cpu_count()} cores, best of {options.rounds} rounds\n"
+    )
+    structured(options.rounds)
+    texts(options.rounds)
+    hostile(options.size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What was recorded of one reply: which kind of document it is, and the reply in it."""
+
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError, JSONTextError, ProviderError
+from surecall.jsontext import decode
+from surecall.protocols import ChatCompletions
+from surecall.records import Reply
+
+__all__ = ["MAX_INPUT_BYTES", "Arrival", "ArrivalKind", "parse_arrival", "read_input"]
+
+MAX_INPUT_BYTES: Final = 10 * 1024 * 1024
+
+ArrivalKind = Literal["text", "message", "choice", "body", "stream"]
+
+_FIELD_STARTS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
+_MAX_HEAD_LINES: Final = 20
+_MAX_HEAD_BYTES: Final = 4096
+_MARK: Final = b"\xef\xbb\xbf"
+_MESSAGE_FIELDS: Final = ("tool_calls", "function_call", "content")
+_OTHER_ROLES: Final = frozenset({"developer", "function", "system", "tool", "user"})
+_protocol: Final = ChatCompletions()
+
+
+class Arrival(Struct, frozen=True, kw_only=True):
+    """Something that was recorded, and the reply in it or why there is none."""
+
+    kind: ArrivalKind
+    data: bytes
+    reply: Reply | None = None
+    fault: ProviderError | None = None
+
+
+def read_input(place: str) -> bytes:
+    """Return the bytes of a file, or of standard input for `-`.
+
+    Raises:
+        ConfigError: The file cannot be read, is empty, or is too large.
+    """
+    shown = "standard input" if place == "-" else place
+    try:
+        if place == "-":
+            data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        else:
+            with Path(place).open("rb") as file:
+                data = file.read(MAX_INPUT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{shown} cannot be read: {reason}.",
+            hint="Name a file that can be read, or `-` for standard input.",
+        ) from error
+    if len(data) > MAX_INPUT_BYTES:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{shown} is larger than {MAX_INPUT_BYTES // 1024 // 1024} MiB.",
+            hint="Give one reply, not a log of many.",
+        )
+    if not data.removeprefix(_MARK).strip():
+        raise ConfigError(
+            Code.INVALID_OPTION, f"{shown} is empty.", hint="Give what a model or provider sent."
+        )
+    return data
+
+
+def parse_arrival(data: bytes) -> Arrival:
+    """Find out what was recorded, and the reply in it.
+
+    Raises:
+        ConfigError: It is text that is not UTF-8, or a message that no model wrote.
+    """
+    kind, is_whole = _kind_of(data)
+    try:
+        if kind == "text":
+            reply = Reply(content=_text_of(data))
+        elif kind == "stream":
+            folder = _protocol.open_stream()
+            folder.feed(data)
+            reply = _protocol.parse_message(folder.close())
+        else:
+            body = _as_body(data, kind) if is_whole else data
+            reply = _protocol.parse_message(_protocol.parse_body(body))
+    except ProviderError as fault:
+        return Arrival(kind=kind, data=data, fault=fault)
+    return Arrival(kind=kind, data=data, reply=reply)
+
+
+def _kind_of(data: bytes) -> tuple[ArrivalKind, bool]:
+    """Return what the data is, and whether it is valid where it should be JSON."""
+    start = data[: _MAX_HEAD_BYTES * 4].removeprefix(_MARK).lstrip()
+    if start.startswith(_FIELD_STARTS) and _has_event(start):
+        return "stream", True
+    if not start.startswith(b"{"):
+        return "text", True
+    try:
+        document = cast("dict[str, Any]", decode(data.removeprefix(_MARK), surrogates="replace"))
+    except JSONTextError:
+        return _kind_of_damaged(start[:_MAX_HEAD_BYTES]), False
+    if "choices" in document or isinstance(document.get("error"), dict):
+        return "body", True
+    if isinstance(document.get("message"), dict):
+        return "choice", True
+    return "message" if _is_message(document) else "text", True
+
+
+def _has_event(start: bytes) -> bool:
+    """Tell whether the first data among these lines is a JSON object, or the end of a stream."""
+    for line in start.splitlines()[:_MAX_HEAD_LINES]:
+        if line.startswith(b"data:"):
+            return line[5:].lstrip().startswith((b"{", b"[DONE]"))
+    return False
+
+
+def _kind_of_damaged(head: bytes) -> ArrivalKind:
+    """Tell a document that is no JSON any more from a call that a model wrote as bad JSON."""
+    packed = head.replace(b" ", b"").replace(b"\n", b"")
+    if b'"choices":[' in packed:
+        return "body"
+    return "message" if b'"role":"assistant"' in packed else "text"
+
+
+def _is_message(document: dict[str, Any]) -> bool:
+    role = document.get("role")
+    if isinstance(role, str) and role in _OTHER_ROLES:
+        raise ConfigError(
+            Code.INVALID_MESSAGE,
+            f"the message has the role {role!r}; only what a model said is read.",
+            hint="Give the assistant message.",
+        )
+    # A call written as bare JSON has a name.
+    return role == "assistant" or (
+        "name" not in document and any(field in document for field in _MESSAGE_FIELDS)
+    )
+
+
+def _as_body(data: bytes, kind: ArrivalKind) -> bytes:
+    """Return the body that a message or a choice would come in, byte for byte."""
+    data = data.removeprefix(_MARK)
+    if kind == "message":
+        data = b'{"message":' + data + b"}"
+    return data if kind == "body" else b'{"choices":[' + data + b"]}"
+
+
+def _text_of(data: bytes) -> str:
+    try:
+        return data.removeprefix(_MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            Code.INVALID_UTF8,
+            f"the text is not UTF-8 at byte {error.start}.",
+            hint="Save it as UTF-8; nothing is replaced silently.",
+        ) from error

@@ -1,0 +1,198 @@
+"""`surecall read`: one recorded reply explained, from bytes to execution."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError, ProviderError
+from surecall.formats import ToolNames
+from surecall.reading import read_reply
+from surecall.records import Reading
+
+from .arrivals import Arrival, parse_arrival, read_input
+from .flags import output_flags
+from .offered_tools import load_offered_tools
+from .output import ExitCode, Output
+from .progress import Progress
+from .reading_page import STRUCTURED, ReadingPage
+from .vector import render_svg
+from .verdicts import Outcome, Verdict, judge_calls, judge_reading
+
+__all__ = ["read"]
+
+_WIDTH: Final = 100
+_MAX_EXCERPT_BYTES: Final = 2000
+
+
+@click.command
+@click.argument("file")
+@click.option(
+    "--tools",
+    "tool_files",
+    multiple=True,
+    metavar="FILE",
+    help="Tools that were offered: OpenAI tool objects in JSON, or a Python file.",
+)
+@click.option("--finish-reason", help="Why the model stopped; wins over what FILE says.")
+@click.option("--generation-prompt", help="What the template had already opened, as `<think>`.")
+@click.option("--format-only", is_flag=True, help="Print only the format of the calls.")
+@click.option("--svg", metavar="FILE", help="Save the picture of the terminal as SVG.")
+@output_flags
+@click.pass_obj
+def read(
+    output: Output,
+    *,
+    file: str,
+    tool_files: tuple[str, ...],
+    finish_reason: str | None,
+    generation_prompt: str | None,
+    format_only: bool,
+    svg: str | None,
+) -> ExitCode:
+    """Explain the reply in FILE, from bytes to execution; `-` reads it from input.
+
+    FILE is the text a model wrote, an assistant message, a chat completion, or a recorded stream.
+    Nothing is sent and no tool is run. Exits with 1 when something would be refused.
+    """
+    if svg is not None and (output.json or format_only):
+        raise click.UsageError(
+            "--svg is a picture of the page; leave out --json and --format-only."
+        )
+    tools = load_offered_tools(tool_files)
+    has_tools = len(tools) > 0
+    arrival = _with_finish_reason(parse_arrival(read_input(file)), finish_reason)
+    reading = Reading()
+    outcomes: tuple[Outcome, ...] = ()
+    if arrival.reply is not None:
+        names = ToolNames(tools.specs())
+        reading = read_reply(arrival.reply, tools=names, generation_prompt=generation_prompt)
+        outcomes = judge_calls(reading, tools)
+    if format_only:
+        return _tell_format(output, reading, has_tools=has_tools)
+    verdict = judge_reading(reading, outcomes, has_tools=has_tools)
+    if arrival.fault is not None:
+        verdict = _no_reply(arrival.fault)
+    if output.json:
+        prompt = generation_prompt
+        output.data(_render(arrival, reading, outcomes, verdict, generation_prompt=prompt))
+    else:
+        console = output.page(record=svg is not None)
+        console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
+        page = ReadingPage(console)
+        _show(page, arrival, reading, outcomes, tools.names, generation_prompt)
+        page.verdict(verdict, arrival, has_tools=has_tools)
+        if svg is not None:
+            _save(svg, render_svg(console, "surecall read"))
+    return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER
+
+
+def _with_finish_reason(arrival: Arrival, finish_reason: str | None) -> Arrival:
+    if arrival.reply is None or not finish_reason:
+        return arrival
+    return replace(arrival, reply=replace(arrival.reply, finish_reason=finish_reason))
+
+
+def _no_reply(fault: ProviderError) -> Verdict:
+    return Verdict(
+        ok=False,
+        is_checked=False,
+        summary=f"no reply ({fault.code}); nothing of it would be used",
+        codes=(fault.code,),
+        error={"code": fault.code, "message": fault.message, "hint": fault.hint},
+    )
+
+
+def _formats(reading: Reading) -> list[str]:
+    return list(dict.fromkeys(call.format for call in reading.calls))
+
+
+def _tell_format(output: Output, reading: Reading, *, has_tools: bool) -> ExitCode:
+    names = _formats(reading)
+    if output.json:
+        output.data({"type": "format", "names": names, "is_checked": has_tools})
+        return ExitCode.OK
+    if not names and not has_tools and not output.quiet:
+        words = "calls written as text are only looked for with --tools"
+        Progress(output.people()).say("!", "no tools", words, "yellow")
+    output.text("\n".join(names) or "none")
+    return ExitCode.OK
+
+
+def _save(place: str, svg: str) -> None:
+    try:
+        Path(place).write_text(svg, "utf-8")
+    except OSError as error:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"the picture cannot be written to {place}: {error.strerror or error}.",
+            hint="Choose a place that can be written.",
+        ) from error
+
+
+def _show(
+    page: ReadingPage,
+    arrival: Arrival,
+    reading: Reading,
+    outcomes: tuple[Outcome, ...],
+    tools: tuple[str, ...],
+    generation_prompt: str | None,
+) -> None:
+    page.head()
+    page.arrived(arrival, reading.finish_reason)
+    if arrival.fault is not None:
+        page.no_reply(arrival.fault)
+        return
+    page.read(reading, tools, generation_prompt)
+    for number, outcome in enumerate(outcomes, 1):
+        page.call(number, outcome)
+    page.content(reading.content)
+    page.defects(reading)
+
+
+def _render(
+    arrival: Arrival,
+    reading: Reading,
+    outcomes: tuple[Outcome, ...],
+    verdict: Verdict,
+    *,
+    generation_prompt: str | None,
+) -> dict[str, Any]:
+    names = _formats(reading)
+    return {
+        "type": "reading",
+        "arrived": {
+            "kind": arrival.kind,
+            "bytes": len(arrival.data),
+            "excerpt": arrival.data[:_MAX_EXCERPT_BYTES].decode("utf-8", "backslashreplace"),
+            "finish_reason": reading.finish_reason,
+        },
+        "format": {
+            "names": names,
+            "in_text": bool(names) and not STRUCTURED.issuperset(names),
+            "generation_prompt": generation_prompt,
+        },
+        "calls": [_render_call(outcome) for outcome in outcomes],
+        "content": reading.content,
+        "reasoning": reading.reasoning,
+        "receipts": reading.receipts,
+        "defects": reading.defects,
+        "verdict": verdict,
+    }
+
+
+def _render_call(outcome: Outcome) -> dict[str, Any]:
+    call = outcome.call
+    return {
+        "id": call.id,
+        "name": call.name,
+        "format": call.format,
+        "state": call.state,
+        "arguments": call.arguments,
+        "raw": call.raw,
+        "receipts": call.receipts,
+        "outcome": outcome.what,
+        "errors": outcome.result.envelope.errors if outcome.result is not None else (),
+        "told": outcome.result.text if outcome.result is not None else None,
+    }

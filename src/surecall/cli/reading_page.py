@@ -1,0 +1,273 @@
+"""One recorded reply for people: what arrived, what was read, and what a run would do."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from surecall.errors import Code, JSONTextError, ProviderError
+from surecall.jsontext import encode_text
+from surecall.records import ErrorDetail, Reading, Receipt
+
+from .arrivals import Arrival
+from .json_rows import indent_json
+from .progress import Progress, count_of, shorten_pair
+from .terminal import bounded, line_of, printable, shown_value
+from .verdicts import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["STRUCTURED", "ReadingPage"]
+
+STRUCTURED: Final = frozenset({"tool_calls", "function_call"})
+"""Formats that are fields of the message, not text."""
+
+_KINDS: Final = {
+    "text": "plain text",
+    "message": "an assistant message",
+    "choice": "one choice of a chat completion",
+    "body": "a chat completion",
+    "stream": "a stream of events",
+}
+_LABELS: Final = {"text": "text", "stream": "events"}
+_MAX_ARRIVED_ROWS: Final = 8
+_MAX_TEXT_ROWS: Final = 4
+_MAX_ARGUMENT_ROWS: Final = 40
+_MAX_ITEMS: Final = 50
+_MIN_PAIR: Final = 32
+_RUN_HINT: Final = "looked for when text_formats is on, or the model is known to need it"
+
+
+class ReadingPage:
+    """Shows one reply step by step on a console."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._progress = Progress(console)
+
+    def head(self) -> None:
+        """Say what the page is about."""
+        from rich.text import Text
+
+        what = "  one reply, from bytes to execution; nothing is run"
+        self._console.print(
+            Text.assemble(("surecall read", "bold"), (what, "dim")),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+
+    def arrived(self, arrival: Arrival, finish_reason: str | None) -> None:
+        """Show the bytes that were given."""
+        text = arrival.data.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        size = f"{len(arrival.data):,} {'byte' if len(arrival.data) == 1 else 'bytes'}"
+        lines = count_of(text.count("\n") + 1, "line")
+        finish = f"finish_reason {finish_reason}" if finish_reason else "no finish_reason"
+        self._section(_KINDS[arrival.kind], "arrived", f"{size} · {lines} · {finish}")
+        self._rows("←", _LABELS.get(arrival.kind, "json"), text, _MAX_ARRIVED_ROWS)
+
+    def no_reply(self, fault: ProviderError) -> None:
+        """Show why there is no reply in what arrived."""
+        self._section("not a reply", "reply")
+        self._progress.say("✗", "refused", fault.code, "red", detail="nothing of it would be used")
+        self._words("", fault.message)
+        if fault.hint:
+            self._words("", fault.hint)
+
+    def read(self, reading: Reading, tools: Sequence[str], generation_prompt: str | None) -> None:
+        """Show which format was seen, and the reasoning that was split off."""
+        formats = dict.fromkeys(call.format for call in reading.calls)
+        if not formats:
+            searched = "no call was found"
+            if not tools:
+                searched = "calls written as text are only looked for with --tools"
+            self._section("none", "format", searched)
+        else:
+            structured = STRUCTURED.issuperset(formats)
+            where = "the field made for calls" if structured else "written as text"
+            self._section(", ".join(formats), "format", where)
+            if not structured:
+                self._progress.say("·", "in a run", "", detail=_RUN_HINT)
+        if tools:
+            self._progress.say("·", "tools", bounded(", ".join(tools), self._progress.room))
+        if generation_prompt:
+            self._progress.say("·", "prompt", bounded(generation_prompt, self._progress.room))
+        if reading.reasoning:
+            self._rows("·", "reasoning", reading.reasoning.strip(), _MAX_TEXT_ROWS)
+        self._receipts(reading.receipts)
+
+    def call(self, number: int, outcome: Outcome) -> None:
+        """Show one call: its changes, its arguments, and what would become of it."""
+        call = outcome.call
+        self._section(call.name or "(no name)", f"call {number}", call.id)
+        self._receipts(call.receipts)
+        if call.arguments is not None:
+            self._arguments(call.arguments)
+        else:
+            self._rows("?", "arguments", shown_value(call.raw), _MAX_TEXT_ROWS)
+        if outcome.what == "would_run":
+            self._progress.say("✓", "would run", "whole, and its arguments fit the tool", "green")
+        elif outcome.what == "not_checked":
+            words = "whole; name and arguments are only checked with --tools"
+            self._progress.say("·", "readable", words)
+        else:
+            self._refused(outcome)
+
+    def content(self, text: str) -> None:
+        """Show the text a user would see."""
+        if not text.strip():
+            return
+        self._section("what a user would see", "content", count_of(len(text), "character"))
+        self._rows("·", "text", text.strip("\n"), _MAX_ARRIVED_ROWS)
+
+    def defects(self, reading: Reading) -> None:
+        """Show what was odd about the shape of the reply."""
+        if not reading.defects:
+            return
+        self._section("odd, but not refused for it", "defects")
+        shown = reading.defects[:_MAX_ITEMS]
+        column = max(len(defect.code) for defect in shown)
+        for defect in shown:
+            words = f"{defect.message}  {defect.place}".rstrip()
+            if column + 2 + len(words) <= self._progress.room:
+                self._progress.say(
+                    "!", "defect", f"{defect.code:<{column}}", "yellow", detail=words
+                )
+            else:
+                self._progress.say("!", "defect", defect.code, "yellow", detail=defect.place)
+                self._words("", defect.message)
+        self._more(len(reading.defects) - _MAX_ITEMS, "defect")
+
+    def verdict(self, verdict: Verdict, arrival: Arrival, *, has_tools: bool) -> None:
+        """Show the one line that counts, and where to go from here."""
+        from rich.text import Text
+
+        sign = ("✗ ", "bold red")
+        if verdict.ok:
+            sign = ("✓ ", "bold green") if verdict.is_checked else ("! ", "bold yellow")
+        self._console.print()
+        self._console.print(Text.assemble(sign, (line_of(verdict.summary), "bold")))
+        ways = [(f"surecall explain {code}", "what the code means") for code in verdict.codes[:3]]
+        if not has_tools and verdict.error is None:
+            what = "find calls in text" if arrival.kind == "text" else "check names and arguments"
+            ways.append(("surecall read … --tools FILE", what))
+        if ways:
+            self._console.print()
+        for command, what in ways:
+            line = Text.assemble("  ", (f"{command:<42}", "bold"), (what, "dim"))
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
+
+    def _section(self, title: str, gutter: str, detail: str = "") -> None:
+        self._console.print()
+        self._progress.title(title, gutter, detail=detail)
+
+    def _rows(self, symbol: str, label: str, text: str, max_rows: int) -> None:
+        rows = list(_rows_of(text, self._progress.room, max_rows + 1))
+        left_out = len(rows) > max_rows
+        for number, row in enumerate(rows[:max_rows] or [""]):
+            self._progress.say(" " if number else symbol, "" if number else label, row)
+        if left_out:
+            self._progress.say(" ", "", "", detail="…")
+
+    def _words(self, label: str, words: str) -> None:
+        clipped = line_of(words.strip())
+        for number, row in enumerate(textwrap.wrap(clipped, self._progress.room, max_lines=6)):
+            self._progress.say(" ", "" if number else label, "", detail=row)
+
+    def _more(self, number: int, noun: str) -> None:
+        if number > 0:
+            self._progress.say(" ", "", "", detail=f"and {count_of(number, f'more {noun}')}")
+
+    def _receipts(self, receipts: Sequence[Receipt]) -> None:
+        shown = receipts[:_MAX_ITEMS]
+        rules = max((len(receipt.rule) for receipt in shown), default=0)
+        places = max((len(receipt.place) for receipt in shown), default=0)
+        column = rules + (2 + places if places else 0)
+        beside = self._progress.room - column - 2 >= _MIN_PAIR
+        indent = column + 2 if beside else 0
+        for receipt in shown:
+            style = "yellow" if receipt.lossless else "bold red"
+            label = "lossless" if receipt.lossless else "lossy"
+            pair = _pair(receipt, self._progress.room - indent)
+            if beside:
+                head = f"{receipt.rule:<{rules}}  {receipt.place}"
+                self._progress.say("~", label, f"{head:<{column}}", style, detail=pair)
+            else:
+                self._progress.say("~", label, f"{receipt.rule}  {receipt.place}".rstrip(), style)
+                self._progress.say(" ", "", "", detail=pair)
+            if receipt.why:
+                why = bounded(receipt.why, self._progress.room - indent)
+                self._progress.say(" ", "", "", detail=" " * indent + why)
+        self._more(len(receipts) - _MAX_ITEMS, "change")
+
+    def _arguments(self, arguments: dict[str, Any]) -> None:
+        rows = indent_json(arguments, self._progress.room)
+        for number, row in enumerate(rows[:_MAX_ARGUMENT_ROWS]):
+            shown = bounded(row, self._progress.room)
+            self._progress.say(" " if number else "=", "" if number else "arguments", shown, "cyan")
+        self._more(len(rows) - _MAX_ARGUMENT_ROWS, "line")
+
+    def _refused(self, outcome: Outcome) -> None:
+        codes = ", ".join(dict.fromkeys(outcome.codes))
+        reason = _reason(outcome)
+        fits = len(codes) + 2 + len(reason) <= self._progress.room
+        self._progress.say("✗", "refused", codes, "red", detail=reason if fits else "")
+        if not fits:
+            self._words("", reason)
+        errors = outcome.result.envelope.errors if outcome.result is not None else ()
+        for number, error in enumerate(errors[:_MAX_ITEMS]):
+            self._words("" if number else "to model", _message_of(error))
+            if error.hint:
+                self._words("", error.hint)
+
+
+def _rows_of(text: str, room: int, max_rows: int) -> Iterator[str]:
+    """Yield the first lines of a text, safe for a terminal and folded to the room there is."""
+    given = 0
+    for line in printable(text[: room * max_rows]).split("\n"):
+        for row in _fold(line.expandtabs(4), room):
+            if given == max_rows:
+                return
+            given += 1
+            yield row
+
+
+def _fold(line: str, room: int) -> list[str]:
+    """Break a line between words where there are any; every character is kept."""
+    rows = textwrap.wrap(
+        line, room, drop_whitespace=False, replace_whitespace=False, break_on_hyphens=False
+    )
+    return rows or [""]
+
+
+def _pair(receipt: Receipt, room: int) -> str:
+    before, after = receipt.before, receipt.after
+    if isinstance(before, str) and isinstance(after, str):
+        return shorten_pair(_visible(before), _visible(after), room)
+    # As JSON, so that "3" and 3 do not look the same.
+    return shorten_pair(_as_json(before), _as_json(after), room)
+
+
+def _visible(text: str) -> str:
+    return text if text.strip() else _as_json(text) if text else "(nothing)"
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return encode_text(value)
+    except JSONTextError:
+        return repr(value)
+
+
+def _reason(outcome: Outcome) -> str:
+    if outcome.call.state == "cut":
+        return "the call was cut off, and a cut call never runs"
+    if outcome.call.state == "unreadable":
+        return "the arguments cannot be read, so it does not run"
+    if Code.TOOL_NOT_ALLOWED in outcome.codes:
+        return "no tool of this name is offered"
+    return "whole, but it does not fit the tool, so it does not run"
+
+
+def _message_of(error: ErrorDetail) -> str:
+    words = error.message.strip()
+    return f"{error.path}: {words}" if error.path and error.path not in words else words

@@ -1,0 +1,23 @@
+"""Tool calls written as text: one file a family, one linear scan for all of them."""
+
+from .base import CallFormat, Found, Grade, TextCall, Thinking
+from .catalogue import FORMATS
+from .names import ToolNames
+from .reader import CallPiece, Piece, TextPiece, TextReader
+from .source import NeedMore, Source
+
+__all__ = [
+    "FORMATS",
+    "CallFormat",
+    "CallPiece",
+    "Found",
+    "Grade",
+    "NeedMore",
+    "Piece",
+    "Source",
+    "TextCall",
+    "TextPiece",
+    "TextReader",
+    "Thinking",
+    "ToolNames",
+]

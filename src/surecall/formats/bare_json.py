@@ -1,0 +1,44 @@
+"""JSON calls without any marker: an object, an array or objects in a row end the message."""
+
+from collections.abc import Sequence
+
+from .base import Found
+from .endings import skip_to_end
+from .json_rows import begins_like_call, gate_row, read_row
+from .names import ToolNames
+from .source import Source
+
+__all__ = ["BareJson"]
+
+
+class BareJson:
+    """JSON from the start of a line to the end of the message, all of it calls that fit."""
+
+    name: str = "bare_json"
+    line_start: bool = True
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return what an object and an array begin with."""
+        return ("{", "[")
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read values up to the end of the message."""
+        if not begins_like_call(source, at):
+            return None
+        row = read_row(source, at)
+        if row is None:
+            return None
+        end = row.end if row.is_cut else skip_to_end(source, row.end, also=";")
+        if end is None:
+            return None
+        gated = gate_row(source, row)
+        if gated is None:
+            return None
+        return Found(
+            end=end,
+            calls=gated.calls,
+            content=gated.content,
+            reasoning=gated.reasoning,
+            grade="bare",
+        )

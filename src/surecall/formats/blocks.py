@@ -1,0 +1,292 @@
+"""Calls whose arguments are tagged text values: one call, or all calls of a section."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from surecall.jsontext import repair_json
+from surecall.records import Receipt
+
+from .base import TextCall
+from .parameters import (
+    ARGUMENT_CONTAINERS,
+    Builder,
+    Padding,
+    Parameter,
+    build_typed,
+    property_names,
+    strip_padding,
+)
+from .source import NeedMore, Source
+from .tags import Grammar, Tag, skip_debris, tag_receipt
+from .value_end import find_value_end
+
+__all__ = [
+    "RESULT_MARKERS",
+    "Block",
+    "cut_call",
+    "end_of_calls",
+    "have_arguments",
+    "read_block",
+    "read_calls",
+]
+
+RESULT_MARKERS: Final = (
+    "<tool_response",
+    "<tool_result",
+    "<function_result",
+    "<function_output",
+    "<observation>",
+    "<|tool_response|>",
+)
+"""What a model writes when it makes up the result of its own call."""
+
+_MAX_OTHER_CHARS: Final = 1024
+_CLOSERS: Final = ("close_section", "close_call", "close_value")
+_CDATA: Final = ("<![CDATA[", "]]>")
+
+
+class Block(NamedTuple):
+    """A call that was read, and where it ends."""
+
+    call: TextCall
+    end: int
+
+
+def cut_call(source: Source, name: str, at: int) -> Block:
+    """Return the call that the end of the text cut off; its arguments begin at `at`."""
+    if not source.final:
+        raise NeedMore
+    return Block(TextCall(name=name, arguments=source.text[at:], state="cut"), len(source.text))
+
+
+def read_calls(
+    source: Source,
+    grammar: Grammar,
+    at: int,
+    *,
+    build: Builder = build_typed,
+    padding: Padding = "none",
+) -> tuple[list[TextCall], int]:
+    """Read calls in a row, and the tag that closes their section if there is one."""
+    calls: list[TextCall] = []
+    end, closed = at, False
+    while True:
+        here = skip_debris(source, end)
+        if source.at_end(here):
+            return calls, len(source.text) if calls else end
+        tag = grammar.tag(source, here)
+        if tag is None:
+            cut = grammar.is_begun(source, here)
+            return calls, len(source.text) if cut and calls else end
+        if tag.kind == "open_call" and not closed:
+            block = read_block(source, grammar, tag, build=build, padding=padding)
+            if block is None:
+                return calls, end
+            calls.append(block.call)
+            end = block.end
+        elif calls and tag.kind in _CLOSERS:  # also closing tags that nothing opened
+            closed = closed or tag.kind == "close_section"
+            end = tag.end
+        else:
+            return calls, end
+
+
+def have_arguments(calls: Sequence[TextCall]) -> bool:
+    """Tell whether no call has mere text where its arguments should be."""
+    return all(
+        call.state == "cut"
+        or not isinstance(call.arguments, str)
+        or call.arguments.lstrip()[:1] in ("{", "<")
+        for call in calls
+    )
+
+
+def end_of_calls(source: Source, end: int) -> tuple[int, bool]:
+    """Return where the text after calls begins, and whether all of it is a made-up result."""
+    here = source.skip_space(end)
+    if not source.at_end(here) and source.starts_any(RESULT_MARKERS, here):
+        return here, True
+    return end, False
+
+
+def read_block(
+    source: Source,
+    grammar: Grammar,
+    head: Tag,
+    *,
+    build: Builder = build_typed,
+    padding: Padding = "none",
+) -> Block | None:
+    """Read the parameters after the tag that opens a call, up to its end."""
+    if not head.label:
+        return None
+    return _BlockReader(source, grammar, head, padding).run(build)
+
+
+class _BlockReader:
+    def __init__(self, source: Source, grammar: Grammar, head: Tag, padding: Padding) -> None:
+        self._source = source
+        self._grammar = grammar
+        self._head = head
+        self._padding: Padding = padding
+        self._parameters: list[Parameter] = []
+        self._receipts: list[Receipt] = []
+        self._properties = property_names(source, head.label)
+        self._is_certain = True
+        if head.rule:
+            self._note(head.rule, head.start, head.end, head.label)
+
+    def run(self, build: Builder) -> Block | None:
+        source, head = self._source, self._head
+        if head.closed:
+            return self._whole(build, head.end)
+        here = head.end
+        while True:
+            here = skip_debris(source, here)
+            if source.at_end(here):
+                return cut_call(source, head.label, head.end)
+            tag = self._grammar.tag(source, here)
+            if tag is None:
+                tag = self._property_tag(here)
+            if tag is None:
+                return self._other_body(here)
+            if tag.kind == "open_value":
+                resume = self._read_value(tag)
+                if resume is None:
+                    return cut_call(source, head.label, head.end)
+                here = resume
+            elif tag.kind == "close_value":
+                self._note("stray_closing_tag", tag.start, tag.end, "")
+                here = tag.end
+            elif tag.kind == "close_call":
+                return self._whole(build, tag.end)
+            elif tag.kind == "close_section":
+                self._note("missing_closing_tag", tag.start, tag.end, "the call ends here")
+                return self._whole(build, tag.start)
+            else:
+                if not self._parameters:
+                    call = TextCall(name=head.label, arguments="", state="cut")
+                    return Block(call, here)
+                self._note("missing_closing_tag", tag.start, tag.end, "the call ends before this")
+                return self._whole(build, here)
+
+    def _whole(self, build: Builder, end: int) -> Block:
+        name = self._head.label
+        arguments, receipts = build(self._source, name, self._parameters)
+        if not self._is_certain:  # two readings: what was written is refused further on
+            arguments = self._source.text[self._head.end : end]
+        call = TextCall(
+            name=name,
+            arguments=arguments,
+            id=self._head.attributes.get("id") or self._head.attributes.get("index"),
+            receipts=(*self._receipts, *receipts),
+        )
+        return Block(call, end)
+
+    def _read_value(self, tag: Tag) -> int | None:
+        if tag.rule:
+            self._note(tag.rule, tag.start, tag.end, tag.label)
+        if tag.closed:
+            if tag.label:
+                self._parameters.append(Parameter(tag.label, "", tag))
+            return tag.end
+        self._is_certain = self._is_certain and bool(tag.label)
+        if self._source.starts(_CDATA[0], skip := skip_debris(self._source, tag.end)):
+            return self._read_cdata(tag, skip + len(_CDATA[0]))
+        seen = {parameter.key for parameter in self._parameters} | {tag.label}
+
+        def expects(key: str) -> bool:
+            known = not self._properties or key in self._properties
+            return bool(key) and key not in seen and known
+
+        found = find_value_end(self._source, self._grammar, tag.end, tag.word, expects)
+        if found is None:
+            return None
+        text = self._source.text[tag.end : found.end]
+        if found.rule == "missing_closing_tag" and self._grammar.pairs_words:
+            text = self._drop_wrong_closer(text)
+        if found.rule:
+            self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
+        self._is_certain = self._is_certain and found.certain
+        self._parameters.append(Parameter(tag.label, strip_padding(text, self._padding), tag))
+        return found.resume
+
+    def _read_cdata(self, tag: Tag, at: int) -> int | None:
+        closed = self._source.find(_CDATA[1], at)
+        if closed < 0:
+            return None
+        self._parameters.append(Parameter(tag.label, self._source.text[at:closed], tag))
+        here = skip_debris(self._source, closed + len(_CDATA[1]))
+        closer = None if self._source.at_end(here) else self._grammar.tag(self._source, here)
+        return closer.end if closer is not None and closer.kind == "close_value" else here
+
+    def _drop_wrong_closer(self, text: str) -> str:
+        """Take off a closing tag with another word, as in `<room>hall</level>`."""
+        bare = text.rstrip()
+        opened = bare.rfind("</")
+        if opened >= 0 and bare.endswith(">") and bare[opened + 2 : -1] in self._properties:
+            self._receipts.append(tag_receipt("wrong_closing_tag", bare[opened:], ""))
+            return bare[:opened]
+        return text
+
+    def _property_tag(self, at: int) -> Tag | None:
+        """Read `<room>` as a parameter, where the tool has one of that name."""
+        grammar = self._grammar.with_properties(self._properties)
+        tag = None if grammar is None else grammar.tag(self._source, at)
+        if grammar is None or tag is None or tag.kind != "open_value":
+            return None
+        self._grammar = grammar
+        self._padding = "pair"
+        self._note("property_tag", tag.start, tag.end, tag.label)
+        return tag
+
+    def _other_body(self, at: int) -> Block | None:
+        """Read what is no tag: a JSON object, or something that only a person can read."""
+        source, head = self._source, self._head
+        if source.char(at) == "{" and not self._parameters:
+            return self._json_body(at)
+        if self._grammar.is_begun(source, at):
+            return cut_call(source, head.label, head.end)
+        stop = self._grammar.stops.search(source.text, at, at + _MAX_OTHER_CHARS)
+        if stop is None and not source.final and len(source.text) < at + _MAX_OTHER_CHARS:
+            raise NeedMore
+        tag = None if stop is None else self._grammar.tag(source, stop.start())
+        if tag is None or tag.kind != "close_call":
+            return cut_call(source, head.label, head.end) if self._parameters else None
+        raw = source.text[head.end : tag.start].strip()
+        return Block(
+            TextCall(name=head.label, arguments=raw, receipts=tuple(self._receipts)), tag.end
+        )
+
+    def _json_body(self, at: int) -> Block | None:
+        source, head = self._source, self._head
+        end = source.value_end(at)
+        if end is None:
+            return cut_call(source, head.label, at)
+        text = source.text[at:end]
+        here = skip_debris(source, end)
+        if not source.at_end(here):
+            tag = self._grammar.tag(source, here)
+            if tag is None and not self._grammar.is_begun(source, here):
+                return None
+            if tag is not None and tag.kind == "close_call":
+                end = tag.end
+        self._receipts.append(tag_receipt("json_body", text, "arguments"))
+        arguments = _inner_object(source, head.label, text)
+        receipts = tuple(self._receipts)
+        return Block(TextCall(name=head.label, arguments=arguments, receipts=receipts), end)
+
+    def _note(self, rule: str, start: int, end: int, after: str) -> None:
+        self._receipts.append(tag_receipt(rule, self._source.text[start:end], after))
+
+
+def _inner_object(source: Source, name: str, text: str) -> Any:
+    """Return what a JSON body holds, without one more wrapper such as `arguments`."""
+    value: Any = repair_json(text).value
+    if not isinstance(value, dict):
+        return text
+    items = cast("dict[str, Any]", value)
+    key = next(iter(items), "")
+    if len(items) != 1 or key not in ARGUMENT_CONTAINERS or key in property_names(source, name):
+        return text
+    return cast("dict[str, Any]", items[key]) if isinstance(items[key], dict) else text

@@ -1,0 +1,46 @@
+"""Cohere Command: an array of actions between two special tokens, and citations in the answer."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from .base import Found
+from .names import ToolNames
+from .source import Source
+from .token_json import read_after_token
+
+__all__ = ["CohereAction"]
+
+_OPENER: Final = "<|START_ACTION|>"
+_CLOSER: Final = "<|END_ACTION|>"
+_CITED: Final = "<co>"
+_CITED_END: Final = "</co"
+
+
+class CohereAction:
+    """An array of `{"tool_call_id", "tool_name", "parameters"}`."""
+
+    name: str = "cohere_action"
+    line_start: bool = False
+    trims: bool = False
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the token that begins an action, and the tag that begins a citation."""
+        return (_OPENER, _CITED)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the calls up to the end of the action, or the span that is cited."""
+        if source.starts(_CITED, at):
+            return _read_citation(source, at)
+        return read_after_token(source, at + len(_OPENER), _OPENER, (_CLOSER,), closes=True)
+
+
+def _read_citation(source: Source, at: int) -> Found | None:
+    """Read `<co>span</co: 0:[1]>`, of which only the span is for a person to see."""
+    start = at + len(_CITED)
+    end, literal = source.find_any((_CITED_END, _CITED, "\n"), start)
+    if literal != _CITED_END:
+        return None
+    closed, literal = source.find_any((">", "\n"), end)
+    if literal != ">":
+        return None
+    return Found(end=closed + 1, content=source.text[start:end])

@@ -1,0 +1,43 @@
+"""What may stand between a bare call and the end of the message."""
+
+from msgspec import structs
+
+from surecall.records import Receipt
+
+from .base import TextCall
+from .residue import RESIDUE
+from .source import Source
+
+__all__ = ["note_missing", "skip_residue", "skip_to_end"]
+
+
+def skip_residue(source: Source, at: int) -> int:
+    """Return where white space and tokens that end a turn are over."""
+    at = source.skip_space(at)
+    while literal := source.starts_any(RESIDUE, at):
+        at = source.skip_space(at + len(literal))
+    return at
+
+
+def note_missing(calls: tuple[TextCall, ...], closer: str) -> tuple[TextCall, ...]:
+    """Return whole calls with a receipt that says that their closer was missing."""
+    receipt = Receipt("add_closer", "text", "", closer, why="the closer was missing")
+    return tuple(
+        structs.replace(call, receipts=(*call.receipts, receipt)) if call.state == "whole" else call
+        for call in calls
+    )
+
+
+def skip_to_end(source: Source, at: int, also: str = "") -> int | None:
+    """Return the end of the text when nothing that matters follows, else `None`.
+
+    Args:
+        source: The text.
+        at: Where to look from.
+        also: Characters that do not matter either.
+    """
+    at = source.skip_space(at)
+    while not source.at_end(at) and source.text[at] in also:
+        at = source.skip_space(at + 1)
+    at = skip_residue(source, at)
+    return at if source.at_end(at) else None

@@ -1,0 +1,196 @@
+"""Calls in code fences: those whose tag announces a call, and plain ones that end the message."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from .base import CallFormat, Found, Grade, TextCall
+from .endings import note_missing, skip_to_end
+from .fitting import fits
+from .json_rows import begins_like_call, gate_row, read_row
+from .names import ToolNames
+from .pythonic import read_calls_in_python, text_calls_of
+from .shapes import read_json_calls
+from .source import Source
+
+__all__ = ["CodeFences"]
+
+_FENCES: Final = ("```", "~~~")
+_STRONG: Final = frozenset(
+    {"tool_call", "tool_calls", "tool_use", "tool_code", "tool", "function_call", "function_calls"}
+)
+_WEAK: Final = frozenset(
+    {"", "json", "json5", "jsonc", "python", "py", "xml", "function", "tool_json"}
+)
+_CODE: Final = frozenset({"tool_code", "python", "py"})
+_MAX_TAG: Final = 40
+_MAX_FENCES: Final = 16
+
+
+class _Fence(NamedTuple):
+    """One fence that holds calls and nothing else."""
+
+    end: int
+    calls: tuple[TextCall, ...]
+    is_strong: bool
+    content: str = ""
+    reasoning: str = ""
+
+
+class CodeFences:
+    """A fence whose whole body is calls.
+
+    Args:
+        inner: Families whose calls may stand in a fence too, such as those of XML tags.
+    """
+
+    name: str = "code_fence"
+    line_start: bool = True
+    trims: bool = True
+
+    def __init__(self, inner: Sequence[CallFormat] = ()) -> None:
+        self._inner = tuple(inner)
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return what a fence begins with."""
+        return _FENCES
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read one announced fence, or all fences from here to the end of the message."""
+        first = self._read_fence(source, at)
+        if first is None:
+            return None
+        if first.is_strong:
+            return _found([first], first.end, "damaged")
+        fences = [first]
+        while (end := skip_to_end(source, fences[-1].end)) is None:
+            here = source.skip_space(fences[-1].end)
+            following = None
+            if source.starts_any(_FENCES, here) and len(fences) < _MAX_FENCES:
+                following = self._read_fence(source, here)
+            if following is None:
+                return None
+            fences.append(following)
+        return _found(fences, end, "bare")
+
+    def _read_fence(self, source: Source, at: int) -> _Fence | None:
+        body = source.run_end(source.char(at), at)
+        fence = source.text[at:body]
+        tag, body = _read_tag(source, body)
+        if tag not in _STRONG and tag not in _WEAK:
+            return None
+        here = source.skip_space(body)
+        char = source.char(here)
+        if char in ("{", "["):
+            found = _read_json(source, here, fence, is_strong=tag in _STRONG)
+            if found is not None or char == "{":
+                return found
+        if char == "<":
+            return self._read_inner(source, here, fence, is_strong=tag in _STRONG)
+        return _read_python(source, here, fence, tag)
+
+    def _read_inner(self, source: Source, at: int, fence: str, *, is_strong: bool) -> _Fence | None:
+        """Read a body in another format; all of the body must be its calls."""
+        if not self._inner:
+            return None
+        closing = source.find("\n" + fence, at)
+        end = len(source.text) if closing < 0 else closing
+        body = Source(source.text[at:end], source.tools, final=True)
+        calls: list[TextCall] = []
+        here = 0
+        while not body.at_end(here):
+            found = self._read_once(body, here)
+            if found is None or not found.calls or found.end <= here:
+                return None
+            calls += found.calls
+            here = body.skip_space(found.end)
+        if not all(source.tools.resolve(call.name) for call in calls):
+            return None
+        return _Fence(end if closing < 0 else closing + 1 + len(fence), tuple(calls), is_strong)
+
+    def _read_once(self, body: Source, at: int) -> Found | None:
+        for form in self._inner:
+            if body.starts_any(form.openers(body.tools), at):
+                found = form.read(body, at)
+                if found is not None:
+                    return found
+        return None
+
+
+def _read_tag(source: Source, at: int) -> tuple[str, int]:
+    """Return the word behind the ticks, in lower case, and where the body begins."""
+    end = at
+    while end - at <= _MAX_TAG and source.char(end) not in ("\n", "", "{", "["):
+        end += 1
+    return source.text[at:end].strip().lower(), end
+
+
+def _read_json(source: Source, at: int, fence: str, *, is_strong: bool) -> _Fence | None:
+    if not begins_like_call(source, at):
+        return None
+    row = read_row(source, at)
+    if row is None:
+        return None
+    end = row.end if row.is_cut else _skip_closing(source, row.end, fence)
+    if end is None:
+        return None
+    gated = gate_row(source, row)
+    if gated is not None:
+        calls = _noted(source, gated.calls, row.end, fence)
+        return _Fence(end, calls, is_strong, gated.content, gated.reasoning)
+    if not is_strong or row.is_cut:
+        return None
+    texts = (source.text[start:stop] for start, stop in row.spans)
+    calls = tuple(call for text in texts for call in read_json_calls(text))
+    return _Fence(end, calls, is_strong) if calls else None
+
+
+def _read_python(source: Source, at: int, fence: str, tag: str) -> _Fence | None:
+    announced = tag == "tool_code"
+    found = read_calls_in_python(source, at, statements=tag in _CODE, nested_quotes=announced)
+    if found.state == "not_calls":
+        return None
+    calls = text_calls_of(source, found, by_position=announced)
+    if not calls or any(not _fits(source, call) for call in calls):
+        return None
+    if found.state == "cut":
+        return _Fence(len(source.text), calls, tag in _STRONG)
+    end = _skip_closing(source, found.end, fence)
+    if end is None:
+        return None
+    return _Fence(end, _noted(source, calls, found.end, fence), tag in _STRONG)
+
+
+def _fits(source: Source, call: TextCall) -> bool:
+    parameters = source.tools.parameters(call.name)
+    if parameters is None:
+        return False
+    return call.state == "cut" or fits(parameters, call.arguments)
+
+
+def _noted(
+    source: Source, calls: tuple[TextCall, ...], at: int, fence: str
+) -> tuple[TextCall, ...]:
+    """Return the calls, with a receipt when their fence is not closed."""
+    return note_missing(calls, fence) if source.rest_is_blank(at) else calls
+
+
+def _skip_closing(source: Source, at: int, fence: str) -> int | None:
+    """Return where the text goes on behind the closing fence; it may be missing at the end."""
+    here = source.skip_space(at)
+    if source.char(here) == ";":
+        here = source.skip_space(here + 1)
+    if source.at_end(here):
+        return here
+    if not source.starts(fence, here):
+        return None
+    return source.run_end(fence[0], here)
+
+
+def _found(fences: list[_Fence], end: int, grade: Grade) -> Found:
+    return Found(
+        end=end,
+        calls=tuple(call for fence in fences for call in fence.calls),
+        content="".join(fence.content for fence in fences),
+        reasoning="\n".join(fence.reasoning for fence in fences if fence.reasoning),
+        grade=grade,
+    )

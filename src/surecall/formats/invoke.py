@@ -1,0 +1,201 @@
+"""`<invoke name="N"><parameter name="K">VALUE</parameter></invoke>` in many wrappers."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from .base import Found
+from .blocks import end_of_calls, have_arguments, read_calls
+from .names import ToolNames
+from .parameters import Padding
+from .shapes import read_json_calls
+from .source import Source
+from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris
+
+__all__ = [
+    "INVOKE_GRAMMAR",
+    "AnthropicXml",
+    "BareInvoke",
+    "Dots",
+    "MiniMaxM2",
+    "PrefixedInvoke",
+    "read_found",
+]
+
+_NAMESPACE: Final = "antml:"
+_PREFIX: Final = r"(?:[A-Za-z][\w.-]{0,31}+:)?+"
+_NAMESPACED: Final = re.compile(r"(?:[A-Za-z][\w.-]{0,31}+)?")
+_NAME: Final = re.compile(r"[^\s<>\"'`{}()\[\]]*+")
+_STRAY_WORDS: Final = ("count\n", "call\n")
+_BARE: Final = ("<invoke", f"<{_NAMESPACE}invoke", "<call name=", "<call_record")
+
+INVOKE_GRAMMAR: Final = ElementGrammar(
+    calls=("invoke", "call_record", "function_call", "call"),
+    values=("parameter", "param", "argument", "arg"),
+    sections=("function_calls", "tool_calls", "tool_call", "dots_function_call"),
+    prefix=_PREFIX,
+    label_keys=("name", "tool"),
+)
+
+
+class _LegacyGrammar(ElementGrammar):
+    """`<invoke><tool_name>N</tool_name><parameters><K>VALUE</K></parameters></invoke>`."""
+
+    def tag(self, source: Source, at: int) -> Tag | None:
+        """Return the tag that stands here; a call with its name."""
+        tag = super().tag(source, at)
+        if tag is None or tag.kind != "open_section" or tag.word != "invoke":
+            return tag
+        here = source.skip_space(tag.end)
+        if source.at_end(here) or not source.starts("<tool_name>", here):
+            return tag
+        begin = source.skip_space(here + len("<tool_name>"))
+        end = run_end(source, _NAME, begin)
+        after = source.skip_space(end)
+        if source.at_end(after) or not source.starts("</tool_name>", after):
+            return tag
+        after += len("</tool_name>")
+        inner = source.skip_space(after)
+        if not source.at_end(inner) and source.starts("<parameters>", inner):
+            after = inner + len("<parameters>")
+        return Tag("open_call", at, after, source.text[begin:end], "invoke")
+
+
+_LEGACY: Final = _LegacyGrammar(
+    calls=("parameters",), values=(), sections=("invoke", "function_calls"), prefix=_PREFIX
+)
+
+
+class _WrappedInvoke:
+    """Calls in a wrapper of their own."""
+
+    name: str
+    line_start: bool = False
+    trims: bool = True
+    wrappers: tuple[str, ...]
+    padding: Padding = "none"
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the wrappers."""
+        return self.wrappers
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read all calls up to the end of the wrapper."""
+        opener = source.starts_any(self.wrappers, at)
+        begin = at + len(opener)
+        here = skip_debris(source, begin)
+        if source.at_end(here):
+            return Found(end=here)
+        grammar: Grammar = INVOKE_GRAMMAR
+        head = grammar.tag(source, here)
+        if head is not None and head.kind == "open_call" and not head.label:
+            grammar = _LEGACY
+            head = grammar.tag(source, here)
+        if head is None:
+            return Found(end=len(source.text)) if grammar.is_begun(source, here) else None
+        if head.kind != "open_call":
+            cut = source.final and head.kind == "open_section" and source.rest_is_blank(head.end)
+            return Found(end=len(source.text)) if cut else None
+        if head.word != "invoke" and source.tools.resolve(head.label) is None:
+            return None
+        return read_found(
+            source, grammar, begin, padding=self.padding, marked=head.word == "invoke"
+        )
+
+
+class AnthropicXml(_WrappedInvoke):
+    """`<function_calls>`, with or without the namespace prefix, and the form before it."""
+
+    name: str = "anthropic_xml"
+    wrappers = ("<function_calls>", f"<{_NAMESPACE}function_calls>")
+
+
+class MiniMaxM2(_WrappedInvoke):
+    """`<minimax:tool_call>`."""
+
+    name: str = "minimax_m2"
+    wrappers = ("<minimax:tool_call>",)
+
+
+class Dots(_WrappedInvoke):
+    """`<dots_function_call>` around invokes or JSON."""
+
+    name: str = "dots"
+    wrappers = ("<dots_function_call>",)
+    padding: Padding = "trim"
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read invokes, or one JSON object."""
+        here = source.skip_space(at + len(self.wrappers[0]))
+        if source.char(here) != "{":
+            return super().read(source, at)
+        value_end = source.value_end(here)
+        end = len(source.text) if value_end is None else value_end
+        calls = read_json_calls(source.text[here:end], ended=value_end is not None)
+        if not calls:
+            return None
+        end = source.skip_space(end)
+        closer = "</dots_function_call>"
+        closed = not source.at_end(end) and source.starts(closer, end)
+        return Found(end=end + len(closer) if closed else end, calls=calls)
+
+
+class BareInvoke:
+    """A call without a wrapper; the tool must exist."""
+
+    name: str = "invoke"
+    line_start: bool = True
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return how a call begins, and the words that leak before one."""
+        return (*_BARE, *(f"{word}{bare}" for word in _STRAY_WORDS for bare in _BARE[:2]))
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read one or more calls of tools that exist."""
+        return _read_bare(source, at + len(source.starts_any(_STRAY_WORDS, at)))
+
+
+class PrefixedInvoke:
+    """Calls and wrappers with a prefix nobody knows; the tool must exist."""
+
+    name: str = "invoke"
+    line_start: bool = True
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return what begins any tag: the prefix may be anything."""
+        return ("<",)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read calls whose tags have a prefix."""
+        end = run_end(source, _NAMESPACED, at + 1)
+        return _read_bare(source, at) if source.char(end) == ":" and end > at + 1 else None
+
+
+def _read_bare(source: Source, at: int) -> Found | None:
+    head = INVOKE_GRAMMAR.tag(source, at)
+    begin = at
+    if head is not None and head.kind == "open_section":
+        begin = head.end
+        here = skip_debris(source, begin)
+        head = None if source.at_end(here) else INVOKE_GRAMMAR.tag(source, here)
+    if head is None or head.kind != "open_call" or source.tools.resolve(head.label) is None:
+        return None
+    return read_found(source, INVOKE_GRAMMAR, begin, padding="none", marked=False)
+
+
+def read_found(
+    source: Source, grammar: Grammar, at: int, *, padding: Padding, marked: bool
+) -> Found | None:
+    """Read calls in a row and what the model made up after them."""
+    calls, end = read_calls(source, grammar, at, padding=padding)
+    if not calls or not (marked or have_arguments(calls)):
+        return None
+    end, invented = end_of_calls(source, end)
+    return Found(
+        end=end,
+        calls=tuple(calls),
+        grade="marked" if marked else "damaged",
+        ends_message=invented,
+    )

@@ -1,0 +1,133 @@
+"""JSON values in a row, and whether it is worth reading them as calls."""
+
+import re
+from typing import Final, NamedTuple
+
+from msgspec import structs
+
+from surecall.jsontext import repair_json
+
+from .base import TextCall
+from .gate import KNOWN_KEYS, Gated, gate_value
+from .names import ToolNames
+from .shapes import read_json_calls
+from .source import Source
+
+__all__ = ["JsonRow", "begins_like_call", "gate_row", "read_row"]
+
+_MAX_KEY: Final = 80
+_MAX_DEPTH: Final = 64
+_MAX_VALUES: Final = 64
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”"}
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MARKS: Final = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+
+
+class JsonRow(NamedTuple):
+    """Where values stand in a row, and whether the text ended in the last one."""
+
+    spans: tuple[tuple[int, int], ...]
+    end: int
+    is_cut: bool
+
+
+def begins_like_call(source: Source, at: int) -> bool:
+    """Tell whether the object, or the first one of the array, begins with a key of a call."""
+    here = at
+    if source.char(here) == "[":
+        here = source.skip_space(here + 1)
+    if source.char(here) != "{":
+        return False
+    here = source.skip_space(here + 1)
+    if source.char(here) == "{":
+        here = source.skip_space(here + 1)
+    key = _read_key(source, here)
+    return key in KNOWN_KEYS or key in source.tools.names
+
+
+def read_row(source: Source, at: int) -> JsonRow | None:
+    """Return the values that follow each other from `at` on; `None` when they cannot be calls."""
+    spans: list[tuple[int, int]] = []
+    here = at
+    while True:
+        if len(spans) == _MAX_VALUES or _is_too_deep(source.text, here):
+            return None
+        end = source.value_end(here)
+        if end is None:
+            spans.append((here, len(source.text)))
+            return JsonRow(tuple(spans), len(source.text), is_cut=True)
+        spans.append((here, end))
+        here = source.skip_space(end)
+        if source.char(here) in (";", ","):
+            here = source.skip_space(here + 1)
+        if source.char(here) not in ("{", "["):
+            return JsonRow(tuple(spans), end, is_cut=False)
+
+
+def gate_row(source: Source, row: JsonRow) -> Gated | None:
+    """Return the calls that the values stand for; all of them must be calls."""
+    calls: list[TextCall] = []
+    content: list[str] = []
+    reasoning: list[str] = []
+    for number, (start, end) in enumerate(row.spans, 1):
+        last = number == len(row.spans)
+        gated = _gate_text(source.tools, source.text[start:end], is_cut=row.is_cut and last)
+        if gated is None:
+            return None
+        calls += gated.calls
+        content.append(gated.content)
+        reasoning.append(gated.reasoning)
+    return Gated(tuple(calls), "".join(content), "\n".join(filter(None, reasoning)))
+
+
+def _gate_text(tools: ToolNames, text: str, *, is_cut: bool) -> Gated | None:
+    if not is_cut:
+        repaired = repair_json(text)
+        if repaired.state != "whole":
+            return None
+        return gate_value(repaired.value, tools, repaired.receipts)
+    closed = repair_json(text, cut="close", ended=False)
+    gated = gate_value(closed.value, tools, is_whole=False)
+    if gated is None or not gated.calls:
+        return None
+    # Without its end an array may have lost calls, so none of them counts as whole.
+    found = read_json_calls(text, ended=False, tools=tools) or gated.calls
+    calls = tuple(structs.replace(call, state="cut") for call in found)
+    return Gated(calls, gated.content, gated.reasoning)
+
+
+def _read_key(source: Source, at: int) -> str:
+    """Return the key that stands here, or an empty text."""
+    opener = source.char(at)
+    window = source.text[at : at + _MAX_KEY]
+    if opener in _QUOTES and opener:
+        end = window.find(_QUOTES[opener], 1)
+        if end < 0:
+            source.at_end(at + _MAX_KEY - 1)
+            return ""
+        return window[1:end]
+    match = _PLAIN_KEY.match(window)
+    if match is None:
+        return ""
+    source.at_end(at + match.end())
+    return match.group()
+
+
+def _is_too_deep(text: str, at: int) -> bool:
+    """Tell whether a value is nested deeper than calls are.
+
+    Where an unclosed value can hold only so many others, reading each of them to the end of the
+    text costs a bounded number of looks at every character.
+    """
+    depth = 0
+    for mark in _MARKS.finditer(text, at):
+        char = mark.group()[0]
+        if char in "{[":
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return True
+        elif char in "}]":
+            depth -= 1
+            if depth <= 0:
+                return False
+    return False

@@ -1,0 +1,84 @@
+"""What Llama 3 writes after `<|python_tag|>`: JSON calls, built-in calls, or code."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import structs
+
+from .base import Found
+from .fitting import code_call
+from .names import ToolNames
+from .pythonic import read_calls_in_python, text_calls_of
+from .shapes import read_json_calls
+from .source import Source
+
+__all__ = ["LlamaPythonTag"]
+
+_TAG: Final = "<|python_tag|>"
+_ENDS: Final = ("<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>", "<|end_of_text|>")
+_BUILT_IN: Final = ".call"
+_MAX_VALUES: Final = 64
+
+
+class LlamaPythonTag:
+    """Calls behind the tag: objects, `NAME.call(...)`, or code for the one tool that runs it."""
+
+    name: str = "llama_python_tag"
+    line_start: bool = False
+    trims: bool = False
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the tag."""
+        return (_TAG,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read what follows the tag."""
+        here = source.skip_space(at + len(_TAG))
+        if source.at_end(here):
+            return Found(end=here)
+        if source.char(here) in ("{", "["):
+            found = _read_objects(source, here)
+            if found is not None:
+                return found
+        found = _read_built_in(source, here)
+        return found or _read_code(source, here)
+
+
+def _read_objects(source: Source, at: int) -> Found | None:
+    """Read objects, one after the other, with or without semicolons between them."""
+    here, end = at, at
+    for _ in range(_MAX_VALUES):
+        if source.char(here) not in ("{", "["):
+            break
+        found = source.value_end(here)
+        if found is None:
+            calls = read_json_calls(source.text[at:], ended=False)
+            return Found(end=len(source.text), calls=calls)
+        end = found
+        here = source.skip_space(end)
+        if source.char(here) in (";", ","):
+            here = source.skip_space(here + 1)
+    calls = read_json_calls(source.text[at:end])
+    return Found(end=end, calls=calls) if calls else None
+
+
+def _read_built_in(source: Source, at: int) -> Found | None:
+    found = read_calls_in_python(source, at, nested_quotes=True)
+    name = found.cut_name or (found.calls[0].name if found.calls else "")
+    if found.state == "not_calls" or not name.endswith(_BUILT_IN):
+        return None
+    calls = text_calls_of(source, found)
+    if calls is None or len(calls) != 1:
+        return None
+    call = structs.replace(calls[0], name=name.removesuffix(_BUILT_IN))
+    end = found.end if call.state == "whole" else len(source.text)
+    return Found(end=end, calls=(call,))
+
+
+def _read_code(source: Source, at: int) -> Found | None:
+    if code_call(source.tools, "") is None:
+        return None
+    end, _ = source.find_any(_ENDS, at)
+    end = len(source.text) if end < 0 else end
+    call = code_call(source.tools, source.text[at:end].rstrip())
+    return Found(end=end, calls=(call,)) if call else None

@@ -1,0 +1,95 @@
+"""Muse Glimmer: messages `<|start|>assistant to=R<|message|>` and ATEM blocks of calls."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from .base import Found, Thinking
+from .invoke import INVOKE_GRAMMAR, read_found
+from .names import ToolNames
+from .source import Source
+from .tags import ends_within, run_end, skip_debris
+
+__all__ = ["AtemBlock", "MuseMessages"]
+
+_START: Final = "<|start|>assistant to="
+_MESSAGE: Final = "<|message|>"
+_ENDS: Final = ("<|eom|>", "<|eot|>")
+_BLOCK: Final = "<atem:function_calls>"
+_RECIPIENT: Final = re.compile(r"[^\s<>]{0,128}+")
+_SELF: Final = Thinking(closers=(*_ENDS, _START), kept=frozenset({_START}), ends_at_call=False)
+
+
+class MuseMessages:
+    """Headers say who a message is for: `self` is reasoning, `user` the answer, else a tool."""
+
+    name: str = "muse"
+    line_start: bool = False
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return headers; the first one of a reply lacks its beginning."""
+        recipients = ("self", "user", *tools.names)
+        first = (f"{space}to={who}{_MESSAGE}" for who in recipients for space in ("", " "))
+        return (_START, *_ENDS, *first)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read a header, and the calls of a message that is for a tool."""
+        ended = source.starts_any(_ENDS, at)
+        here = source.skip_space(at + len(ended)) if ended else at
+        if ended and (source.at_end(here) or not source.starts(_START, here)):
+            return None
+        if source.starts(_START, here):
+            begin = here + len(_START)
+        else:
+            begin = source.skip_space(here) + len("to=")
+        end = run_end(source, _RECIPIENT, begin)
+        recipient = source.text[begin:end]
+        if not recipient or not source.starts(_MESSAGE, end):
+            return Found(end=len(source.text)) if ends_within(source, _MESSAGE, end) else None
+        end += len(_MESSAGE)
+        if recipient == "self":
+            return Found(end=end, opens=_SELF)
+        body = source.skip_space(end)
+        if not source.starts(_BLOCK, body):
+            return Found(end=len(source.text) if ends_within(source, _BLOCK, body) else end)
+        found = _read_block(source, body, alone=recipient == "user")
+        return Found(end=end) if found is None else found
+
+
+class AtemBlock:
+    """A block of calls whose header is missing; nothing may follow it."""
+
+    name: str = "muse"
+    line_start: bool = True
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the wrapper."""
+        return (_BLOCK,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read a block that ends its message."""
+        return _read_block(source, at, alone=True)
+
+
+def _read_block(source: Source, at: int, *, alone: bool) -> Found | None:
+    """Read a block; one that is not for a tool must be all of its message."""
+    begin = at + len(_BLOCK)
+    here = skip_debris(source, begin)
+    if source.at_end(here):
+        return Found(end=here)
+    head = INVOKE_GRAMMAR.tag(source, here)
+    if head is None and INVOKE_GRAMMAR.is_begun(source, here):
+        return Found(end=len(source.text))
+    if head is None or head.kind != "open_call":
+        return None
+    if alone and source.tools.resolve(head.label) is None:
+        return None
+    found = read_found(source, INVOKE_GRAMMAR, begin, padding="none", marked=not alone)
+    if found is None or not alone or found.ends_message:
+        return found
+    after = source.skip_space(found.end)
+    if source.at_end(after) or source.starts_any((*_ENDS, _BLOCK), after):
+        return found
+    return None

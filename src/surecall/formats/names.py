@@ -1,0 +1,109 @@
+"""The names of the tools, and what a model's spelling of one may mean."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from surecall.errors import SurecallError
+from surecall.records import Receipt, ToolSpec
+from surecall.schema import SchemaChecker
+
+__all__ = ["PLACEHOLDERS", "ToolNames"]
+
+PLACEHOLDERS: Final = frozenset(
+    {"no_function", "directly-answer", "directly_answer", "final answer", "none"}
+)
+"""Names by which models say that they call nothing."""
+
+_PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/")
+_MAX_NAME_CHARS: Final = 256
+_COUNTER: Final = re.compile(r":\d+\Z")
+_GLUED: Final = re.compile(r"(?:<\|[a-z_]+\|>.*|[ ]?json)\Z", re.DOTALL)
+
+
+class ToolNames:
+    """Finds the one tool a written name can mean; never guesses between two."""
+
+    def __init__(
+        self, tools: Iterable[ToolSpec] = (), checkers: Mapping[str, SchemaChecker] | None = None
+    ) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._checkers: dict[str, SchemaChecker | None] = dict(checkers or {})
+        self._plain: dict[str, list[str]] = {}
+        for name in self._tools:
+            self._plain.setdefault(_plain(name), []).append(name)
+
+    def __bool__(self) -> bool:
+        return bool(self._tools)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, in order."""
+        return tuple(self._tools)
+
+    def spec(self, name: str) -> ToolSpec | None:
+        """Return the tool that a written name means."""
+        resolved = self.resolve(name)
+        return None if resolved is None else self._tools[resolved]
+
+    def parameters(self, name: str) -> dict[str, Any] | None:
+        """Return the schema of the tool that a written name means."""
+        spec = self.spec(name)
+        return None if spec is None else spec.parameters
+
+    def checker(self, spec: ToolSpec) -> SchemaChecker | None:
+        """Return the compiled schema of a tool; `None` when it cannot be used."""
+        if spec.name not in self._checkers:
+            try:
+                checker = SchemaChecker(spec.parameters)
+                checker.compile()
+            except SurecallError:
+                checker = None
+            self._checkers[spec.name] = checker
+        return self._checkers[spec.name]
+
+    def resolve(self, name: str) -> str | None:
+        """Return the registered name, or `None` when no tool, or more than one, is meant."""
+        if name in self._tools:
+            return name
+        if len(name) > _MAX_NAME_CHARS:
+            return None
+        for candidate in _spellings(name):
+            if candidate in self._tools:
+                return candidate
+        found: set[str] = set()
+        for candidate in _spellings(name):
+            found.update(self._plain.get(_plain(candidate), ()))
+        return found.pop() if len(found) == 1 else None
+
+    def receipt(self, name: str, place: str) -> Receipt | None:
+        """Return the receipt of reading a written name as a registered one, if it differs."""
+        resolved = self.resolve(name)
+        if resolved is None or resolved == name:
+            return None
+        return Receipt("resolve_tool_name", place, name, resolved, why="one tool matches")
+
+
+def _spellings(name: str) -> list[str]:
+    """Return what is left of a name when decorations are taken off, one after the other."""
+    spellings: list[str] = []
+    current = name.strip().strip("\"'`").removesuffix("()").strip()
+    for _ in range(4):
+        spellings.append(current)
+        shorter = _GLUED.sub("", current).strip()
+        shorter = _COUNTER.sub("", shorter)
+        for prefix in _PREFIXES:
+            if shorter.startswith(prefix):
+                shorter = shorter.removeprefix(prefix)
+                break
+        head, _, tail = shorter.partition(".")
+        if head == tail:
+            shorter = head
+        if shorter == current:
+            break
+        current = shorter
+    return spellings
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").replace(".", "").replace(" ", "").lower()

@@ -1,0 +1,127 @@
+"""Calls in Python syntax as the whole message: `[dim_lamp(room="hall"), ping()]`."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from msgspec import structs
+
+from surecall.records import Receipt, clip
+
+from .base import Found, TextCall
+from .endings import skip_to_end
+from .fitting import fits, parameter_names
+from .names import ToolNames
+from .python_calls import PythonCall, PythonCalls, read_python_calls
+from .source import NeedMore, Source
+
+__all__ = ["Pythonic", "read_calls_in_python", "text_calls_of"]
+
+
+class Pythonic:
+    """A list of calls, or calls in a row, from the start of a line to the end of the message."""
+
+    name: str = "pythonic"
+    line_start: bool = True
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return a bracket, and the name of every tool with its parenthesis."""
+        return ("[", *(f"{name}(" for name in tools.names))
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read calls that run to the end of the message and fit their tools exactly."""
+        found = read_calls_in_python(source, at)
+        if found.state == "not_calls":
+            return None
+        if found.state == "cut" and found.cut_name is None:
+            return None
+        if not all(_fits_exactly(source, call) for call in found.calls):
+            return None
+        calls = text_calls_of(source, found)
+        if calls is None:
+            return None
+        if found.state == "cut":
+            if found.cut_name is None or source.tools.resolve(found.cut_name) is None:
+                return None
+            # Without its bracket a list may have lost calls, so none of them counts as whole.
+            calls = tuple(structs.replace(call, state="cut") for call in calls)
+            return Found(end=len(source.text), calls=calls, grade="bare")
+        end = skip_to_end(source, found.end, also=".;")
+        return None if end is None else Found(end=end, calls=calls, grade="bare")
+
+
+def read_calls_in_python(
+    source: Source,
+    at: int,
+    *,
+    statements: bool = False,
+    nested_quotes: bool = False,
+    bare_words: bool = False,
+) -> PythonCalls:
+    """Read calls in Python syntax, as soon as more text cannot change what they are."""
+    found = read_python_calls(
+        source.text,
+        at,
+        statements=statements,
+        nested_quotes=nested_quotes,
+        bare_words=bare_words,
+    )
+    if not source.final and (found.state == "cut" or found.may_grow):
+        raise NeedMore
+    return found
+
+
+def text_calls_of(
+    source: Source, found: PythonCalls, *, by_position: bool = False
+) -> tuple[TextCall, ...] | None:
+    """Return calls with their arguments by name; `None` when a value cannot be given a name.
+
+    Args:
+        source: Where the calls were read.
+        found: What was read.
+        by_position: Whether values without a keyword are given names in the order of the schema.
+    """
+    calls: list[TextCall] = []
+    for call in found.calls:
+        arguments, receipts = _arguments_of(source, call, by_position=by_position)
+        if arguments is None:
+            return None
+        calls.append(TextCall(name=call.name, arguments=arguments, receipts=receipts))
+    if found.state == "cut" and found.cut_name is not None:
+        rest = source.text[found.cut_from :]
+        calls.append(TextCall(name=found.cut_name, arguments=rest, state="cut"))
+    return tuple(calls)
+
+
+def _arguments_of(
+    source: Source, call: PythonCall, *, by_position: bool
+) -> tuple[dict[str, Any] | None, tuple[Receipt, ...]]:
+    arguments = dict(call.keywords)
+    for key, text in call.padded.items():
+        schema = source.schema_of(call.name, key)
+        if schema is not None and schema.get("type") == "string":
+            arguments[key] = text
+    if not call.positional:
+        return arguments, call.receipts
+    first = call.positional[0]
+    if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
+        return cast("dict[str, Any]", first), call.receipts
+    names = parameter_names(source.tools.parameters(call.name))
+    if not by_position or len(names) < len(call.positional):
+        return None, ()
+    placed = dict(zip(names, call.positional, strict=False))
+    if placed.keys() & arguments.keys():
+        return None, ()
+    receipt = Receipt(
+        "name_positional_arguments",
+        "text",
+        clip(", ".join(map(repr, call.positional))),
+        ", ".join(placed),
+        why="values without a keyword, in the order of the schema",
+    )
+    return {**placed, **arguments}, (*call.receipts, receipt)
+
+
+def _fits_exactly(source: Source, call: PythonCall) -> bool:
+    parameters = source.tools.parameters(call.name)
+    return parameters is not None and not call.positional and fits(parameters, call.keywords)

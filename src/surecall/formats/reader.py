@@ -1,0 +1,495 @@
+"""Text becomes visible text, reasoning and calls, piece by piece."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from surecall.records import ToolSpec
+
+from .base import CallFormat, Found, TextCall, Thinking
+from .names import PLACEHOLDERS, ToolNames
+from .openers import OpenerIndex
+from .reasoning import REASONING, REASONING_CLOSERS, find_open_reasoning
+from .residue import RESIDUE
+from .source import NeedMore, Source, TooMuchWork
+
+__all__ = ["CallPiece", "Piece", "TextPiece", "TextReader"]
+
+_FENCES: Final = ("```", "~~~")
+_PAYLOAD_ENDS: Final = frozenset("}])\"'")
+_MAX_INLINE_CODE: Final = 4096
+_RETRY_FREELY_BELOW: Final = 2048
+MAX_MARKS: Final = 8_000
+"""Markers, backticks and fences that are looked at in one reply; real replies have hundreds."""
+MAX_FALSE_OPENERS: Final = 500
+"""Openers that turn out to begin nothing."""
+MAX_CALLS: Final = 256
+"""Calls that are taken from the text of one reply."""
+MAX_CUT_CALLS: Final = 4
+"""Calls that never come to their end."""
+
+
+class TextPiece(Struct, frozen=True):
+    """Text for a person to see, or reasoning."""
+
+    kind: Literal["content", "reasoning", "reclassified"]
+    """`reclassified`: all content so far turned out to be reasoning; `text` is empty."""
+    text: str
+
+
+class CallPiece(Struct, frozen=True):
+    """A call, and the format it was written in."""
+
+    call: TextCall
+    format: str
+    resolved: str | None
+    """The name of the tool it means, when exactly one is meant."""
+    written: str
+    """The text it was read from."""
+    in_open_reasoning: bool = False
+    """Whether it stands in reasoning that was never closed: real if the model came to its end."""
+
+
+Piece = TextPiece | CallPiece
+
+
+class TextReader:
+    """Reads the text of one reply as it arrives; every split gives the same pieces in the end.
+
+    Args:
+        tools: The tools that may be called.
+        formats: The families to look for, strongest first.
+        generation_prompt: What the template had already opened, where known.
+    """
+
+    def __init__(
+        self,
+        tools: ToolNames,
+        formats: Sequence[CallFormat],
+        generation_prompt: str | None = None,
+    ) -> None:
+        self._tools = tools
+        self._formats, self._index = _index_of(tools.names, tuple(formats))
+        self._text = ""
+        self._arrived: list[str] = []
+        self._waiting_chars = 0
+        self._retry_at = 0
+        self._out: list[Piece] = []
+        self._thinking = find_open_reasoning(generation_prompt)
+        self._prefilled = self._thinking is not None
+        self._prompt_known = generation_prompt is not None
+        self._fence = ""
+        self._space: str = ""
+        self._thought_space: str = ""
+        self._thought_begun = False
+        self._reasoned = False
+        self._drops_space = False
+        self._seen_text = False
+        self._line_has_text = False
+        self._calls = 0
+        self._marked = False
+        self._ended = False
+        self._last_written = ""
+        self._marks = 0
+        self._false_openers = 0
+        self._cut_calls = 0
+        self._no_closer_ahead = False
+        self._never_closed: Thinking | None = None
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether there were more marks than are looked at; the rest was taken as plain text."""
+        return (
+            self._marks >= MAX_MARKS
+            or self._false_openers >= MAX_FALSE_OPENERS
+            or self._calls >= MAX_CALLS
+            or self._cut_calls >= MAX_CUT_CALLS
+        )
+
+    @property
+    def ends_in_payload(self) -> bool:
+        """Whether the text ended right after the payload of a call, without a marker behind it.
+
+        Such a call looks whole, but more of it, or of its kind, might have followed.
+        """
+        return self._last_written.rstrip()[-1:] in _PAYLOAD_ENDS
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take the next text and return what is certain now."""
+        self._arrived.append(text)
+        self._waiting_chars += len(text)
+        if self._waiting_chars < self._retry_at:
+            return []
+        return self._run(final=False)
+
+    def close(self) -> list[Piece]:
+        """Return the rest: nothing more will come."""
+        pieces = self._run(final=True)
+        only_space = not self._calls and not self._reasoned
+        if self._space and (only_space or (self._seen_text and not self._drops_space)):
+            self._out.append(TextPiece("content", self._space))
+        self._space = ""
+        return pieces + self._taken()
+
+    def _run(self, *, final: bool) -> list[Piece]:
+        text = self._text + "".join(self._arrived)
+        self._arrived.clear()
+        source = Source(text, self._tools, final=final)
+        at = 0
+        try:
+            while at < len(text):
+                try:
+                    at = len(text) if self._ended else self._step(source, at)
+                except TooMuchWork:
+                    self._false_openers = MAX_FALSE_OPENERS
+            self._retry_at = 0
+        except NeedMore:
+            held = len(text) - at
+            # A long held span is looked at again when it has grown by a quarter, so that all
+            # looks together stay linear in its length.
+            self._retry_at = held + held // 4 if held > _RETRY_FREELY_BELOW else 0
+        self._text = text[at:]
+        self._waiting_chars = len(self._text)
+        return self._taken()
+
+    def _taken(self) -> list[Piece]:
+        pieces, self._out = self._out, []
+        return pieces
+
+    def _step(self, source: Source, at: int) -> int:
+        """Consume something from `at` on and return where the rest begins."""
+        source.begin()
+        if self.gave_up:
+            self._show(source.text[at:])
+            return len(source.text)
+        if self._fence:
+            return self._step_in_fence(source, at)
+        if self._thinking is not None:
+            return self._step_in_reasoning(source, at, self._thinking)
+        match = self._index.search(source.text, at)
+        if match is None or match.start() > at:
+            end = self._undecided_from(source, at)
+            end = min(end, match.start()) if match else end
+            if end == at:
+                raise NeedMore
+            self._show(source.text[at:end])
+            return end
+        self._refuse_growing(source, at)
+        return self._at_literal(source, at, match.group())
+
+    def _at_literal(self, source: Source, at: int, literal: str) -> int:
+        end = self._at_mark(source, at, literal)
+        self._marks += 1  # counted once it is decided, so that every split counts the same
+        return end
+
+    def _at_mark(self, source: Source, at: int, literal: str) -> int:
+        found = self._read_call(source, at, literal)
+        if found is not None:
+            return found
+        if self._may_begin_call(literal):
+            self._false_openers += 1
+        if literal in REASONING:
+            self._open_reasoning(REASONING[literal])
+            return at + len(literal)
+        if literal in REASONING_CLOSERS:
+            self._close_unopened()
+            return at + len(literal)
+        if literal in _FENCES:
+            return self._open_fence(source, at, literal)
+        if literal == "`":
+            return self._skip_inline_code(source, at)
+        if literal in RESIDUE and self._is_at_an_end(source, at + len(literal)):
+            return at + len(literal)
+        self._show(literal[0])
+        return at + 1
+
+    # calls
+
+    def _read_call(self, source: Source, at: int, literal: str) -> int | None:
+        for form in self._formats.get(literal, ()):
+            if form.line_start and self._line_has_text:
+                continue
+            found = self._ask(form, source, at)
+            if found is None or not self._is_acceptable(found):
+                continue
+            if not self._prompt_known and not self._reasoned and found.calls:
+                closed = self._find_unopened_closer(source, found.end)
+                if closed is not None:  # reasoning opened in the prompt, and a rehearsed call
+                    self._show(source.text[at : closed.start()])
+                    self._close_unopened()
+                    return closed.end()
+            self._take(form, found, source.text[at : found.end])
+            return found.end
+        return None
+
+    def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
+        """Return the next end of reasoning that does not stand inside a call."""
+        if self._no_closer_ahead:
+            return None
+        while (match := self._index.search(source.text, at)) is not None:
+            self._refuse_growing(source, match.start())
+            literal, at = match.group(), match.end()
+            if literal in REASONING_CLOSERS:
+                return match
+            for form in self._formats.get(literal, ()):
+                found = None if form.line_start else self._ask(form, source, match.start())
+                if found is not None:
+                    at = max(at, found.end)
+                    break
+        if not source.final:
+            raise NeedMore
+        self._no_closer_ahead = True
+        return None
+
+    def _ask(self, form: CallFormat, source: Source, at: int) -> Found | None:
+        source.begin()
+        try:
+            return form.read(source, at)
+        except TooMuchWork:
+            self._false_openers = MAX_FALSE_OPENERS
+            return None
+
+    def _is_acceptable(self, found: Found) -> bool:
+        if found.grade == "marked":
+            return True
+        if found.grade == "bare" and self._marked:
+            return False
+        return all(self._tools.resolve(call.name) for call in found.calls)
+
+    def _take(
+        self, form: CallFormat, found: Found, written: str, *, in_open_reasoning: bool = False
+    ) -> None:
+        if found.reasoning:
+            self._open_reasoning(Thinking(()))
+            self._think(found.reasoning)
+            self._close_reasoning()
+        if found.content:
+            self._show(found.content)
+        calls = [call for call in found.calls if call.name.strip().lower() not in PLACEHOLDERS]
+        if calls:
+            if form.trims or not self._seen_text or self._drops_space:
+                self._space = ""
+            self._release_space()
+            self._drops_space = True
+            self._marked = self._marked or found.grade == "marked"
+        elif form.trims and not found.content:
+            self._space = ""
+        for call in calls:
+            self._calls += 1
+            resolved = self._tools.resolve(call.name)
+            self._out.append(CallPiece(call, form.name, resolved, written, in_open_reasoning))
+            self._last_written = written
+            self._cut_calls += call.state == "cut"
+        if found.opens is not None:
+            self._open_reasoning(found.opens)
+        self._ended = found.ends_message
+
+    # reasoning
+
+    def _step_in_reasoning(self, source: Source, at: int, thinking: Thinking) -> int:
+        text, look = source.text, at
+        undecided = self._undecided_from(source, at)
+        while True:
+            match = self._index.search(text, look)
+            start = match.start() if match else len(text)
+            if match is None or undecided < start:
+                if undecided == at:
+                    raise NeedMore
+                self._keep(thinking, text[at:undecided])
+                return undecided
+            literal = match.group()
+            closes = literal in thinking.closers
+            calls = thinking.ends_at_call and self._may_begin_call(literal)
+            if (closes or calls) and start > at:
+                self._keep(thinking, text[at:start])
+                return start
+            self._refuse_growing(source, start)
+            if closes:
+                self._close_block(thinking)
+                return at if literal in thinking.kept else match.end()
+            is_first = not self._thought_begun and not text[at:start].strip()
+            if is_first and literal in REASONING and not thinking.shown:
+                self._marks += 1
+                return match.end()  # an echo of the opener that was in the prompt
+            if calls:
+                return self._at_call_in_reasoning(source, at, literal, thinking)
+            look = match.end()
+
+    def _keep(self, thinking: Thinking, text: str) -> None:
+        if thinking.shown:
+            self._show(text)
+        else:
+            self._think(text)
+
+    def _close_block(self, thinking: Thinking) -> None:
+        if thinking.shown:
+            self._thinking = None
+        else:
+            self._close_reasoning()
+
+    def _at_call_in_reasoning(
+        self, source: Source, at: int, literal: str, thinking: Thinking
+    ) -> int:
+        """Decide whether a call ends the reasoning or is only thought about."""
+        if self._never_closed is not thinking:
+            closed, _ = source.find_any(thinking.closers, at)
+            if closed >= 0:
+                self._think(source.text[at:closed])
+                return closed
+            self._never_closed = thinking
+        for form in self._formats.get(literal, ()):
+            found = self._ask(form, source, at)
+            if found is not None and found.calls and found.grade == "marked":
+                self._close_reasoning()
+                written = source.text[at : found.end]
+                self._take(form, found, written, in_open_reasoning=True)
+                return found.end
+        self._think(source.text[at : at + len(literal)])
+        return at + len(literal)
+
+    def _may_begin_call(self, literal: str) -> bool:
+        return any(not form.line_start for form in self._formats.get(literal, ()))
+
+    def _open_reasoning(self, thinking: Thinking) -> None:
+        self._thinking = thinking
+        self._thought_begun = False
+
+    def _think(self, text: str) -> None:
+        if not self._thought_begun:
+            text = text.lstrip()
+            if not text:
+                return
+            if self._reasoned:
+                text = "\n" + text
+            self._thought_begun = True
+            self._reasoned = True
+        text = self._thought_space + text
+        shown = text.rstrip()
+        self._thought_space = text[len(shown) :]
+        if shown:
+            self._out.append(TextPiece("reasoning", shown))
+
+    def _close_reasoning(self) -> None:
+        self._thinking = None
+        self._thought_space = ""
+        self._reasoned = True
+        self._drop_space_ahead()
+
+    def _close_unopened(self) -> None:
+        """A closer without an opener: what came before it was reasoning, unless some is known."""
+        if not self._reasoned and not self._calls:
+            self._out.append(TextPiece("reclassified", ""))
+            self._reasoned = True
+            self._seen_text = False
+        self._drop_space_ahead()
+
+    # visible text
+
+    def _show(self, text: str) -> None:
+        newline = text.rfind("\n")
+        line = text[newline + 1 :]
+        self._line_has_text = (self._line_has_text and newline < 0) or bool(line.strip())
+        text = self._space + text
+        shown = text.rstrip()
+        if not shown:
+            self._space = text
+            return
+        self._space = text[len(shown) :]
+        if self._drops_space and not self._calls:
+            shown = shown.lstrip()
+        self._drops_space = False
+        self._seen_text = True
+        self._last_written = ""
+        self._out.append(TextPiece("content", shown))
+
+    def _release_space(self) -> None:
+        if self._space:
+            self._out.append(TextPiece("content", self._space))
+            self._space = ""
+
+    def _drop_space_ahead(self) -> None:
+        self._drops_space = True
+        self._space = ""
+        self._line_has_text = False
+
+    def _undecided_from(self, source: Source, at: int) -> int:
+        if source.final:
+            return len(source.text)
+        return self._index.held_from(source.text, at)
+
+    def _refuse_growing(self, source: Source, at: int) -> None:
+        """Wait while the end of the text may still become a longer literal than it is now."""
+        if not source.final and self._index.may_grow(source.text, at):
+            raise NeedMore
+
+    # code and residue
+
+    def _open_fence(self, source: Source, at: int, literal: str) -> int:
+        end = source.run_end(literal[0], at)
+        if not self._line_has_text:
+            self._fence = source.text[at:end]
+        self._show(source.text[at:end])
+        return end
+
+    def _step_in_fence(self, source: Source, at: int) -> int:
+        """Show code as it is, up to the end of its fence."""
+        closing = "\n" + self._fence
+        found = source.text.find(closing, at)
+        if found >= 0:
+            end = found + len(closing)
+            self._fence = ""
+        else:
+            end = len(source.text)
+            if not source.final:
+                end = max(at, end - len(closing))
+                if end == at:
+                    raise NeedMore
+        self._show(source.text[at:end])
+        return end
+
+    def _skip_inline_code(self, source: Source, at: int) -> int:
+        end = source.run_end("`", at)
+        ticks = source.text[at:end]
+        closing, literal = self._find_within(source, (ticks, "\n\n"), end)
+        if literal == ticks:
+            end = closing + len(ticks)
+        self._show(source.text[at:end])
+        return end
+
+    def _find_within(self, source: Source, literals: tuple[str, ...], at: int) -> tuple[int, str]:
+        """Find a literal, but look no further than inline code is long."""
+        window = source.text[at : at + _MAX_INLINE_CODE]
+        is_whole = source.final or len(window) == _MAX_INLINE_CODE
+        found, literal = Source(window, self._tools, final=is_whole).find_any(literals, 0)
+        return (at + found if literal else -1), literal
+
+    def _is_at_an_end(self, source: Source, at: int) -> bool:
+        """Tell whether only white space and more residue follow, or nothing came before."""
+        if not self._seen_text and not self._calls:
+            return True
+        at = source.skip_space(at)
+        while not source.at_end(at):
+            literal = source.starts_any(RESIDUE, at)
+            if not literal:
+                return False
+            at = source.skip_space(at + len(literal))
+        return True
+
+
+@lru_cache(maxsize=64)
+def _index_of(
+    names: tuple[str, ...], formats: tuple[CallFormat, ...]
+) -> tuple[dict[str, tuple[CallFormat, ...]], OpenerIndex]:
+    tools = ToolNames(ToolSpec(name=name) for name in names)
+    openers = [(form, tuple(form.openers(tools))) for form in formats]
+    literals = {*REASONING, *REASONING_CLOSERS, *RESIDUE, *_FENCES, "`"}
+    literals.update(literal for _, own in openers for literal in own)
+    table: dict[str, tuple[CallFormat, ...]] = {}
+    for literal in literals:
+        readers = tuple(form for form, own in openers if any(map(literal.startswith, own)))
+        if readers:
+            table[literal] = readers
+    return table, OpenerIndex(literals)

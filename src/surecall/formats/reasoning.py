@@ -1,0 +1,47 @@
+"""How models mark their reasoning."""
+
+from typing import Final
+
+from .base import Thinking
+
+__all__ = ["REASONING", "REASONING_CLOSERS", "find_open_reasoning"]
+
+_PREFIX: Final = "antml" + ":"
+
+_PAIRS: Final = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    (f"<{_PREFIX}thinking>", f"</{_PREFIX}thinking>"),
+    ("<thought>", "</thought>"),
+    ("<scratch_pad>", "</scratch_pad>"),
+    ("<think:opensource>", "</think:opensource>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel>thought\n", "<channel|>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|thought_start|>", "<|thought_end|>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ("◁think▷", "◁/think▷"),
+    ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+)
+
+REASONING: Final = {opener: Thinking((closer,)) for opener, closer in _PAIRS}
+"""What ends reasoning, by what begins it."""
+
+REASONING_CLOSERS: Final = frozenset(closer for _, closer in _PAIRS)
+
+
+def find_open_reasoning(generation_prompt: str | None) -> Thinking | None:
+    """Return the reasoning that a template had already opened, if it had."""
+    if not generation_prompt:
+        return None
+    best: tuple[int, Thinking] | None = None
+    for opener, thinking in REASONING.items():
+        opened = generation_prompt.rfind(opener.rstrip())
+        closed = generation_prompt.rfind(thinking.closers[0])
+        if opened > closed and (best is None or opened > best[0]):
+            best = (opened, thinking)
+    return best[1] if best else None

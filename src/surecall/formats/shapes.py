@@ -1,0 +1,278 @@
+"""The shapes in which models write calls as JSON."""
+
+from typing import Any, Final, NamedTuple, cast
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode, repair_json
+from surecall.records import Receipt, clip
+
+from .base import TextCall
+from .json_spans import Keys, Record, scan_records
+from .names import ToolNames
+
+__all__ = [
+    "ARGUMENT_KEYS",
+    "NAME_KEYS",
+    "JsonCalls",
+    "calls_of_value",
+    "find_calls",
+    "read_json_calls",
+]
+
+NAME_KEYS: Final = (
+    "name",
+    "tool_name",
+    "function_name",
+    "tool",
+    "function",
+    "action",
+    "recipient_name",
+    "api",
+)
+ARGUMENT_KEYS: Final = (
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "tool_input",
+    "action_input",
+    "params",
+    "kwargs",
+    "tool_args",
+    "tool_parameters",
+    "function_args",
+    "tool_arguments",
+    "arguments_json",
+)
+_LIST_KEYS: Final = ("tool_calls", "toolcalls", "toolCalls", "calls", "functions", "tool_uses")
+_ONE_KEYS: Final = ("function", "function_call", "tool_call")
+_ID_KEYS: Final = ("id", "tool_call_id", "call_id")
+_META_KEYS: Final = frozenset({*_ID_KEYS, "type", "index"})
+_RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
+_PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "parallel"})
+_KEYS: Final = Keys(
+    frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*_LIST_KEYS, *_ONE_KEYS})
+)
+_NO_NAME: Final = frozenset('<>\n"')
+_ABSENT: Final = object()
+
+
+class JsonCalls(NamedTuple):
+    """The calls that JSON holds, and what of it is no call."""
+
+    calls: tuple[TextCall, ...]
+    others: int
+    """How many values beside the calls are something else."""
+
+
+def read_json_calls(
+    text: str, *, ended: bool = True, tools: ToolNames | None = None
+) -> tuple[TextCall, ...]:
+    """Return the calls a JSON text holds: one object, an array, or several in a row.
+
+    Args:
+        text: The JSON text, as far as it goes.
+        ended: Whether it is there to its end; otherwise its last call is cut.
+        tools: The tools, to tell shapes apart that depend on them (see `calls_of_value`).
+    """
+    if ended:
+        repaired = repair_json(text)
+        if repaired.state == "whole":
+            values = [repaired.value, *repaired.rest]
+            return calls_of_value(values, repaired.receipts, tools=tools)
+    return tuple(
+        call
+        for record in scan_records(text, _KEYS)
+        for call in _calls_of_record(record, text, tools)
+    )
+
+
+def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tuple[TextCall, ...]:
+    """Return what one object of a text that is not readable as a whole stands for."""
+    if record.end is not None:
+        repaired = repair_json(text[record.start : record.end])
+        if repaired.state == "whole":
+            return calls_of_value(repaired.value, repaired.receipts, tools=tools)
+    name = repair_json(record.name).value
+    if not _is_name(name):
+        return ()
+    state = "cut" if record.end is None else "whole"
+    return (TextCall(name=name, arguments=record.arguments or "", state=state),)
+
+
+def calls_of_value(
+    value: Any, receipts: tuple[Receipt, ...] = (), *, tools: ToolNames | None = None
+) -> tuple[TextCall, ...]:
+    """Return the calls that a JSON value stands for, whatever shape it has (see `find_calls`)."""
+    return find_calls(value, receipts, tools=tools).calls
+
+
+def find_calls(
+    value: Any,
+    receipts: tuple[Receipt, ...] = (),
+    *,
+    tools: ToolNames | None = None,
+    keyed: bool = False,
+) -> JsonCalls:
+    """Return the calls that a JSON value stands for, and how much of it is something else.
+
+    Args:
+        value: An object, or a list of them at any depth.
+        receipts: What was changed to read the value; each call carries them.
+        tools: The tools. With them, an object whose keys are names of tools is a call for each,
+            and one that has its arguments beside the name is a call if all are parameters.
+        keyed: Whether each key of an object is the name of a tool, known or not.
+    """
+    calls: list[TextCall] = []
+    others = 0
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(_record_of(entry) for entry in reversed(cast("list[Any]", item)))
+            continue
+        record = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        inner = None if keyed else _inner_calls(record)
+        if inner is not None:
+            waiting.append(inner)
+            continue
+        found = _keyed_calls(record, tools, receipts, keyed=keyed)
+        if not found and (call := _call_of(record, receipts, tools)):
+            found = [call]
+        calls.extend(found)
+        others += not found
+    return JsonCalls(tuple(calls), others)
+
+
+def _record_of(entry: Any) -> Any:
+    """Return an entry of a list; one that is the JSON text of an object, as that object."""
+    if isinstance(entry, str) and entry.lstrip().startswith("{"):
+        try:
+            return decode(entry)
+        except JSONTextError:
+            return entry
+    return entry
+
+
+def _keyed_calls(
+    record: dict[str, Any],
+    tools: ToolNames | None,
+    receipts: tuple[Receipt, ...],
+    *,
+    keyed: bool,
+) -> list[TextCall]:
+    """Return the calls of `{"name of a tool": {arguments}}`."""
+    if not all(value is None or isinstance(value, dict) for value in record.values()):
+        return []
+    if not keyed and (tools is None or not all(tools.resolve(key) for key in record)):
+        return []
+    return [
+        TextCall(name=name, arguments=arguments, receipts=receipts)
+        for name, arguments in record.items()
+    ]
+
+
+def _inner_calls(record: dict[str, Any]) -> Any:
+    """Return what a wrapper holds: a list of calls, or one call under a key of its own."""
+    arguments = _arguments_of(record)
+    if isinstance(arguments, dict) and _name_of(record) in {"", *_PARALLEL}:
+        uses = cast("dict[str, Any]", arguments).get("tool_uses")
+        if isinstance(uses, list):
+            return cast("list[Any]", uses)
+    if arguments is not _ABSENT and _name_of(record):
+        return None
+    for key in _LIST_KEYS:
+        if isinstance(record.get(key), list):
+            return record[key]
+    for key in _ONE_KEYS:
+        value = record.get(key)
+        inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if _name_of(inner):
+            own_id = _id_of(record)
+            return {"id": own_id, **inner} if own_id else inner
+    return None
+
+
+def _call_of(
+    record: dict[str, Any], receipts: tuple[Receipt, ...], tools: ToolNames | None
+) -> TextCall | None:
+    name_key = _name_key(record, tools)
+    if not name_key or _is_definition_or_result(record):
+        return None
+    name, arguments = record[name_key], _arguments_of(record)
+    if arguments is _ABSENT:
+        parameters = _parameters(name, tools)
+        arguments = {
+            key: value
+            for key, value in record.items()
+            if key != name_key and (key in parameters or key not in _META_KEYS)
+        }
+        if not parameters.issuperset(arguments):
+            return None
+        if arguments:
+            moved = Receipt("nest_flat_arguments", "", list(arguments), "arguments")
+            receipts = (*receipts, moved)
+        arguments = arguments or None
+    elif isinstance(arguments, list) and _is_one_object(cast("list[Any]", arguments)):
+        before = clip(str(cast("list[Any]", arguments)))
+        arguments = cast("list[Any]", arguments)[0]
+        receipts = (*receipts, Receipt("unwrap_argument_list", "", before, arguments))
+    return TextCall(name=name, arguments=arguments, id=_id_of(record), receipts=receipts)
+
+
+def _is_definition_or_result(record: dict[str, Any]) -> bool:
+    """Tell whether an object describes a tool, or says what one returned."""
+    given = [key for key in ARGUMENT_KEYS if key in record]
+    parameters = record.get("parameters")
+    if isinstance(parameters, dict) and "properties" in parameters:
+        return cast("dict[str, Any]", parameters).get("type") == "object"
+    if isinstance(record.get("description"), str) and given in ([], ["parameters"]):
+        return True
+    return not given and (record.get("role") == "tool" or not _RESULT_KEYS.isdisjoint(record))
+
+
+def _is_one_object(arguments: list[Any]) -> bool:
+    return len(arguments) == 1 and isinstance(arguments[0], dict)
+
+
+def _parameters(name: str, tools: ToolNames | None) -> frozenset[str]:
+    """Return the names of a tool's parameters, as far as they are known."""
+    schema = None if tools is None else tools.parameters(name)
+    properties = None if schema is None else schema.get("properties")
+    return frozenset(cast("dict[str, Any]", properties) if isinstance(properties, dict) else ())
+
+
+def _name_of(record: dict[str, Any]) -> str:
+    key = _name_key(record, None)
+    return record[key] if key else ""
+
+
+def _name_key(record: dict[str, Any], tools: ToolNames | None) -> str:
+    """Return the key that the name of a call stands under."""
+    for key in NAME_KEYS:
+        if _is_name(record.get(key)):
+            return key
+    kind = record.get("type")
+    return "type" if isinstance(kind, str) and tools is not None and tools.resolve(kind) else ""
+
+
+def _is_name(value: Any) -> bool:
+    """Tell whether a value can be a name; one in angle brackets is a gap in a template."""
+    return isinstance(value, str) and bool(value.strip()) and _NO_NAME.isdisjoint(value)
+
+
+def _arguments_of(record: dict[str, Any]) -> Any:
+    for key in ARGUMENT_KEYS:
+        if key in record:
+            return record[key]
+    return _ABSENT
+
+
+def _id_of(record: dict[str, Any]) -> str | None:
+    for key in _ID_KEYS:
+        value = record.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return None

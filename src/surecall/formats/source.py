@@ -1,0 +1,194 @@
+"""Text that may still be arriving, and questions whose answers cannot change later."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from surecall.jsontext import ValueScanner
+from surecall.schema import property_schema, type_text_value
+
+from .names import ToolNames
+
+__all__ = ["NeedMore", "Source", "TooMuchWork"]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
+_MAX_DEPTH = 128
+MAX_QUESTIONS = 8_000
+"""Questions a reader may ask about one opener; a call with a hundred arguments needs about
+two thousand."""
+_TOO_DEEP = -1
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
+
+
+class NeedMore(Exception):  # noqa: N818 - a signal, not an error
+    """The text so far does not decide; more of it may come."""
+
+
+class TooMuchWork(Exception):  # noqa: N818 - a signal, not an error
+    """A reader asked more questions about one opener than any real call needs."""
+
+
+@lru_cache(maxsize=256)
+def _any_of(literals: tuple[str, ...]) -> re.Pattern[str]:
+    longest_first = sorted(literals, key=len, reverse=True)
+    return re.compile("|".join(re.escape(literal) for literal in longest_first))
+
+
+@lru_cache(maxsize=16)
+def _run_of(character: str) -> re.Pattern[str]:
+    return re.compile(re.escape(character) + "*+")
+
+
+def _value_end(text: str, at: int) -> int | None:
+    """Return where the value ends, `None` when it is open, or `_TOO_DEEP`."""
+    if text[at : at + 1] not in ("{", "["):
+        end = ValueScanner().feed(text[at:])
+        return None if end is None else at + end
+    depth, here = 0, at
+    while True:
+        match = _TO_BRACKET.match(text, here)
+        here = match.end() if match else here
+        if here >= len(text):
+            return None
+        mark = text[here]
+        here += 1
+        if mark in "{[":
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return _TOO_DEEP
+        elif mark in "}]":
+            depth -= 1
+            if depth == 0:
+                return here
+        elif mark == '"':
+            return None  # a string that does not end
+        else:  # an apostrophe: a quote or not, the scanner knows
+            end = ValueScanner().feed(text[at:])
+            return None if end is None else at + end
+
+
+class Source:
+    """The text of a reply, as much of it as is there, and the tools it may call."""
+
+    __slots__ = ("_questions", "final", "text", "tools")
+
+    def __init__(self, text: str, tools: ToolNames, *, final: bool) -> None:
+        self.text = text
+        self.tools = tools
+        self.final = final
+        self._questions = 0
+
+    def begin(self) -> None:
+        """Start counting the questions anew, for the next opener."""
+        self._questions = 0
+
+    def _count(self) -> None:
+        self._questions += 1
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
+
+    def at_end(self, at: int) -> bool:
+        """Tell whether the text ends here for good."""
+        self._count()
+        if at < len(self.text):
+            return False
+        if not self.final:
+            raise NeedMore
+        return True
+
+    def char(self, at: int) -> str:
+        """Return the character here, or an empty text at the end."""
+        return "" if self.at_end(at) else self.text[at]
+
+    def starts(self, literal: str, at: int) -> bool:
+        """Tell whether the literal stands here."""
+        self._count()
+        if self.text.startswith(literal, at):
+            return True
+        if not self.final and literal.startswith(self.text[at : at + len(literal)]):
+            raise NeedMore
+        return False
+
+    def starts_any(self, literals: Iterable[str], at: int) -> str:
+        """Return the longest of the literals that stands here, or an empty text."""
+        for literal in sorted(literals, key=len, reverse=True):
+            if self.starts(literal, at):
+                return literal
+        return ""
+
+    def find(self, literal: str, at: int) -> int:
+        """Return where the literal stands next, or -1."""
+        self._count()
+        found = self.text.find(literal, at)
+        if found < 0 and not self.final:
+            raise NeedMore
+        return found
+
+    def find_any(self, literals: Iterable[str], at: int) -> tuple[int, str]:
+        """Return where the first of the literals stands next, and which; -1 for none.
+
+        None of the literals may be part of another one other than as its beginning.
+        """
+        self._count()
+        found = _any_of(tuple(literals)).search(self.text, at)
+        if found is None:
+            if not self.final:
+                raise NeedMore
+            return -1, ""
+        return found.start(), self.starts_any(literals, found.start())
+
+    def run_end(self, character: str, at: int) -> int:
+        """Return where a run of one character that begins here ends."""
+        match = _run_of(character).match(self.text, at)
+        end = match.end() if match else at
+        self.at_end(end)
+        return end
+
+    def skip_space(self, at: int) -> int:
+        """Return where the next character that is no white space stands."""
+        self._count()
+        match = _SPACE.match(self.text, at)
+        end = match.end() if match else at
+        self.at_end(end)
+        return end
+
+    def read_name(self, at: int) -> tuple[str, int]:
+        """Return the name that stands here and where it ends; names may hold `. : / -`."""
+        self._count()
+        match = _NAME.match(self.text, at)
+        end = match.end() if match else at
+        self.at_end(end)
+        return self.text[at:end], end
+
+    def value_end(self, at: int) -> int | None:
+        """Return where the JSON value that begins here ends; `None` when it is cut off."""
+        self._count()
+        end = _value_end(self.text, at)
+        if end == _TOO_DEEP:
+            return None
+        if end is None and not self.final:
+            raise NeedMore
+        return end
+
+    def line_end(self, at: int) -> int:
+        """Return where this line ends (the place of its newline, or the end of the text)."""
+        found = self.find("\n", at)
+        return len(self.text) if found < 0 else found
+
+    def rest_is_blank(self, at: int) -> bool:
+        """Tell whether nothing but white space follows."""
+        end = self.skip_space(at)
+        return self.at_end(end)
+
+    def schema_of(self, name: str, key: str) -> dict[str, Any] | None:
+        """Return the schema of a parameter of a tool, when both are known."""
+        parameters = self.tools.parameters(name)
+        return None if parameters is None else property_schema(parameters, key)
+
+    def typed(self, name: str, values: Mapping[str, str]) -> dict[str, Any]:
+        """Return text values as the tool's schema types them."""
+        return {
+            key: type_text_value(text, self.schema_of(name, key)) for key, text in values.items()
+        }

@@ -1,0 +1,173 @@
+"""JSON between tags: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and relatives."""
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.records import Receipt
+
+from .base import Found, Grade, TextCall
+from .json_block import Block, close_block, noted, read_block, receipt
+from .names import ToolNames
+from .source import Source
+from .yaml_calls import read_yaml_calls
+
+__all__ = ["TaggedJson"]
+
+_INNER: Final = "<tool_call>"
+_CODE: Final = "<code>"
+_CODE_END: Final = "</code>"
+_ANSWER: Final = "<answer>"
+_RESULTS: Final = (
+    "<tool_response>",
+    "<tool_result>",
+    "<tool_results>",
+    "<function_response>",
+    "<function_result>",
+    "<TOOL_RESPONSE>",
+)
+
+
+class _Tag(Struct, frozen=True):
+    closer: str
+    grade: Grade = "marked"
+    has_closer: bool = True
+    """Whether models that write the tag close it."""
+
+
+_TAGS: Final = {
+    "<tool_call>": _Tag("</tool_call>"),
+    "<tool_calls>": _Tag("</tool_calls>"),
+    "<TOOLCALL>": _Tag("</TOOLCALL>"),
+    "<function_call>": _Tag("</function_call>", has_closer=False),
+    "<tools>": _Tag("</tools>", "damaged"),
+    "<tool>": _Tag("</tool>", "damaged"),
+    "<function>": _Tag("</function>", "damaged"),
+    "<response>": _Tag("</response>", "damaged"),
+    "<json>": _Tag("</json>", "damaged"),
+    "<JSON>": _Tag("</JSON>", "damaged"),
+    "<xml>": _Tag("</xml>", "damaged"),
+    "<tool_use>": _Tag("</tool_use>", "damaged"),
+}
+
+
+class TaggedJson:
+    """One object, an array, or objects in a row, between a tag and its closer."""
+
+    name: str = "tagged_json"
+    line_start: bool = False
+    trims: bool = True
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the tags."""
+        return (*_TAGS, _ANSWER)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the calls up to the closer; text that ends inside one makes it cut."""
+        wrapped = source.starts(_ANSWER, at)
+        if wrapped:
+            at = source.skip_space(at + len(_ANSWER))
+            if not source.starts("<tool_calls>", at):
+                return None
+        opener = source.starts_any(_TAGS, at)
+        tag = _TAGS[opener]
+        block = _read_body(source, at + len(opener), opener, tag)
+        if block is None:
+            return None
+        if block.cut:
+            if tag.grade == "damaged" and not block.calls:
+                return None
+            return Found(end=block.end, calls=block.calls, grade=tag.grade)
+        end, receipts = _close(source, block.end, opener, tag)
+        if tag.grade == "damaged" and not _is_alone(source, end, block, receipts):
+            return None
+        if wrapped:
+            end, _ = close_block(source, end, ("</answer>",))
+        result = source.starts_any(_RESULTS, source.skip_space(end))
+        return Found(
+            end=end,
+            calls=noted(block.calls, *receipts),
+            grade=tag.grade,
+            ends_message=bool(result and block.calls),
+        )
+
+
+def _read_body(source: Source, at: int, opener: str, tag: _Tag) -> Block | None:
+    here = source.skip_space(at)
+    if source.at_end(here):
+        return Block((), here, cut=True) if tag.grade == "marked" else None
+    stops = (opener, tag.closer, *_RESULTS)
+    if opener == "<tool_calls>":
+        if source.starts(_INNER, here):
+            return _read_inner(source, here, stops)
+        if source.char(here) == "-":
+            return read_yaml_calls(source, here, tag.closer)
+    block = read_block(source, here, stops)
+    if block is None or block.cut:
+        return block
+    return _with_code(source, block, tag)
+
+
+def _read_inner(source: Source, at: int, stops: tuple[str, ...]) -> Block | None:
+    """Read a section that has a tag around each of its calls, too."""
+    calls: list[TextCall] = []
+    here, end = at, at
+    while source.starts(_INNER, here):
+        block = read_block(source, here + len(_INNER), (*stops, _INNER, "</tool_call>"))
+        if block is None:
+            return None if not calls else Block(tuple(calls), end, cut=False)
+        calls.extend(block.calls)
+        if block.cut:
+            return Block(tuple(calls), block.end, cut=True)
+        end, _ = close_block(source, block.end, ("</tool_call>",))
+        here = source.skip_space(end)
+    return Block(tuple(calls), end, cut=False)
+
+
+def _close(source: Source, at: int, opener: str, tag: _Tag) -> tuple[int, list[Receipt]]:
+    """Return where the closer ends, and what had to be read as one."""
+    end, closer = close_block(source, at, (tag.closer,))
+    if closer == tag.closer:
+        return end, []
+    here = source.skip_space(at)
+    if tag.has_closer and source.starts(opener, here):
+        # The opener again: in place of the closer, unless another call follows it.
+        beyond = source.skip_space(here + len(opener))
+        if source.char(beyond) not in ("{", "[", "`"):
+            why = "the opener stood where the closer belongs"
+            return here + len(opener), [receipt("repeated_opener", opener, tag.closer, why)]
+    if not tag.has_closer:
+        return end, []
+    return end, [receipt("missing_closer", closer, tag.closer, "the call itself is complete")]
+
+
+def _is_alone(source: Source, end: int, block: Block, receipts: list[Receipt]) -> bool:
+    """Tell whether nothing but calls stands between the tag and its closer or the end."""
+    return bool(block.calls) and (not receipts or source.at_end(source.skip_space(end)))
+
+
+def _with_code(source: Source, block: Block, tag: _Tag) -> Block:
+    """Put raw code that follows the JSON into the empty argument it stands for."""
+    at = source.skip_space(block.end)
+    if len(block.calls) != 1 or not source.starts(_CODE, at):
+        return block
+    call = block.calls[0]
+    start = at + len(_CODE)
+    end = source.find(_CODE_END, start)
+    while end >= 0 and not source.starts(tag.closer, source.skip_space(end + len(_CODE_END))):
+        end = source.find(_CODE_END, end + 1)
+    if end < 0:
+        return Block((replace(call, state="cut"),), len(source.text), cut=True)
+    arguments = cast("dict[str, Any]", call.arguments) if _is_object(call.arguments) else {}
+    if arguments.get("code"):
+        return block
+    code = source.text[start:end].removeprefix("\n").removesuffix("\n")
+    filled = replace(call, arguments={**arguments, "code": code})
+    note = receipt("fill_code_argument", code, "code", "code stood after the arguments")
+    return Block(noted((filled,), note), end + len(_CODE_END), cut=False)
+
+
+def _is_object(arguments: Any) -> bool:
+    return isinstance(arguments, dict)

@@ -1,0 +1,166 @@
+"""Where a text value ends, when its text may hold the markers of its own format."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from .source import NeedMore, Source
+from .tags import Grammar, Tag, skip_debris
+
+__all__ = ["ValueEnd", "find_value_end"]
+
+_MAX_INDENT: Final = 64
+
+
+class ValueEnd(NamedTuple):
+    """Where a value ends and where reading goes on."""
+
+    end: int
+    resume: int
+    rule: str = ""
+    """Set when its own closing tag was missing or damaged."""
+    certain: bool = True
+    """Whether only one reading of the text is well formed."""
+
+
+class _OpenNestError(Exception):
+    """The value seems to hold a call of its own that never ends."""
+
+
+def find_value_end(
+    source: Source, grammar: Grammar, at: int, word: str, expects: Callable[[str], bool]
+) -> ValueEnd | None:
+    """Return where the value that begins here ends, or `None` when it is cut off.
+
+    The first closing tag counts that leaves something well formed behind it. A value that begins
+    on a new line has its tags on lines of their own, so a tag in the middle of a line is text.
+
+    Args:
+        source: The text.
+        grammar: The tags of the format.
+        at: Where the value begins.
+        word: The word of the tag that opened it.
+        expects: Tells whether a key may come next, so that it ends a value left open.
+    """
+    scan = _ValueScan(source, grammar, at, word, expects)
+    try:
+        return scan.run(nesting=True)
+    except _OpenNestError:
+        return scan.run(nesting=False)
+
+
+class _ValueScan:
+    def __init__(
+        self, source: Source, grammar: Grammar, at: int, word: str, expects: Callable[[str], bool]
+    ) -> None:
+        self._source = source
+        self._grammar = grammar
+        self._at = at
+        self._word = word
+        self._expects = expects
+        self._padded = source.char(at) in ("\n", "\r")
+        self._nest: list[bool] = []
+        """For each call inside the value, whether it has a value open."""
+        self._sections = 0
+        self._certain = True
+
+    def run(self, *, nesting: bool) -> ValueEnd | None:
+        source, here = self._source, self._at
+        self._nest = []
+        self._sections, self._certain = 0, True
+        while True:
+            stop = self._grammar.stops.search(source.text, here)
+            if stop is None:
+                break
+            tag = self._grammar.tag(source, stop.start())
+            here = stop.end() if tag is None else tag.end
+            if tag is None or (self._nest and self._is_nested(tag)):
+                continue
+            alone = not self._padded or _begins_line(source.text, tag.start)
+            if tag.kind == "open_call":
+                if nesting and alone and tag.label:
+                    self._nest.append(False)
+                continue
+            found = self._end_at(tag, alone=alone)
+            if found is not None:
+                return found
+        if not source.final:
+            raise NeedMore
+        if self._nest:
+            raise _OpenNestError
+        return None
+
+    def _end_at(self, tag: Tag, *, alone: bool) -> ValueEnd | None:
+        """Return the end of the value, if this tag ends it."""
+        if tag.kind == "close_value":
+            if self._grammar.pairs_words and tag.word != self._word:
+                return None
+            if self._closes(tag, alone=alone):
+                return ValueEnd(tag.start, tag.end, tag.rule)
+            self._certain = False
+        elif tag.kind == "open_section":
+            self._sections += alone
+        elif tag.kind == "close_section" and self._sections:
+            self._sections -= 1
+        elif alone and self._implies_end(tag):
+            return ValueEnd(tag.start, tag.start, "missing_closing_tag", self._certain)
+        return None
+
+    def _is_nested(self, tag: Tag) -> bool:
+        """Follow a call inside the value; its tags say nothing about the value."""
+        if tag.kind == "open_value":
+            self._nest[-1] = True
+        elif tag.kind == "close_value" and self._nest[-1]:
+            self._nest[-1] = False
+        elif tag.kind == "close_call":
+            self._nest.pop()
+        else:
+            return False
+        return True
+
+    def _closes(self, tag: Tag, *, alone: bool) -> bool:
+        after = skip_debris(self._source, tag.end)
+        if self._source.at_end(after):
+            return True
+        follower = self._grammar.tag(self._source, after)
+        if follower is None or follower.kind == "close_value":
+            return False
+        if follower.kind == "open_value":
+            return True
+        alone = alone or _begins_line(self._source.text, follower.start)
+        return self._ends_call(follower, strict=not alone)
+
+    def _implies_end(self, tag: Tag) -> bool:
+        if tag.kind == "open_value":
+            return self._expects(tag.label)
+        if tag.kind == "close_call":
+            return self._ends_call(tag, strict=True)
+        after = skip_debris(self._source, tag.end)
+        if self._source.at_end(after):
+            return True
+        follower = self._grammar.tag(self._source, after)
+        return follower is not None and follower.kind == "open_section"
+
+    def _ends_call(self, tag: Tag, *, strict: bool) -> bool:
+        """Tell whether what follows the end of a call is not the rest of a value after all."""
+        source = self._source
+        while tag.kind in ("close_call", "close_section"):
+            after = skip_debris(source, tag.end)
+            if source.at_end(after):
+                return True
+            follower = self._grammar.tag(source, after)
+            if follower is None:
+                breaks = "\n" in source.text[tag.end : after]
+                return not strict or (tag.kind == "close_section" and breaks)
+            if follower.kind in ("close_value", "close_call", "open_value"):
+                return False
+            if tag.kind == follower.kind:
+                return True
+            tag = follower
+        return True
+
+
+def _begins_line(text: str, at: int) -> bool:
+    low = max(0, at - _MAX_INDENT)
+    while at > low and text[at - 1] in " \t":
+        at -= 1
+    return at == 0 or text[at - 1] == "\n"

@@ -1,0 +1,161 @@
+"""Repair of JSON that a model wrote: lossless, with a receipt for every change, or refused.
+
+Valid JSON is returned as it is. What can be read in one way only is repaired; what could mean
+two things is refused, and never guessed at. See `repair_json` for the policy on text that ends
+too soon.
+"""
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from surecall.errors import Code, JSONTextError
+from surecall.records import ErrorDetail, Receipt, clip
+
+from .codec import decode_noting
+from .repaired import CutPolicy, NonFinitePolicy, Repaired, repeated_key
+
+if TYPE_CHECKING:
+    from .repair_search import Search
+
+__all__ = ["repair_json", "repair_json_all"]
+
+_MARK: Final = "\ufeff"
+_ENDS: Final = {"{": "}", "[": "]"}
+_PLAIN_STARTS: Final = frozenset('"-0123456789tfn')
+_FENCE_START: Final = re.compile(
+    r"(?P<prose>[^{\[`~]*+)(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+(?=[{\[])"
+)
+_FENCE_END: Final = re.compile(r"\s*+(?P<fence>`{3,}+|~{3,}+)(?P<prose>[^{\[`~]*+)\Z")
+_REPAIRABLE: Final = frozenset((Code.INVALID_JSON, Code.NON_FINITE_NUMBER))
+
+
+def repair_json(
+    text: str | bytes,
+    *,
+    cut: CutPolicy = "refuse",
+    non_finite: NonFinitePolicy = "refuse",
+    max_bytes: int | None = None,
+    ended: bool = True,
+    nested: Literal["decode", "keep"] = "decode",
+) -> Repaired:
+    """Return the JSON value in a text, repaired where that loses nothing; nothing is raised.
+
+    A text that ends inside its value is `cut`. Its value is None, or, with `cut="close"`, what can
+    be saved of it, marked by receipts that are not lossless.
+
+    Brackets missing at the end are added, and the value is `whole`, only if `ended` is true and
+    at least one closing bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing
+    code fence after the value proves as much. The receipt is `close_missing_brackets`, and what
+    was written may still have been meant to go on. Who knows that the text may be cut (a stream
+    without its end, a token limit) says `ended=False`: then no value is `whole` unless its own
+    last bracket or quote is there.
+
+    Args:
+        text: What the model wrote; bytes are read as UTF-8.
+        cut: What becomes of a value that is cut.
+        non_finite: What becomes of NaN and the infinities.
+        max_bytes: Longer text is refused unread.
+        ended: Whether the text is known to have come to its own end.
+        nested: Whether a text that is itself one JSON object or array is decoded, at the top.
+    """
+    strict = _read_strictly(text, max_bytes, ended=ended, nested=nested)
+    if strict is not None:
+        return strict
+    text = _as_text(text)
+    fenced = _read_fenced(text)
+    if fenced is not None:
+        return fenced
+    return _search()(text, cut, non_finite, ended=ended, nested=nested).one()
+
+
+def repair_json_all(
+    text: str | bytes,
+    *,
+    cut: CutPolicy = "refuse",
+    non_finite: NonFinitePolicy = "refuse",
+    max_bytes: int | None = None,
+    ended: bool = True,
+) -> tuple[Repaired, ...]:
+    """Return every JSON value in a text, such as one a line, each as `repair_json` would."""
+    strict = _read_strictly(text, max_bytes, ended=ended, nested="keep")
+    if strict is not None:
+        return (strict,)
+    return _search()(_as_text(text), cut, non_finite, ended=ended, nested="keep").every()
+
+
+@cache
+def _search() -> "type[Search]":
+    # Compiling its patterns takes a while, and most programs never need them.
+    from .repair_search import Search
+
+    return Search
+
+
+def _read_strictly(
+    text: str | bytes, max_bytes: int | None, *, ended: bool, nested: str
+) -> Repaired | None:
+    """Return what became of strict JSON, or None when the text needs repair."""
+    if max_bytes is None and isinstance(text, str) and not _may_be_strict(text):
+        return None
+    try:
+        value, repeated = decode_noting(text, max_bytes=max_bytes)
+    except JSONTextError as error:
+        if error.code in _REPAIRABLE:
+            return None
+        return Repaired(
+            state="unreadable", errors=(ErrorDetail(error.code, error.message, error.hint),)
+        )
+    if repeated:
+        return Repaired(state="unreadable", errors=(repeated_key(repeated[0]),))
+    kind: Any = value.__class__
+    if (kind is str and nested == "decode") or (not ended and (kind is int or kind is float)):
+        return None
+    return Repaired(value)
+
+
+def _read_fenced(text: str) -> Repaired | None:
+    """Return the strict JSON in the only code fence of a text, or None."""
+    opening = _FENCE_START.match(text)
+    if opening is None:
+        return None
+    start = opening.end()
+    end = text.rfind(_ENDS[text[start]]) + 1
+    closing = _FENCE_END.match(text, end)
+    if closing is None or end <= start:
+        return None
+    inner = text[start:end]
+    try:
+        value, repeated = decode_noting(inner)
+    except JSONTextError:
+        return None
+    if repeated:
+        return Repaired(state="unreadable", errors=(repeated_key(repeated[0]),))
+    first, last = opening.end("prose"), closing.end("fence")
+    shown = clip(text[first:last])
+    receipts = [Receipt("strip_code_fence", f"{first}:{last}", shown, clip(inner))]
+    for prose, place in (
+        (opening["prose"], f"0:{first}"),
+        (closing["prose"], f"{last}:{len(text)}"),
+    ):
+        if not prose.isspace() and prose:
+            receipts.append(Receipt("strip_prose", place, clip(prose.strip()), ""))
+    return Repaired(value, "whole", tuple(receipts))
+
+
+def _may_be_strict(text: str) -> bool:
+    """Tell by the ends of the text whether decoding is worth a try."""
+    bare = text.strip(" \t\n\r")
+    first = bare[:1]
+    end = _ENDS.get(first)
+    if end is None:
+        return first in _PLAIN_STARTS or first == _MARK
+    if bare[-1] != end:
+        return False
+    second = bare[1]
+    return first == "[" or second in '"} \t\n\r'
+
+
+def _as_text(text: str | bytes) -> str:
+    # Decoding as strict JSON came first: bytes that are not UTF-8 were refused by it.
+    return text if isinstance(text, str) else text.decode("utf-8")

@@ -1,0 +1,153 @@
+"""The regular expressions of the repairer.
+
+None can backtrack: every repetition is possessive, and a look-ahead ends at the next quote but
+one, so that reading a text from its start to its end looks at each character a bounded number of
+times.
+"""
+
+import re
+from typing import Final
+
+__all__ = [
+    "AFTER_ARRAY_STRING",
+    "AFTER_KEY",
+    "AFTER_LATER_ARRAY_QUOTE",
+    "AFTER_LATER_OBJECT_QUOTE",
+    "AFTER_OBJECT_STRING",
+    "AFTER_TOP_STRING",
+    "BARE_KEY",
+    "BARE_KEY_AHEAD",
+    "BARE_TEXT",
+    "BARE_TEXT_END",
+    "BLANKS",
+    "ENTRY_AHEAD",
+    "EXTRA_COLON",
+    "EXTRA_COMMAS",
+    "FENCE",
+    "GAP",
+    "GAP_ANY",
+    "ITEMS",
+    "KEY_AHEAD",
+    "LINE_COMMENT",
+    "LITERAL_END",
+    "LOOSE_ITEM",
+    "LOOSE_MEMBER",
+    "MEMBERS",
+    "NUMBER",
+    "NUMBER_TO_END",
+    "QUOTES",
+    "STRICT_NUMBER",
+    "STRICT_STRING",
+    "VALUE_AHEAD",
+    "WORD",
+]
+
+QUOTES: Final = "\"'`“”„‘’«»"
+"""Everything a string may begin with."""
+
+_WS: Final = r"[ \t\n\r]*+"
+_ANY_WS: Final = r"[\s\ufeff\u200b\u2060]*+"
+# Ranges of what may stand are matched faster than what may not.
+_STRING: Final = r'"(?:[ !#-\[\]-\U0010ffff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+# At most two digits of exponent: a number that may be beyond a float is looked at one by one.
+_NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2})?+"
+_SCALAR: Final = f"(?:{_STRING}|{_NUMBER}|true|false|null)"
+_FLAT_ARRAY: Final = rf"\[{_WS}(?:{_SCALAR}{_WS}(?:,{_WS}(?!\])|(?=\])))*+\]"
+_FLAT_OBJECT: Final = (
+    rf"\{{{_WS}(?:{_STRING}{_WS}:{_WS}{_SCALAR}{_WS}(?:,{_WS}(?!\}})|(?=\}})))*+\}}"
+)
+_VALUE: Final = f"(?:{_SCALAR}|{_FLAT_ARRAY}|{_FLAT_OBJECT})"
+_BARE_KEY: Final = r"[\w$][\w$.\-]*+"
+_MEMBER_END: Final = rf"(?={_WS}(?:\}}|,{_WS}(?:[\"'}}]|{_BARE_KEY}{_WS}[:=])))"
+_MEMBER: Final = f"{_STRING}{_WS}:{_WS}{_VALUE}{_MEMBER_END}"
+_ITEM: Final = rf"{_VALUE}(?={_WS}[,\]])"
+
+MEMBERS: Final = re.compile(rf"{_WS}{_MEMBER}(?:{_WS},{_WS}{_MEMBER})*+")
+"""Members of an object that are strict JSON and hold at most one level more."""
+ITEMS: Final = re.compile(rf"{_WS}{_ITEM}(?:{_WS},{_WS}{_ITEM})*+")
+"""Items of an array that are strict JSON and hold at most one level more."""
+_SINGLE: Final = r"[ !#-&(-\[\]-\U0010ffff]*+"
+LOOSE_MEMBER: Final = re.compile(
+    rf"{_WS}(?:{_STRING}|(?P<bare>{_BARE_KEY})|'(?P<key>{_SINGLE})'){_WS}:{_WS}(?![:=])"
+    rf"(?:(?P<value>{_VALUE}){_MEMBER_END}|(?P<word>True|False|None){_MEMBER_END}"
+    rf"|'(?P<text>{_SINGLE})'{_MEMBER_END})?+"
+)
+"""A key and a colon; and the value, if it is strict JSON, a Python literal or a plain string."""
+LOOSE_ITEM: Final = re.compile(
+    rf"{_WS}(?:(?P<word>True|False|None)|'(?P<text>{_SINGLE})')(?={_WS}[,\]])"
+)
+"""An item that is a Python literal or a plain string in single quotes."""
+STRICT_STRING: Final = re.compile(_STRING)
+STRICT_NUMBER: Final = re.compile(
+    r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+(?![\w.])"
+)
+
+GAP: Final = re.compile(rf"{_WS}([/#]|[^\S \t\n\r]|[\ufeff\u200b\u2060])?+")
+"""Blanks; group 1 is what may be a comment or a blank that JSON does not know."""
+BLANKS: Final = re.compile(r"[ \t\n\r]++")
+GAP_ANY: Final = re.compile(_ANY_WS)
+LINE_COMMENT: Final = re.compile(r"(?://|#)[^\n\r]*+")
+EXTRA_COLON: Final = re.compile(r"[ \t\n\r]*+[:=](?![ \t\n\r]*+[:=])")
+EXTRA_COMMAS: Final = re.compile(r"[,;][,; \t\n\r]*+")
+FENCE: Final = re.compile(r"`{3,}+|~{3,}+")
+
+NUMBER: Final = re.compile(r"[+-]?+(?:[0-9]|\.[0-9])[\w.]*+(?:(?<=[eE])[+-][0-9]++)?+")
+NUMBER_TO_END: Final = re.compile(r"[+-]?+[\w.]*+[+-]?+\Z")
+WORD: Final = re.compile(r"[+-]?+[^\W\d][\w$]*+")
+BARE_KEY: Final = re.compile(_BARE_KEY)
+BARE_KEY_AHEAD: Final = re.compile(rf"[\"'”’]?+{_ANY_WS}[:=]")
+BARE_TEXT: Final = re.compile(r"[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t](?![ \t]*+#))*+")
+_BARE_KEY_NEXT: Final = rf"{_BARE_KEY}[\"']?+{_ANY_WS}[:=]"
+BARE_TEXT_END: Final = {
+    True: re.compile(
+        rf"[\"']?+(?:[\n\r]|[}}\])]|{_ANY_WS}(?:/[/*]|\#)"
+        rf"|[,;]{_ANY_WS}(?:[}}\])\"'“„‘«`]|/[/*]|\#|{_BARE_KEY_NEXT}))"
+    ),
+    False: re.compile(rf"[\"']?+(?:[\n\r]|[}}\]),;]|{_ANY_WS}(?:/[/*]|\#))"),
+}
+"""What may follow bare text, in an object (True) and in an array."""
+LITERAL_END: Final = re.compile(rf"{_ANY_WS}(?:[,;}}\])]|/[/*]|\#|`{{3}}|~~~|\Z)|[ \t]*+[\n\r]")
+
+# What may follow a closing quote. A quote that something else follows belongs to the text.
+
+_OPEN: Final = r"[\"'`“„‘«]"
+_COMMENT: Final = r"/[/*]|\#"
+_KEY_QUOTED: Final = (
+    r"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|[“„‘«][^“”„‘’«»\n]*+[”’»“])"
+)
+_KEY_NEXT: Final = rf"(?:{_KEY_QUOTED}{_ANY_WS}[:=]|{_BARE_KEY_NEXT})"
+_KEY_AT_ONCE: Final = rf"(?:{_KEY_QUOTED}{_ANY_WS}[:=]|{_BARE_KEY}{_ANY_WS}[:=])"
+_WORDS: Final = r"(?:[tT]rue|[fF]alse|[nN]ull|None|TRUE|FALSE|NULL|NaN|nil|undefined|Infinity)\b"
+_VALUE_NEXT: Final = rf"(?:{_OPEN}|[{{\[(]|[+-]?+\.?+[0-9]|[+-]?+{_WORDS})"
+_JOIN: Final = rf"\+{_ANY_WS}[\"'`]"
+
+AFTER_OBJECT_STRING: Final = re.compile(
+    rf"[ \t]*+[\n\r]{_ANY_WS}{_BARE_KEY}{_ANY_WS}[:=]"
+    rf"|{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_JOIN}|{_KEY_QUOTED}{_ANY_WS}[:=]|`{{3}}|~~~"
+    rf"|[,;]{_ANY_WS}(?:{_OPEN}|[}}\]),;]|\Z|{_COMMENT}|{_BARE_KEY_NEXT}))"
+)
+AFTER_LATER_OBJECT_QUOTE: Final = re.compile(
+    rf"{_ANY_WS}(?:[}}\])]|\Z|{_KEY_QUOTED}{_ANY_WS}:|`{{3}}|~~~"
+    rf"|,{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_KEY_NEXT}))"
+)
+AFTER_ARRAY_STRING: Final = re.compile(
+    rf"[ \t]*+[\n\r]{_ANY_WS}{_VALUE_NEXT}"
+    rf"|{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_JOIN}|[{{\[\"'“„‘«]|`{{3}}(?!`)|~~~"
+    rf"|[,;]{_ANY_WS}(?:{_VALUE_NEXT}|[}}\]),;]|\Z|{_COMMENT}|[\w$][\w$ .@%\-]*+[,\]\n]))"
+)
+AFTER_LATER_ARRAY_QUOTE: Final = re.compile(
+    rf"{_ANY_WS}(?:[}}\])]|\Z|`{{3}}|~~~|,{_ANY_WS}(?:{_VALUE_NEXT}|[}}\])]|\Z))"
+)
+AFTER_KEY: Final = re.compile(rf"{_ANY_WS}[:=]")
+AFTER_TOP_STRING: Final = re.compile(
+    rf"{_ANY_WS}(?:\Z|;{_ANY_WS}\Z|`{{3}}|~~~|{_COMMENT}|{_JOIN}|[)])"
+)
+
+KEY_AHEAD: Final = re.compile(_KEY_AT_ONCE)
+VALUE_AHEAD: Final = re.compile(
+    rf"(?:{_KEY_QUOTED}(?!{_ANY_WS}[:=])|[`{{\[(]|[+-]?+\.?+[0-9]|[+-]?+{_WORDS})"
+)
+ENTRY_AHEAD: Final = re.compile(
+    rf"{_ANY_WS}(?:(?P<closer>[}}\])])|,?+{_ANY_WS}(?:(?P<key>{_KEY_NEXT})|(?P<value>{_VALUE_NEXT})))"
+)
+"""What follows a closing bracket that does not fit."""

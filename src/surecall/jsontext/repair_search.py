@@ -1,0 +1,354 @@
+"""Finds the JSON value in what a model wrote: between fences, in prose, or several in a row."""
+
+import re
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+from surecall.errors import Code, JSONTextError
+from surecall.records import ErrorDetail, Receipt, clip
+
+from .codec import decode_noting, encode
+from .mender import Mender
+from .repair_found import Found, apply_edits, edit_receipts
+from .repair_numbers import LITERALS
+from .repair_patterns import FENCE, GAP_ANY, QUOTES, STRICT_STRING
+from .repair_signals import CutShortError, RefusedError
+from .repair_strings import close_string
+from .repair_surroundings import (
+    BRACKET_RULES,
+    SEPARATOR,
+    STRAY,
+    has_fence_before,
+    surrounding_receipts,
+)
+from .repair_walker import Edit
+from .repaired import CutPolicy, NonFinitePolicy, Repaired, repeated_key
+
+__all__ = ["Search"]
+
+_MAX_VALUES: Final = 10_000
+_MAX_PROSE_BRACKETS: Final = 256
+_MAX_NESTED_TEXTS: Final = 4
+_MARK: Final = "\ufeff"
+
+_BRACKET: Final = re.compile(r"[{\[]")
+_FENCE_START: Final = re.compile(
+    r"(?:`{3,}+|~{3,}+)[ \t]*+(?:[\w.+#\-]*+(?=[ \t]*+[\n\r])|json5?+\b)?+"
+)
+_WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer"))
+_HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
+
+
+class Search:
+    """Looks for values in one text."""
+
+    def __init__(
+        self,
+        text: str,
+        cut: CutPolicy,
+        non_finite: NonFinitePolicy,
+        *,
+        ended: bool,
+        nested: Literal["decode", "keep"],
+    ) -> None:
+        self._text = text
+        self._cut: CutPolicy = cut
+        self._non_finite: NonFinitePolicy = non_finite
+        self._ended = ended
+        self._nested = nested
+        self._lead: list[Edit] = []
+
+    def one(self) -> Repaired:
+        """Return the one value of the text, or the first of several in a row."""
+        try:
+            found = self._find()
+            chosen, others = self._choose(found)
+            return self._repaired(
+                chosen, others, surrounding_receipts(self._text, chosen, others, self._lead)
+            )
+        except RefusedError as refusal:
+            return _unreadable(self._error(refusal))
+
+    def every(self) -> tuple[Repaired, ...]:
+        """Return all values of the text."""
+        try:
+            return tuple([self._repaired(found, [], []) for found in self._find()])
+        except RefusedError as refusal:
+            return (_unreadable(self._error(refusal)),)
+
+    # Finding
+
+    def _find(self) -> list[Found]:
+        text = self._text
+        if text[:1] in {"{", "["}:
+            return self._find_brackets(0)
+        lead = Mender(text, self._non_finite)
+        start = lead.skip_gap(1 if text.startswith(_MARK) else 0)
+        self._lead = lead.edits
+        fence = _FENCE_START.match(text, start)
+        if fence:
+            start = lead.skip_gap(fence.end())
+        if start >= len(text):
+            raise RefusedError("the text is empty" if not text else "there is no value", 0)
+        if text[start] not in "{[":
+            found = self._try_whole(start, is_fenced=fence is not None)
+            if found:
+                return [found]
+        found = self._find_brackets(start)
+        if not found:
+            raise RefusedError("there is no JSON value in the text", start)
+        return found
+
+    def _try_whole(self, start: int, *, is_fenced: bool) -> Found | None:
+        """Read a value that is no object or array, if the text is nothing else."""
+        text = self._text
+        mender = Mender(text, self._non_finite, is_fenced=is_fenced)
+        try:
+            end = mender.read(start)
+        except CutShortError as cut:
+            return self._cut_scalar(mender, start, cut)
+        except RefusedError as refusal:
+            if refusal.code != Code.INVALID_JSON:
+                raise
+            return None
+        if not self._ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
+            return self._cut_scalar(
+                mender, start, CutShortError("member", start, "inside a number")
+            )
+        after = mender.skip_gap(end)
+        after = _skip(STRAY, text, after)
+        fence = FENCE.match(text, after)
+        if fence and is_fenced:
+            after = _skip(GAP_ANY, text, fence.end())
+        if after < len(text):
+            return None
+        return Found(start, end, mender.edits, is_fenced=is_fenced)
+
+    def _cut_scalar(self, mender: Mender, start: int, cut: CutShortError) -> Found | None:
+        text = self._text
+        is_open_text = text[start] == '"' and not STRICT_STRING.match(text, start)
+        is_number = cut.kind == "member"
+        word = text[start:].lower()
+        is_literal = cut.kind == "word" and any(name.startswith(word) for name in LITERALS)
+        if text[start] != "(" and not (is_open_text or is_number or is_literal):
+            return None
+        return Found(start, len(text), self._closed(mender, cut), "cut", cut.what)
+
+    def _find_brackets(self, start: int) -> list[Found]:
+        found: list[Found] = []
+        failures = 0
+        match = _BRACKET.search(self._text, start)
+        end = 0
+        while match:
+            start = match.start()
+            one = self._read_at(start, end)
+            if one is None:
+                failures += 1
+                end = start + 1
+            elif isinstance(one, int):
+                failures += 1
+                end = one
+            else:
+                found.append(one)
+                end = one.end
+            if failures > _MAX_PROSE_BRACKETS or len(found) > _MAX_VALUES:
+                reason = "the text has more brackets outside a value than the limit allows"
+                raise RefusedError(reason, start, Code.REPAIR_BUDGET_EXCEEDED)
+            match = _BRACKET.search(self._text, end)
+        return found
+
+    def _read_at(self, start: int, previous_end: int) -> "Found | int | None":
+        """Return the value at a bracket, or where to look on when it belongs to prose."""
+        text = self._text
+        is_fenced = has_fence_before(text, previous_end, start)
+        mender = Mender(text, self._non_finite, is_fenced=is_fenced)
+        try:
+            end = mender.read(start)
+        except RefusedError as refusal:
+            if mender.is_committed or refusal.code != Code.INVALID_JSON or start == 0:
+                raise
+            return max(refusal.position, start + 1)
+        except CutShortError as cut:
+            return self._ended_early(mender, start, cut, is_fenced=is_fenced)
+        kinds = {edit[3] for edit in mender.edits} & BRACKET_RULES if mender.edits else ()
+        if len(kinds) > 1 and not _WRONG_CLOSERS.isdisjoint(kinds):
+            raise RefusedError("brackets are wrong in more than one way", start)
+        return Found(
+            start, end, mender.edits, is_fenced=is_fenced, has_evidence=mender.has_evidence
+        )
+
+    def _ended_early(
+        self, mender: Mender, start: int, cut: CutShortError, *, is_fenced: bool
+    ) -> Found | None:
+        text = self._text
+        if start and text[start] == "[" and not mender.has_evidence and not is_fenced:
+            return None
+        has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
+        is_complete = (
+            cut.kind == "after_entry"
+            and self._ended
+            and mender.ended_with_closer
+            and not any(edit[3] in BRACKET_RULES for edit in mender.edits)
+        )
+        if is_complete or has_fence_after:
+            end = cut.start
+            mender.note(end, end, mender.written_closers, "close_missing_brackets")
+            return Found(start, end, mender.edits, is_fenced=is_fenced)
+        return Found(
+            start, len(text), self._closed(mender, cut), "cut", cut.what, is_fenced=is_fenced
+        )
+
+    def _closed(self, mender: Mender, cut: CutShortError) -> list[Edit]:
+        """Note how what was cut is brought to an end; each of these changes may lose something."""
+        if self._cut != "close":
+            return mender.edits
+        text = self._text
+        end = len(text)
+        if cut.kind == "string":
+            closed = close_string(text, cut.start, is_raw=cut.is_raw)
+            start = cut.start - cut.prefix_characters
+            mender.note(start, end, closed, "close_cut_string", lossless=False)
+        elif cut.kind == "comment":
+            mender.note(cut.start, end, "", "drop_cut_comment", lossless=False)
+            mender.drop_comma()
+        elif cut.kind == "word":
+            word = text[cut.start :].lower()
+            names = {LITERALS[name] for name in LITERALS if word and name.startswith(word)}
+            if len(names) == 1:
+                mender.note(cut.start, end, names.pop(), "complete_cut_literal", lossless=False)
+            else:
+                mender.drop_entry()
+        elif cut.kind == "member":
+            mender.drop_entry()
+        else:
+            mender.drop_comma()
+        if mender.stack:
+            closers = mender.written_closers
+            mender.note(end, end, closers, "close_cut_brackets", lossless=False)
+        return mender.edits
+
+    # Choosing
+
+    def _choose(self, found: list[Found]) -> tuple[Found, list[Found]]:
+        """Return the value that is meant and the others; refuse when that cannot be told."""
+        if len(found) == 1:
+            self._refuse_prose_value(found[0])
+            return found[0], []
+        if all(
+            SEPARATOR.fullmatch(self._text, one.end, other.start) for one, other in pairwise(found)
+        ):
+            return found[0], found[1:]
+        found = [one for one in found if one.has_evidence] or found
+        if len(found) == 1:
+            return found[0], []
+        fenced = [one for one in found if one.is_fenced]
+        objects = [one for one in found if self._text[one.start] == "{" and one.has_evidence]
+        for group in (fenced, objects):
+            if len(group) == 1:
+                chosen = group[0]
+                return chosen, [one for one in found if one is not chosen]
+        raise RefusedError("several JSON values with other text between them", found[1].start)
+
+    def _refuse_prose_value(self, one: Found) -> None:
+        """Refuse brackets that are part of a sentence."""
+        before = self._text[: one.start].strip()
+        after = self._text[one.end :].strip(" \t\n\r}]);,`~")
+        if one.has_evidence or one.is_fenced:
+            return
+        is_bare = any(edit[3] == "quote_bare_text" for edit in one.edits)
+        is_marked = not after and (not before or before[-1] == ":" or before[-1] == "\n")
+        if self._text[one.start] == "{" and is_marked:
+            return
+        if is_bare or not is_marked:
+            raise RefusedError("brackets in prose are not a JSON value", one.start)
+
+    # Results
+
+    def _repaired(self, chosen: Found, others: list[Found], around: list[Receipt]) -> Repaired:
+        if chosen.cut is not None and self._cut == "refuse":
+            return Repaired(state="cut", errors=(self._cut_error(chosen),))
+        if others and others[-1].cut is not None:
+            return Repaired(state="cut", errors=(self._cut_error(others[-1]),))
+        value = self._decoded(chosen)
+        if isinstance(value, ErrorDetail):
+            return Repaired(state="cut" if chosen.cut else "unreadable", errors=(value,))
+        receipts = [*around, *edit_receipts(self._text, [*self._lead, *chosen.edits])]
+        rest: list[Any] = []
+        if others:
+            rest = [self._decoded(one) for one in others]
+            failed = next((one for one in rest if isinstance(one, ErrorDetail)), None)
+            if failed is not None:
+                return _unreadable(failed)
+            receipts.append(self._extra_receipt(value, others, rest))
+        if chosen.state == "cut":
+            errors = (self._cut_error(chosen),)
+            return Repaired(value, "cut", tuple(receipts), errors, tuple(rest))
+        if isinstance(value, str) and self._nested == "decode":
+            value = self._unwrapped(value, chosen, receipts)
+            if isinstance(value, ErrorDetail):
+                return _unreadable(value)
+        return Repaired(value, "whole", tuple(receipts), (), tuple(rest))
+
+    def _extra_receipt(self, value: Any, others: list[Found], rest: list[Any]) -> Receipt:
+        start, end = others[0].start, others[-1].end
+        encoded = encode(value)
+        is_same = all(encode(one) == encoded for one in rest)
+        why = f"{len(rest)} beside the one that was taken; see `rest`"
+        shown = clip(self._text[start:end])
+        return Receipt("extra_values", f"{start}:{end}", shown, "", is_same, why)
+
+    def _decoded(self, found: Found) -> Any:
+        """Return the value, or the error that it has after all repairs."""
+        mended = apply_edits(self._text, found)
+        if found.cut is not None and (not mended or mended.isspace()):
+            return self._cut_error(found)
+        try:
+            value, repeated = decode_noting(mended)
+        except JSONTextError as error:
+            return ErrorDetail(error.code, error.message, error.hint)
+        return repeated_key(repeated[0]) if repeated else value
+
+    def _unwrapped(self, text: str, found: Found, receipts: list[Receipt]) -> Any:
+        """Return the object or array that a text is, or the text."""
+        inner: Any = text
+        for _ in range(_MAX_NESTED_TEXTS):
+            bare = inner.strip()
+            if bare[:1] not in {"{", "[", '"'}:
+                break
+            try:
+                inner, repeated = decode_noting(bare)
+            except JSONTextError:
+                break
+            if repeated:
+                return repeated_key(repeated[0])
+            if inner.__class__ is dict or inner.__class__ is list:
+                place = f"{found.start}:{found.end}"
+                receipts.append(Receipt("decode_nested_text", place, clip(text), clip(bare)))
+                return inner
+            if not isinstance(inner, str):
+                break
+        if any(edit[3] == "escape_inner_quotes" for edit in found.edits):
+            reason = "text in quotes, with more quotes inside, is not a JSON value"
+            return self._error(RefusedError(reason, found.start))
+        return text
+
+    def _cut_error(self, found: Found) -> ErrorDetail:
+        what = found.cut or "before all brackets are closed"
+        tail = clip(self._text[-40:], 40)
+        hint = "Send the whole value, or a shorter one."
+        return ErrorDetail(Code.INVALID_JSON, f"the text ends {what}, after {tail!r}.", hint)
+
+    def _error(self, refusal: RefusedError) -> ErrorDetail:
+        position = refusal.position
+        near = self._text[max(0, position - 24) : position + 24]
+        message = f"{refusal.reason}, at character {position} near {near!r}."
+        return ErrorDetail(refusal.code, message, _HINT)
+
+
+def _unreadable(error: ErrorDetail) -> Repaired:
+    return Repaired(state="unreadable", errors=(error,))
+
+
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return match.end() if match else position

@@ -1,0 +1,335 @@
+"""Strings as models write them: any quotes, raw line breaks, inner quotes, odd escapes."""
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from surecall.errors import Code
+
+from .repair_patterns import (
+    AFTER_ARRAY_STRING,
+    AFTER_KEY,
+    AFTER_LATER_ARRAY_QUOTE,
+    AFTER_LATER_OBJECT_QUOTE,
+    AFTER_OBJECT_STRING,
+    AFTER_TOP_STRING,
+    GAP_ANY,
+    STRICT_STRING,
+)
+from .repair_signals import MAX_STEPS, CutShortError, RefusedError
+
+__all__ = ["Role", "StringRead", "close_string", "read_string"]
+
+Role: TypeAlias = Literal["key", "object", "array", "top"]
+"""Where a string stands; that decides what may follow it."""
+
+
+class StringRead(NamedTuple):
+    """A string that was read."""
+
+    end: int
+    written: str | None
+    """Its JSON; None when it is strict JSON as it stands."""
+    rules: tuple[str, ...]
+
+
+_FIRST: Final = {
+    "key": AFTER_KEY,
+    "object": AFTER_OBJECT_STRING,
+    "array": AFTER_ARRAY_STRING,
+    "top": AFTER_TOP_STRING,
+}
+_LATER: Final = {
+    "key": AFTER_KEY,
+    "object": AFTER_LATER_OBJECT_QUOTE,
+    "array": AFTER_LATER_ARRAY_QUOTE,
+    "top": AFTER_TOP_STRING,
+}
+_QUOTE_OR_ESCAPE: Final = {
+    opening: re.compile(rf"\\.|[{closing}]", re.DOTALL)
+    for opening, closing in {
+        '"': '"',
+        "'": "'",
+        "`": "`",
+        "“": '”“"',
+        "”": '”"',
+        "„": "“”",
+        "‘": "’‘'",
+        "’": "’'",
+        "«": "»",
+        "»": "«»",
+    }.items()
+}
+_RAW_QUOTE: Final = {quote: re.compile(quote) for quote in "\"'"}
+_SIMPLE: Final = {
+    "'": re.compile(r"'[ !#-&(-\[\]-\U0010ffff]*+'"),
+    "“": re.compile(r'“[^“”"\\\x00-\x1f]*+”'),
+}
+_AMBIGUOUS_NEIGHBOUR: Final = {
+    "object": re.compile(r"[ \t]*+(?:\"[^\"\\\n]*+\"|'[^'\\\n]*+')\s*+[,}\]]"),
+    "array": re.compile(r"\s*+'[^'\\\n]*+'\s*+[,\]]"),
+}
+# A quote that is not escaped, next to a colon or a bracket.
+_STRUCTURE: Final = {
+    quote: re.compile(
+        rf"\A\s*+,|(?<!\\){quote}\s*+(?:[:}}\]{{\[]|[,;]\s*+[{{\[:])|[{{\[]\s*+{quote}|[}}\]]\s*+,\s*+{quote}"
+    )
+    for quote in "\"'"
+}
+_BRACKET: Final = re.compile(r"[{}\[\]\"]")
+_KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([\w$][\w$.\-]*+)(?=\s*+:)")
+_KEY_AFTER_COMMA: Final = re.compile(r"\"[\w$][\w$ .\-]*+\"\s*+:")
+_VALUE_AFTER_KEY: Final = re.compile(
+    r"\s*+(?:\"(?:[^\"\\]++|\\.)*+\"\s*+[,}]|'(?:[^'\\]++|\\.)*+'\s*+[,}]|[{\[]|-?[0-9]"
+    r"|(?:[tT]rue|[fF]alse|null|None)\b)",
+    re.DOTALL,
+)
+_JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
+_JOINT_BY_LINE: Final = re.compile(
+    r"[ \t]*+[\n\r]\s*+(?=(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
+    r"\s*+(?:[,}\])]|[\"'+]))"
+)
+_PREFIX: Final = re.compile(r"[bBrRuU]{0,2}+")
+_COMMA_BEFORE: Final = 64
+
+
+def read_string(text: str, start: int, role: Role, prefix: str = "") -> StringRead:
+    """Read the string whose quote is at `start`; strings joined to it are read with it."""
+    first = _read_one(text, start, role, prefix)
+    joint = _joint(text, first.end, text[start], role)
+    if joint is None:
+        return first
+    contents = [_content(text, start, first)]
+    rules = [*first.rules, "join_strings"]
+    end = first.end
+    while joint is not None:
+        match = _PREFIX.match(text, joint)
+        start = match.end() if match else joint
+        part = _read_one(text, start, role, text[joint:start])
+        contents.append(_content(text, start, part))
+        rules.extend(part.rules)
+        end = part.end
+        joint = _joint(text, end, text[start], role)
+        if len(contents) > MAX_STEPS:
+            raise _budget(end)
+    return StringRead(end, f'"{"".join(contents)}"', tuple(dict.fromkeys(rules)))
+
+
+def close_string(text: str, start: int, *, is_raw: bool = False) -> str:
+    """Return the JSON of a string that the end of the text cut; half an escape is left out."""
+    content = text[start + 1 :]
+    if not is_raw:
+        # The last few characters hold half an escape, or the first half of a surrogate pair.
+        start = max(0, len(content) - _ESCAPE_CHARACTERS)
+        cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
+        content = content[: cut.start(1)] if cut else content
+    return _written(content, is_raw=is_raw)[0]
+
+
+_ESCAPE_CHARACTERS: Final = 64
+_HALF_ESCAPE: Final = re.compile(
+    r"(?<!\\)(?:\\\\)*+((?:\\u[dD][89abAB][0-9a-fA-F]{2})?+"
+    r"(?:\\(?:u[0-9a-fA-F]{0,3}+|x[0-9a-fA-F]?+|U[0-9a-fA-F]{0,7}+)?+)?+)\Z"
+)
+
+
+def _content(text: str, start: int, read: StringRead) -> str:
+    return text[start + 1 : read.end - 1] if read.written is None else read.written[1:-1]
+
+
+def _joint(text: str, end: int, quote: str, role: Role) -> int | None:
+    if role == "key":
+        return None
+    match = _JOINT.match(text, end)
+    if match is None and role == "object" and quote in "\"'":
+        match = _JOINT_BY_LINE.match(text, end)
+    return match.end() if match else None
+
+
+def _read_one(text: str, start: int, role: Role, prefix: str) -> StringRead:
+    quote = text[start]
+    if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
+        raise CutShortError("string", start, "inside a string", prefix=prefix)
+    if quote == '"' and not prefix:
+        match = STRICT_STRING.match(text, start)
+        if match and _ends(text, match.end(), role):
+            return StringRead(match.end(), None, ())
+    elif quote in _SIMPLE and not prefix:
+        match = _SIMPLE[quote].match(text, start)
+        if match and _ends(text, match.end(), role):
+            return StringRead(match.end(), f'"{match[0][1:-1]}"', ("replace_quotes",))
+    is_raw = "r" in prefix.lower()
+    rules = ["drop_string_prefix"] if prefix else []
+    if quote in "\"'" and text.startswith(quote * 3, start):
+        end = text.find(quote * 3, start + 3)
+        if end >= 0 and _ends(text, end + 3, role):
+            return _finished(text[start + 3 : end], end + 3, [*rules, "replace_quotes"], is_raw)
+    close, length, more = _find_close(text, start, role, prefix)
+    content = text[start + 1 : close]
+    if quote == "`" and "${" in content:
+        raise RefusedError("a template with a placeholder has no value of its own", start)
+    if quote != '"':
+        rules.append("replace_quotes")
+    elif '"' in content and _has_bare_quote(content, is_raw):
+        rules.append("escape_inner_quotes")
+    if quote in _STRUCTURE and role != "top":
+        _refuse_structure(content, start, quote, is_open=length == 0)
+    return _finished(content, close + length, rules + more, is_raw)
+
+
+def _finished(content: str, end: int, rules: list[str], is_raw: bool) -> StringRead:
+    written, found = _written(content, is_raw=is_raw)
+    return StringRead(end, written, tuple(dict.fromkeys((*rules, *found))))
+
+
+def _ends(text: str, end: int, role: Role) -> bool:
+    if _FIRST[role].match(text, end):
+        return not (role == "array" and _AMBIGUOUS_NEIGHBOUR["array"].match(text, end))
+    if role == "object":
+        return _JOINT_BY_LINE.match(text, end) is not None
+    return role == "key" and _VALUE_AFTER_KEY.match(text, end) is not None
+
+
+def _find_close(text: str, start: int, role: Role, prefix: str) -> tuple[int, int, list[str]]:
+    """Return where the closing quote is, its length (0 when it is missing), and rules."""
+    if role == "key":
+        return _find_key_close(text, start)
+    quote = text[start]
+    after = _LATER[role]
+    search = _RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
+    steps = 0
+    for match in (search or _QUOTE_OR_ESCAPE[quote]).finditer(text, start + 1):
+        if text[match.start()] == "\\":
+            continue
+        end = match.end()
+        if steps == 0:
+            _refuse_ambiguous(text, end, role)
+            is_end = _ends(text, end, role)
+        else:
+            is_end = after.match(text, end) is not None
+        if is_end:
+            return match.start(), 1, []
+        if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, match.start()):
+            comma = _comma_before(text, start, match.start())
+            if comma is not None:
+                return comma, 0, ["add_missing_closing_quote"]
+        steps += 1
+        if steps > MAX_STEPS:
+            raise _budget(end)
+    raise CutShortError("string", start, "inside a string", prefix=prefix)
+
+
+def _find_key_close(text: str, start: int) -> tuple[int, int, list[str]]:
+    """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
+    quote = text[start]
+    for match in _QUOTE_OR_ESCAPE[quote].finditer(text, start + 1):
+        if text[match.start()] == "\\":
+            continue
+        between = text[start + 1 : match.start()]
+        if AFTER_KEY.match(text, match.end()):
+            if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
+                return match.start(), 1, []
+            break
+        if GAP_ANY.fullmatch(text, match.end()):
+            raise CutShortError("member", start, "after a key")
+        if len(between) > 200 or set(between) & set(":,\n{}[]"):
+            break
+        if _VALUE_AFTER_KEY.match(text, match.end()):
+            return match.start(), 1, []
+    else:
+        if not _KEY_WITHOUT_END.match(text, start):
+            raise CutShortError("member", start, "inside a key")
+    match = _KEY_WITHOUT_END.match(text, start)
+    if match is None:
+        raise RefusedError("a key is not followed by ':'", start)
+    return match.end(), 0, ["add_missing_closing_quote"]
+
+
+def _refuse_ambiguous(text: str, end: int, role: Role) -> None:
+    neighbour = _AMBIGUOUS_NEIGHBOUR.get(role)
+    if neighbour and neighbour.match(text, end):
+        raise RefusedError("two strings side by side: joined, or a comma left out?", end)
+
+
+def _refuse_structure(content: str, start: int, quote: str, *, is_open: bool) -> None:
+    """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
+    if _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
+        raise RefusedError("it cannot be told where this string ends", start)
+
+
+def _comma_before(text: str, start: int, position: int) -> int | None:
+    before = text[max(start + 1, position - _COMMA_BEFORE) : position].rstrip()
+    if not before.endswith(","):
+        return None
+    return text.rindex(",", start, position)
+
+
+def _budget(position: int) -> RefusedError:
+    reason = "the text needs more repairs than the limit allows"
+    return RefusedError(reason, position, Code.REPAIR_BUDGET_EXCEEDED)
+
+
+# Content
+
+_TO_WRITE: Final = re.compile(
+    r"(?P<valid>(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++)"
+    r"|(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
+    r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
+    r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
+    r"|(?P<other>))"
+)
+_RAW: Final = re.compile(r"(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)")
+_SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
+_BARE_QUOTE: Final = re.compile(r"\\.|(\")", re.DOTALL)
+_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_MAX_CODE_POINT: Final = 0x10FFFF
+
+
+def _has_bare_quote(content: str, is_raw: bool) -> bool:
+    return is_raw or any(match[1] for match in _BARE_QUOTE.finditer(content))
+
+
+def _written(content: str, *, is_raw: bool) -> tuple[str, list[str]]:
+    """Return the JSON of what stood between quotes, and the rules that it took."""
+    if not _SPECIAL.search(content):
+        return f'"{content}"', []
+    rules: list[str] = []
+
+    def write(match: re.Match[str]) -> str:
+        kind = match.lastgroup or ""
+        if kind == "valid":
+            return match[0]
+        if kind == "quote":
+            return '\\"' * len(match[0])
+        if kind == "control":
+            if "escape_control_characters" not in rules:
+                rules.append("escape_control_characters")
+            return "".join([_NAMED.get(one) or f"\\u{ord(one):04x}" for one in match[0]])
+        if kind == "back":
+            return "\\\\" * len(match[0])
+        if "fix_escapes" not in rules:
+            rules.append("fix_escapes")
+        return _ESCAPES[kind](match)
+
+    return f'"{(_RAW if is_raw else _TO_WRITE).sub(write, content)}"', rules
+
+
+def _code_point(match: re.Match[str]) -> str:
+    number = int(match[match.lastgroup or 0], 16)
+    if number > _MAX_CODE_POINT:
+        raise RefusedError("an escape names a character that does not exist", match.start())
+    if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
+        return f"\\u{number:04x}"
+    return chr(number)
+
+
+_ESCAPES: Final[dict[str, Callable[[re.Match[str]], str]]] = {
+    "hex": _code_point,
+    "long": _code_point,
+    "braced": _code_point,
+    "nul": lambda _: "\\u0000",
+    "line": lambda _: "",
+    "tab": lambda _: "\\u000b",
+    "plain": lambda match: match["plain"],
+    "other": lambda _: "\\\\",
+}

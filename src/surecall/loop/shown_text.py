@@ -1,0 +1,72 @@
+"""Text of a streamed turn, shown as soon as it is certain that it is no part of a call."""
+
+from collections.abc import Callable
+
+from surecall.protocols import StreamDelta
+from surecall.reading import CallRead, ReadEvent, ReasoningRead, ReplyReader, TextRead
+from surecall.records import ReasoningDelta, TextDelta, TextRetracted
+
+__all__ = ["ShownText"]
+
+
+class ShownText:
+    """Turns the deltas of one streamed reply into events, without the text of calls.
+
+    Args:
+        reader: Reads the text, as it arrives.
+        emit: Takes the type of an event and its fields.
+    """
+
+    def __init__(self, reader: ReplyReader, emit: Callable[..., None]) -> None:
+        self._reader = reader
+        self._emit = emit
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._is_fed = False
+        self._has_call = False
+
+    def feed(self, delta: StreamDelta) -> None:
+        """Take what arrived and show what is certain now."""
+        if delta.kind == "reasoning":
+            self._emit(ReasoningDelta, text=delta.text)
+            return
+        self._is_fed = True
+        for event in self._reader.feed(delta.text):
+            self._show(event)
+
+    def close(self, content: str) -> None:
+        """Show what was held back and is part of the content, now that the reply has been read."""
+        if not self._is_fed:
+            return
+        read = self._reader.close()
+        if not read.content.startswith("".join(self._text)):
+            self._retract()
+        text, reasoning = "".join(self._text), "".join(self._reasoning)
+        if read.reasoning is not None and read.reasoning.startswith(reasoning):
+            self._think(read.reasoning[len(reasoning) :])
+        if content.startswith(text) and len(content) > len(text):
+            self._emit(TextDelta, text=content[len(text) :])
+
+    def _show(self, event: ReadEvent) -> None:
+        if isinstance(event, ReasoningRead):
+            self._think(event.text)
+        elif isinstance(event, CallRead):
+            # Calls beside this one, in the field for them, would make it mere text: what follows
+            # is shown when that is known.
+            self._has_call = True
+        elif not isinstance(event, TextRead):
+            self._retract()
+        elif not self._has_call:
+            self._text.append(event.text)
+            self._emit(TextDelta, text=event.text)
+
+    def _think(self, text: str) -> None:
+        if text:
+            self._reasoning.append(text)
+            self._emit(ReasoningDelta, text=text)
+
+    def _retract(self) -> None:
+        if self._text:
+            self._reasoning = ["".join(self._reasoning + self._text).strip()]
+            self._text = []
+            self._emit(TextRetracted)

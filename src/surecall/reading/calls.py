@@ -1,0 +1,124 @@
+"""One call, from what a protocol or a text format found to what can be checked and run."""
+
+from collections.abc import Collection
+from typing import Final
+
+from msgspec import Struct
+
+from surecall.errors import Code
+from surecall.formats import CallPiece, ToolNames
+from surecall.records import CallState, Defect, ErrorDetail, RawCall, Receipt, ToolCall, clip
+
+from .arguments import MAX_ARGUMENTS_BYTES, ArgumentsReading, read_arguments
+from .ids import CallIds, read_name
+from .truncation import truncated
+
+__all__ = ["MAX_TOTAL_ARGUMENTS_BYTES", "CallReader", "ReadingLimits"]
+
+MAX_TOTAL_ARGUMENTS_BYTES: Final = 1024 * 1024
+
+
+class ReadingLimits(Struct, frozen=True, kw_only=True):
+    """How large the arguments of one call, and of all calls of a reply, may be."""
+
+    max_arguments_bytes: int = MAX_ARGUMENTS_BYTES
+    max_total_arguments_bytes: int = MAX_TOTAL_ARGUMENTS_BYTES
+
+
+class CallReader:
+    """Reads the calls of one reply, in order."""
+
+    def __init__(
+        self,
+        names: ToolNames,
+        *,
+        used_ids: Collection[str] = (),
+        limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+        ended: bool = False,
+    ) -> None:
+        self._names = names
+        self._ended = ended
+        self._ids = CallIds(used_ids)
+        self._limits = limits
+        self._total_bytes = 0
+        self._count = 0
+        self.defects: list[Defect] = []
+
+    def read(self, call: RawCall, refusal: ErrorDetail | None = None) -> ToolCall:
+        """Read a call that a protocol found; with a refusal it is only named and measured."""
+        return self._read(call, (), refusal)
+
+    def read_text(self, piece: CallPiece, cut: str | None = None) -> ToolCall:
+        """Read a call that was found in text; `cut` says why it cannot be whole."""
+        written = piece.call
+        receipt = Receipt(
+            "read_call_from_text",
+            "content",
+            clip(piece.written),
+            piece.resolved or written.name,
+            why=f"written in the {piece.format} format",
+        )
+        raw = RawCall(written.id, written.name, written.arguments, piece.format)
+        refusal = None
+        if written.state == "cut":
+            cut = cut or "the text stops in the middle of the call"
+        if cut is not None:
+            refusal = truncated(cut)
+        return self._read(raw, (receipt, *written.receipts), refusal)
+
+    def _read(
+        self, call: RawCall, known: tuple[Receipt, ...], refusal: ErrorDetail | None
+    ) -> ToolCall:
+        position = self._count
+        self._count += 1
+        receipts: list[Receipt] = list(known)
+        call_id = self._ids.read(call, position, receipts, self.defects)
+        name = read_name(call, position, receipts, self.defects)
+        renamed = self._names.receipt(name, f"/tool_calls/{position}/name")
+        if renamed is not None:
+            receipts.append(renamed)
+            name = renamed.after
+        reading = self._read_arguments(call, name)
+        self._total_bytes += reading.bytes
+        refusal = refusal or self._over_budget()
+        if refusal is not None:
+            state: CallState = "cut" if refusal.code == Code.ARGUMENTS_TRUNCATED else "unreadable"
+            reading = ArgumentsReading(state=state, errors=(refusal,), bytes=reading.bytes)
+        return ToolCall(
+            id=call_id,
+            name=name,
+            arguments=reading.value,
+            raw=call.arguments,
+            state=reading.state,
+            receipts=(*receipts, *reading.receipts),
+            errors=reading.errors,
+            format=call.format,
+            extra=call.extra,
+            arguments_bytes=reading.bytes,
+        )
+
+    def _read_arguments(self, call: RawCall, name: str) -> ArgumentsReading:
+        limit = self._limits.max_arguments_bytes
+        spec = self._names.spec(name)
+        checker = None if spec is None or spec.coerce == "off" else self._names.checker(spec)
+        if spec is None or checker is None:
+            return read_arguments(call.arguments, max_bytes=limit, ended=self._ended)
+        return read_arguments(
+            call.arguments,
+            spec.parameters,
+            max_bytes=limit,
+            ended=self._ended,
+            checker=checker,
+            tool_name=name,
+        )
+
+    def _over_budget(self) -> ErrorDetail | None:
+        limit = self._limits.max_total_arguments_bytes
+        if self._total_bytes <= limit:
+            return None
+        return ErrorDetail(
+            Code.ARGUMENTS_TOO_LARGE,
+            f"The calls up to this one have {self._total_bytes:,} bytes of arguments; "
+            f"the limit for one reply is {limit:,} bytes.",
+            "Make this call again, in a reply with fewer or smaller calls.",
+        )

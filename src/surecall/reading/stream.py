@@ -1,0 +1,133 @@
+"""Reading a reply as its text arrives, with the same result for every split."""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surecall.errors import Code
+from surecall.formats import FORMATS, CallPiece, Piece, TextReader, ToolNames
+from surecall.records import Defect, Reading, ToolCall
+
+from .calls import CallReader, ReadingLimits
+from .tools import ToolsLike, parse_tools
+from .truncation import cut_cause
+
+__all__ = ["CallRead", "ReadEvent", "ReasoningRead", "ReplyReader", "TextRead", "TextWasReasoning"]
+
+
+_GAVE_UP: Final = Defect(
+    Code.READING_BUDGET_EXCEEDED,
+    "The text has more markers than are looked at in one reply; the rest was taken as plain text.",
+)
+
+
+class TextRead(Struct, frozen=True):
+    """Text to show now."""
+
+    text: str
+
+
+class ReasoningRead(Struct, frozen=True):
+    """Reasoning text."""
+
+    text: str
+
+
+class TextWasReasoning(Struct, frozen=True):
+    """All text shown so far turned out to be reasoning."""
+
+
+class CallRead(Struct, frozen=True):
+    """A call that is certain."""
+
+    call: ToolCall
+
+
+ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
+
+
+class ReplyReader:
+    """Reads the text of one reply as it arrives.
+
+    Args:
+        tools: OpenAI tool objects, tool specs, a registry, or names that were prepared.
+        generation_prompt: What the template had already opened, such as `<think>`.
+        used_ids: Ids of earlier calls in the conversation, which are not given again.
+        limits: How large arguments may be.
+    """
+
+    def __init__(
+        self,
+        tools: ToolsLike | ToolNames = None,
+        generation_prompt: str | None = None,
+        *,
+        used_ids: Collection[str] = (),
+        limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+    ) -> None:
+        names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
+        self._text = TextReader(names, FORMATS if names else (), generation_prompt)
+        self._calls = CallReader(names, used_ids=used_ids, limits=limits)
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._read: list[ToolCall] = []
+        self._waiting: CallPiece | None = None
+        self._cause: str | None = None
+
+    def feed(self, chunk: str) -> list[ReadEvent]:
+        """Take the next text and return what is certain now."""
+        return self._take(self._text.feed(chunk))
+
+    def close(self, finish_reason: str | None = None) -> Reading:
+        """Return the reading of the whole reply; nothing more will come.
+
+        Text that was told is the beginning of its content, unless it turns out only now that it
+        was reasoning.
+        """
+        self._cause = cut_cause(finish_reason)
+        self._take(self._text.close())
+        if self._waiting is not None:
+            # Only the last call can be hurt by the end of the text, unless its own end is there.
+            hurt = self._cause if self._text.ends_in_payload else self._doubt(self._waiting)
+            self._read.append(self._calls.read_text(self._waiting, hurt))
+            self._waiting = None
+        defects = tuple(self._calls.defects)
+        if self._text.gave_up:
+            defects = (*defects, _GAVE_UP)
+        return Reading(
+            calls=tuple(self._read),
+            content="".join(self._content),
+            reasoning="".join(self._reasoning) or None,
+            defects=defects,
+            finish_reason=finish_reason,
+        )
+
+    def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
+        events: list[ReadEvent] = []
+        for piece in pieces:
+            self._settle(events)
+            if isinstance(piece, CallPiece):
+                self._waiting = piece
+            elif piece.kind == "content":
+                self._content.append(piece.text)
+                events.append(TextRead(piece.text))
+            elif piece.kind == "reasoning":
+                self._reasoning.append(piece.text)
+                events.append(ReasoningRead(piece.text))
+            else:
+                self._reasoning = ["".join(self._reasoning + self._content).strip()]
+                self._content = []
+                events.append(TextWasReasoning())
+        return events
+
+    def _doubt(self, piece: CallPiece) -> str | None:
+        """A call in reasoning that was cut before it closed may only have been thought about."""
+        return self._cause if piece.in_open_reasoning else None
+
+    def _settle(self, events: list[Any]) -> None:
+        """A call that something follows is certain."""
+        if self._waiting is not None:
+            call = self._calls.read_text(self._waiting, self._doubt(self._waiting))
+            self._read.append(call)
+            events.append(CallRead(call))
+            self._waiting = None

@@ -1,0 +1,270 @@
+"""Values that arrive as text, typed by the schema of their parameter: typing, not repair."""
+
+from collections.abc import Iterable
+from typing import Any, Final, cast
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode_noting, encode_text
+
+from .coerce_parts import find_facets
+from .coerce_values import number_in
+from .literals import parse_literal
+
+__all__ = ["property_schema", "type_text_value"]
+
+_ANY: Final = "any"
+_MAX_CHOICES: Final = 200
+# The first match counts: `longtext` is text before `long` is a number.
+_PREFIXES: Final = (
+    ("string", ("str", "char", "varchar", "nvarchar", "text", "longtext", "tinytext")),
+    ("integer", ("int", "uint", "bigint", "smallint", "tinyint", "long", "short", "unsigned")),
+    ("number", ("num", "float", "double", "decimal", "real")),
+    ("boolean", ("bool",)),
+    ("object", ("obj", "dict", "map", "struct")),
+    ("array", ("arr", "list", "tuple", "set", "seq")),
+    ("null", ("null", "none")),
+)
+_ORDER: Final = ("integer", "number", "boolean", "object", "array")
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+def type_text_value(text: str, schema: dict[str, Any] | None) -> Any:
+    """Return the value that a text stands for under its parameter's schema.
+
+    Text of a string parameter is kept to the letter. Text that is not of the type asked for is
+    kept too, for the check that follows to refuse. `schema` must not need another document to
+    follow its references: use `property_schema` to make it so.
+    """
+    if not schema:
+        return _untyped(text)
+    options = _options(schema)
+    if options is not None:
+        for option in options:
+            if _says(text, option):
+                return option
+    types = _types(schema) or _types_of(options or [])
+    if not types or _ANY in types:
+        return _untyped(text)
+    if types == {"string"}:
+        return text
+    if text.strip() == "null" and ("null" in types or "string" not in types):
+        return None
+    types.discard("null")
+    if "string" in types:
+        return _literal_among(text, types)
+    return _typed(text, types)
+
+
+def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
+    """Return the schema of a property with its own `$ref` and `allOf` resolved, or None.
+
+    References deeper inside, to parts of the value, stay as they are.
+    """
+    found: list[Any] = []
+    pending: list[Any] = [schema]
+    for _ in range(_MAX_CHOICES):
+        if not pending:
+            break
+        facets = find_facets(pending.pop(0), schema)
+        own = [facet["properties"][key] for facet in facets if key in _members(facet)]
+        if own:
+            found.append(own[0] if len(own) == 1 else {"allOf": own})
+            continue
+        values: list[Any] = [facet.get("additionalProperties") for facet in facets]
+        others: list[Any] = [item for item in values if isinstance(item, dict)]
+        if others and not any("patternProperties" in facet for facet in facets):
+            found.append(others[0])
+            continue
+        pending.extend(branch for facet in facets for branch in _branches(facet))
+    if not found:
+        return None
+    return _resolved(found[0] if len(found) == 1 else {"anyOf": found}, schema)
+
+
+# Schemas
+
+
+def _members(facet: dict[str, Any]) -> dict[str, Any]:
+    members = facet.get("properties")
+    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
+
+
+def _branches(facet: dict[str, Any]) -> list[Any]:
+    listed = (facet.get(keyword) for keyword in ("anyOf", "oneOf"))
+    return [item for group in listed if isinstance(group, list) for item in cast("Any", group)]
+
+
+def _resolved(part: Any, root: dict[str, Any]) -> dict[str, Any]:
+    """Return a part as one schema, and its branches likewise, two levels down."""
+    result = _joined(find_facets(part, root))
+    levels = [result]
+    for _ in range(3):
+        following: list[dict[str, Any]] = []
+        for schema in levels:
+            for keyword in ("anyOf", "oneOf"):
+                if isinstance(schema.get(keyword), list):
+                    branches = [_joined(find_facets(item, root)) for item in schema[keyword]]
+                    schema[keyword] = branches
+                    following.extend(branches)
+        levels = following[:_MAX_CHOICES]
+    return result
+
+
+def _joined(facets: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for facet in facets:
+        for keyword, value in facet.items():
+            known = result.get(keyword)
+            if keyword == "properties" and isinstance(known, dict):
+                result[keyword] = {**value, **cast("dict[str, Any]", known)}
+            elif keyword == "required" and isinstance(known, list):
+                result[keyword] = list(dict.fromkeys([*cast("list[str]", known), *value]))
+            elif keyword == "type" and known is not None:
+                common = [name for name in _words(known) if name in _words(value)]
+                result[keyword] = common[0] if len(common) == 1 else common or known
+            else:
+                result.setdefault(keyword, value)
+    return result
+
+
+def _words(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _types(schema: dict[str, Any]) -> set[str]:
+    """Return the types a schema names, in standard words; nothing when it names none."""
+    found: set[str] = set()
+    pending: list[Any] = [schema]
+    for _ in range(_MAX_CHOICES):
+        if not pending:
+            break
+        item = pending.pop()
+        if not isinstance(item, dict):
+            found.add(_ANY)
+            continue
+        found |= _own_types(cast("dict[str, Any]", item), pending)
+    return found
+
+
+def _own_types(schema: dict[str, Any], pending: list[Any]) -> set[str]:
+    found: set[str] = set()
+    if schema.get("nullable") is True:
+        found.add("null")
+    if "type" in schema:
+        return found | {_standard(word) for word in _words(schema["type"])}
+    branches = _branches(schema)
+    options = _options(schema)
+    if branches:
+        pending.extend(branches)
+    elif options is not None:
+        found |= _types_of(options)
+    elif "properties" in schema:
+        found.add("object")
+    elif "items" in schema:
+        found.add("array")
+    else:
+        found.add(_ANY)
+    return found
+
+
+def _standard(word: Any) -> str:
+    name = word.strip().lower() if isinstance(word, str) else ""
+    for standard, prefixes in _PREFIXES:
+        if name.startswith(prefixes):
+            return standard
+    return _ANY
+
+
+def _options(schema: dict[str, Any]) -> list[Any] | None:
+    if "type" in schema:
+        return None
+    if "const" in schema:
+        return [schema["const"]]
+    options = schema.get("enum")
+    return cast("list[Any]", options) if isinstance(options, list) else None
+
+
+def _types_of(options: list[Any]) -> set[str]:
+    return {_KINDS.get(type(cast("object", item)), _ANY) for item in options}
+
+
+_KINDS: Final[dict[type, str]] = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "integer",
+    list: "array",
+    str: "string",
+    type(None): "null",
+}
+
+
+# Text
+
+
+def _says(text: str, option: Any) -> bool:
+    if isinstance(option, str):
+        return text == option
+    try:
+        return text.strip() == encode_text(option)
+    except JSONTextError:
+        return False
+
+
+def _untyped(text: str) -> Any:
+    """Take a complete JSON object, array, number, or word; anything else is the text."""
+    value = _decoded(text)
+    return text if value is None or isinstance(value[0], str) else value[0]
+
+
+def _literal_among(text: str, types: set[str]) -> Any:
+    """Return the value of JSON text whose type is among those allowed; else it is the string."""
+    value = _decoded(text) if text == text.strip() else None
+    if value is None:
+        return text
+    kind = _KINDS[type(cast("object", value[0]))]
+    if kind == "string" or (kind not in types and not (kind == "integer" and "number" in types)):
+        return text
+    return value[0]
+
+
+def _typed(text: str, types: set[str]) -> Any:
+    for kind in _ORDER:
+        if kind not in types:
+            continue
+        if kind in ("integer", "number"):
+            number = number_in(text)
+            if number is not None and (
+                kind == "number" or isinstance(number, int) or types == {"integer"}
+            ):
+                return number
+        elif kind == "boolean":
+            word = _BOOLEANS.get(text.strip().lower())
+            if word is not None:
+                return word
+        else:
+            value = _container(text)
+            wanted = dict if kind == "object" else list
+            if value.__class__ is wanted or (value is not None and types == {kind}):
+                return value
+    return text
+
+
+def _container(text: str) -> Any:
+    """Return the object or array of a JSON text or, failing that, of a Python literal."""
+    found: tuple[Any] | None = _decoded(text) or parse_literal(text)
+    return found[0] if found and type(found[0]) in (dict, list) else None
+
+
+def _decoded(text: str) -> tuple[Any] | None:
+    """Return the value of JSON text; none when a key is given twice and says different things."""
+    if text.strip()[:1] not in _JSON_STARTS:
+        return None
+    try:
+        value, repeated = decode_noting(text)
+    except JSONTextError:
+        return None
+    return None if repeated else (value,)
+
+
+_JSON_STARTS: Final = frozenset('{["-0123456789tfn')

@@ -1,0 +1,342 @@
+"""A walk over a value and its schema together that changes what clearly stands for something else.
+
+Whatever fits its part of the schema is left alone. Values are never changed in place, so what a
+receipt holds stays as it was. Nesting is followed on a stack of generators, not by recursion.
+"""
+
+from collections.abc import Generator
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, JSONTextError
+from surecall.jsontext import encode, encode_text, render_pointer
+from surecall.records import ErrorDetail, Receipt, clip
+
+from .coerce_keys import match_name
+from .coerce_parts import PartView, SchemaParts
+from .coerce_values import (
+    NULL_TEXTS,
+    Ambiguous,
+    Change,
+    DecodedText,
+    change_scalar,
+    decode_text,
+    is_schema_echo,
+    match_option,
+)
+
+__all__ = ["Log", "TooMuchWorkError", "Walk", "error_at", "same_json", "show"]
+
+_MAX_VISITS: Final = 200_000
+_VISITS_PER_ATTEMPT: Final = 40
+_MAX_SHOWN: Final = 80
+_MAX_NOTES: Final = 20
+_MAX_RENAMED: Final = 200
+
+_CONTAINERS: Final[dict[str | None, type]] = {"array": list, "object": dict}
+
+_Path: TypeAlias = tuple[str | int, ...]
+_Steps: TypeAlias = Generator["_Steps", Any, Any]
+
+
+class TooMuchWorkError(Exception):
+    """The forms a value may take multiply; it is left as it is."""
+
+
+class Log:
+    """What was changed, in order, and what could not be because it was not clear."""
+
+    __slots__ = ("notes", "receipts")
+
+    def __init__(self) -> None:
+        self.receipts: list[Receipt] = []
+        self.notes: list[ErrorDetail] = []
+
+    def change(self, rule: str, path: _Path, before: Any, after: Any, why: str = "") -> None:
+        """Write a receipt."""
+        self.receipts.append(Receipt(rule, render_pointer(path), before, after, why=why))
+
+    def decode(self, path: _Path, before: str, after: DecodedText) -> None:
+        """Write the receipts of a text that was decoded: one for all, one for each repair."""
+        self.change("decode_json_text", path, before, after.value)
+        pointer = render_pointer(path)
+        for repair in after.repairs:
+            self.receipts.append(replace(repair, place=f"{pointer}@{repair.place}"))
+
+    def note(self, path: _Path, sentence: str) -> None:
+        """Write down why something was left as it is."""
+        if len(self.notes) < _MAX_NOTES:
+            self.notes.append(error_at(path, sentence))
+
+    def extend(self, other: "Log") -> None:
+        """Take over what another log says."""
+        self.receipts += other.receipts
+        self.notes += other.notes[: _MAX_NOTES - len(self.notes)]
+
+
+class Walk:
+    """Walks values of one schema; the work of all its walks together is bounded."""
+
+    __slots__ = ("_left", "_parts")
+
+    def __init__(self, parts: SchemaParts) -> None:
+        self._parts = parts
+        self._left = _MAX_VISITS
+
+    def run(self, value: Any, part: Any, log: Log, path: _Path = ()) -> Any:
+        """Return a value that does not fit a part, changed where that is clear.
+
+        Raises:
+            TooMuchWorkError: the branches of the schema multiply.
+        """
+        stack = [self._visit(value, part, path, log)]
+        result: Any = None
+        while stack:
+            try:
+                step = stack[-1].send(result)
+            except StopIteration as end:
+                result = end.value
+                stack.pop()
+            else:
+                stack.append(step)
+                result = None
+        return result
+
+    def _visit(self, value: Any, part: Any, path: _Path, log: Log, *, exact: bool = True) -> _Steps:
+        """Change a value that does not fit; `exact` says that no other part could be meant."""
+        self._spend(1)
+        view = self._parts.view(part)
+        if view.branches:
+            return (yield self._choose(value, part, path, log, exact=exact))
+        if is_schema_echo(value) and "type" not in view.properties:
+            log.note(path, "repeats its schema instead of giving a value")
+            return value
+        if view.options is not None:
+            return _match(value, view.options, path, log)
+        if view.kind in _CONTAINERS and isinstance(value, str):
+            value = self._decoded(value, view, path, log)
+        if view.kind == "array" and not isinstance(value, list):
+            return (yield self._wrap(value, view, path, log)) if exact else value
+        if isinstance(value, dict):
+            return (yield self._members(cast("dict[Any, Any]", value), view, path, log))
+        if isinstance(value, list):
+            return (yield self._elements(cast("list[Any]", value), view, path, log))
+        if view.kind is not None:
+            change = change_scalar(value, view.kind, view.format_name, exact=exact)
+            if change is not None and not same_json(change.after, value):
+                log.change(change.rule, path, value, change.after)
+                return change.after
+        return value
+
+    # A choice between parts
+
+    def _choose(self, value: Any, part: Any, path: _Path, log: Log, *, exact: bool) -> _Steps:
+        view = self._parts.view(part)
+        if value in NULL_TEXTS and _takes(view, "null") and not _takes(view, "string"):
+            log.change("parse_null_text", path, value, None)
+            return None
+        meant = [item for item in view.branches if self._parts.view(item).types != {"null"}]
+        if len(meant) == 1:
+            return (yield self._visit(value, meant[0], path, log, exact=exact))
+        if any(self._parts.fits(branch, value) for branch in meant):
+            return value
+        found: list[tuple[Any, Log]] = []
+        for branch in meant:
+            self._spend(_VISITS_PER_ATTEMPT)
+            attempt = Log()
+            changed = yield self._visit(value, branch, path, attempt, exact=False)
+            if (
+                attempt.receipts
+                and self._parts.fits(part, changed)
+                and not any(_same_value(changed, other) for other, _ in found)
+            ):
+                found.append((changed, attempt))
+        if len(found) == 1:
+            log.extend(found[0][1])
+            return found[0][0]
+        if found:
+            shown = " or ".join(show(changed) for changed, _ in found[:4])
+            log.note(path, f"is ambiguous: {show(value)} could mean {shown}; send the one meant")
+        return value
+
+    # Objects and arrays
+
+    def _members(self, value: dict[Any, Any], view: PartView, path: _Path, log: Log) -> _Steps:
+        self._spend(len(value))
+        value, disputed = self._rename(value, view, path, log)
+        result = value
+        for key, item in value.items():
+            schema = view.properties.get(key, view.open_names)
+            if isinstance(schema, bool) and (schema or key not in view.properties):
+                continue
+            if key not in view.properties and view.pattern_names:
+                continue
+            if self._parts.fits(schema, item):
+                continue
+            changed = item
+            if (
+                key in view.properties
+                and key not in view.required
+                and key not in disputed
+                and self._stands_for_absence(item, schema)
+            ):
+                result = dict(result) if result is value else result
+                del result[key]
+                why = "null stands for an argument that is left out"
+                log.change("drop_null", (*path, key), item, None, why)
+            else:
+                changed = yield self._visit(item, schema, (*path, key), log)
+            if changed is not item:
+                result = dict(result) if result is value else result
+                result[key] = changed
+        return result
+
+    def _elements(self, value: list[Any], view: PartView, path: _Path, log: Log) -> _Steps:
+        self._spend(len(value))
+        result = value
+        for index, item in enumerate(value):
+            first = index < len(view.first_items)
+            schema = view.first_items[index] if first else view.items
+            if schema is None or self._parts.fits(schema, item):
+                continue
+            changed = yield self._visit(item, schema, (*path, index), log)
+            if changed is not item:
+                result = list(result) if result is value else result
+                result[index] = changed
+        return result
+
+    def _stands_for_absence(self, item: Any, schema: Any) -> bool:
+        if item is None:
+            return True
+        view = self._parts.view(schema)
+        return item in NULL_TEXTS and not _takes(view, "string") and not _takes(view, "null")
+
+    def _decoded(self, text: str, view: PartView, path: _Path, log: Log) -> Any:
+        decoded = decode_text(text)
+        if decoded is None or decoded.value.__class__ is not _CONTAINERS[view.kind]:
+            return text
+        log.decode(path, text, decoded)
+        return decoded.value
+
+    def _wrap(self, value: Any, view: PartView, path: _Path, log: Log) -> _Steps:
+        """Make a list of one value, when the value fits as its element."""
+        items = True if view.items is None else view.items
+        attempt = Log()
+        element = value
+        if isinstance(value, str):
+            text = value.strip()
+            if not text or text in NULL_TEXTS or text[0] == "[":
+                return value
+            decoded = None if self._parts.fits(items, value) else decode_text(text)
+            if decoded is not None:
+                element = decoded.value
+                attempt.decode(path, value, decoded)
+        if element is None or view.first_items:
+            return value
+        if is_schema_echo(element):
+            log.note(path, "repeats its schema instead of giving a value")
+            return value
+        attempt.change("wrap_in_array", path, element, [element])
+        if not self._parts.fits(items, element):
+            element = yield self._visit(element, items, (*path, 0), attempt)
+            if not self._parts.fits(items, element):
+                return value
+        log.extend(attempt)
+        return [element]
+
+    # Keys
+
+    def _rename(
+        self, value: dict[Any, Any], view: PartView, path: _Path, log: Log
+    ) -> tuple[dict[Any, Any], set[str]]:
+        """Give unknown keys the names they clearly mean; return the names that are in dispute."""
+        targets: dict[str, list[str]] = {}
+        disputed: set[str] = set()
+        if not view.properties:
+            return value, disputed
+        for key in list(value)[:_MAX_RENAMED]:
+            if not isinstance(key, str) or key in view.properties:
+                continue
+            found = match_name(key, view.properties, quoted=True)
+            if not found or self._may_stay(key, view, found, value):
+                continue
+            if len(found) > 1:
+                listed = " or ".join(show(name) for name in found[:4])
+                log.note(path, f"has the ambiguous property {show(key)}: it could mean {listed}")
+                disputed.update(found)
+            else:
+                targets.setdefault(found[0], []).append(key)
+        names: dict[str, str] = {}
+        for target, keys in targets.items():
+            given = [*keys, target] if target in value else keys
+            if len(given) > 1:
+                listed = " and ".join(show(key) for key in given[:4])
+                log.note(path, f"has {listed}, which mean the same; send only {show(target)}")
+                disputed.add(target)
+            elif target not in disputed:
+                names[keys[0]] = target
+        if not names:
+            return value, disputed
+        for key, target in names.items():
+            log.change("rename_key", (*path, key), key, target)
+        return {names.get(key, key): item for key, item in value.items()}, disputed
+
+    def _may_stay(self, key: str, view: PartView, found: list[str], value: dict[Any, Any]) -> bool:
+        """Tell whether an unknown key is allowed, and no required one is missing in its place."""
+        if any(name in view.required and name not in value for name in found):
+            return False
+        if view.open_names is not False:
+            return True
+        patterns = view.pattern_names
+        return patterns is not None and self._parts.fits(patterns, {key: None})
+
+    def _spend(self, visits: int) -> None:
+        self._left -= visits
+        if self._left < 0:
+            raise TooMuchWorkError
+
+
+def _match(value: Any, options: list[Any], path: _Path, log: Log) -> Any:
+    match match_option(value, options):
+        case Ambiguous(candidates=candidates):
+            names = " or ".join(show(item) for item in candidates[:4])
+            log.note(path, f"is ambiguous: {show(value)} could mean {names}; send the one meant")
+            return value
+        case Change() as change if not same_json(change.after, value):
+            log.change(change.rule, path, value, change.after)
+            return change.after
+        case _:
+            return value
+
+
+def _takes(view: PartView, name: str) -> bool:
+    return view.types is None or name in view.types
+
+
+def error_at(path: _Path, sentence: str) -> ErrorDetail:
+    """Return an error whose message begins with the place it is about."""
+    pointer = render_pointer(path)
+    return ErrorDetail(str(Code.ARGUMENTS_INVALID), f"{pointer or '/'} {sentence}", path=pointer)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Tell whether two values are the same JSON, with 3 and 3.0 taken as different."""
+    try:
+        return encode(one) == encode(other)
+    except JSONTextError:
+        return False
+
+
+def _same_value(one: Any, other: Any) -> bool:
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return one == other and isinstance(one, bool) == isinstance(other, bool)
+    return same_json(one, other)
+
+
+def show(value: Any) -> str:
+    """Return a value as bounded JSON text."""
+    try:
+        return clip(encode_text(value), _MAX_SHOWN)
+    except JSONTextError:
+        return f"a {type(value).__name__}"

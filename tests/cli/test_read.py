@@ -1,0 +1,540 @@
+"""`surecall read`: from bytes to what a run would do, without running anything."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from surecall.cli.json_rows import indent_json
+from surecall.cli.reading_page import ReadingPage
+from surecall.records import Reading, Receipt
+
+from .harness import document, invoke
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": ["city"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "refund",
+            "parameters": {
+                "type": "object",
+                "properties": {"number": {"type": "string"}, "cents": {"type": "integer"}},
+                "required": ["number", "cents"],
+            },
+        },
+    },
+]
+TAGGED = (
+    "<think>\nOslo, then.\n</think>\nLet me look.\n<tool_call>\n"
+    '{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3",}}\n</tool_call>'
+)
+PROSE = 'Call get_weather with a city, as in get_weather({"city": "Oslo"}).'
+
+
+def call(name: str, arguments: Any, call_id: str = "call_1") -> dict[str, Any]:
+    """Build one entry of `tool_calls`."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def message(*calls: dict[str, Any], content: str | None = None) -> dict[str, Any]:
+    """Build an assistant message."""
+    return {"role": "assistant", "content": content, "tool_calls": list(calls)}
+
+
+def body(finish_reason: str, *calls: dict[str, Any]) -> dict[str, Any]:
+    """Build a chat completion."""
+    choice = {"index": 0, "message": message(*calls), "finish_reason": finish_reason}
+    return {"id": "c1", "object": "chat.completion", "choices": [choice]}
+
+
+def stream(*deltas: dict[str, Any], finish_reason: str | None = "tool_calls") -> str:
+    """Build a recorded stream."""
+    choices = [{"index": 0, "delta": delta} for delta in deltas]
+    if finish_reason is not None:
+        choices.append({"index": 0, "delta": {}, "finish_reason": finish_reason})
+    return "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
+
+
+def pieces(*arguments: str) -> list[dict[str, Any]]:
+    """Build the deltas of one call to `refund`."""
+    entries: list[dict[str, Any]] = [{"index": 0, "function": {"arguments": a}} for a in arguments]
+    entries[0] |= {"id": "call_9"}
+    entries[0]["function"]["name"] = "refund"
+    return [{"tool_calls": [entry]} for entry in entries]
+
+
+GOOD = call("refund", '{"number": "A-17", "cents": 4500}')
+CUT = call("refund", '{"number": "A-17", "cents": 45', "call_4")
+WRONG = call("refund", {"number": "A-17", "cents": "all of it"}, "call_2")
+FENCED = call("Get-Weather", "```json\n" + json.dumps('{"city": "Oslo"}') + "\n```")
+STREAM = stream(*pieces('{"number": "A-17",', ' "cents": 4500}'))
+
+
+@pytest.fixture
+def tools() -> str:
+    """Write the tools as JSON."""
+    Path("tools.json").write_text(json.dumps(TOOLS), "utf-8")
+    return "tools.json"
+
+
+def read(given: Any, *words: str, **variables: str) -> Result:
+    """Read a reply from standard input; what is not text is written as JSON."""
+    text = given if isinstance(given, str) else json.dumps(given)
+    return invoke("read", "-", *words, stdin=text, **variables)
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    given: Any
+    kind: str
+    summary: str
+    exit_code: int = 0
+    formats: tuple[str, ...] = ("tool_calls",)
+    words: tuple[str, ...] = ()
+
+
+CASES = [
+    Case(
+        "text",
+        TAGGED,
+        "text",
+        "1 call: would run; 4 changes, all lossless",
+        formats=("tagged_json",),
+    ),
+    Case("prose", PROSE, "text", "no calls; no changes", formats=()),
+    Case("message", message(GOOD), "message", "1 call: would run; no changes"),
+    Case(
+        "message without role",
+        {"tool_calls": [GOOD]},
+        "message",
+        "1 call: would run; no changes",
+    ),
+    Case("choice", body("stop", GOOD)["choices"][0], "choice", "1 call: would run; no changes"),
+    Case("body", body("tool_calls", GOOD), "body", "1 call: would run; no changes"),
+    Case("stream", STREAM, "stream", "1 call: would run; no changes"),
+    Case("stream with comment", f": hello\n\n{STREAM}", "stream", "1 call: would run; no changes"),
+    Case(
+        "fenced",
+        message(FENCED),
+        "message",
+        "1 call: would run; 3 changes, all lossless",
+    ),
+    Case(
+        "cut body",
+        body("length", CUT),
+        "body",
+        "1 call: refused (ARGUMENTS_TRUNCATED); no changes",
+        1,
+    ),
+    Case(
+        "whole arguments of a cut reply",
+        message(GOOD),
+        "message",
+        "1 call: refused (ARGUMENTS_TRUNCATED); no changes",
+        1,
+        words=("--finish-reason", "length"),
+    ),
+    Case(
+        "finish reason given wins",
+        body("length", GOOD),
+        "body",
+        "1 call: would run; no changes",
+        words=("--finish-reason", "stop"),
+    ),
+    Case(
+        "cut text",
+        TAGGED[: TAGGED.index(', "days"')],
+        "text",
+        "1 call: refused (ARGUMENTS_TRUNCATED); 2 changes, all lossless",
+        1,
+        formats=("tagged_json",),
+        words=("--finish-reason", "length"),
+    ),
+    Case(
+        "several",
+        message(FENCED, WRONG),
+        "message",
+        "2 calls: 1 would run, 1 refused (ARGUMENTS_INVALID); 3 changes, all lossless",
+        1,
+    ),
+    Case(
+        "unknown tool",
+        message(call("launch", "{}")),
+        "message",
+        "1 call: refused (TOOL_NOT_ALLOWED); no changes",
+        1,
+    ),
+    Case(
+        "unreadable",
+        message(call("refund", "please")),
+        "message",
+        "1 call: refused (ARGUMENTS_JSON_PARSE_ERROR); no changes",
+        1,
+    ),
+    Case(
+        "cut stream",
+        stream(*pieces('{"number": "A-17",'), finish_reason=None),
+        "stream",
+        "no reply (STREAM_TRUNCATED); nothing of it would be used",
+        1,
+        formats=(),
+    ),
+    Case(
+        "damaged body",
+        json.dumps(body("stop", GOOD))[:-4],
+        "body",
+        "no reply (UPSTREAM_INVALID_JSON); nothing of it would be used",
+        1,
+        formats=(),
+    ),
+    Case(
+        "damaged message",
+        json.dumps(message(GOOD)) + ', "finish_reason": "stop"',
+        "message",
+        "no reply (UPSTREAM_INVALID_JSON); nothing of it would be used",
+        1,
+        formats=(),
+    ),
+    Case(
+        "error body",
+        {"error": {"message": "no such model", "code": "model_not_found"}},
+        "body",
+        "no reply (NOT_FOUND); nothing of it would be used",
+        1,
+        formats=(),
+    ),
+    Case("any other object", {"answer": 42}, "text", "no calls; no changes", formats=()),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_every_kind_of_document_is_judged(case: Case, tools: str) -> None:
+    """The kind is seen, the formats are named, and the verdict and the exit code agree."""
+    result = read(case.given, "--tools", tools, "--json", *case.words)
+    found = document(result)
+    assert found["arrived"]["kind"] == case.kind
+    assert tuple(found["format"]["names"]) == case.formats
+    assert found["verdict"]["summary"] == case.summary
+    assert found["verdict"]["ok"] is (case.exit_code == 0)
+    assert result.exit_code == case.exit_code
+    page = read(case.given, "--tools", tools, *case.words)
+    assert page.exit_code == case.exit_code
+    assert case.summary in page.stdout
+
+
+def test_the_page_goes_from_bytes_to_execution(tools: str) -> None:
+    """Every step stands in its place, each change with rule, place, before, after and why."""
+    result = read(TAGGED, "--tools", tools, "--generation-prompt", "<think>")
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    assert heads == ["surecall", "arrived", "format", "call", "content", "✓"]
+    for words in (
+        f"plain text  {len(TAGGED)} bytes · 7 lines · no finish_reason",
+        "← text      <think>",
+        "tagged_json  written as text",
+        "· prompt    <think>",
+        "· reasoning Oslo, then.",
+        "call 1   get_weather  tc_1",
+        "~ lossless  drop_trailing_comma  ",
+        ", → (nothing)",
+        "~ lossless  parse_number_text    /days",
+        '"3" → 3',
+        "The call came without a usable id.",
+        '= arguments {"city": "Oslo", "days": 3}',
+        "✓ would run whole, and its arguments fit the tool",
+        "· text      Let me look.",
+    ):
+        assert any(words in line for line in lines), words
+
+
+def test_a_refusal_shows_what_the_model_would_be_told(tools: str) -> None:
+    """The code, the reason, the words for the model and the way to an explanation are there."""
+    shown = read(message(WRONG), "--tools", tools).stdout
+    assert "✗ refused   ARGUMENTS_INVALID  whole, but it does not fit the tool" in shown
+    assert '  to model  /cents must be an integer, got the string "all of it"' in shown
+    assert "! defect    ARGUMENTS_AS_OBJECT  The arguments are an object" in shown
+    assert "surecall explain ARGUMENTS_INVALID" in shown
+    (found,) = document(read(message(WRONG), "--tools", tools, "--json"))["calls"]
+    told = json.loads(found["told"])
+    assert (found["outcome"], told["ok"], told["tool_name"]) == ("refused", False, "refund")
+    assert [error["code"] for error in told["errors"]] == ["ARGUMENTS_INVALID"]
+
+
+def test_a_cut_call_is_shown_as_it_arrived(tools: str) -> None:
+    """What arrived stands in place of arguments, and the reason is plain."""
+    shown = read(body("length", CUT), "--tools", tools).stdout
+    assert '? arguments {"number": "A-17", "cents": 45' in shown
+    assert "ARGUMENTS_TRUNCATED  the call was cut off, and a cut call never runs" in shown
+    assert "= arguments" not in shown
+
+
+def test_without_tools_fields_are_read_but_not_checked() -> None:
+    """A structured call is readable, its name and schema are open, and the page says so."""
+    result = read(message(WRONG))
+    assert result.exit_code == 0
+    assert "· readable  whole; name and arguments are only checked with --tools" in result.stdout
+    assert "! 1 call: readable, not checked against tools; no changes" in result.stdout
+    (found,) = document(read(message(WRONG), "--json"))["calls"]
+    assert (found["outcome"], found["told"]) == ("not_checked", None)
+    assert read(message(CUT), "--finish-reason", "length").exit_code == 1
+
+
+def test_without_tools_text_is_not_searched() -> None:
+    """Calls written as text need tools, and the output says so instead of `no calls` alone."""
+    result = read(TAGGED)
+    assert result.exit_code == 0
+    assert "none  calls written as text are only looked for with --tools" in result.stdout
+    assert "! no calls; calls written as text were not looked for" in result.stdout
+    found = document(read(TAGGED, "--json"))
+    assert (found["calls"], found["content"]) == ([], TAGGED)
+    assert found["verdict"]["is_checked"] is False
+
+
+def test_the_document_has_everything(tools: str) -> None:
+    """One document holds what arrived, the format, the calls with receipts, and the verdict."""
+    found = document(read(TAGGED, "--tools", tools, "--json"))
+    assert found["type"] == "reading"
+    assert found["arrived"] == {
+        "kind": "text",
+        "bytes": len(TAGGED),
+        "excerpt": TAGGED,
+        "finish_reason": None,
+    }
+    assert found["format"] == {"names": ["tagged_json"], "in_text": True, "generation_prompt": None}
+    (only,) = found["calls"]
+    assert (only["state"], only["arguments"]) == ("whole", {"city": "Oslo", "days": 3})
+    assert [receipt["rule"] for receipt in only["receipts"]] == [
+        "read_call_from_text",
+        "drop_trailing_comma",
+        "assign_call_id",
+        "parse_number_text",
+    ]
+    assert (found["content"], found["reasoning"]) == ("Let me look.", "Oslo, then.")
+    assert (found["defects"], found["receipts"]) == ([], [])
+    assert found["verdict"] == {
+        "ok": True,
+        "is_checked": True,
+        "summary": "1 call: would run; 4 changes, all lossless",
+        "calls": 1,
+        "would_run": 1,
+        "refused": 0,
+        "not_checked": 0,
+        "codes": [],
+        "changes": 4,
+        "lossy_changes": 0,
+        "error": None,
+    }
+
+
+def test_no_reply_is_explained(tools: str) -> None:
+    """A stream that broke off is refused as a whole, with its reason."""
+    broken = stream(*pieces('{"number":'), finish_reason=None)
+    shown = read(broken, "--tools", tools).stdout
+    assert "✗ refused   STREAM_TRUNCATED  nothing of it would be used" in shown
+    assert "call 1" not in shown
+    error = document(read(broken, "--tools", tools, "--json"))["verdict"]["error"]
+    assert error["code"] == "STREAM_TRUNCATED"
+    assert "finish reason" in error["message"]
+
+
+def test_the_tools_may_be_a_request_or_python(tools: str) -> None:
+    """A recorded request and a Python file both say which tools there are; none is run."""
+    Path("request.json").write_text(json.dumps({"model": "m", "tools": TOOLS}), "utf-8")
+    Path("mine.py").write_text(
+        "import surecall\n@surecall.tool(effect='external')\n"
+        "def refund(number: str, cents: int):\n    raise SystemExit(99)\n",
+        "utf-8",
+    )
+    for file in ("request.json", "mine.py"):
+        found = document(read(message(GOOD), "--tools", file, "--json"))
+        assert found["verdict"]["summary"] == "1 call: would run; no changes"
+    both = read(message(GOOD), "--tools", "mine.py", "--tools", tools, "--json")
+    assert (both.exit_code, document(both)["code"]) == (4, "DUPLICATE_TOOL")
+
+
+@pytest.mark.parametrize(
+    ("given", "words", "expected"),
+    [
+        pytest.param(TAGGED, (), "tagged_json\n", id="text"),
+        pytest.param(message(GOOD), (), "tool_calls\n", id="structured"),
+        pytest.param(message(CUT), ("--finish-reason", "length"), "tool_calls\n", id="refused"),
+        pytest.param(PROSE, (), "none\n", id="none"),
+    ],
+)
+def test_the_format_alone(given: Any, words: tuple[str, ...], expected: str, tools: str) -> None:
+    """`--format-only` prints a name for scripts, and succeeds."""
+    result = read(given, "--tools", tools, "--format-only", *words)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, expected, "")
+    names = document(read(given, "--tools", tools, "--format-only", "--json", *words))["names"]
+    assert names == [name for name in expected.split() if name != "none"]
+
+
+def test_the_format_alone_without_tools_warns() -> None:
+    """`none` without tools comes with the reason, on standard error."""
+    result = read(TAGGED, "--format-only")
+    assert result.stdout == "none\n"
+    assert "only looked for with --tools" in result.stderr
+
+
+@dataclass(frozen=True)
+class Misuse:
+    id: str
+    code: str
+    says: str
+    data: bytes = b"hello"
+    tools: str | None = None
+    words: tuple[str, ...] = ()
+    name: str = "reply.txt"
+
+
+MISUSES = [
+    Misuse("missing", "INVALID_OPTION", "cannot be read", name="nothing.txt"),
+    Misuse("folder", "INVALID_OPTION", "cannot be read", name="."),
+    Misuse("empty", "INVALID_OPTION", "reply.txt is empty", b" \n"),
+    Misuse("too large", "INVALID_OPTION", "larger than 10 MiB", b"x" * (10 * 1024 * 1024 + 1)),
+    Misuse("not UTF-8", "INVALID_UTF8", "at byte 2", b"ab\xff"),
+    Misuse("user message", "INVALID_MESSAGE", "'user'", b'{"role": "user", "content": "hi"}'),
+    Misuse("no JSON tools", "INVALID_TOOL", "tools.json: ", tools="nothing"),
+    Misuse("no list", "INVALID_TOOL", "no list of tools", tools='{"name": "x"}'),
+    Misuse("no tools in the list", "INVALID_TOOL", "no list of tools", tools="[]"),
+    Misuse("not a tool", "INVALID_TOOL", "tools.json: int is not a tool", tools="[1]"),
+    Misuse("bad name", "INVALID_TOOL_NAME", "'a b'", tools='[{"name": "a b"}]'),
+    Misuse(
+        "bad schema",
+        "INVALID_SCHEMA",
+        "",
+        tools='[{"name": "x", "parameters": {"type": "objekt"}}]',
+    ),
+    Misuse("tools missing", "INVALID_TOOL", "other.json", words=("--tools", "other.json")),
+    Misuse("picture of JSON", "INVALID_OPTION", "--svg", words=("--svg", "x.svg")),
+]
+
+
+@pytest.mark.parametrize("case", MISUSES, ids=lambda case: case.id)
+def test_misuse_is_told(case: Misuse) -> None:
+    """What cannot be used is refused with exit code 4, a code and a reason."""
+    Path("reply.txt").write_bytes(case.data)
+    words = list(case.words)
+    if case.tools is not None:
+        Path("tools.json").write_text(case.tools, "utf-8")
+        words += ["--tools", "tools.json"]
+    result = invoke("read", case.name, "--json", *words)
+    found = document(result)
+    assert (result.exit_code, found["type"], found["code"]) == (4, "error", case.code)
+    assert case.says in found["message"]
+    assert found["hint"]
+
+
+def test_a_picture_that_cannot_be_written_is_told() -> None:
+    """A place that cannot be written is a mistake in the command."""
+    result = read(PROSE, "--svg", "no/such/folder/x.svg")
+    assert result.exit_code == 4
+    assert "cannot be written" in result.stderr
+
+
+def test_nothing_can_control_the_terminal(tools: str) -> None:
+    """Escape sequences and marks that reorder text are shown by their number everywhere."""
+    evil = "\x1b[31m\u202e\x07"
+    calls = call(f"refund{evil}", json.dumps({"number": evil, "cents": evil}), f"id{evil}")
+    given = message(calls, content=f"see {evil}") | {"reasoning_content": evil}
+    for words in ((), ("--json",), ("--color", "never")):
+        shown = read(given, "--tools", tools, *words).stdout
+        assert not {"\x1b", "\u202e", "\x07"} & set(shown)
+    page = read(f"see {evil}", "--tools", tools).stdout
+    assert "← text      see \\x1b[31m\\u202e\\x07" in page
+
+
+def test_long_replies_are_bounded(tools: str) -> None:
+    """A page stays short, whatever arrives: text, arguments and calls are cut with a note."""
+    many = {f"key{number}": "x" * 200 for number in range(100)}
+    given = message(call("refund", json.dumps(many)), content="line\n" * 10_000)
+    lines = read(given, "--tools", tools).stdout.splitlines()
+    assert len(lines) < 120
+    assert any("more lines" in line for line in lines)
+    assert any(line.strip() == "…" for line in lines)
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "100", "200"])
+@pytest.mark.parametrize("given", [TAGGED, message(FENCED, WRONG)], ids=["text", "message"])
+def test_the_page_fits_the_terminal(columns: str, given: Any, tools: str) -> None:
+    """No line is longer than the terminal, nor longer than reads well."""
+    lines = read(given, "--tools", tools, COLUMNS=columns).stdout.splitlines()
+    assert max(map(len, lines)) <= min(int(columns), 100)
+
+
+def test_the_picture_is_one_file_that_loads_nothing(tools: str) -> None:
+    """The SVG is well formed, holds the text, and names no address to load from."""
+    assert read(message(WRONG), "--tools", tools, "--svg", "read.svg").exit_code == 1
+    svg = Path("read.svg").read_text("utf-8")
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    assert "ARGUMENTS_INVALID" in svg
+    assert "@font-face" not in svg
+
+
+def test_a_lossy_change_is_marked() -> None:
+    """A change that may lose meaning does not look like the others."""
+    console = Console(width=100)
+    receipts = (
+        Receipt("keep_last_key", "/a", 1, 2, lossless=False, why="two values were given"),
+        Receipt("strip_space", "", " ", ""),
+    )
+    with console.capture() as captured:
+        ReadingPage(console).read(Reading(receipts=receipts), ("t",), None)
+    shown = captured.get()
+    assert "~ lossy     keep_last_key  /a  1 → 2" in shown
+    assert "two values were given" in shown
+    assert '~ lossless  strip_space        " " → (nothing)' in shown
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON_VALUES, st.sampled_from([1, 40, 10_000]))
+def test_indented_json_is_the_same_value(value: Any, room: int) -> None:
+    """However it is laid out, it parses to what it was."""
+    rows = indent_json(value, room)
+    assert json.loads("\n".join(rows)) == value
+    (line,) = indent_json(value, 10**9)
+    assert rows == [line] if len(line) <= room else rows[0] in {"{", "[", line}
+
+
+def test_indented_json_reads_well() -> None:
+    """Objects are indented by two, and empty ones stay on their line."""
+    value = {"a": {"b": [1, {"c": "x, y: {z}"}], "d": {}}, "e": []}
+    assert indent_json(value, 10) == [
+        "{",
+        '  "a": {',
+        '    "b": [',
+        "      1,",
+        "      {",
+        '        "c": "x, y: {z}"',
+        "      }",
+        "    ],",
+        '    "d": {}',
+        "  },",
+        '  "e": []',
+        "}",
+    ]

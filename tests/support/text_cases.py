@@ -1,0 +1,98 @@
+"""Texts with calls of families that have no tags of their own, and what is to be read in them."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from surecall.formats.bare_json import BareJson
+from surecall.formats.base import TextCall
+from surecall.formats.chatglm import ChatGlm
+from surecall.formats.command_r import CommandR
+from surecall.formats.fences import CodeFences
+from surecall.formats.florette import Florette
+from surecall.formats.functionary import Functionary, FunctionaryStart
+from surecall.formats.gemma import BareGemma, Gemma
+from surecall.formats.gorilla import Gorilla, NexusRaven
+from surecall.formats.harmony import Harmony
+from surecall.formats.harmony_stripped import StrippedHarmony, StrippedHarmonyStart
+from surecall.formats.llama import LlamaPythonTag
+from surecall.formats.python_blocks import CodeTags, PythonTags, PythonTokens
+from surecall.formats.pythonic import Pythonic
+from surecall.formats.react import ReAct
+from surecall.jsontext import repair_json
+
+from .read_text import check_splits
+
+__all__ = ["EVERY", "TextCase", "arguments_of", "check_case", "check_no_call"]
+
+EVERY = (
+    Harmony(),
+    Gemma(),
+    LlamaPythonTag(),
+    PythonTokens(),
+    Functionary(),
+    PythonTags(),
+    StrippedHarmony(),
+    StrippedHarmonyStart(),
+    BareGemma(),
+    CodeTags(),
+    Florette(),
+    Gorilla(),
+    NexusRaven(),
+    CommandR(),
+    ReAct(),
+    FunctionaryStart(),
+    ChatGlm(),
+    CodeFences(),
+    BareJson(),
+    Pythonic(),
+)
+"""All of these families, strongest first."""
+
+
+@dataclass(frozen=True)
+class TextCase:
+    """A text and what is to be read in it."""
+
+    id: str
+    text: str
+    calls: tuple[tuple[str, Any], ...] = ()
+    content: str = ""
+    reasoning: str = ""
+    rules: tuple[str, ...] = ()
+    """The rules of the receipts of all calls, each once."""
+    states: tuple[str, ...] = ()
+    """The states of the calls, where not all are whole."""
+
+
+def arguments_of(call: TextCall) -> Any:
+    """Return the arguments of a whole call as a value, and others as they are."""
+    if call.state != "whole":
+        return call.arguments
+    if isinstance(call.arguments, str):
+        return repair_json(call.arguments).value
+    return call.arguments
+
+
+def check_case(case: TextCase, **options: Any) -> list[TextCall]:
+    """Read a text in every split and compare it with what is expected."""
+    found = check_splits(case.text, EVERY, **options)
+    states = tuple(call.state for call in found.calls)
+    assert tuple((call.name, arguments_of(call)) for call in found.calls) == case.calls
+    assert states == (case.states or ("whole",) * len(case.calls))
+    assert found.content == case.content
+    assert found.reasoning == case.reasoning
+    rules = dict.fromkeys(receipt.rule for call in found.calls for receipt in call.receipts)
+    assert tuple(rules) == case.rules
+    for call in found.calls:
+        for receipt in call.receipts:
+            assert json.dumps([receipt.before, receipt.after])
+    return found.calls
+
+
+def check_no_call(text: str) -> None:
+    """Check that a text is shown as it is."""
+    found = check_splits(text, EVERY)
+    assert found.calls == []
+    assert found.content == text
+    assert found.reasoning == ""
