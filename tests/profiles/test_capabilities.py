@@ -31,7 +31,12 @@ CASES = (
     Case("no-model", "openrouter", None, ALL),
     Case("anthropic", "openrouter", "anthropic/claude-x", {"supports_parallel_tools": True}),
     Case("openai-over-openrouter", "openrouter", "openai/gpt-5.2:nitro", NO_FORMAT),
-    Case("minimax", "openrouter", "minimax/minimax-m2.1:nitro", NO_FORMAT),
+    Case(
+        "minimax",
+        "openrouter",
+        "minimax/minimax-m2.1:nitro",
+        {**NO_FORMAT, "text_formats": True},
+    ),
     Case(
         "minimax-her",
         "open_router",

@@ -67,7 +67,7 @@ def test_every_claim_has_a_date_a_source_and_evidence() -> None:
         *catalog.sampling,
         *catalog.presets,
     ]
-    assert len(entries) == 17 + 8 + 3 + 16 + 9
+    assert len(entries) == 17 + 8 + 3 + 16 + 10
     for entry in entries:
         assert datetime.date(2024, 1, 1) < entry.date < datetime.date(2100, 1, 1)
         assert entry.source.strip()

@@ -39,6 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "content_tag_tool_call_fallback": TAGS,
     "deepseek_openrouter_compat": REASONING,
     "gemini_openrouter_compat": SIGNATURE,
+    "text_tool_calls": {"text_formats": True},
     "tool_use_disabled": {"tool_use_mode": "disabled"},
 }
 
