@@ -7,7 +7,7 @@ from typing import Any, Unpack, cast
 from .result import RunResult
 from .run_stream import RunStream
 from .session import Prompt, RunArguments, Session, SessionArguments
-from .tool_loop import Listener, combine_listeners
+from .telling import Listener, combine_listeners
 
 __all__ = ["Arguments", "run", "run_sync", "stream"]
 

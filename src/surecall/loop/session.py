@@ -31,7 +31,8 @@ from .resolve import (
 )
 from .result import RunResult
 from .run_stream import RunStream
-from .tool_loop import Listener, ToolLoop, combine_listeners
+from .telling import Listener, combine_listeners
+from .tool_loop import ToolLoop
 
 __all__ = ["Prompt", "RunArguments", "Session", "SessionArguments"]
 

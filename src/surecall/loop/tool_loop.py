@@ -1,12 +1,8 @@
 """The driver: performs what `turn.py` decides, and tells what happens."""
 
 import asyncio
-import logging
-from collections.abc import Callable
 from time import perf_counter
-from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from surecall.errors import (
@@ -24,7 +20,6 @@ from surecall.reading import ReplyReader, may_be_rescued, read_reply, rescue_rep
 from surecall.records import (
     CallSummary,
     ErrorDetail,
-    Event,
     ModelRequestEnded,
     ModelRequestFailed,
     ModelRequestStarted,
@@ -33,13 +28,10 @@ from surecall.records import (
     RunEnded,
     RunStarted,
     TextDelta,
-    ToolCall,
-    ToolCallEnded,
-    ToolCallStarted,
-    ToolResult,
 )
-from surecall.tools import Dispatcher, ToolContext, run_calls
+from surecall.tools import Dispatcher
 
+from .call_runner import CallRunner
 from .history import complete_history
 from .journal import RecordedFailure
 from .plan import Plan
@@ -47,7 +39,9 @@ from .prompt_runner import PromptResult, PromptRunner
 from .recorder import Recorder
 from .result import RunResult
 from .shown_text import ShownText
-from .trace import FailedRequest, RequestSummary, ResponseSummary, Trace, TurnTrace
+from .telling import Listener, Teller
+from .trace import FailedRequest, Trace
+from .trace_keeper import TraceKeeper
 from .turn import (
     Accepted,
     AskModel,
@@ -66,19 +60,9 @@ from .turn import (
     next_step,
 )
 
-__all__ = ["Listener", "ToolLoop", "combine_listeners"]
-
-Listener = Callable[[Event], object]
-
-_log = logging.getLogger("surecall.loop")
+__all__ = ["ToolLoop"]
 
 _TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.TOOL_ERROR})
-_PARSE_STATUS: dict[str, str] = {
-    Code.ARGUMENTS_INVALID: "ok",
-    Code.ARGUMENTS_TOO_LARGE: "too_large",
-    Code.ARGUMENTS_TOO_DEEP: "too_deep",
-    Code.ARGUMENTS_TRUNCATED: "cut",
-}
 
 
 class ToolLoop:
@@ -97,31 +81,28 @@ class ToolLoop:
     ) -> None:
         self._plan = plan
         self._runner = runner
-        self._dispatcher = dispatcher
-        self._run_id = run_id
-        self._listener = listener
         self._recorder = recorder or Recorder(None)
         self._names = names or ToolNames(plan.tools)
-        self._effects = {tool.name: tool for tool in plan.tools}
-        self._turns: list[TurnTrace] = []
-        self._failures: list[FailedRequest] = []
+        self._teller = Teller(listener, run_id)
+        self._keeper = TraceKeeper(plan)
+        self._calls = CallRunner(
+            dispatcher, self._recorder, self._teller, plan.options.max_concurrent_calls
+        )
         self._asked: PromptResult | None = None
         self._reading = Reading()
-        self._started = 0.0
-        self._turn_started_ms = 0.0
         self._state = RunState(history=plan.messages)
 
     async def run(self) -> RunResult:
         """Run to the end; raise when there is no answer."""
-        self._started = perf_counter()
-        deadline = asyncio.timeout(self._plan.options.deadline_s)
+        plan, teller = self._plan, self._teller
+        deadline = asyncio.timeout(plan.options.deadline_s)
         try:
-            self._run_id, resumed = self._recorder.open(self._run_id, self._plan.fingerprint)
-            self._emit(
+            teller.run_id, resumed = self._recorder.open(teller.run_id, plan.fingerprint)
+            teller.tell(
                 RunStarted,
-                model=self._plan.model,
-                fingerprint=self._plan.fingerprint,
-                tools=tuple(self._effects),
+                model=plan.model,
+                fingerprint=plan.fingerprint,
+                tools=tuple(tool.name for tool in plan.tools),
                 resumed=resumed,
             )
             async with deadline:
@@ -129,7 +110,7 @@ class ToolLoop:
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            seconds = self._plan.options.deadline_s
+            seconds = plan.options.deadline_s
             limit = Fail(
                 Code.DEADLINE_EXCEEDED,
                 f"the run did not finish within {seconds} seconds.",
@@ -157,6 +138,7 @@ class ToolLoop:
         step = begin(self._plan)
         while True:
             self._state = step.state
+            self._teller.turn = step.state.turn
             happened: Happened | None = None
             for effect in step.effects:
                 if isinstance(effect, Finish):
@@ -171,9 +153,11 @@ class ToolLoop:
         if isinstance(effect, AskModel):
             return await self._ask()
         if isinstance(effect, RunCalls):
-            return await self._run_calls(effect)
+            results = await self._calls.run(self._state.turn, effect)
+            self._keeper.add_results(results)
+            return CallsFinished(results)
         if isinstance(effect, Emit):
-            self._emit_event(effect.event)
+            self._teller.tell_event(effect.event)
             return None
         if isinstance(effect, Reraise):
             raise effect.error
@@ -184,15 +168,14 @@ class ToolLoop:
 
     async def _ask(self) -> Happened:
         state, plan = self._state, self._plan
-        if not self._failures:
-            self._turn_started_ms = self._now_ms()
+        self._keeper.begin_request(self._teller.now_ms())
         request = plan.request(
             state.history,
             tools_enabled=state.tools_enabled,
             stream=plan.options.stream,
             calls_seen=state.calls_seen,
         )
-        self._emit(
+        self._teller.tell(
             ModelRequestStarted,
             tool_use_mode=plan.options.tool_use_mode,
             tool_failure_policy=plan.options.tool_failure_policy,
@@ -209,7 +192,7 @@ class ToolLoop:
             if recorded is None:
                 on_delta = shown.feed if shown is not None else self._tell_delta
                 asked = await self._runner.ask(
-                    request, on_delta=None if self._listener is None else on_delta
+                    request, on_delta=on_delta if self._teller.is_heard else None
                 )
                 self._recorder.record_reply(state.turn, asked.raw)
             elif isinstance(recorded, RecordedFailure):
@@ -263,7 +246,7 @@ class ToolLoop:
         code = error.code if known else Code.INTERNAL_ERROR
         message = error.message if known else f"{type(error).__name__}: {error}"
         status = error.status if isinstance(error, ProviderError) else None
-        self._emit(
+        self._teller.tell(
             ModelRequestFailed,
             tools_enabled=state.tools_enabled,
             code=code,
@@ -272,8 +255,9 @@ class ToolLoop:
             message=message,
             elapsed_ms=elapsed_ms,
         )
-        failure = FailedRequest(str(code), message, status, elapsed_ms, state.tools_enabled)
-        self._failures.append(failure)
+        self._keeper.add_failure(
+            FailedRequest(str(code), message, status, elapsed_ms, state.tools_enabled)
+        )
         if not isinstance(error, ProviderError):
             raise error
         return RequestFailed(error)
@@ -289,35 +273,10 @@ class ToolLoop:
         assert self._asked is not None
         asked, reading, options = self._asked, self._reading, self._plan.options
         state = self._state
-        turn = TurnTrace(
-            turn=state.turn,
-            started_ms=self._turn_started_ms,
-            request=self._request_summary(),
-            response_summary=ResponseSummary(
-                has_tool_calls=bool(accepted.calls),
-                tool_calls_count=len(accepted.calls),
-                ignored_tool_calls_count=len(accepted.ignored),
-                usage=asked.reply.usage,
-                finish_reason=asked.reply.finish_reason,
-                assistant_content_stripped=accepted.content_sample is not None,
-                assistant_content_sample=accepted.content_sample,
-            ),
-            elapsed_ms=asked.elapsed_ms,
-            request_id=asked.request_id,
-            attempts=asked.attempts,
-            answered_by=asked.reply.model,
-            failures=tuple(self._failures),
-            raw=asked.raw,
-            calls=accepted.calls,
-            ignored_calls=accepted.ignored,
-            receipts=asked.receipts + reading.receipts,
-            defects=reading.defects,
-        )
-        self._failures.clear()
-        self._turns.append(turn)
-        if self._listener is None:
+        turn = self._keeper.add_reply(state, asked, reading, accepted)
+        if not self._teller.is_heard:
             return
-        self._emit(
+        self._teller.tell(
             ModelRequestEnded,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,
@@ -337,78 +296,6 @@ class ToolLoop:
             receipts=turn.receipts,
         )
 
-    # running calls
-
-    async def _run_calls(self, effect: RunCalls) -> CallsFinished:
-        async def execute(call: ToolCall) -> ToolResult:
-            return await self._execute(call, effect.warnings.get(call.id))
-
-        results = await run_calls(
-            effect.calls,
-            effect_of=self._dispatcher.effect_of,
-            execute=execute,
-            max_concurrency=self._plan.options.max_concurrent_calls,
-        )
-        self._turns[-1] = replace(self._turns[-1], results=results)
-        return CallsFinished(results)
-
-    async def _execute(self, call: ToolCall, warning: str | None) -> ToolResult:
-        turn = self._state.turn
-        self._emit(
-            ToolCallStarted,
-            tool_call_id=call.id,
-            name=call.name,
-            arguments_bytes=call.arguments_bytes,
-            parse_status=_parse_status(call),
-            call=call,
-        )
-        result = self._recorder.result(turn, call.id)
-        if result is None:
-            result = await self._dispatch(call, warning)
-        self._emit(
-            ToolCallEnded,
-            tool_call_id=call.id,
-            name=result.name,
-            ok=result.ok,
-            elapsed_ms=result.elapsed_ms,
-            output_bytes=len(result.text.encode("utf-8", "replace")),
-            output_replaced=result.replaced,
-            error_codes=result.envelope.error_codes,
-            executed=result.executed,
-            errors=result.envelope.errors,
-        )
-        return result
-
-    async def _dispatch(self, call: ToolCall, warning: str | None) -> ToolResult:
-        turn = self._state.turn
-        context = ToolContext(self._run_id, turn, call.id)
-        effect = self._dispatcher.effect_of(call)
-        if effect is None:
-            result = await self._dispatcher.dispatch(call, context)
-            await self._recorder.record_result(turn, result, "read")
-            return result
-        if self._recorder.was_intended(turn, call.id) and not self._dispatcher.may_repeat(call):
-            result = self._dispatcher.refuse(
-                call,
-                Code.OUTCOME_UNKNOWN,
-                "The run was interrupted while this call was running; it may or may not have "
-                "taken effect.",
-                hint="Check the state before you repeat it.",
-            )
-        else:
-
-            async def record_intent() -> None:
-                await self._recorder.record_intent(turn, call, effect, context.idempotency_key)
-
-            result = await self._dispatcher.dispatch(
-                call,
-                context,
-                warnings=() if warning is None else (warning,),
-                before_run=record_intent,
-            )
-        await self._recorder.record_result(turn, result, effect)
-        return result
-
     # ending
 
     def _finish(self, text: str) -> RunResult:
@@ -421,7 +308,7 @@ class ToolLoop:
             trace=self._trace(None),
             usage=self._state.usage,
             finish_reason=asked.reply.finish_reason,
-            elapsed_ms=self._now_ms(),
+            elapsed_ms=self._teller.now_ms(),
         )
 
     def _error(self, fail: Fail) -> RunError:
@@ -436,108 +323,28 @@ class ToolLoop:
         )
 
     def _end(self, code: str) -> None:
-        self._emit(
+        self._teller.tell(
             RunEnded,
             ok=not code,
             code=str(code),
-            turns=len(self._turns),
+            turns=self._keeper.turns_count,
             calls=self._state.calls_run,
             usage=self._state.usage,
-            elapsed_ms=self._now_ms(),
+            elapsed_ms=self._teller.now_ms(),
         )
 
     def _trace(self, error: ErrorDetail | None) -> Trace:
-        plan = self._plan
-        turns = self._turns
-        if self._failures:
-            lost = TurnTrace(
-                turn=self._state.turn,
-                started_ms=self._turn_started_ms,
-                request=self._request_summary(),
-                failures=tuple(self._failures),
-            )
-            turns = [*turns, lost]
-        return Trace(
-            run_id=self._run_id,
-            fingerprint=plan.fingerprint,
-            model=plan.model,
-            system=plan.system,
-            messages=plan.messages,
-            tools=plan.tools,
-            options=plan.options,
-            origins=plan.origins,
-            capabilities=msgspec.structs.asdict(plan.capabilities),
-            capability_origins=plan.capability_origins,
-            ignored_overrides=plan.ignored_overrides,
-            turns=tuple(turns),
-            error=error,
-        )
-
-    def _request_summary(self) -> RequestSummary:
-        plan, state = self._plan, self._state
-        options = plan.options
-        return RequestSummary(
-            model=plan.model,
-            messages_count=len(state.history) + (1 if plan.system else 0),
-            tools_count=len(plan.tools) if state.tools_enabled else 0,
-            tool_use_mode=options.tool_use_mode,
-            tool_failure_policy=options.tool_failure_policy,
-            message_transforms=options.message_transforms,
-            tool_transforms=options.tool_transforms,
-            response_transforms=options.response_transforms,
-            tool_call_transforms=options.tool_call_transforms,
-            tool_result_transforms=options.tool_result_transforms,
-        )
+        return self._keeper.trace(self._teller.run_id, self._state, error)
 
     # telling
 
     def _open_shown_text(self) -> ShownText | None:
         """Return what holds the text of calls back; `None` when it is not looked for."""
-        if self._listener is None or not (self._plan.options.stream and self._plan.text_formats):
+        plan = self._plan
+        if not (self._teller.is_heard and plan.options.stream and plan.text_formats):
             return None
-        return ShownText(ReplyReader(self._names), self._emit)
+        return ShownText(ReplyReader(self._names), self._teller.tell)
 
     def _tell_delta(self, delta: StreamDelta) -> None:
         kind = TextDelta if delta.kind == "text" else ReasoningDelta
-        self._emit(kind, text=delta.text)
-
-    def _emit(self, kind: type[Event], **fields: Any) -> None:
-        if self._listener is not None:
-            event = kind(run_id=self._run_id, turn=self._state.turn, at_ms=self._now_ms(), **fields)
-            self._tell(event)
-
-    def _emit_event(self, event: Event) -> None:
-        if self._listener is not None:
-            self._tell(
-                replace(event, run_id=self._run_id, turn=self._state.turn, at_ms=self._now_ms())
-            )
-
-    def _tell(self, event: Event) -> None:
-        assert self._listener is not None
-        try:
-            self._listener(event)
-        except Exception:
-            _log.debug("a listener failed on %s", type(event).__name__, exc_info=True)
-
-    def _now_ms(self) -> float:
-        return (perf_counter() - self._started) * 1000
-
-
-def combine_listeners(first: Listener | None, second: Listener | None) -> Listener | None:
-    """Return a listener that tells both; the second is told even if the first fails."""
-    if first is None or second is None:
-        return first or second
-
-    def tell(event: Event) -> None:
-        try:
-            first(event)
-        finally:
-            second(event)
-
-    return tell
-
-
-def _parse_status(call: ToolCall) -> str:
-    if not call.errors:
-        return "ok"
-    return _PARSE_STATUS.get(call.errors[0].code, "invalid_json")
+        self._teller.tell(kind, text=delta.text)

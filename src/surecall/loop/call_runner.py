@@ -1,0 +1,105 @@
+"""Running the calls of one turn: each is told, journaled and run at most once."""
+
+from surecall.errors import Code
+from surecall.records import ToolCall, ToolCallEnded, ToolCallStarted, ToolResult
+from surecall.tools import Dispatcher, ToolContext, run_calls
+
+from .recorder import Recorder
+from .telling import Teller
+from .turn import RunCalls
+
+__all__ = ["CallRunner"]
+
+_PARSE_STATUS: dict[str, str] = {
+    Code.ARGUMENTS_INVALID: "ok",
+    Code.ARGUMENTS_TOO_LARGE: "too_large",
+    Code.ARGUMENTS_TOO_DEEP: "too_deep",
+    Code.ARGUMENTS_TRUNCATED: "cut",
+}
+
+
+class CallRunner:
+    """Runs calls through a dispatcher; what a journal already holds is not run again."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, recorder: Recorder, teller: Teller, max_concurrency: int
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._recorder = recorder
+        self._teller = teller
+        self._max_concurrency = max_concurrency
+
+    async def run(self, turn: int, wanted: RunCalls) -> tuple[ToolResult, ...]:
+        """Run the calls of a turn and return their results in the order of the calls."""
+
+        async def execute(call: ToolCall) -> ToolResult:
+            return await self._execute(turn, call, wanted.warnings.get(call.id))
+
+        return await run_calls(
+            wanted.calls,
+            effect_of=self._dispatcher.effect_of,
+            execute=execute,
+            max_concurrency=self._max_concurrency,
+        )
+
+    async def _execute(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
+        self._teller.tell(
+            ToolCallStarted,
+            tool_call_id=call.id,
+            name=call.name,
+            arguments_bytes=call.arguments_bytes,
+            parse_status=_parse_status(call),
+            call=call,
+        )
+        result = self._recorder.result(turn, call.id)
+        if result is None:
+            result = await self._dispatch(turn, call, warning)
+        self._teller.tell(
+            ToolCallEnded,
+            tool_call_id=call.id,
+            name=result.name,
+            ok=result.ok,
+            elapsed_ms=result.elapsed_ms,
+            output_bytes=len(result.text.encode("utf-8", "replace")),
+            output_replaced=result.replaced,
+            error_codes=result.envelope.error_codes,
+            executed=result.executed,
+            errors=result.envelope.errors,
+        )
+        return result
+
+    async def _dispatch(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
+        recorder, dispatcher = self._recorder, self._dispatcher
+        context = ToolContext(self._teller.run_id, turn, call.id)
+        effect = dispatcher.effect_of(call)
+        if effect is None:
+            result = await dispatcher.dispatch(call, context)
+            await recorder.record_result(turn, result, "read")
+            return result
+        if recorder.was_intended(turn, call.id) and not dispatcher.may_repeat(call):
+            result = dispatcher.refuse(
+                call,
+                Code.OUTCOME_UNKNOWN,
+                "The run was interrupted while this call was running; it may or may not have "
+                "taken effect.",
+                hint="Check the state before you repeat it.",
+            )
+        else:
+
+            async def record_intent() -> None:
+                await recorder.record_intent(turn, call, effect, context.idempotency_key)
+
+            result = await dispatcher.dispatch(
+                call,
+                context,
+                warnings=() if warning is None else (warning,),
+                before_run=record_intent,
+            )
+        await recorder.record_result(turn, result, effect)
+        return result
+
+
+def _parse_status(call: ToolCall) -> str:
+    if not call.errors:
+        return "ok"
+    return _PARSE_STATUS.get(call.errors[0].code, "invalid_json")
