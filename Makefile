@@ -31,8 +31,10 @@ check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## Measure the cost of the loop
+bench: $(VENV)/.dev ## Measure what the loop, reading and repair cost
 	$(BIN)/python bench/loop.py
+	$(BIN)/python bench/reading.py
+	$(BIN)/python bench/repair.py
 
 docs: $(VENV)/.dev ## Write the generated reference pages and check all links
 	$(BIN)/python scripts/generate_reference.py

@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -292,10 +293,8 @@ def base_install() -> dict[str, float]:
         )
         for line in found.requires or ():
             if "extra ==" not in line:
-                bare = line.split(";")[0]
-                waiting.append(
-                    bare.translate(str.maketrans("<>=!~[(", "       ")).split()[0].lower()
-                )
+                name = re.match(r"[\w.-]+", line)
+                waiting.append(name.group().lower().replace("_", "-") if name else "")
     source = HERE.parent.parent / "src" / "surecall"
     seen["surecall"] = sum(
         f.stat().st_size for f in source.rglob("*") if f.suffix != ".pyc" and f.is_file()

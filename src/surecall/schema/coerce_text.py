@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode_noting, encode_text
+from surecall.jsontext import decode_noting, encode_text, repair_json
 
 from .coerce_parts import find_facets
 from .coerce_values import number_in
-from .literals import parse_literal
 
 __all__ = ["property_schema", "type_text_value"]
 
@@ -26,6 +25,17 @@ _PREFIXES: Final = (
 )
 _ORDER: Final = ("integer", "number", "boolean", "object", "array")
 _BOOLEANS: Final = {"true": True, "false": False}
+_PYTHON_RULES: Final = frozenset(
+    {
+        "drop_string_prefix",
+        "drop_trailing_comma",
+        "fix_escapes",
+        "join_strings",
+        "replace_literal",
+        "replace_quotes",
+        "tuple_to_array",
+    }
+)
 
 
 def type_text_value(text: str, schema: dict[str, Any] | None) -> Any:
@@ -252,8 +262,16 @@ def _typed(text: str, types: set[str]) -> Any:
 
 def _container(text: str) -> Any:
     """Return the object or array of a JSON text or, failing that, of a Python literal."""
-    found: tuple[Any] | None = _decoded(text) or parse_literal(text)
-    return found[0] if found and type(found[0]) in (dict, list) else None
+    found = _decoded(text)
+    value = found[0] if found else _python_literal(text)
+    return value if type(value) in (dict, list) else None
+
+
+def _python_literal(text: str) -> Any:
+    """Return the value of text that differs from JSON only as Python's literals do."""
+    repaired = repair_json(text, ended=False, nested="keep")
+    rules = {receipt.rule for receipt in repaired.receipts}
+    return repaired.value if repaired.state == "whole" and rules <= _PYTHON_RULES else None
 
 
 def _decoded(text: str) -> tuple[Any] | None:
