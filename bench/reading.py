@@ -1,6 +1,6 @@
 """What reading a reply costs: structured replies, text replies of each family, hostile text.
 
-    python bench/reading.py [--rounds 15] [--size 1000000]
+    python bench/reading.py [--rounds 15] [--size 1000000] [--only structured|texts|hostile]
 
 Compare the ratios; the times belong to the machine. `bench/repair.py` compares the repair of
 arguments with other libraries.
@@ -13,12 +13,15 @@ import platform
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from surecall.formats import ToolNames
 from surecall.protocols import ChatCompletions
 from surecall.reading import read_reply
+from surecall.records import ToolSpec
 
 BODY = "Payment requests from Europe take over 30 seconds since the last deploy. "
 TOOLS = [
@@ -105,8 +108,13 @@ def microseconds(run: Callable[[], object], rounds: int, budget_s: float = 0.02)
 
 
 def structured(rounds: int) -> None:
-    protocol, decoder = ChatCompletions(), msgspec.json.Decoder()
-    print(f"{'a clean structured reply':32}{'decode us':>11}{'read us':>11}{'ratio':>8}")
+    """Compare reading with decoding alone: the body, and the arguments of every call."""
+    protocol = ChatCompletions()
+    names = ToolNames(ToolSpec(**tool["function"]) for tool in TOOLS)
+    print(
+        f"{'a clean structured reply':31}{'msgspec us':>11}{'json us':>9}{'read us':>9}"
+        f"{'x msgspec':>11}{'x json':>8}{'with tools us':>15}"
+    )
     for calls, size in ((1, 200), (1, 1000), (4, 1000), (1, 20_000)):
         entry = {
             "id": "call_1",
@@ -129,17 +137,23 @@ def structured(rounds: int) -> None:
             }
         ).encode()
 
-        def decode(body: bytes = body) -> None:
-            value = decoder.decode(body)
+        def decode(load: Callable[[Any], Any], body: bytes = body) -> None:
+            value = load(body)
             for call in value["choices"][0]["message"]["tool_calls"]:
-                decoder.decode(call["function"]["arguments"])
+                load(call["function"]["arguments"])
 
-        def read(body: bytes = body) -> None:
-            read_reply(protocol.parse_message(protocol.parse_body(body)))
+        def read(tools: ToolNames | None, body: bytes = body) -> None:
+            read_reply(protocol.parse_message(protocol.parse_body(body)), tools=tools)
 
-        floor, own = microseconds(decode, rounds), microseconds(read, rounds)
+        floor = microseconds(partial(decode, msgspec.json.Decoder().decode), rounds)
+        stdlib = microseconds(partial(decode, json.loads), rounds)
+        own = microseconds(partial(read, None), rounds)
+        fitted = microseconds(partial(read, names), rounds)
         label = f"{calls} x {size} bytes of arguments"
-        print(f"{label:32}{floor:>11.1f}{own:>11.1f}{own / floor:>8.2f}")
+        print(
+            f"{label:31}{floor:>11.1f}{stdlib:>9.1f}{own:>9.1f}"
+            f"{own / floor:>11.2f}{own / stdlib:>8.2f}{fitted:>15.1f}"
+        )
 
 
 def texts(rounds: int) -> None:
@@ -179,14 +193,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--size", type=int, default=1_000_000)
+    parser.add_argument("--only", choices=("structured", "texts", "hostile"))
     options = parser.parse_args()
     print(
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
         f"{platform.python_version()}, {os.cpu_count()} cores, best of {options.rounds} rounds\n"
     )
-    structured(options.rounds)
-    texts(options.rounds)
-    hostile(options.size)
+    if options.only in {None, "structured"}:
+        structured(options.rounds)
+    if options.only in {None, "texts"}:
+        texts(options.rounds)
+    if options.only in {None, "hostile"}:
+        hostile(options.size)
 
 
 if __name__ == "__main__":

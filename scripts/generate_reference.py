@@ -18,8 +18,9 @@ import msgspec
 import surecall
 from surecall.config import SETTINGS
 from surecall.explain import explain_code
+from surecall.formats import FORMATS, CallFormat, ToolNames, catalogue
 from surecall.loop.options import Options
-from surecall.records import CallSummary, Event, RunEvent, Usage
+from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage
 from surecall.transport import Deadlines, RetryPolicy
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -213,6 +214,64 @@ def settings_page() -> str:
     return "\n".join(parts)
 
 
+# ---------------------------------------------------------------- text formats
+
+SAMPLE_TOOL = "get_weather"
+MAX_OPENERS = 4
+TEXT_FORMATS_INTRO = Path(__file__).with_name("text_formats_intro.md")
+
+
+def text_formats_page() -> str:
+    """Every family of text formats."""
+    parts = ["# Text formats\n", TEXT_FORMATS_INTRO.read_text("utf-8")]
+    tools = ToolNames([ToolSpec(name=SAMPLE_TOOL)])
+    groups = format_groups()
+    assert [name for _, names in groups for name in names] == [
+        type(form).__name__ for form in FORMATS
+    ]
+    forms = iter(FORMATS)
+    for title, names in groups:
+        parts += [
+            f"## {title[0].upper()}{title[1:]}\n",
+            "| family | what it is | begins with | line | space |",
+            "|---|---|---|---|---|",
+            *(format_row(next(forms), tools) for _ in names),
+            "",
+        ]
+    return "\n".join(parts)
+
+
+def format_groups() -> list[tuple[str, list[str]]]:
+    """Return the groups of the catalogue with the classes in them."""
+    groups: list[tuple[str, list[str]]] = []
+    for line in inspect.getsource(catalogue).splitlines():
+        if heading := re.fullmatch(r"    # (.+)", line):
+            groups.append((heading[1], []))
+        elif groups and (entry := re.fullmatch(r"    (\w+)\(.*\),", line)):
+            groups[-1][1].append(entry[1])
+    return groups
+
+
+def format_row(form: CallFormat, tools: ToolNames) -> str:
+    """Describe one family in a row."""
+    shown = dict.fromkeys(opener.strip().replace("\n", "\\n") for opener in form.openers(tools))
+    openers = [code_span(opener) for opener in shown]
+    begins = ", ".join(openers[:MAX_OPENERS])
+    if len(openers) > MAX_OPENERS:
+        begins += f" and {len(openers) - MAX_OPENERS} more"
+    line = "start" if form.line_start else "anywhere"
+    space = "dropped" if form.trims else "kept"
+    doc = cell(doc_of(type(form)).partition("\n")[0])
+    return f"| `{form.name}` | {doc} | {begins} | {line} | {space} |"
+
+
+def code_span(text: str) -> str:
+    """Set any text as code inside a table, also one that has backticks."""
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if "`" in text else ""
+    return f"{fence}{pad}{cell(text)}{pad}{fence}"
+
+
 # ---------------------------------------------------------------- API
 
 
@@ -308,6 +367,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "options.md": options_page,
     "settings.md": settings_page,
+    "text-formats.md": text_formats_page,
 }
 
 

@@ -117,7 +117,7 @@ CASES = [
         "text",
         TAGGED,
         "text",
-        "1 call: would run; 4 changes, all lossless",
+        "1 call: would run; 3 changes, all lossless",
         formats=("tagged_json",),
     ),
     Case("prose", PROSE, "text", "no calls; no changes", formats=()),
@@ -164,7 +164,7 @@ CASES = [
         "cut text",
         TAGGED[: TAGGED.index(', "days"')],
         "text",
-        "1 call: refused (ARGUMENTS_TRUNCATED); 2 changes, all lossless",
+        "1 call: refused (ARGUMENTS_TRUNCATED); 1 change, lossless",
         1,
         formats=("tagged_json",),
         words=("--finish-reason", "length"),
@@ -258,7 +258,6 @@ def test_the_page_goes_from_bytes_to_execution(tools: str) -> None:
         ", → (nothing)",
         "~ lossless  parse_number_text    /days",
         '"3" → 3',
-        "The call came without a usable id.",
         '= arguments {"city": "Oslo", "days": 3}',
         "✓ would run whole, and its arguments fit the tool",
         "· text      Let me look.",
@@ -325,7 +324,6 @@ def test_the_document_has_everything(tools: str) -> None:
     assert [receipt["rule"] for receipt in only["receipts"]] == [
         "read_call_from_text",
         "drop_trailing_comma",
-        "assign_call_id",
         "parse_number_text",
     ]
     assert (found["content"], found["reasoning"]) == ("Let me look.", "Oslo, then.")
@@ -333,13 +331,13 @@ def test_the_document_has_everything(tools: str) -> None:
     assert found["verdict"] == {
         "ok": True,
         "is_checked": True,
-        "summary": "1 call: would run; 4 changes, all lossless",
+        "summary": "1 call: would run; 3 changes, all lossless",
         "calls": 1,
         "would_run": 1,
         "refused": 0,
         "not_checked": 0,
         "codes": [],
-        "changes": 4,
+        "changes": 3,
         "lossy_changes": 0,
         "error": None,
     }

@@ -233,8 +233,10 @@ def test_single_characters_read_as_the_whole(family: Family, prompt: str | None)
 def without_ids(reading: Reading) -> dict[str, Any]:
     """Return a reading without the ids that were made up for its calls."""
     calls = [
-        (call.name, call.arguments, call.raw, call.state, call.format, call.errors)
-        + (tuple(receipt for receipt in call.receipts if receipt.place != "/id"),)
+        (
+            (call.name, call.arguments, call.raw, call.state, call.format, call.errors),
+            [receipt for receipt in call.receipts if not receipt.place.endswith("/id")],
+        )
         for call in reading.calls
     ]
     return {
@@ -243,3 +245,28 @@ def without_ids(reading: Reading) -> dict[str, Any]:
         "reasoning": reading.reasoning,
         "defects": reading.defects,
     }
+
+
+AT_THE_END = {
+    "text": "Action: ferry_times\nAction Input: Pier",
+    "no input yet": "Action: ping\n",
+    "a bare row": '{"name": "ping", "arguments": {}}\n{"name": "ping", "arguments": {}}',
+    "a last fence": '```json\n{"name": "ping", "arguments": {}}\n```',
+}
+
+
+@pytest.mark.parametrize("text", AT_THE_END.values(), ids=list(AT_THE_END))
+def test_calls_that_only_the_end_of_the_message_makes_whole_are_cut_by_a_limit(text: str) -> None:
+    """What would be a whole call at the model's own end is cut when the reply hit its limit."""
+    ended = read_reply(text, tools=NAMES, finish_reason="stop")
+    limited = read_reply(text, tools=NAMES, finish_reason="length")
+    assert {call.state for call in ended.calls} == {"whole"}
+    assert {call.state for call in limited.calls} == {"cut"}
+    assert len(limited.calls) == len(ended.calls)
+
+
+def test_a_made_up_observation_proves_that_the_call_had_ended() -> None:
+    """A limit that is hit behind the call does not hurt it."""
+    text = 'Action: ferry_times\nAction Input: {"origin": "Pier 4"}\nObservation: ["9'
+    reading = read_reply(text, tools=NAMES, finish_reason="length")
+    assert written(reading) == [("ferry_times", {"origin": "Pier 4"})]

@@ -131,13 +131,6 @@ ACCEPTED = (
         ("missing_closing_tag",),
     ),
     FormatCase(
-        "key_given_twice",
-        "<tool_call><function=dim_lamp><parameter=room>a</parameter>"
-        "<parameter=room>b</parameter></function></tool_call>",
-        (("dim_lamp", {"room": "b"}),),
-        ("repeated_parameter",),
-    ),
-    FormatCase(
         "unknown_tool_is_reported",
         "<tool_call>\n<function=fly>\n<parameter=to>\nmoon\n</parameter>\n</function>\n</tool_call>",
         (("fly", {"to": "moon"}),),

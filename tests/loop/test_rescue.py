@@ -40,7 +40,6 @@ async def test_whole_calls_in_an_error_are_the_reply(error: ScriptedReply, strea
         "rescue_from_error_body",
         "read_call_from_text",
         "drop_trailing_comma",
-        "assign_call_id",
     ]
     assert turn.receipts[0].after == SAVE
     assert [defect.code for defect in turn.defects] == [Code.REPLY_IN_ERROR_BODY]

@@ -31,7 +31,7 @@ async def test_a_call_in_text_is_run_when_text_formats_are_on() -> None:
     assert (call.name, call.arguments, call.format) == ("look", {"what": "a"}, "tagged_json")
     assert result.results[0].executed
     rules = [receipt.rule for receipt in result.trace.receipts]
-    assert rules == ["read_call_from_text", "assign_call_id"]
+    assert rules == ["read_call_from_text"]
     assert result.trace.turns[0].receipts == ()
     assert result.trace.turns[0].calls[0].receipts[0].before == LOOK
     assert result.history[1].tool_calls == (call,)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
@@ -10,6 +11,7 @@ import pytest
 
 from surecall.config import SETTINGS
 from surecall.errors import Code
+from surecall.formats import FORMATS
 from surecall.loop.options import Options
 from surecall.records import RunEvent
 
@@ -68,6 +70,13 @@ def test_every_event_has_a_heading() -> None:
     page = (REFERENCE / "events.md").read_text("utf-8")
     tags = [event.__struct_config__.tag for event in get_args(RunEvent)]
     assert [tag for tag in tags if f"\n## {tag}\n" not in page] == []
+
+
+def test_every_text_format_has_a_row() -> None:
+    """Each family is in a table, once for each reader it has."""
+    page = (REFERENCE / "text-formats.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert Counter(rows) == Counter(form.name for form in FORMATS)
 
 
 @each_page

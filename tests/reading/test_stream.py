@@ -195,10 +195,9 @@ def test_calls_in_text_get_ids_of_their_own_and_receipts() -> None:
     reading = read_reply(f"{OSLO}{BERGEN}", tools=TOOLS, used_ids={"tc_1"})
     first, second = reading.calls
     assert [first.id, second.id] == ["tc_1__2", "tc_2"]
-    assert [receipt.rule for receipt in first.receipts] == ["read_call_from_text", "assign_call_id"]
+    assert [receipt.rule for receipt in first.receipts] == ["read_call_from_text"]
     assert [receipt.rule for receipt in second.receipts] == [
         "read_call_from_text",
-        "assign_call_id",
         "parse_number_text",
     ]
     assert first.receipts[0].before == OSLO
@@ -214,3 +213,14 @@ def test_limits_hold_for_calls_in_text() -> None:
     limits = ReadingLimits(max_total_arguments_bytes=29)
     both = read_reply(f"{OSLO}{OSLO}", tools=TOOLS, limits=limits)
     assert [call.state for call in both.calls] == ["whole", "unreadable"]
+
+
+def test_a_parameter_given_twice_is_refused_between_tags_too() -> None:
+    """Which of two values was meant is not guessed, whatever the format."""
+    text = (
+        "<tool_call><function=weather><parameter=city>Oslo</parameter>"
+        "<parameter=city>Rome</parameter></function></tool_call>"
+    )
+    (call,) = read_reply(text, tools=TOOLS, finish_reason="stop").calls
+    assert (call.state, call.arguments) == ("unreadable", None)
+    assert "more than once" in call.errors[0].message

@@ -1,7 +1,9 @@
 """ChatGLM3 and GLM-4-9B: the name on one line, the arguments as all the rest."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
+
+from surecall.jsontext import repair_json
 
 from .base import Found, TextCall
 from .endings import skip_to_end
@@ -17,6 +19,7 @@ _ASSISTANT: Final = "<|assistant|>"
 _FENCE: Final = "```python"
 _TICKS: Final = "```"
 _MAX_CALLS: Final = 64
+_KEY_STARTS: Final = ('"', "'", "}")
 
 
 class ChatGlm:
@@ -62,10 +65,18 @@ def _read_one(source: Source, at: int) -> tuple[TextCall, int] | None:
         return _read_code(source, name, here + len(_FENCE))
     if source.char(here) != "{":
         return None
-    end = source.value_end(here) or len(source.text)
+    end = source.value_end(here)
+    if end is None:
+        inside = source.skip_space(here + 1)
+        if not source.at_end(inside) and source.char(inside) not in _KEY_STARTS:
+            return None
+        rest = source.text[here:]
+        return TextCall(name=name, arguments=rest, state="cut"), len(source.text)
     text = source.text[here:end]
-    if source.value_end(here) is None:
-        return TextCall(name=name, arguments=text, state="cut"), end
+    value = repair_json(text).value
+    keys = cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    if keys is None or not fits(source.tools.parameters(name), keys):
+        return None  # a line of prose or code in braces, or data under a heading
     return TextCall(name=name, arguments=text), end
 
 

@@ -35,6 +35,7 @@ class _PairGrammar:
 
     stops: re.Pattern[str] = re.compile(r"</?(?:longcat_)?(?:tool_call|arg_)")
     pairs_words: bool = False
+    has_tokens: bool = False
 
     def tag(self, source: Source, at: int) -> Tag | None:
         """Return the tag that stands here; a call with its name, a key with its value's tag."""

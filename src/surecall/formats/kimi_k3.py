@@ -36,6 +36,7 @@ _CHANNELS: Final = frozenset({"response", "message"})
 class _XtmlGrammar:
     stops: re.Pattern[str] = re.compile(r"<\|(?:open|close)\|>")
     pairs_words: bool = False
+    has_tokens: bool = True
 
     def tag(self, source: Source, at: int) -> Tag | None:
         """Return the tag that stands here; spaces may stand between its tokens."""

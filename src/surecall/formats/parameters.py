@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from surecall.records import Receipt, clip
+from surecall.jsontext import encode_text
+from surecall.records import Receipt
 
 from .source import Source
 from .tags import Tag, tag_receipt
@@ -38,6 +39,12 @@ Builder = Callable[[Source, str, Sequence[Parameter]], tuple[Any, list[Receipt]]
 """Makes arguments of the parameters of a call, given the name of its tool."""
 
 
+def _repeated(parameters: Sequence[Parameter]) -> str:
+    """Return parameters as JSON text that gives a key twice, which is refused as such."""
+    pairs = (f"{encode_text(key)}: {encode_text(text)}" for key, text, _ in parameters)
+    return f"{{{', '.join(pairs)}}}"
+
+
 def build_typed(
     source: Source, name: str, parameters: Sequence[Parameter]
 ) -> tuple[Any, list[Receipt]]:
@@ -46,16 +53,7 @@ def build_typed(
     values: dict[str, str] = {}
     for key, text, _ in parameters:
         if key in values and values[key] != text:
-            receipts.append(
-                Receipt(
-                    "repeated_parameter",
-                    "text",
-                    clip(values[key]),
-                    clip(text),
-                    lossless=False,
-                    why=f"{key} was given twice; the last one counts",
-                )
-            )
+            return _repeated(parameters), receipts
         values[key] = text
     wrapped = _unwrap(source, name, values)
     if wrapped is not None:

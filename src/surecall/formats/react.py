@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
@@ -52,12 +52,17 @@ class ReAct:
         line = source.text[here:line_end].strip()
         if not line or len(line) > _MAX_NAME_LINE:
             return None
-        call = _read_written_call(source, here, line)
-        if call is None:
-            call = _read_named(source, line, line_end)
-        if call is None or source.tools.resolve(call.name) is None:
+        action = _read_written_call(source, here, line)
+        if action is None:
+            action = _read_named(source, line, line_end)
+        if action is None or source.tools.resolve(action.call.name) is None:
             return None
-        return Found(end=len(source.text), calls=(call,), grade="damaged", ends_message=True)
+        return Found(end=action.end, calls=(action.call,), grade="damaged", ends_message=True)
+
+
+class _Action(NamedTuple):
+    call: TextCall
+    end: int
 
 
 def _skip_label(source: Source, at: int, label: re.Pattern[str]) -> int:
@@ -78,7 +83,7 @@ def _read_object(source: Source, at: int) -> Found | None:
     if row is None or gated is None:
         return None
     return Found(
-        end=len(source.text),
+        end=row.end,
         calls=gated.calls,
         content=gated.content,
         reasoning=gated.reasoning,
@@ -96,30 +101,31 @@ def _skip_fence(source: Source, at: int) -> int:
     return source.skip_space(here)
 
 
-def _read_written_call(source: Source, at: int, line: str) -> TextCall | None:
+def _read_written_call(source: Source, at: int, line: str) -> _Action | None:
     """Read `name(key=value)` and `name[text]`, which stand for a name and its input."""
     if bracketed := _BRACKETED.fullmatch(line):
         call = _with_text(source, bracketed[1], bracketed[2])
-        return call and _noted(call, line)
+        return call and _noted(call, line, source.line_end(at))
     if "(" not in line:
         return None
     found = read_calls_in_python(source, at)
     calls = None if found.state == "not_calls" else text_calls_of(source, found, by_position=True)
     if not calls:
         return None
-    if calls[0].arguments == {} and _skip_label(source, source.skip_space(found.end), _INPUT) > 0:
-        return None
-    return _noted(calls[0], line)
+    here = source.skip_space(found.end)
+    if calls[0].arguments == {} and not (source.at_end(here) or source.starts("Observ", here)):
+        return None  # an input follows, or this is prose
+    return _noted(calls[0], line, found.end)
 
 
-def _noted(call: TextCall, line: str) -> TextCall:
+def _noted(call: TextCall, line: str, end: int) -> _Action:
     receipt = Receipt(
         "split_action", "text", clip(line), call.name, why="the input stood in the action line"
     )
-    return structs.replace(call, receipts=(*call.receipts, receipt))
+    return _Action(structs.replace(call, receipts=(*call.receipts, receipt)), end)
 
 
-def _read_named(source: Source, line: str, line_end: int) -> TextCall | None:
+def _read_named(source: Source, line: str, line_end: int) -> _Action | None:
     match = _NAME.fullmatch(line)
     if match is None or source.tools.resolve(match[1]) is None:
         return None
@@ -130,24 +136,27 @@ def _read_named(source: Source, line: str, line_end: int) -> TextCall | None:
         return _read_input(source, name, source.skip_space(label))
     if has_required(source.tools.parameters(name)):
         return None
+    bare = _Action(TextCall(name=name, arguments={}), line_end)
     if source.at_end(here):
         # The name may have been cut; only its line's end proves it.
-        return TextCall(name=name, arguments={}) if line_end < len(source.text) else None
-    return TextCall(name=name, arguments={}) if source.starts("Observation", here) else None
+        return bare if line_end < len(source.text) else None
+    return bare if source.starts("Observation", here) else None
 
 
-def _read_input(source: Source, name: str, at: int) -> TextCall | None:
+def _read_input(source: Source, name: str, at: int) -> _Action | None:
     if source.at_end(at):
-        return TextCall(name=name, arguments="", state="cut")
+        return _Action(TextCall(name=name, arguments="", state="cut"), at)
     here = _skip_fence(source, at)
     if source.char(here) == "{":
         end = source.value_end(here)
         if end is None:
-            return TextCall(name=name, arguments=source.text[here:], state="cut")
-        return TextCall(name=name, arguments=source.text[here:end])
+            cut = TextCall(name=name, arguments=source.text[here:], state="cut")
+            return _Action(cut, len(source.text))
+        return _Action(TextCall(name=name, arguments=source.text[here:end]), end)
     stop, _ = source.find_any(_STOPS, at)
-    text = source.text[at:] if stop < 0 else source.text[at:stop]
-    return _with_text(source, name, text.strip())
+    end = len(source.text) if stop < 0 else stop
+    call = _with_text(source, name, source.text[at:end].strip())
+    return call and _Action(call, end)
 
 
 def _with_text(source: Source, name: str, text: str) -> TextCall | None:

@@ -15,17 +15,21 @@ from .openers import OpenerIndex
 from .reasoning import REASONING, REASONING_CLOSERS, find_open_reasoning
 from .residue import RESIDUE
 from .source import NeedMore, Source, TooMuchWork
+from .surroundings import Surroundings
 
 __all__ = ["CallPiece", "Piece", "TextPiece", "TextReader"]
 
 _FENCES: Final = ("```", "~~~")
-_PAYLOAD_ENDS: Final = frozenset("}])\"'")
+_MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 2048
+_MAX_CALLS_AHEAD: Final = 500
 MAX_MARKS: Final = 8_000
 """Markers, backticks and fences that are looked at in one reply; real replies have hundreds."""
 MAX_FALSE_OPENERS: Final = 500
 """Openers that turn out to begin nothing."""
+_COSTLY_QUESTIONS: Final = 150
+"""An opener that took more than these and began nothing counts, wherever on its line it stood."""
 MAX_CALLS: Final = 256
 """Calls that are taken from the text of one reply."""
 MAX_CUT_CALLS: Final = 4
@@ -51,6 +55,8 @@ class CallPiece(Struct, frozen=True):
     """The text it was read from."""
     in_open_reasoning: bool = False
     """Whether it stands in reasoning that was never closed: real if the model came to its end."""
+    is_bare: bool = False
+    """Whether it has no markers and is a call only as the end of the message."""
 
 
 Piece = TextPiece | CallPiece
@@ -79,7 +85,6 @@ class TextReader:
         self._retry_at = 0
         self._out: list[Piece] = []
         self._thinking = find_open_reasoning(generation_prompt)
-        self._prefilled = self._thinking is not None
         self._prompt_known = generation_prompt is not None
         self._fence = ""
         self._space: str = ""
@@ -98,6 +103,7 @@ class TextReader:
         self._cut_calls = 0
         self._no_closer_ahead = False
         self._never_closed: Thinking | None = None
+        self._surroundings = Surroundings()
 
     @property
     def gave_up(self) -> bool:
@@ -115,7 +121,8 @@ class TextReader:
 
         Such a call looks whole, but more of it, or of its kind, might have followed.
         """
-        return self._last_written.rstrip()[-1:] in _PAYLOAD_ENDS
+        last = self._last_written.rstrip()[-1:]
+        return bool(last) and last not in _MARKER_ENDS
 
     def feed(self, text: str) -> list[Piece]:
         """Take the next text and return what is certain now."""
@@ -142,7 +149,7 @@ class TextReader:
         try:
             while at < len(text):
                 try:
-                    at = len(text) if self._ended else self._step(source, at)
+                    at = self._drop(text, at) if self._ended else self._step(source, at)
                 except TooMuchWork:
                     self._false_openers = MAX_FALSE_OPENERS
             self._retry_at = 0
@@ -154,6 +161,12 @@ class TextReader:
         self._text = text[at:]
         self._waiting_chars = len(self._text)
         return self._taken()
+
+    def _drop(self, text: str, at: int) -> int:
+        """Pass over what the model made up behind its calls; it proves that they had ended."""
+        if not text[at:].isspace():
+            self._last_written = ""
+        return len(text)
 
     def _taken(self) -> list[Piece]:
         pieces, self._out = self._out, []
@@ -209,12 +222,17 @@ class TextReader:
     # calls
 
     def _read_call(self, source: Source, at: int, literal: str) -> int | None:
+        was_costly = False
         for form in self._formats.get(literal, ()):
             if form.line_start and self._line_has_text:
                 continue
             found = self._ask(form, source, at)
+            was_costly = was_costly or source.questions > _COSTLY_QUESTIONS
             if found is None or not self._is_acceptable(found):
                 continue
+            if found.calls and self._surroundings.quote(source, at, found):
+                self._show(source.text[at : found.end])
+                return found.end
             if not self._prompt_known and not self._reasoned and found.calls:
                 closed = self._find_unopened_closer(source, found.end)
                 if closed is not None:  # reasoning opened in the prompt, and a rehearsed call
@@ -223,13 +241,18 @@ class TextReader:
                     return closed.end()
             self._take(form, found, source.text[at : found.end])
             return found.end
+        self._false_openers += was_costly
         return None
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
         """Return the next end of reasoning that does not stand inside a call."""
         if self._no_closer_ahead:
             return None
-        while (match := self._index.search(source.text, at)) is not None:
+        last, _ = source.find_any(REASONING_CLOSERS, at)
+        for _ in range(_MAX_CALLS_AHEAD if last >= 0 else 0):
+            match = self._index.search(source.text, at)
+            if match is None:
+                break
             self._refuse_growing(source, match.start())
             literal, at = match.group(), match.end()
             if literal in REASONING_CLOSERS:
@@ -275,12 +298,16 @@ class TextReader:
             self._release_space()
             self._drops_space = True
             self._marked = self._marked or found.grade == "marked"
+            self._surroundings.end_call()
         elif form.trims and not found.content:
             self._space = ""
         for call in calls:
             self._calls += 1
             resolved = self._tools.resolve(call.name)
-            self._out.append(CallPiece(call, form.name, resolved, written, in_open_reasoning))
+            is_bare = found.grade == "bare"
+            self._out.append(
+                CallPiece(call, form.name, resolved, written, in_open_reasoning, is_bare)
+            )
             self._last_written = written
             self._cut_calls += call.state == "cut"
         if found.opens is not None:
@@ -384,11 +411,13 @@ class TextReader:
             self._out.append(TextPiece("reclassified", ""))
             self._reasoned = True
             self._seen_text = False
+            self._surroundings = Surroundings()
         self._drop_space_ahead()
 
     # visible text
 
-    def _show(self, text: str) -> None:
+    def _show(self, text: str, *, is_code: bool = False) -> None:
+        self._surroundings.add(text, is_code=is_code)
         newline = text.rfind("\n")
         line = text[newline + 1 :]
         self._line_has_text = (self._line_has_text and newline < 0) or bool(line.strip())
@@ -447,7 +476,7 @@ class TextReader:
                 end = max(at, end - len(closing))
                 if end == at:
                     raise NeedMore
-        self._show(source.text[at:end])
+        self._show(source.text[at:end], is_code=True)
         return end
 
     def _skip_inline_code(self, source: Source, at: int) -> int:

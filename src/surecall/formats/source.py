@@ -84,6 +84,11 @@ class Source:
         """Start counting the questions anew, for the next opener."""
         self._questions = 0
 
+    @property
+    def questions(self) -> int:
+        """How many questions the reader of this opener has asked."""
+        return self._questions
+
     def _count(self) -> None:
         self._questions += 1
         if self._questions > MAX_QUESTIONS:

@@ -86,6 +86,11 @@ class Grammar(Protocol):
         """Whether a value is closed only by a tag with the word of the one that opened it."""
         ...
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether tags are special tokens, which stand where they do on any line."""
+        ...
+
     def tag(self, source: Source, at: int) -> Tag | None:
         """Return the tag that stands here."""
         ...
@@ -123,6 +128,7 @@ class ElementGrammar:
     ) -> None:
         self.style: Final = style
         self.pairs_words: Final = style == "tag"
+        self.has_tokens: Final = False
         self._kinds: dict[str, Literal["call", "value", "section"]] = {
             **dict.fromkeys(values, "value"),
             **dict.fromkeys(calls, "call"),

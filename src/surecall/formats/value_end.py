@@ -57,7 +57,7 @@ class _ValueScan:
         self._at = at
         self._word = word
         self._expects = expects
-        self._padded = source.char(at) in ("\n", "\r")
+        self._padded = not grammar.has_tokens and source.char(at) in ("\n", "\r")
         self._nest: list[bool] = []
         """For each call inside the value, whether it has a value open."""
         self._sections = 0

@@ -1,7 +1,16 @@
 """JSON as text, without I/O: codec, canonical form, pointers, patches, event streams."""
 
 from .canonical import canonical_bytes, canonical_hash
-from .codec import Decoded, SurrogatePolicy, decode, decode_noting, decode_own, encode, encode_text
+from .codec import (
+    Decoded,
+    SurrogatePolicy,
+    decode,
+    decode_noting,
+    decode_own,
+    decode_plain,
+    encode,
+    encode_text,
+)
 from .lexer import ScanState, ValueScanner, scan_value_end
 from .patch import apply_patch
 from .pointer import parse_pointer, render_pointer, resolve_pointer
@@ -26,6 +35,7 @@ __all__ = [
     "decode",
     "decode_noting",
     "decode_own",
+    "decode_plain",
     "encode",
     "encode_text",
     "mend_surrogates",

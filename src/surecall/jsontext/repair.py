@@ -27,6 +27,7 @@ _FENCE_START: Final = re.compile(
     r"(?P<prose>[^{\[`~]*+)(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+(?=[{\[])"
 )
 _FENCE_END: Final = re.compile(r"\s*+(?P<fence>`{3,}+|~{3,}+)(?P<prose>[^{\[`~]*+)\Z")
+_CLOSED_STRINGS: Final = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _REPAIRABLE: Final = frozenset((Code.INVALID_JSON, Code.NON_FINITE_NUMBER))
 
 
@@ -66,7 +67,19 @@ def repair_json(
     fenced = _read_fenced(text)
     if fenced is not None:
         return fenced
-    return _search()(text, cut, non_finite, ended=ended, nested=nested).one()
+    found = _search()(text, cut, non_finite, ended=ended, nested=nested).one()
+    if found.state == "unreadable" and (start := _open_string_start(text)) > 0:
+        # What cannot be read may be the start of a string that the end of the text cut off.
+        before = _search()(text[:start], cut, non_finite, ended=False, nested=nested).one()
+        return before if before.state == "cut" else found
+    return found
+
+
+def _open_string_start(text: str) -> int:
+    """Return where a string in double quotes begins that never ends; -1 for none."""
+    match = _CLOSED_STRINGS.match(text)
+    end = match.end() if match else 0
+    return end if end < len(text) else -1
 
 
 def repair_json_all(

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import Struct
 
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, decode_noting, encode, repair_json
+from surecall.jsontext import decode, decode_noting, decode_plain, encode, repair_json
 from surecall.records import CallState, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
 
@@ -61,37 +61,37 @@ def read_arguments(
     Raises:
         ToolDefinitionError: The schema cannot be used.
     """
+    plain = _parse_plain(value, max_bytes) if isinstance(value, str) else None
+    if plain is not None and schema is None:
+        return plain
     try:
-        parsed = _parse(value, max_bytes, ended=ended)
+        parsed = _parse(value, max_bytes, ended=ended) if plain is None else plain
     except _Refusal as refusal:
         return ArgumentsReading(
             state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
         )
     found, receipts, errors = parsed.value, parsed.receipts, ()
-    if schema is not None and isinstance(found, dict | list):
+    if schema is not None and isinstance(found, (dict, list)):
         fitted = coerce_arguments(found, schema, checker, tool_name=tool_name)
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
     if not isinstance(found, dict):
-        return _failed(_not_an_object(parsed.value), parsed.size_bytes)
+        return _failed(_not_an_object(parsed.value), parsed.bytes)
     return ArgumentsReading(
-        value=cast("dict[str, Any]", found),
-        receipts=receipts,
-        errors=errors,
-        bytes=parsed.size_bytes,
+        value=cast("dict[str, Any]", found), receipts=receipts, errors=errors, bytes=parsed.bytes
     )
 
 
 class _Parsed(NamedTuple):
     value: Any
     receipts: tuple[Receipt, ...]
-    size_bytes: int
+    bytes: int
 
 
 def _parse(value: Any, max_bytes: int, *, ended: bool) -> _Parsed:
-    if value is None:
-        return _Parsed({}, (), 0)
     if isinstance(value, str):
         return _parse_text(value, max_bytes, ended=ended)
+    if value is None:
+        return _Parsed({}, (), 0)
     return _parse_value(value, max_bytes)
 
 
@@ -106,6 +106,15 @@ class _Refusal(Exception):  # noqa: N818 - a signal inside this file
         self.error = error
         self.state: CallState = state
         self.size_bytes = size_bytes
+
+
+def _parse_plain(text: str, max_bytes: int) -> ArgumentsReading | None:
+    """Read text that is a JSON object as it stands, as almost all is; leave the rest alone."""
+    size = len(text) if text.isascii() else _text_bytes(text)
+    if size > max_bytes or text[:1] != "{":
+        return None
+    found: dict[str, Any] | None = decode_plain(text)
+    return None if found is None else ArgumentsReading(value=found, bytes=size)
 
 
 def _parse_text(value: str, max_bytes: int, *, ended: bool) -> _Parsed:

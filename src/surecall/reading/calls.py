@@ -7,7 +7,16 @@ from msgspec import Struct
 
 from surecall.errors import Code
 from surecall.formats import CallPiece, ToolNames
-from surecall.records import CallState, Defect, ErrorDetail, RawCall, Receipt, ToolCall, clip
+from surecall.records import (
+    CallState,
+    Defect,
+    ErrorDetail,
+    RawCall,
+    Receipt,
+    ToolCall,
+    ToolSpec,
+    clip,
+)
 
 from .arguments import MAX_ARGUMENTS_BYTES, ArgumentsReading, read_arguments
 from .ids import CallIds, read_name
@@ -27,6 +36,8 @@ class ReadingLimits(Struct, frozen=True, kw_only=True):
 
 class CallReader:
     """Reads the calls of one reply, in order."""
+
+    __slots__ = ("_count", "_ended", "_ids", "_limits", "_names", "_total_bytes", "defects")
 
     def __init__(
         self,
@@ -74,13 +85,15 @@ class CallReader:
         receipts: list[Receipt] = list(known)
         call_id = self._ids.read(call, position, receipts, self.defects)
         name = read_name(call, position, receipts, self.defects)
-        renamed = self._names.receipt(name, f"/tool_calls/{position}/name")
-        if renamed is not None:
-            receipts.append(renamed)
-            name = renamed.after
-        reading = self._read_arguments(call, name)
+        spec = self._names.spec(name) if self._names else None
+        if spec is not None and spec.name != name:
+            renamed = self._names.receipt(name, f"/tool_calls/{position}/name")
+            receipts += () if renamed is None else (renamed,)
+            name = spec.name
+        reading = self._read_arguments(call, spec)
         self._total_bytes += reading.bytes
-        refusal = refusal or self._over_budget()
+        if refusal is None and self._total_bytes > self._limits.max_total_arguments_bytes:
+            refusal = self._over_budget()
         if refusal is not None:
             state: CallState = "cut" if refusal.code == Code.ARGUMENTS_TRUNCATED else "unreadable"
             reading = ArgumentsReading(state=state, errors=(refusal,), bytes=reading.bytes)
@@ -97,9 +110,8 @@ class CallReader:
             arguments_bytes=reading.bytes,
         )
 
-    def _read_arguments(self, call: RawCall, name: str) -> ArgumentsReading:
+    def _read_arguments(self, call: RawCall, spec: ToolSpec | None) -> ArgumentsReading:
         limit = self._limits.max_arguments_bytes
-        spec = self._names.spec(name)
         checker = None if spec is None or spec.coerce == "off" else self._names.checker(spec)
         if spec is None or checker is None:
             return read_arguments(call.arguments, max_bytes=limit, ended=self._ended)
@@ -109,13 +121,11 @@ class CallReader:
             max_bytes=limit,
             ended=self._ended,
             checker=checker,
-            tool_name=name,
+            tool_name=spec.name,
         )
 
-    def _over_budget(self) -> ErrorDetail | None:
+    def _over_budget(self) -> ErrorDetail:
         limit = self._limits.max_total_arguments_bytes
-        if self._total_bytes <= limit:
-            return None
         return ErrorDetail(
             Code.ARGUMENTS_TOO_LARGE,
             f"The calls up to this one have {self._total_bytes:,} bytes of arguments; "

@@ -9,10 +9,13 @@ from surecall.records import Defect, RawCall, Receipt, clip
 __all__ = ["CallIds", "read_name"]
 
 _MAX_ID_BITS: Final = 128
+_WITH_IDS: Final = frozenset({"tool_calls", "function_call"})
 
 
 class CallIds:
     """Gives the calls of one reply their ids."""
+
+    __slots__ = ("_suffixes", "_used")
 
     def __init__(self, used_ids: Collection[str] = ()) -> None:
         self._used = set(used_ids)
@@ -22,17 +25,18 @@ class CallIds:
         self, call: RawCall, position: int, receipts: list[Receipt], defects: list[Defect]
     ) -> str:
         """Return the id of the call at a position; a change leaves a receipt."""
-        place = f"/tool_calls/{position}/id"
         said = _said(call.id)
         wanted = said or f"tc_{position + 1}"
-        given = self._unused(wanted)
+        given = wanted if wanted not in self._used else self._renamed(wanted)
         self._used.add(given)
         if given == call.id:
             return given
+        place = f"/tool_calls/{position}/id"
         before = clip(call.id) if isinstance(call.id, str) else said
         if not said:
             why = "The call came without a usable id."
-            receipts.append(Receipt("assign_call_id", place, before or None, given, why=why))
+            if call.format in _WITH_IDS:  # others carry none: there is nothing that was changed
+                receipts.append(Receipt("assign_call_id", place, before or None, given, why=why))
             if call.format == "tool_calls":
                 defects.append(Defect(Code.ID_NOT_USABLE, why, place))
         elif given != said:
@@ -44,9 +48,7 @@ class CallIds:
             receipts.append(Receipt("clean_call_id", place, before, given, why=why))
         return given
 
-    def _unused(self, wanted: str) -> str:
-        if wanted not in self._used:
-            return wanted
+    def _renamed(self, wanted: str) -> str:
         number = self._suffixes.get(wanted, 1)
         while True:
             number += 1
@@ -58,12 +60,14 @@ class CallIds:
 
 def read_name(call: RawCall, position: int, receipts: list[Receipt], defects: list[Defect]) -> str:
     """Return the name of the tool, without the space around it; empty when it is not usable."""
-    place = f"/tool_calls/{position}/name"
     name = call.name.strip() if isinstance(call.name, str) else ""
+    if name and name == call.name:
+        return name
+    place = f"/tool_calls/{position}/name"
     if not name:
         why = "The call names no tool."
         defects.append(Defect(Code.NAME_NOT_USABLE, why, place))
-    if isinstance(call.name, str) and name != call.name:
+    if isinstance(call.name, str) and call.name != name:
         receipts.append(Receipt("strip_name", place, clip(call.name), clip(name)))
     return name
 

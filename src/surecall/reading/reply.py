@@ -18,6 +18,7 @@ from .truncation import came_to_its_end, cut_cause, truncated
 __all__ = ["read_reply"]
 
 _protocol: Final = ChatCompletions()
+_NO_TOOLS: Final = ToolNames()
 
 
 def read_reply(
@@ -42,16 +43,14 @@ def read_reply(
         used_ids: Ids of earlier calls in the conversation, which are not given again.
         limits: How large arguments may be.
     """
-    names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
+    names = _tool_names(tools)
     reply = _as_reply(message, finish_reason)
     if text_formats and names and reply.content and not reply.calls:
         return _read_text(reply, names, generation_prompt, used_ids, limits)
     ended = came_to_its_end(reply.finish_reason)
     reader = CallReader(names, used_ids=used_ids, limits=limits, ended=ended)
-    cause = cut_cause(reply.finish_reason, reply.defects)
-    repeated = any(defect.code == Code.DUPLICATE_KEY for defect in reply.defects)
-    refusal = _refusal(cause, repeated_key=repeated)
-    calls = tuple(reader.read(call, refusal) for call in reply.calls)
+    refusal = _refusal(reply)
+    calls = tuple([reader.read(call, refusal) for call in reply.calls])
     return Reading(
         calls=calls,
         content=reply.content or "",
@@ -93,15 +92,22 @@ def _as_reply(message: Reply | Mapping[str, Any] | str, finish_reason: str | Non
     return _protocol.parse_message(RawReply(message=dict(message), finish_reason=finish_reason))
 
 
-def _refusal(cause: str | None, *, repeated_key: bool) -> ErrorDetail | None:
+def _tool_names(tools: ToolsLike | ToolNames) -> ToolNames:
+    if tools is None:
+        return _NO_TOOLS
+    return tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
+
+
+def _refusal(reply: Reply) -> ErrorDetail | None:
     """Return why every call is refused for what its reply is, whatever its own arguments say.
 
     Arguments that are text now may have been the object with the repeated key: a transform can
     have written it out.
     """
+    cause = cut_cause(reply.finish_reason, reply.defects)
     if cause is not None:
         return truncated(cause)
-    if repeated_key:
+    if reply.defects and any(defect.code == Code.DUPLICATE_KEY for defect in reply.defects):
         return ErrorDetail(
             Code.ARGUMENTS_JSON_PARSE_ERROR,
             "A key in the arguments is given more than once, with differing values.",

@@ -121,8 +121,12 @@ class ReplyReader:
         return events
 
     def _doubt(self, piece: CallPiece) -> str | None:
-        """A call in reasoning that was cut before it closed may only have been thought about."""
-        return self._cause if piece.in_open_reasoning else None
+        """A call that only the end of the message makes one is doubtful when that was cut off.
+
+        In reasoning that did not close it may only have been thought about, and more text behind
+        bare calls would make them part of that.
+        """
+        return self._cause if piece.in_open_reasoning or piece.is_bare else None
 
     def _settle(self, events: list[Any]) -> None:
         """A call that something follows is certain."""

@@ -4,7 +4,7 @@ A call is cut when its reply did not come to its own end, whatever its arguments
 its JSON ended in the middle of a value. A cut call never runs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from surecall.errors import Code
@@ -25,9 +25,9 @@ _HINT: Final = "Nothing was run. Make the call again with less: shorter values, 
 _ENDS: Final = frozenset({"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos"})
 
 
-def cut_cause(finish_reason: str | None, defects: Iterable[Defect] = ()) -> str | None:
+def cut_cause(finish_reason: str | None, defects: Collection[Defect] = ()) -> str | None:
     """Return why no call of a reply can be trusted to be whole, or None."""
-    if any(defect.code == Code.UPSTREAM_BAD_EVENT for defect in defects):
+    if defects and any(defect.code == Code.UPSTREAM_BAD_EVENT for defect in defects):
         return "a part of the reply was lost on the way"
     return _CAUSES.get(finish_reason.lower()) if finish_reason else None
 

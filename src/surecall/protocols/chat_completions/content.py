@@ -1,7 +1,9 @@
 """What an assistant message says beside its calls: text, reasoning, a refusal."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from surecall.errors import Code
 from surecall.records import Defect
@@ -14,7 +16,7 @@ REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 _REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
 
 
-class Content(NamedTuple):
+class Content(Struct, frozen=True):
     """The text of a message, the reasoning before it, and what was odd about them."""
 
     text: str | None
@@ -28,19 +30,23 @@ def parse_content(message: Mapping[str, Any]) -> Content:
     text: str | None = None
     reasoning = ""
     defects: tuple[Defect, ...] = ()
-    if isinstance(content, str):
+    if content is None or isinstance(content, str):
         text = content
-    elif isinstance(content, list | dict):
+    elif isinstance(content, (list, dict)):
         text, reasoning, note = split_parts(cast("Any", content))
         defects = (Defect(Code.CONTENT_AS_PARTS, note, "/content"),)
-    elif content is not None:
+    else:
         note = f"The content is of type {type(content).__name__}, not text."
         defects = (Defect(Code.CONTENT_NOT_USABLE, note, "/content"),)
     refusal = message.get("refusal")
     if not text and isinstance(refusal, str) and refusal:
         text = refusal
-    stated = next((value for value in map(message.get, REASONING_KEYS) if _says(value)), None)
-    return Content(text, stated or reasoning or None, defects)
+    for key in REASONING_KEYS:
+        stated = message.get(key)
+        if isinstance(stated, str) and stated:
+            reasoning = stated
+            break
+    return Content(text, reasoning or None, defects)
 
 
 def split_parts(content: list[Any] | dict[str, Any]) -> tuple[str, str, str]:
@@ -80,7 +86,3 @@ def _part_text(fields: Mapping[str, Any]) -> str | None:
             ]
             return "".join(item for item in inner if isinstance(item, str))
     return None
-
-
-def _says(value: Any) -> bool:
-    return isinstance(value, str) and value != ""

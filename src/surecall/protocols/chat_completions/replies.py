@@ -50,27 +50,27 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     if fault is not None:
         raise fault
     try:
-        document = decode(body, surrogates="replace")
+        document: Any = decode(body, surrogates="replace")
     except JSONTextError as error:
         message = f"The provider's answer is not JSON we accept: {error.message}"
         raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, _start(body)) from error
-    if not isinstance(document, dict):
-        kind = "array" if isinstance(document, list) else "single value"
+    if document.__class__ is not dict:
+        kind = "array" if document.__class__ is list else "single value"
         message = f"The provider answered with a JSON {kind}, not with an object."
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, _start(body))
-    document = cast("dict[str, Any]", document)
-    if document.get("error") or document.get("object") == "error":
-        raise parse_error_object(document, 200, headers)
-    choice, defects = _first_choice(document, headers, body)
+    fields: dict[str, Any] = document
+    if fields.get("error") or fields.get("object") == "error":
+        raise parse_error_object(fields, 200, headers)
+    choice, defects = _first_choice(fields, headers, body)
     message = choice["message"]
     if _may_have_objects(message):
         defects += repeated_keys(body)
     return RawReply(
         message=message,
         finish_reason=text_or_none(choice.get("finish_reason")),
-        usage=parse_usage(document.get("usage")),
-        model=text_or_none(document.get("model")),
-        id=text_or_none(document.get("id")),
+        usage=parse_usage(fields.get("usage")),
+        model=text_or_none(fields.get("model")),
+        id=text_or_none(fields.get("id")),
         defects=defects,
     )
 
@@ -89,11 +89,7 @@ def parse_message(raw: RawReply) -> Reply:
         model=raw.model,
         id=raw.id,
         defects=(*raw.defects, *content.defects, *defects),
-        extra={
-            key: value
-            for key, value in message.items()
-            if key not in _NOT_ECHOED and value is not None
-        },
+        extra=_beside(message, _NOT_ECHOED),
     )
 
 
@@ -102,8 +98,12 @@ def parse_usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     counts = cast("dict[str, Any]", usage)
-    given = _count(counts, "prompt_tokens", "input_tokens")
-    made = _count(counts, "completion_tokens", "output_tokens")
+    given = _count(counts, "prompt_tokens")
+    if given is None:
+        given = _count(counts, "input_tokens")
+    made = _count(counts, "completion_tokens")
+    if made is None:
+        made = _count(counts, "output_tokens")
     total = _count(counts, "total_tokens")
     if given is None and made is None and total is None:
         return None
@@ -111,8 +111,8 @@ def parse_usage(usage: Any) -> Usage | None:
         input_tokens=given or 0,
         output_tokens=made or 0,
         total_tokens=total if total is not None else (given or 0) + (made or 0),
-        reasoning_tokens=_detail(counts, "completion_tokens_details", "reasoning_tokens"),
-        cached_tokens=_detail(counts, "prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=_detail(counts.get("completion_tokens_details"), "reasoning_tokens"),
+        cached_tokens=_detail(counts.get("prompt_tokens_details"), "cached_tokens"),
     )
 
 
@@ -149,17 +149,15 @@ def _start(body: bytes) -> str:
 def _first_choice(
     document: dict[str, Any], headers: Mapping[str, str], body: bytes
 ) -> tuple[dict[str, Any], tuple[Defect, ...]]:
-    choices = document.get("choices")
-    if not isinstance(choices, list) or not choices:
+    choices: Any = document.get("choices")
+    if choices.__class__ is not list or not choices:
         message = "The provider's answer has no choices."
         raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, _start(body))
-    choices = cast("list[Any]", choices)
-    choice = choices[0]
-    if isinstance(choice, dict):
-        choice = cast("dict[str, Any]", choice)
+    choice: Any = choices[0]
+    if choice.__class__ is dict:
         if choice.get("error"):
             raise parse_error_object(choice, 200, headers)
-        if isinstance(choice.get("message"), dict):
+        if choice.get("message").__class__ is dict:
             return choice, choices_ignored(len(choices) - 1)
     message = "The first choice of the provider's answer has no message."
     raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, _start(body))
@@ -178,8 +176,8 @@ def _may_have_objects(message: dict[str, Any]) -> bool:
     if not isinstance(calls, list):
         return calls is not None or bool(message.get("function_call"))
     for entry in cast("list[Any]", calls):
-        function = _fields(_fields(entry).get("function"))
-        if not isinstance(function.get("arguments"), str):
+        function: Any = entry.get("function") if entry.__class__ is dict else None
+        if function.__class__ is not dict or function.get("arguments").__class__ is not str:
             return True
     return False
 
@@ -210,7 +208,8 @@ def _parse_calls(message: dict[str, Any]) -> tuple[list[RawCall], list[Defect]]:
             continue
         call = _parse_call(cast("dict[str, Any]", entry))
         calls.append(call)
-        _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
+        if not isinstance(call.arguments, str) or call.arguments[:1] != "{":
+            _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
     legacy = message.get("function_call")
     if not calls and isinstance(legacy, dict):
         legacy = cast("dict[str, Any]", legacy)
@@ -226,13 +225,19 @@ def _parse_call(entry: dict[str, Any]) -> RawCall:
     function: Any = entry.get("function")
     inner = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
     name, arguments = inner.get("name"), inner.get("arguments")
-    if inner is not entry:
-        name = entry.get("name") if name is None else name
-        arguments = entry.get("arguments") if arguments is None else arguments
-    extra = {
-        key: value for key, value in entry.items() if key not in _CALL_FIELDS and value is not None
-    }
+    if name is None:
+        name = entry.get("name")
+    if arguments is None:
+        arguments = entry.get("arguments")
+    extra = _beside(entry, _CALL_FIELDS)
     return RawCall(entry.get("id"), name, arguments, "tool_calls", extra)
+
+
+def _beside(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return the fields that are not known and say something."""
+    if fields.keys() <= known:
+        return {}
+    return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 
 def _note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
@@ -248,17 +253,12 @@ def _dropped(entry: Any, place: str) -> Defect:
     return Defect(Code.CALL_ENTRY_DROPPED, note, place)
 
 
-def _count(counts: Mapping[str, Any], *names: str) -> int | None:
-    for name in names:
-        value = counts.get(name)
-        if type(value) is int and value >= 0:
-            return value
-    return None
+def _count(counts: dict[str, Any], name: str) -> int | None:
+    value = counts.get(name)
+    return value if type(value) is int and value >= 0 else None
 
 
-def _detail(counts: Mapping[str, Any], group: str, name: str) -> int:
-    return _count(_fields(counts.get(group)), name) or 0
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def _detail(details: Any, name: str) -> int:
+    if not isinstance(details, dict):
+        return 0
+    return _count(cast("dict[str, Any]", details), name) or 0
