@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from surecall.formats import CallPiece, Piece, TextPiece, TextReader
 from surecall.formats.base import CallFormat, TextCall
 from surecall.formats.names import ToolNames
-from surecall.formats.reader import CallPiece, Piece, TextPiece, TextReader
 from surecall.records import ToolSpec
 
 __all__ = ["TOOLS", "ReadText", "check_cuts", "check_splits", "read", "read_pieces"]

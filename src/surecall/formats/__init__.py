@@ -3,7 +3,8 @@
 from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .catalogue import FORMATS
 from .names import ToolNames
-from .reader import CallPiece, Piece, TextPiece, TextReader
+from .pieces import CallPiece, Piece, TextPiece
+from .reader import TextReader
 from .source import NeedMore, Source
 
 __all__ = [

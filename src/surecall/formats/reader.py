@@ -3,21 +3,20 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final
 
 from surecall.records import ToolSpec
 
-from .base import CallFormat, Found, TextCall, Thinking
+from .base import CallFormat, Found, Thinking
 from .names import PLACEHOLDERS, ToolNames
 from .openers import OpenerIndex
+from .pieces import CallPiece, Piece, PieceWriter
 from .reasoning import REASONING, REASONING_CLOSERS, find_open_reasoning
 from .residue import RESIDUE
 from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings
 
-__all__ = ["CallPiece", "Piece", "TextPiece", "TextReader"]
+__all__ = ["TextReader"]
 
 _FENCES: Final = ("```", "~~~")
 _MARKER_ENDS: Final = frozenset(">`")
@@ -34,32 +33,6 @@ MAX_CALLS: Final = 256
 """Calls that are taken from the text of one reply."""
 MAX_CUT_CALLS: Final = 4
 """Calls that never come to their end."""
-
-
-class TextPiece(Struct, frozen=True):
-    """Text for a person to see, or reasoning."""
-
-    kind: Literal["content", "reasoning", "reclassified"]
-    """`reclassified`: all content so far turned out to be reasoning; `text` is empty."""
-    text: str
-
-
-class CallPiece(Struct, frozen=True):
-    """A call, and the format it was written in."""
-
-    call: TextCall
-    format: str
-    resolved: str | None
-    """The name of the tool it means, when exactly one is meant."""
-    written: str
-    """The text it was read from."""
-    in_open_reasoning: bool = False
-    """Whether it stands in reasoning that was never closed: real if the model came to its end."""
-    is_bare: bool = False
-    """Whether it has no markers and is a call only as the end of the message."""
-
-
-Piece = TextPiece | CallPiece
 
 
 class TextReader:
@@ -83,21 +56,12 @@ class TextReader:
         self._arrived: list[str] = []
         self._waiting_chars = 0
         self._retry_at = 0
-        self._out: list[Piece] = []
+        self._out = PieceWriter()
         self._thinking = find_open_reasoning(generation_prompt)
         self._prompt_known = generation_prompt is not None
         self._fence = ""
-        self._space: str = ""
-        self._thought_space: str = ""
-        self._thought_begun = False
-        self._reasoned = False
-        self._drops_space = False
-        self._seen_text = False
-        self._line_has_text = False
-        self._calls = 0
         self._marked = False
         self._ended = False
-        self._last_written = ""
         self._marks = 0
         self._false_openers = 0
         self._cut_calls = 0
@@ -111,7 +75,7 @@ class TextReader:
         return (
             self._marks >= MAX_MARKS
             or self._false_openers >= MAX_FALSE_OPENERS
-            or self._calls >= MAX_CALLS
+            or self._out.calls >= MAX_CALLS
             or self._cut_calls >= MAX_CUT_CALLS
         )
 
@@ -121,7 +85,7 @@ class TextReader:
 
         Such a call looks whole, but more of it, or of its kind, might have followed.
         """
-        last = self._last_written.rstrip()[-1:]
+        last = self._out.last_written.rstrip()[-1:]
         return bool(last) and last not in _MARKER_ENDS
 
     def feed(self, text: str) -> list[Piece]:
@@ -135,11 +99,8 @@ class TextReader:
     def close(self) -> list[Piece]:
         """Return the rest: nothing more will come."""
         pieces = self._run(final=True)
-        only_space = not self._calls and not self._reasoned
-        if self._space and (only_space or (self._seen_text and not self._drops_space)):
-            self._out.append(TextPiece("content", self._space))
-        self._space = ""
-        return pieces + self._taken()
+        self._out.finish()
+        return pieces + self._out.taken()
 
     def _run(self, *, final: bool) -> list[Piece]:
         text = self._text + "".join(self._arrived)
@@ -160,17 +121,13 @@ class TextReader:
             self._retry_at = held + held // 4 if held > _RETRY_FREELY_BELOW else 0
         self._text = text[at:]
         self._waiting_chars = len(self._text)
-        return self._taken()
+        return self._out.taken()
 
     def _drop(self, text: str, at: int) -> int:
         """Pass over what the model made up behind its calls; it proves that they had ended."""
         if not text[at:].isspace():
-            self._last_written = ""
+            self._out.last_written = ""
         return len(text)
-
-    def _taken(self) -> list[Piece]:
-        pieces, self._out = self._out, []
-        return pieces
 
     def _step(self, source: Source, at: int) -> int:
         """Consume something from `at` on and return where the rest begins."""
@@ -194,16 +151,16 @@ class TextReader:
         return self._at_literal(source, at, match.group())
 
     def _at_literal(self, source: Source, at: int, literal: str) -> int:
-        end = self._at_mark(source, at, literal)
-        self._marks += 1  # counted once it is decided, so that every split counts the same
+        end = self._read_call(source, at, literal)
+        begins_nothing = end is None
+        if end is None:
+            end = self._at_other_mark(source, at, literal)
+        # Counted when it is decided, and not before, so that every split counts the same.
+        self._marks += 1
+        self._false_openers += begins_nothing and self._may_begin_call(literal)
         return end
 
-    def _at_mark(self, source: Source, at: int, literal: str) -> int:
-        found = self._read_call(source, at, literal)
-        if found is not None:
-            return found
-        if self._may_begin_call(literal):
-            self._false_openers += 1
+    def _at_other_mark(self, source: Source, at: int, literal: str) -> int:
         if literal in REASONING:
             self._open_reasoning(REASONING[literal])
             return at + len(literal)
@@ -224,7 +181,7 @@ class TextReader:
     def _read_call(self, source: Source, at: int, literal: str) -> int | None:
         was_costly = False
         for form in self._formats.get(literal, ()):
-            if form.line_start and self._line_has_text:
+            if form.line_start and self._out.line_has_text:
                 continue
             found = self._ask(form, source, at)
             was_costly = was_costly or source.questions > _COSTLY_QUESTIONS
@@ -233,7 +190,7 @@ class TextReader:
             if found.calls and self._surroundings.quote(source, at, found):
                 self._show(source.text[at : found.end])
                 return found.end
-            if not self._prompt_known and not self._reasoned and found.calls:
+            if not self._prompt_known and not self._out.has_reasoning and found.calls:
                 closed = self._find_unopened_closer(source, found.end)
                 if closed is not None:  # reasoning opened in the prompt, and a rehearsed call
                     self._show(source.text[at : closed.start()])
@@ -286,29 +243,24 @@ class TextReader:
         self, form: CallFormat, found: Found, written: str, *, in_open_reasoning: bool = False
     ) -> None:
         if found.reasoning:
-            self._open_reasoning(Thinking(()))
-            self._think(found.reasoning)
-            self._close_reasoning()
+            self._out.begin_thought()
+            self._out.think(found.reasoning)
+            self._out.end_thought()
         if found.content:
             self._show(found.content)
         calls = [call for call in found.calls if call.name.strip().lower() not in PLACEHOLDERS]
         if calls:
-            if form.trims or not self._seen_text or self._drops_space:
-                self._space = ""
-            self._release_space()
-            self._drops_space = True
+            self._out.begin_calls(trims=form.trims)
             self._marked = self._marked or found.grade == "marked"
             self._surroundings.end_call()
         elif form.trims and not found.content:
-            self._space = ""
+            self._out.drop_space()
         for call in calls:
-            self._calls += 1
             resolved = self._tools.resolve(call.name)
             is_bare = found.grade == "bare"
-            self._out.append(
+            self._out.add_call(
                 CallPiece(call, form.name, resolved, written, in_open_reasoning, is_bare)
             )
-            self._last_written = written
             self._cut_calls += call.state == "cut"
         if found.opens is not None:
             self._open_reasoning(found.opens)
@@ -337,7 +289,7 @@ class TextReader:
             if closes:
                 self._close_block(thinking)
                 return at if literal in thinking.kept else match.end()
-            is_first = not self._thought_begun and not text[at:start].strip()
+            is_first = not self._out.thought_begun and not text[at:start].strip()
             if is_first and literal in REASONING and not thinking.shown:
                 self._marks += 1
                 return match.end()  # an echo of the opener that was in the prompt
@@ -349,7 +301,7 @@ class TextReader:
         if thinking.shown:
             self._show(text)
         else:
-            self._think(text)
+            self._out.think(text)
 
     def _close_block(self, thinking: Thinking) -> None:
         if thinking.shown:
@@ -364,7 +316,7 @@ class TextReader:
         if self._never_closed is not thinking:
             closed, _ = source.find_any(thinking.closers, at)
             if closed >= 0:
-                self._think(source.text[at:closed])
+                self._out.think(source.text[at:closed])
                 return closed
             self._never_closed = thinking
         for form in self._formats.get(literal, ()):
@@ -374,7 +326,7 @@ class TextReader:
                 written = source.text[at : found.end]
                 self._take(form, found, written, in_open_reasoning=True)
                 return found.end
-        self._think(source.text[at : at + len(literal)])
+        self._out.think(source.text[at : at + len(literal)])
         return at + len(literal)
 
     def _may_begin_call(self, literal: str) -> bool:
@@ -382,67 +334,24 @@ class TextReader:
 
     def _open_reasoning(self, thinking: Thinking) -> None:
         self._thinking = thinking
-        self._thought_begun = False
-
-    def _think(self, text: str) -> None:
-        if not self._thought_begun:
-            text = text.lstrip()
-            if not text:
-                return
-            if self._reasoned:
-                text = "\n" + text
-            self._thought_begun = True
-            self._reasoned = True
-        text = self._thought_space + text
-        shown = text.rstrip()
-        self._thought_space = text[len(shown) :]
-        if shown:
-            self._out.append(TextPiece("reasoning", shown))
+        self._out.begin_thought()
 
     def _close_reasoning(self) -> None:
         self._thinking = None
-        self._thought_space = ""
-        self._reasoned = True
-        self._drop_space_ahead()
+        self._out.end_thought()
 
     def _close_unopened(self) -> None:
         """A closer without an opener: what came before it was reasoning, unless some is known."""
-        if not self._reasoned and not self._calls:
-            self._out.append(TextPiece("reclassified", ""))
-            self._reasoned = True
-            self._seen_text = False
+        if not self._out.has_reasoning and not self._out.calls:
+            self._out.reclassify()
             self._surroundings = Surroundings()
-        self._drop_space_ahead()
+        self._out.drop_space_ahead()
 
     # visible text
 
     def _show(self, text: str, *, is_code: bool = False) -> None:
         self._surroundings.add(text, is_code=is_code)
-        newline = text.rfind("\n")
-        line = text[newline + 1 :]
-        self._line_has_text = (self._line_has_text and newline < 0) or bool(line.strip())
-        text = self._space + text
-        shown = text.rstrip()
-        if not shown:
-            self._space = text
-            return
-        self._space = text[len(shown) :]
-        if self._drops_space and not self._calls:
-            shown = shown.lstrip()
-        self._drops_space = False
-        self._seen_text = True
-        self._last_written = ""
-        self._out.append(TextPiece("content", shown))
-
-    def _release_space(self) -> None:
-        if self._space:
-            self._out.append(TextPiece("content", self._space))
-            self._space = ""
-
-    def _drop_space_ahead(self) -> None:
-        self._drops_space = True
-        self._space = ""
-        self._line_has_text = False
+        self._out.show(text)
 
     def _undecided_from(self, source: Source, at: int) -> int:
         if source.final:
@@ -458,7 +367,7 @@ class TextReader:
 
     def _open_fence(self, source: Source, at: int, literal: str) -> int:
         end = source.run_end(literal[0], at)
-        if not self._line_has_text:
+        if not self._out.line_has_text:
             self._fence = source.text[at:end]
         self._show(source.text[at:end])
         return end
@@ -497,7 +406,7 @@ class TextReader:
 
     def _is_at_an_end(self, source: Source, at: int) -> bool:
         """Tell whether only white space and more residue follow, or nothing came before."""
-        if not self._seen_text and not self._calls:
+        if not self._out.has_text and not self._out.calls:
             return True
         at = source.skip_space(at)
         while not source.at_end(at):

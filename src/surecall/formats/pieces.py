@@ -1,0 +1,139 @@
+"""What a text is read into, and the white space between the pieces."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .base import TextCall
+
+__all__ = ["CallPiece", "Piece", "PieceWriter", "TextPiece"]
+
+
+class TextPiece(Struct, frozen=True):
+    """Text for a person to see, or reasoning."""
+
+    kind: Literal["content", "reasoning", "reclassified"]
+    """`reclassified`: all content so far turned out to be reasoning; `text` is empty."""
+    text: str
+
+
+class CallPiece(Struct, frozen=True):
+    """A call, and the format it was written in."""
+
+    call: TextCall
+    format: str
+    resolved: str | None
+    """The name of the tool it means, when exactly one is meant."""
+    written: str
+    """The text it was read from."""
+    in_open_reasoning: bool = False
+    """Whether it stands in reasoning that was never closed: real if the model came to its end."""
+    is_bare: bool = False
+    """Whether it has no markers and is a call only as the end of the message."""
+
+
+Piece = TextPiece | CallPiece
+
+
+class PieceWriter:
+    """Collects pieces; white space is held until it is known what follows it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._space: str = ""
+        self._thought_space: str = ""
+        self._drops_space = False
+        self.last_written = ""
+        """The text of the last call, when nothing came after it."""
+        self.thought_begun = False
+        """Whether the reasoning that is open has any text."""
+        self.has_reasoning = False
+        self.has_text = False
+        self.line_has_text = False
+        """Whether there is visible text on the line that is being read."""
+        self.calls = 0
+
+    def taken(self) -> list[Piece]:
+        """Return the pieces collected since the last time."""
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def finish(self) -> None:
+        """Show white space at the end, unless it belongs to a call or to reasoning."""
+        only_space = not self.calls and not self.has_reasoning
+        if self._space and (only_space or (self.has_text and not self._drops_space)):
+            self._pieces.append(TextPiece("content", self._space))
+        self._space = ""
+
+    def show(self, text: str) -> None:
+        """Add visible text."""
+        newline = text.rfind("\n")
+        line = text[newline + 1 :]
+        self.line_has_text = (self.line_has_text and newline < 0) or bool(line.strip())
+        text = self._space + text
+        shown = text.rstrip()
+        if not shown:
+            self._space = text
+            return
+        self._space = text[len(shown) :]
+        if self._drops_space and not self.calls:
+            shown = shown.lstrip()
+        self._drops_space = False
+        self.has_text = True
+        self.last_written = ""
+        self._pieces.append(TextPiece("content", shown))
+
+    def begin_calls(self, *, trims: bool) -> None:
+        """Decide about the white space before calls."""
+        if self._space and not trims and self.has_text and not self._drops_space:
+            self._pieces.append(TextPiece("content", self._space))
+        self._space = ""
+        self._drops_space = True
+
+    def add_call(self, piece: CallPiece) -> None:
+        """Add a call."""
+        self.calls += 1
+        self._pieces.append(piece)
+        self.last_written = piece.written
+
+    def drop_space(self) -> None:
+        """Drop the white space before a fragment that is dropped too."""
+        self._space = ""
+
+    def begin_thought(self) -> None:
+        """Begin a block of reasoning."""
+        self.thought_begun = False
+
+    def think(self, text: str) -> None:
+        """Add reasoning; white space around a block is no part of it."""
+        if not self.thought_begun:
+            text = text.lstrip()
+            if not text:
+                return
+            if self.has_reasoning:
+                text = "\n" + text
+            self.thought_begun = True
+            self.has_reasoning = True
+        text = self._thought_space + text
+        shown = text.rstrip()
+        self._thought_space = text[len(shown) :]
+        if shown:
+            self._pieces.append(TextPiece("reasoning", shown))
+
+    def end_thought(self) -> None:
+        """End a block of reasoning; white space behind it belongs to it."""
+        self._thought_space = ""
+        self.has_reasoning = True
+        self.drop_space_ahead()
+
+    def drop_space_ahead(self) -> None:
+        """Drop the white space up to the next visible text, which begins a line."""
+        self._drops_space = True
+        self._space = ""
+        self.line_has_text = False
+
+    def reclassify(self) -> None:
+        """Turn all visible text so far into reasoning."""
+        self._pieces.append(TextPiece("reclassified", ""))
+        self.has_reasoning = True
+        self.has_text = False
