@@ -23,7 +23,7 @@ _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 2048
 _MAX_CALLS_AHEAD: Final = 500
-MAX_MARKS: Final = 8_000
+MAX_MARKS: Final = 3_000
 """Markers, backticks and fences that are looked at in one reply; real replies have hundreds."""
 MAX_FALSE_OPENERS: Final = 500
 """Openers that turn out to begin nothing."""

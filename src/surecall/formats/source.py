@@ -15,7 +15,7 @@ __all__ = ["NeedMore", "Source", "TooMuchWork"]
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
 _MAX_DEPTH = 128
-MAX_QUESTIONS = 8_000
+MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with a hundred arguments needs about
 two thousand."""
 _TOO_DEEP = -1
