@@ -40,7 +40,7 @@ CIRCLE = shape(("kind", "radius"), kind={"const": "circle"}, radius=NUMBER)
 SQUARE = shape(("kind", "side"), kind={"const": "square"}, side=NUMBER)
 TREE: dict[str, Any] = {
     "type": "object",
-    "properties": {"root": {"$ref": "#/$defs/node"}},
+    "properties": {"tree": {"$ref": "#/$defs/node"}},
     "$defs": {
         "node": {
             "type": "object",
@@ -245,9 +245,9 @@ CHANGES = [
     Change("anchor", {**of({"$ref": "#n"}), "$defs": {"n": {**INTEGER, "$anchor": "n"}}},
            {"x": "3"}, {"x": 3}, ("parse_number_text /x",)),
     Change("recursive reference", TREE,
-           {"root": {"size": "1", "children": [{"size": 2}, {"Size": 3}]}},
-           {"root": {"size": 1, "children": [{"size": 2}, {"size": 3}]}},
-           ("parse_number_text /root/size", "rename_key /root/children/1/Size")),
+           {"tree": {"size": "1", "children": [{"size": 2}, {"Size": 3}]}},
+           {"tree": {"size": 1, "children": [{"size": 2}, {"size": 3}]}},
+           ("parse_number_text /tree/size", "rename_key /tree/children/1/Size")),
     Change("all of", of({"allOf": [{"type": ["integer", "string"]}, INTEGER]}), {"x": "3"},
            {"x": 3}, ("parse_number_text /x",)),
     Change("properties of all of", {"allOf": [shape(("a",), a=INTEGER)]}, {"A": "1"}, {"a": 1},
@@ -483,12 +483,12 @@ def test_deep_nesting_is_followed_without_recursion() -> None:
     value = bottom
     for _ in range(50):
         value = {"size": 1, "children": [value]}
-    result = coerce_arguments({"root": value}, TREE)
+    result = coerce_arguments({"tree": value}, TREE)
     assert result.receipts[0].place == "/root" + "/children/0" * 50 + "/size"
     assert result.errors == ()
     for _ in range(400):
         value = {"size": 1, "children": [value]}
-    result = coerce_arguments({"root": value}, TREE)
+    result = coerce_arguments({"tree": value}, TREE)
     assert result.receipts == ()
     assert "/ nests deeper than 128 levels" in result.errors[0].message
 
