@@ -484,7 +484,7 @@ def test_deep_nesting_is_followed_without_recursion() -> None:
     for _ in range(50):
         value = {"size": 1, "children": [value]}
     result = coerce_arguments({"tree": value}, TREE)
-    assert result.receipts[0].place == "/root" + "/children/0" * 50 + "/size"
+    assert result.receipts[0].place == "/tree" + "/children/0" * 50 + "/size"
     assert result.errors == ()
     for _ in range(400):
         value = {"size": 1, "children": [value]}
