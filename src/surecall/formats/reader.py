@@ -24,7 +24,7 @@ _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 2048
 _MAX_CALLS_AHEAD: Final = 500
 MAX_MARKS: Final = 3_000
-"""Markers, backticks and fences that are looked at in one reply; real replies have hundreds."""
+"""Markers, backticks and fences that are looked at in one reply."""
 MAX_FALSE_OPENERS: Final = 500
 """Openers that turn out to begin nothing."""
 _COSTLY_QUESTIONS: Final = 150
