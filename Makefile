@@ -45,7 +45,7 @@ build: $(VENV)/.dev ## Build wheel and source archive into dist/
 
 lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt
-	$(COMPILE) pyproject.toml --group test --group check --group build \
+	$(COMPILE) pyproject.toml --extra local --group test --group check --group build \
 		--constraint requirements/base.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 

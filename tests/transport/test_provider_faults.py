@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.errors import Code, ProviderError, ProviderReplyError, ProviderStatusError
-from surecall.protocols.chat_completions.faults import (
+from surecall.protocols.faults import (
     check_body,
     kept_headers,
     parse_error_object,

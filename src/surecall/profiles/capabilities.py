@@ -18,7 +18,7 @@ class ResolvedCapabilities(NamedTuple):
 
     capabilities: Capabilities
     origins: dict[str, str]
-    """`default`, `provider:ID`, `rule:ID`, `model:ID` or `override`."""
+    """`default`, `provider:ID`, `rule:ID`, `model:ID`, `probe:DATE` or `override`."""
 
 
 def resolve_capabilities(
@@ -26,9 +26,20 @@ def resolve_capabilities(
     model: str | None,
     overrides: Mapping[str, Any] | None = None,
     *,
+    probed: Mapping[str, Any] | None = None,
+    probed_on: str = "",
     catalog: Catalog | None = None,
 ) -> ResolvedCapabilities:
-    """Resolve capabilities: defaults, then provider, rules, model, and the caller's overrides."""
+    """Resolve capabilities: what the caller says wins, then what a probe saw, then the catalog.
+
+    Args:
+        provider: The provider's name in the catalog.
+        model: The model, as the provider names it.
+        overrides: What the caller says.
+        probed: What a probe that is still fresh found out.
+        probed_on: The date of that probe, to be named as the origin.
+        catalog: What is known; the built-in catalog by default.
+    """
     catalog = catalog or Catalog.builtin()
     layers: list[tuple[str, Mapping[str, Any]]] = []
     provider_entry = catalog.find_provider(provider) if provider else None
@@ -42,6 +53,9 @@ def resolve_capabilities(
         entry = catalog.find(model)
         if entry:
             layers.append((f"model:{entry.id}", entry.capabilities))
+    if probed:
+        require_capabilities(probed, "a probe", Code.UNKNOWN_OPTION)
+        layers.append((f"probe:{probed_on}", probed))
     if overrides:
         require_capabilities(overrides, "an override", Code.UNKNOWN_OPTION)
         layers.append(("override", overrides))

@@ -30,6 +30,10 @@ __all__ = [
 JSONStability = Literal["unknown", "low", "medium", "high"]
 
 
+ToolChoiceKind = Literal["auto", "none", "required", "named"]
+EmptyArguments = Literal["object", "blank", "null", "missing", "unknown"]
+
+
 class Capabilities(Struct, frozen=True, kw_only=True):
     """What a model at a provider can do; the defaults are what is safe to assume."""
 
@@ -55,6 +59,23 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """How much of the window is kept free for the answer."""
     text_formats: bool = False
     """Whether replies should be scanned for calls written as text."""
+    strict_tools: bool = False
+    """Whether tools may be sent with `strict`, so that arguments are held to their schema."""
+    grammar: bool = False
+    """Whether a llama.cpp `grammar` may be sent."""
+    tool_choices: tuple[ToolChoiceKind, ...] = ("auto",)
+    """Which kinds of `tool_choice` are honoured, not only accepted."""
+    honours_parallel_false: bool | None = None
+    """Whether `parallel_tool_calls=false` really gives one call; unset means not known."""
+    stream_equals_whole: bool | None = None
+    """Whether a streamed reply carries what a whole one does; unset means not known."""
+    unique_call_ids: bool | None = None
+    """Whether no two calls get the same id; unset means not known."""
+    empty_arguments: EmptyArguments = "unknown"
+    """How a call without arguments is written."""
+    needs_reasoning_echo: bool | None = None
+    """Whether a turn with calls is refused when its reasoning is not sent back; unset means not
+    known."""
 
 
 _CAPABILITY_NAMES: Final = frozenset(Capabilities.__struct_fields__)

@@ -1,5 +1,8 @@
 """The seam between records and one wire format.
 
+The client side renders requests and parses replies; the server side parses requests and renders
+replies, so that any format can be answered in any other.
+
 A reply is parsed in two steps, so that named transforms can edit the assistant message in
 between: `parse_body` (or a stream folder) finds the message, `parse_message` understands it.
 """
@@ -9,9 +12,10 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from surecall.records import Defect, ModelRequest, Reply, Usage, WireRequest
+from surecall.errors import ProviderError, SurecallError
+from surecall.records import Defect, ModelRequest, RawCall, Reply, Usage, WireRequest
 
-__all__ = ["RawReply", "StreamDelta", "StreamFolder", "WireProtocol"]
+__all__ = ["RawReply", "StreamDelta", "StreamFolder", "StreamWriter", "WireFault", "WireProtocol"]
 
 
 class RawReply(Struct, frozen=True, kw_only=True):
@@ -49,12 +53,65 @@ class StreamFolder(Protocol):
         ...
 
 
+class WireFault(Struct, frozen=True):
+    """An error as a server of one wire format answers it."""
+
+    status: int
+    body: dict[str, Any]
+
+
+class StreamWriter(Protocol):
+    """Writes one reply as the events that a client of the format expects; no I/O.
+
+    The order is `begin`, then any of `text`, `reasoning` and `call`, then `end` or `fail`. Each
+    returns the bytes to send, which may be none.
+    """
+
+    def begin(self) -> bytes:
+        """Open the reply."""
+        ...
+
+    def text(self, text: str) -> bytes:
+        """Write a piece of the text."""
+        ...
+
+    def reasoning(self, text: str) -> bytes:
+        """Write a piece of the reasoning; formats without a place for it write nothing."""
+        ...
+
+    def call(self, call: RawCall) -> bytes:
+        """Write one whole call."""
+        ...
+
+    def end(self, reply: Reply) -> bytes:
+        """Close the reply with its finish reason and usage; its text is not written again."""
+        ...
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the reply off with an error, in the way a client of the format notices."""
+        ...
+
+
 class WireProtocol(Protocol):
-    """One wire format: renders requests onto it and parses replies from it."""
+    """One wire format: renders requests onto it and parses replies from it, and the reverse."""
 
     @property
     def name(self) -> str:
         """The name of the format, as used in settings."""
+        ...
+
+    @property
+    def default_prefix(self) -> str:
+        """Where the endpoints are when an address has no path, such as `/v1`."""
+        ...
+
+    @property
+    def takes_transforms(self) -> bool:
+        """Whether messages, tools and replies have the shape that named transforms edit."""
+        ...
+
+    def render_auth(self, key: str) -> dict[str, str]:
+        """Render the headers that carry a key."""
         ...
 
     def render_request(self, request: ModelRequest) -> WireRequest:
@@ -73,4 +130,24 @@ class WireProtocol(Protocol):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> StreamFolder:
         """Begin to fold one streamed reply."""
+        ...
+
+    def parse_fault(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """Understand an error answer; nothing is raised."""
+        ...
+
+    def parse_request(self, request: WireRequest) -> ModelRequest:
+        """Understand a request that a client sent, or raise `RequestError`."""
+        ...
+
+    def render_reply(self, reply: Reply) -> dict[str, Any]:
+        """Render a reply as a server's whole body."""
+        ...
+
+    def open_writer(self, *, model: str, reply_id: str | None = None) -> StreamWriter:
+        """Begin to write one streamed reply."""
+        ...
+
+    def render_fault(self, error: SurecallError) -> WireFault:
+        """Render an error as a server answers it."""
         ...

@@ -28,3 +28,5 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     coerce: CoerceMode = "on"
     """Whether arguments may be adapted to the schema; `off` takes them as they are."""
+    extra: dict[str, Any] = {}
+    """Fields to send along with the tool, such as `cache_control`, where the format knows them."""

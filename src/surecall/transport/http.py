@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from surecall.errors import Code, ConfigError, ProviderError
 from surecall.jsontext import encode
-from surecall.protocols.chat_completions.faults import check_body, kept_headers, parse_fault
+from surecall.protocols.faults import check_body, kept_headers, parse_fault
 from surecall.records import WireReply, WireRequest
 from surecall.redaction import Secret, redact
 

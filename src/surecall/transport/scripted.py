@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from surecall.errors import Code, ConfigError, ProviderReplyError
 from surecall.jsontext import encode, encode_text, render_event
-from surecall.protocols.chat_completions.faults import check_body, parse_fault
+from surecall.protocols.faults import check_body, parse_fault
 from surecall.records import WireReply, WireRequest
 
 from .retry import parse_retry_after

@@ -1,6 +1,5 @@
 """The OpenAI-compatible `/chat/completions` format."""
 
-from .faults import check_body, parse_error_object, parse_fault
 from .history import parse_history_message
 from .protocol import ChatCompletions
 from .replies import parse_body, parse_message
@@ -10,10 +9,7 @@ from .streams import ChatStreamFolder
 __all__ = [
     "ChatCompletions",
     "ChatStreamFolder",
-    "check_body",
     "parse_body",
-    "parse_error_object",
-    "parse_fault",
     "parse_history_message",
     "parse_message",
     "render_message",

@@ -3,40 +3,27 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from surecall.errors import Code, JSONTextError, ProviderReplyError
+from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
+from surecall.protocols.faults import check_body, parse_error_object
+from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
 from surecall.records import Defect, RawCall, Reply, Usage, clip
-from surecall.redaction import redact
 
 from .content import parse_content
-from .faults import check_body, parse_error_object
 
 __all__ = [
-    "MAX_SNIPPET",
     "choices_ignored",
     "parse_body",
     "parse_message",
     "parse_usage",
-    "refuse_reply",
     "repeated_keys",
-    "text_or_none",
 ]
-
-MAX_SNIPPET: Final = 200
 
 _NOT_ECHOED: Final = frozenset(
     {"annotations", "audio", "content", "function_call", "refusal", "role", "tool_calls"}
 )
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
-_RETRYABLE: Final = frozenset(
-    {
-        Code.STREAM_TRUNCATED,
-        Code.UPSTREAM_BAD_EVENT,
-        Code.UPSTREAM_INVALID_JSON,
-        Code.UPSTREAM_NO_CHOICES,
-    }
-)
 
 
 def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
@@ -53,11 +40,11 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         document: Any = decode(body, surrogates="replace")
     except JSONTextError as error:
         message = f"The provider's answer is not JSON we accept: {error.message}"
-        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, _start(body)) from error
+        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
     if document.__class__ is not dict:
         kind = "array" if document.__class__ is list else "single value"
         message = f"The provider answered with a JSON {kind}, not with an object."
-        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, _start(body))
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     fields: dict[str, Any] = document
     if fields.get("error") or fields.get("object") == "error":
         raise parse_error_object(fields, 200, headers)
@@ -116,43 +103,13 @@ def parse_usage(usage: Any) -> Usage | None:
     )
 
 
-def refuse_reply(code: Code, message: str, body: str = "") -> ProviderReplyError:
-    """Return the error for something that is not a reply."""
-    return ProviderReplyError(
-        code,
-        message,
-        status=200,
-        retryable=code in _RETRYABLE,
-        body=redact(body) or None,
-        hint=_HINTS.get(code),
-    )
-
-
-_HINTS: Final[dict[str, str]] = {
-    Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
-    Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
-    Code.UPSTREAM_INVALID_JSON: "Check that the base URL leads to the API itself.",
-    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to a chat completions API.",
-    Code.UPSTREAM_NO_CHOICES: "Send the request again, or ask another provider.",
-}
-
-
-def text_or_none(value: Any) -> str | None:
-    """Return the value when it is text that says something."""
-    return value if isinstance(value, str) and value else None
-
-
-def _start(body: bytes) -> str:
-    return clip(body[: 4 * MAX_SNIPPET].decode("utf-8", "replace"), MAX_SNIPPET)
-
-
 def _first_choice(
     document: dict[str, Any], headers: Mapping[str, str], body: bytes
 ) -> tuple[dict[str, Any], tuple[Defect, ...]]:
     choices: Any = document.get("choices")
     if choices.__class__ is not list or not choices:
         message = "The provider's answer has no choices."
-        raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, _start(body))
+        raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start_of(body))
     choice: Any = choices[0]
     if choice.__class__ is dict:
         if choice.get("error"):
@@ -160,7 +117,7 @@ def _first_choice(
         if choice.get("message").__class__ is dict:
             return choice, choices_ignored(len(choices) - 1)
     message = "The first choice of the provider's answer has no message."
-    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, _start(body))
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
 
 
 def choices_ignored(count: int) -> tuple[Defect, ...]:

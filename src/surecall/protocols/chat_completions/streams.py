@@ -10,20 +10,13 @@ from typing import Any, Final, cast
 from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import SSEEvent, SSEReader, decode, mend_surrogates
 from surecall.protocols.base import RawReply, StreamDelta
+from surecall.protocols.faults import check_body, parse_error_object
+from surecall.protocols.refusals import MAX_SNIPPET, refuse_reply, text_or_none
 from surecall.records import Defect, Usage, clip
 from surecall.redaction import redact
 
-from .faults import check_body, parse_error_object
 from .message_draft import MessageDraft
-from .replies import (
-    MAX_SNIPPET,
-    choices_ignored,
-    parse_body,
-    parse_usage,
-    refuse_reply,
-    repeated_keys,
-    text_or_none,
-)
+from .replies import choices_ignored, parse_body, parse_usage, repeated_keys
 
 __all__ = ["ChatStreamFolder"]
 

@@ -1,0 +1,51 @@
+"""Answers that are no reply: one way to refuse them in every wire format."""
+
+from typing import Any, Final
+
+from surecall.errors import Code, ProviderReplyError
+from surecall.records import clip
+from surecall.redaction import redact
+
+__all__ = ["MAX_SNIPPET", "refuse_reply", "start_of", "text_or_none"]
+
+MAX_SNIPPET: Final = 200
+
+_RETRYABLE: Final = frozenset(
+    {
+        Code.STREAM_TRUNCATED,
+        Code.UPSTREAM_BAD_EVENT,
+        Code.UPSTREAM_INVALID_JSON,
+        Code.UPSTREAM_NO_CHOICES,
+    }
+)
+
+
+def refuse_reply(code: Code, message: str, body: str = "") -> ProviderReplyError:
+    """Return the error for something that is not a reply."""
+    return ProviderReplyError(
+        code,
+        message,
+        status=200,
+        retryable=code in _RETRYABLE,
+        body=redact(body) or None,
+        hint=_HINTS.get(code),
+    )
+
+
+_HINTS: Final[dict[str, str]] = {
+    Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
+    Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
+    Code.UPSTREAM_INVALID_JSON: "Check that the base URL leads to the API itself.",
+    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to an API of this protocol.",
+    Code.UPSTREAM_NO_CHOICES: "Send the request again, or ask another provider.",
+}
+
+
+def text_or_none(value: Any) -> str | None:
+    """Return the value when it is text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def start_of(body: bytes) -> str:
+    """Return the beginning of a body, to show what arrived."""
+    return clip(body[: 4 * MAX_SNIPPET].decode("utf-8", "replace"), MAX_SNIPPET)
