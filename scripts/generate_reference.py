@@ -18,6 +18,7 @@ import msgspec
 import surecall
 from surecall.config import SETTINGS
 from surecall.explain import explain_code
+from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.formats import FORMATS, CallFormat, ToolNames, catalogue
 from surecall.loop.options import Options
 from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage
@@ -190,7 +191,8 @@ def settings_page() -> str:
     ]
     for key, setting in SETTINGS.items():
         variable = "SURECALL_" + key.upper().replace(".", "__").replace("*", "NAME")
-        default = {None: "unset", (): "none", False: "`false`"}[setting.default]
+        shown = {None: "unset", (): "none", False: "`false`"}
+        default = shown.get(setting.default, f"`{setting.default}`")
         default = f"{built_in[key]:g}" if key in built_in else default
         parts.append(
             f"| `{key}` | `{variable}` | {setting.expected} | {default} | {cell(setting.doc)} |"
@@ -270,6 +272,57 @@ def code_span(text: str) -> str:
     fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
     pad = " " if "`" in text else ""
     return f"{fence}{pad}{cell(text)}{pad}{fence}"
+
+
+# ---------------------------------------------------------------- faults
+
+
+def faults_page() -> str:
+    """Every named fault and every simulated model."""
+    parts = [
+        "# Faults\n",
+        "What [a faulty provider](../how-to/test-against-a-faulty-provider.md) can do to a reply.",
+        "Each row says what a run makes of it when every reply has the fault: *right* means that",
+        "the right call is run exactly once and the answer is given; a code is how the run ends.",
+        "`surecall faults show NAME` tells more.\n",
+    ]
+    for group in GROUPS:
+        chosen = find_faults(group)
+        has_truth = group == "capability"
+        parts += [
+            f"## {group}\n",
+            f"| fault | what it does | a run |{' what is true |' if has_truth else ''}",
+            f"|---|---|---|{'---|' if has_truth else ''}",
+            *(fault_row(fault, has_truth=has_truth) for fault in chosen),
+            "",
+        ]
+    parts += [
+        "## Simulated models\n",
+        "They follow published descriptions of how models fail; the probabilities are chosen, not",
+        "measured, so a result against one says nothing about the model whose description it",
+        "follows.\n",
+        "| model | what it does | follows |",
+        "|---|---|---|",
+    ]
+    for model in zoo():
+        follows = ", ".join(f"`{name}`" for name in model.models) or "small local models"
+        parts.append(f"| `zoo:{model.name}` | {cell(model.describes)} | {follows} |")
+    return "\n".join([*parts, ""])
+
+
+def fault_row(fault: Fault, *, has_truth: bool) -> str:
+    """Describe one fault in a row."""
+    outcome = "right" if fault.code is None else f"[{fault.code}](codes.md#{fault.code.lower()})"
+    if fault.told is not None:
+        outcome += f", told [{fault.told}](codes.md#{fault.told.lower()})"
+    if fault.needs:
+        outcome += f", with `{fault.needs}`"
+    reach = {"both": "", "whole": " Whole replies only.", "stream": " Streamed replies only."}
+    row = f"| `{fault.name}` | {cell(fault.does)}{reach[fault.reach]} | {outcome} |"
+    if not has_truth:
+        return row
+    truths = (f"`{name}` is `{cell(repr(value))}`" for name, value in fault.truth.items())
+    return f"{row} {', '.join(truths)} |"
 
 
 # ---------------------------------------------------------------- API
@@ -365,6 +418,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "codes.md": codes_page,
     "events.md": events_page,
+    "faults.md": faults_page,
     "options.md": options_page,
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,

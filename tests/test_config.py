@@ -485,6 +485,42 @@ KEYS = [
         None,
         {"base_url": "https://openrouter.ai.example.org/v1"},
     ),
+    KeyCase("anthropic elsewhere", {"ANTHROPIC_API_KEY": "c"}, "default", None),
+    KeyCase(
+        "anthropic at home",
+        {"ANTHROPIC_API_KEY": "c", "OPENAI_API_KEY": "b", "GOOGLE_API_KEY": "g"},
+        "ANTHROPIC_API_KEY",
+        "c",
+        {"base_url": "https://api.anthropic.com"},
+    ),
+    KeyCase(
+        "anthropic look-alike",
+        {"ANTHROPIC_API_KEY": "c"},
+        "default",
+        None,
+        {"base_url": "https://api.anthropic.com.example.org"},
+    ),
+    KeyCase(
+        "gemini before google",
+        {"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": "e", "ANTHROPIC_API_KEY": "c"},
+        "GEMINI_API_KEY",
+        "e",
+        {"base_url": "https://generativelanguage.googleapis.com"},
+    ),
+    KeyCase(
+        "google at home",
+        {"GOOGLE_API_KEY": "g"},
+        "GOOGLE_API_KEY",
+        "g",
+        {"base_url": "https://generativelanguage.googleapis.com/v1beta"},
+    ),
+    KeyCase(
+        "google elsewhere",
+        {"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": "e"},
+        "default",
+        None,
+        {"base_url": "https://notgoogleapis.com"},
+    ),
     KeyCase("named", {"MINE": "m", "OPENAI_API_KEY": "b"}, "MINE", "m", {"api_key_env": "MINE"}),
     KeyCase(
         "named but missing",
@@ -505,6 +541,54 @@ def test_the_key_comes_from_the_right_variable(case: KeyCase, tmp_path: Path) ->
     config = load(tmp_path, case.environ, overrides=case.settings)
     assert (config.api_key.reveal() if config.api_key else None) == case.value
     assert config.origins["api_key"] == case.origin
+
+
+def test_a_wire_format_is_set_like_its_neighbours(tmp_path: Path) -> None:
+    """In the file, by a variable, or given; the strongest wins."""
+    write(tmp_path, 'protocol = "responses"')
+    assert load(tmp_path).protocol == "responses"
+    config = load(tmp_path, {"SURECALL_PROTOCOL": "gemini"})
+    assert (config.protocol, config.origins["protocol"]) == ("gemini", "SURECALL_PROTOCOL")
+    assert config.with_values({"protocol": "messages"}).protocol == "messages"
+
+
+def test_a_wire_format_that_is_none_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    """A misspelt one is never taken for the default."""
+    error = refused(tmp_path, {"SURECALL_PROTOCOL": "chat_completion"})
+    assert error.code == "INVALID_CONFIG"
+    assert "SURECALL_PROTOCOL" in error.message
+    assert error.hint == "Did you mean 'chat_completions'?"
+
+
+@pytest.mark.parametrize(
+    ("environ", "place", "origin"),
+    [
+        ({}, "~/.cache/surecall", "default"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/surecall", "XDG_CACHE_HOME"),
+        ({"XDG_CACHE_HOME": "relative"}, "~/.cache/surecall", "default"),
+        (
+            {"XDG_CACHE_HOME": "/x", "SURECALL_CACHE_DIR": "/own"},
+            "/own",
+            "SURECALL_CACHE_DIR",
+        ),
+    ],
+    ids=["default", "of the platform", "not absolute", "own"],
+)
+def test_the_cache_folder_has_a_place(
+    environ: dict[str, str], place: str, origin: str, tmp_path: Path
+) -> None:
+    """Our own variable wins over that of the platform, and there is always a folder."""
+    config = load(tmp_path, environ)
+    assert config.cache_dir == Path(place).expanduser()
+    assert config.origins["cache_dir"] == origin
+
+
+def test_a_wait_policy_of_the_user_is_left_alone(tmp_path: Path) -> None:
+    """Threads of an embedded model wait as the user said, where the user said it."""
+    assert load(tmp_path).local.passive_wait is None
+    said = load(tmp_path, {"OMP_WAIT_POLICY": "active"})
+    assert said.local.passive_wait is False
+    assert said.origins["local.passive_wait"] == "OMP_WAIT_POLICY"
 
 
 def test_a_search_can_be_left_out(tmp_path: Path) -> None:

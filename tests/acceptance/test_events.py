@@ -166,6 +166,7 @@ async def test_requests_are_told_with_their_sizes(door: Door, ledger: Ledger) ->
             "tools_count": 3,
             "tool_choice": "auto",
             "request_attempts_left": 0,
+            "prompt_mode": "native",
         }
         for turn, count in ((0, 2), (1, 4))
     ]

@@ -58,7 +58,7 @@ async def test_what_the_model_cannot_do_is_not_sent(
 @pytest.mark.parametrize(
     ("arguments", "capabilities"),
     [
-        pytest.param({}, {"supports_tool_use": False}, id="tools"),
+        pytest.param({"tool_prompting": "native"}, {"supports_tool_use": False}, id="tools"),
         pytest.param({"stream": True}, {"streaming": False}, id="streaming"),
     ],
 )

@@ -76,6 +76,14 @@ def test_the_defaults_are_conservative() -> None:
         context_window_tokens=None,
         reserved_response_tokens=0,
         text_formats=False,
+        strict_tools=False,
+        grammar=False,
+        tool_choices=("auto",),
+        honours_parallel_false=None,
+        stream_equals_whole=None,
+        unique_call_ids=None,
+        empty_arguments="unknown",
+        needs_reasoning_echo=None,
     )
 
 
@@ -96,6 +104,14 @@ def test_every_field_says_where_it_comes_from() -> None:
         "context_window_tokens": "override",
         "reserved_response_tokens": "default",
         "text_formats": "default",
+        "strict_tools": "default",
+        "grammar": "default",
+        "tool_choices": "default",
+        "honours_parallel_false": "default",
+        "stream_equals_whole": "default",
+        "unique_call_ids": "default",
+        "empty_arguments": "default",
+        "needs_reasoning_echo": "default",
     }
     assert resolved.capabilities.context_window_tokens == 9000
 
@@ -124,3 +140,38 @@ def test_an_override_of_a_wrong_type_is_an_error() -> None:
     """Text is not a truth value."""
     with pytest.raises(ConfigError, match="wrong type"):
         resolve_capabilities(None, None, {"streaming": "no"})
+
+
+def test_a_probe_wins_over_the_catalog_and_the_caller_over_both() -> None:
+    """What was seen is nearer than what was claimed; what the caller says is nearest."""
+    resolved = resolve_capabilities(
+        "openrouter",
+        "minimax/minimax-m2-her",
+        {"json_schema": True},
+        probed={"supports_tool_use": True, "json_schema": False, "tool_choices": ["auto", "named"]},
+        probed_on="2026-11-15",
+    )
+    assert resolved.capabilities.supports_tool_use is True
+    assert resolved.capabilities.json_schema is True
+    assert resolved.capabilities.tool_choices == ("auto", "named")
+    assert resolved.origins["supports_tool_use"] == "probe:2026-11-15"
+    assert resolved.origins["json_schema"] == "override"
+    assert resolved.origins["json_object"] == "rule:openrouter_minimax"
+
+
+def test_every_probed_field_may_have_its_own_date() -> None:
+    """Answers of different days are told apart."""
+    resolved = resolve_capabilities(
+        None,
+        None,
+        probed={"grammar": True, "json_schema": True},
+        probed_on={"grammar": "2026-11-14", "json_schema": "2026-11-15"},
+    )
+    assert resolved.origins["grammar"] == "probe:2026-11-14"
+    assert resolved.origins["json_schema"] == "probe:2026-11-15"
+
+
+def test_what_a_probe_cannot_have_seen_is_refused() -> None:
+    """A field that no capability has is an error from a probe too."""
+    with pytest.raises(ConfigError, match="a probe names 'gramar'"):
+        resolve_capabilities(None, None, probed={"gramar": True})

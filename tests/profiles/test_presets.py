@@ -39,7 +39,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "content_tag_tool_call_fallback": TAGS,
     "deepseek_openrouter_compat": REASONING,
     "gemini_openrouter_compat": SIGNATURE,
-    "text_tool_calls": {"text_formats": True},
+    "taught_tool_calls": {"tool_prompting": "taught", "max_parse_retries": 1},
+        "constrained_tool_calls": {"tool_prompting": "constrained", "max_parse_retries": 1},
+        "text_tool_calls": {"text_formats": True},
     "tool_use_disabled": {"tool_use_mode": "disabled"},
 }
 

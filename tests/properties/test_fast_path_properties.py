@@ -7,10 +7,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode_noting, decode_plain
-from surecall.protocols import ChatCompletions
-from surecall.reading import read_arguments, read_reply
-from surecall.records import Reading, ToolCall
+from surecall.formats import ToolNames
+from surecall.jsontext import decode_noting, decode_plain, repair_json
+from surecall.protocols import ChatCompletions, RawReply
+from surecall.reading import ReadingLimits, read_arguments, read_reply
+from surecall.reading.calls import CallReader, read_clean_calls
+from surecall.records import RawCall, Reading, ToolCall, ToolSpec
 
 quick = settings(max_examples=200, deadline=None)
 protocol = ChatCompletions()
@@ -75,6 +77,12 @@ def nested(depth: int) -> str:
 @example(text='{"a":' + "[" * 128 + "]" * 128 + "}")
 @example(text='{"a\\u003a":1,"a":":"}')
 @example(text='{"a":1,"\\u0061":"\\u003a"}')
+@example(text='{"a":"x:y","a":":"}')
+@example(text='{"a":":","b":1,"a":"::"}')
+@example(text='{"a":1,"a":"\\u003A","b":"\\n:"}')
+@example(text='{"a:b":1,"a:b":[":"]}')
+@example(text=nested(7))
+@example(text=nested(8))
 @example(text=json.dumps({f"k{number}": [number, {}] for number in range(200)}))
 @example(text=json.dumps({"k": [{"a": ":"}] * 200}))
 def test_what_is_decoded_the_quick_way_is_what_is_decoded_with_care(text: str) -> None:
@@ -100,6 +108,18 @@ def test_clean_objects_are_decoded_the_quick_way(value: dict[str, Any], indent: 
     assume("\\u003a" not in text)
     assert decode_plain(text) == value
     assert decode_plain(text.encode()) == value
+
+
+@quick
+@given(text=json_texts, ended=st.booleans())
+@example(text="null", ended=True)
+@example(text="~~~\n{}\n~~~", ended=True)
+@example(text='{"a":1,"a":2}', ended=True)
+def test_a_limit_that_is_not_reached_changes_no_repair(text: str, ended: bool) -> None:
+    """With a limit the quick way is not taken, and the outcome is the same."""
+    assert repr(repair_json(text, ended=ended)) == repr(
+        repair_json(text, ended=ended, max_bytes=1_000_000)
+    )
 
 
 @quick
@@ -206,3 +226,74 @@ def test_an_odd_call_does_not_change_how_the_next_is_read(
     first, second = reading.calls
     assert second == expected_call(clean)
     assert first.receipts or first.errors or reading.defects
+
+
+TOOL_NAMES = ToolNames(
+    [
+        ToolSpec(
+            name="f",
+            parameters={"type": "object", "properties": {"a": {"type": "integer"}}},
+        ),
+        ToolSpec(name="g", parameters={"type": "object"}, coerce="off"),
+    ]
+)
+call_ids = st.sampled_from(["c1", "c2", "c3", " c4", "", None, 7])
+call_names = st.sampled_from(["f", "g", "F", "other", " f", "", None])
+call_arguments = st.sampled_from(
+    ['{"a":1}', '{"a":"1"}', '{"a":1,"a":2}', '{"b":"x:y"}', " {}", "", "{'a':1}", "[]", None]
+) | objects.map(json.dumps)
+raw_calls = st.builds(
+    RawCall, call_ids, call_names, call_arguments, st.just("tool_calls"), extras
+) | st.builds(RawCall, st.just("c5"), st.just("f"), objects.map(json.dumps))
+
+
+@quick
+@given(
+    calls=st.lists(raw_calls, max_size=3),
+    used_ids=st.sampled_from([(), ("c1",)]),
+    total=st.integers(0, 60),
+    tools=st.sampled_from([ToolNames(), TOOL_NAMES]),
+)
+def test_calls_read_as_clean_are_read_the_same_one_by_one(
+    calls: list[RawCall], used_ids: tuple[str, ...], total: int, tools: ToolNames
+) -> None:
+    """What the quick way accepts, the careful way reads without a receipt, error or defect."""
+    limits = ReadingLimits(max_arguments_bytes=40, max_total_arguments_bytes=total)
+    clean = read_clean_calls(calls, tools, used_ids, limits)
+    reader = CallReader(tools, used_ids=used_ids, limits=limits, ended=True)
+    careful = tuple(reader.read(call) for call in calls)
+    if clean is not None:
+        assert repr(clean) == repr(careful)
+        assert not reader.defects
+        assert not any(call.receipts or call.errors for call in careful)
+
+
+def test_usual_calls_take_the_quick_way() -> None:
+    """Calls as the format asks for them are read at once, with and without tools."""
+    calls = [RawCall("c1", "f", '{"a":1}'), RawCall("c2", "other", '{"b":{"c":"10:30"}}')]
+    for tools in (ToolNames(), TOOL_NAMES):
+        read = read_clean_calls(calls, tools, (), ReadingLimits())
+        assert read is not None
+        assert [call.arguments for call in read] == [{"a": 1}, {"b": {"c": "10:30"}}]
+
+
+contents = st.none() | texts | st.sampled_from([[{"type": "text", "text": "x"}], 5, {}])
+
+
+@quick
+@given(
+    content=contents,
+    refusal=st.none() | texts,
+    calls=st.none() | st.lists(entries(), max_size=2) | st.just({}) | st.just([5]),
+    legacy=st.none() | st.just({"name": "f", "arguments": "{}"}),
+)
+def test_a_message_with_only_known_fields_is_understood_as_any_other(
+    content: Any, refusal: str | None, calls: Any, legacy: Any
+) -> None:
+    """A field that says nothing sends a message the long way, to the same reply."""
+    message = {"content": content, "tool_calls": calls, "refusal": refusal, "function_call": legacy}
+    short = protocol.parse_message(RawReply(message=message, finish_reason="stop"))
+    long = protocol.parse_message(
+        RawReply(message={**message, "reasoning": None}, finish_reason="stop")
+    )
+    assert short == long

@@ -56,6 +56,7 @@ class Refused:
 REFUSED = (
     Refused("html", b"<!DOCTYPE html><title>Bad</title>", "UPSTREAM_HTML", content_type=""),
     Refused("html by its type", b"oops", "UPSTREAM_HTML", content_type="text/html"),
+    Refused("an object said to be html", b"{}", "UPSTREAM_HTML", content_type="Text/HTML"),
     Refused("empty", b"", "UPSTREAM_EMPTY"),
     Refused("space", b" \n", "UPSTREAM_EMPTY"),
     Refused("text", b"upstream timed out", "UPSTREAM_INVALID_JSON", content_type="text/plain"),

@@ -30,6 +30,22 @@ def test_a_url_is_joined_with_the_prefix_once(
 
 
 @pytest.mark.parametrize(
+    ("base_url", "prefix", "expected"),
+    [
+        pytest.param("http://h", None, "http://h/v1beta/models/m:go?alt=sse", id="default"),
+        pytest.param("http://h/api", None, "http://h/api/models/m:go?alt=sse", id="own path"),
+        pytest.param("http://h", "/v9", "http://h/v9/models/m:go?alt=sse", id="given"),
+    ],
+)
+def test_a_wire_format_has_a_prefix_of_its_own(
+    base_url: str, prefix: str | None, expected: str
+) -> None:
+    """It is used where neither the address nor the caller says another; a query stays."""
+    path = "/models/m:go?alt=sse"
+    assert join_url(base_url, prefix, path, default_prefix="/v1beta") == expected
+
+
+@pytest.mark.parametrize(
     ("base_url", "told"),
     [
         pytest.param("ftp://h", "begin with http", id="other scheme"),

@@ -30,6 +30,8 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
     "explain": CommandEntry("explain", "explain", "Say what a code means and what to do about it."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
+    "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
+    "probe": CommandEntry("probe", "probe", "Ask a provider what a model really does."),
     "models": CommandEntry("models", "models", "List the models the catalog knows."),
     "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
 }

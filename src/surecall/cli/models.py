@@ -1,4 +1,4 @@
-"""`surecall models` and `surecall presets`: what the catalog knows."""
+"""`surecall models` and `surecall presets`: what the catalog knows, and models on this machine."""
 
 from typing import Any, cast
 
@@ -10,18 +10,48 @@ from surecall.loop.resolve import find_provider
 from surecall.profiles import Catalog, Merged, Preset, merge_presets, presets_for, select
 
 from .flags import output_flags
+from .local_models import fetch, local
+from .local_serve import serve
 from .output import ExitCode, Output
 from .terminal import line_of, shown_value
 
 __all__ = ["models", "presets"]
 
 
-@click.command
+class _ListOrCommand(click.Group):
+    """A group in which a word that is no command is a filter of the list."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or take the words as those of `list`."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["list", *args])
+
+
+@click.group(
+    cls=_ListOrCommand,
+    invoke_without_command=True,
+    commands=[fetch, local, serve],
+    subcommand_metavar="[FILTER] | COMMAND [ARGS]...",
+)
+@output_flags
+@click.pass_context
+def models(context: click.Context) -> ExitCode | None:
+    """List the models the catalog knows; FILTER chooses, as in `stable,qwen*,!openai`.
+
+    The commands are about models that run on this machine, without a provider.
+    """
+    if context.invoked_subcommand is None:
+        return context.invoke(list_models, filter="")
+    return None
+
+
+@models.command("list", short_help="List the models the catalog knows.")
 @click.argument("filter", default="", required=False, metavar="[FILTER]")
 @output_flags
 @click.pass_obj
-def models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the word users see
-    """List the models the catalog knows; FILTER chooses, as in `stable,qwen*,!openai`."""
+def list_models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the word users see
+    """List the models the catalog knows; what `surecall models` does without a command."""
     chosen = select(Catalog.builtin().models, filter)
     if output.json:
         output.data({"models": [msgspec.to_builtins(entry) for entry in chosen]})

@@ -6,7 +6,16 @@ Unknown keys are errors wherever they stand, and every value remembers where it 
 """
 
 from .load import load_config
-from .record import Config, Deadlines, Retry, Setting
+from .record import Config, Deadlines, Local, Retry, Setting
 from .settings import SETTINGS, SettingKey
 
-__all__ = ["SETTINGS", "Config", "Deadlines", "Retry", "Setting", "SettingKey", "load_config"]
+__all__ = [
+    "SETTINGS",
+    "Config",
+    "Deadlines",
+    "Local",
+    "Retry",
+    "Setting",
+    "SettingKey",
+    "load_config",
+]

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.protocols import PROTOCOLS
 from surecall.redaction import redact
 
 from .settings import FREE_TABLES, PLAIN_KEYS, SECRET_KEYS, SETTINGS, TABLES, names_a_secret
@@ -89,6 +90,15 @@ def _check_variable(key: str, value: str, origin: str, _base: Path) -> str:
     return value
 
 
+def _check_protocol(key: str, value: str, origin: str, _base: Path) -> str:
+    if value not in PROTOCOLS:
+        raise invalid_config(
+            f"{key} (from {origin}) is {value!r}, which is no wire format.",
+            did_you_mean(value, PROTOCOLS),
+        )
+    return value
+
+
 def _check_preset(_key: str, value: str | list[str], _origin: str, _base: Path) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     return tuple(name.strip() for name in names if name.strip())
@@ -114,6 +124,8 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, str, Path], Any]]] = {
     "base_url": _check_url,
     "api_key_env": _check_variable,
     "preset": _check_preset,
+    "protocol": _check_protocol,
+    "cache_dir": _check_folder,
     "journal_dir": _check_folder,
     "trace_dir": _check_folder,
     "headers": _check_header,

@@ -49,6 +49,11 @@ def load_config(
     if "base_url" not in found and variables.get("OPENAI_BASE_URL", "").strip():
         url = variables["OPENAI_BASE_URL"].strip()
         put_setting(found, "base_url", url, "OPENAI_BASE_URL", folder)
+    if "cache_dir" not in found and Path(variables.get("XDG_CACHE_HOME", "").strip()).is_absolute():
+        place = str(Path(variables["XDG_CACHE_HOME"].strip()) / "surecall")
+        put_setting(found, "cache_dir", place, "XDG_CACHE_HOME", folder)
+    if "local.passive_wait" not in found and variables.get("OMP_WAIT_POLICY", "").strip():
+        put_setting(found, "local.passive_wait", False, "OMP_WAIT_POLICY", folder)  # noqa: FBT003
     key, key_origin = _find_key(found, variables, key_given)
     return Config.of(
         found,

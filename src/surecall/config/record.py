@@ -1,11 +1,12 @@
 """The settings in force, and how they are shown."""
 
 from collections.abc import Mapping
+from os.path import expanduser
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from surecall.jsontext import encode_text
 from surecall.redaction import Secret, redact
@@ -14,9 +15,15 @@ from .checks import Found, invalid_config
 from .settings import FREE_TABLES, PLAIN_KEYS, SECRET_KEYS, names_a_secret
 from .sources import KEY_VARIABLE, read_table
 
-__all__ = ["Config", "Deadlines", "Retry", "Setting", "key_variables", "parse_key"]
+__all__ = ["Config", "Deadlines", "Local", "Retry", "Setting", "key_variables", "parse_key"]
 
-_HOME_OF_KEY = {"OPENROUTER_API_KEY": "openrouter.ai", "OPENAI_API_KEY": "openai.com"}
+_HOME_OF_KEY = {
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "OPENAI_API_KEY": "openai.com",
+    "ANTHROPIC_API_KEY": "anthropic.com",
+    "GEMINI_API_KEY": "googleapis.com",
+    "GOOGLE_API_KEY": "googleapis.com",
+}
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -35,6 +42,14 @@ class Retry(Struct, frozen=True, kw_only=True):
     max_wait_s: float | None = None
 
 
+class Local(Struct, frozen=True, kw_only=True):
+    """How embedded models are loaded; unset means the transport's default."""
+
+    n_ctx: int | None = None
+    threads: int | None = None
+    passive_wait: bool | None = None
+
+
 class Setting(NamedTuple):
     """One setting as it is shown: key, value as text, and where it came from."""
 
@@ -51,12 +66,17 @@ class Config(Struct, frozen=True, kw_only=True):
     api_prefix: str | None = None
     api_key_env: str | None = None
     api_key: Secret | None = None
+    protocol: str | None = None
     provider: str | None = None
     preset: tuple[str, ...] = ()
     profile: str | None = None
     stream: bool = False
     journal_dir: Path | None = None
     trace_dir: Path | None = None
+    cache_dir: Path = field(default_factory=lambda: Path(expanduser("~/.cache/surecall")))
+    probe: Literal["off", "auto"] = "off"
+    max_probe_age_s: float = 604800.0
+    local: Local = Local()
     deadlines: Deadlines = Deadlines()
     retry: Retry = Retry()
     options: dict[str, Any] = {}
@@ -124,6 +144,7 @@ class Config(Struct, frozen=True, kw_only=True):
             **fields,
             deadlines=Deadlines(**tables.get("deadlines", {})),
             retry=Retry(**tables.get("retry", {})),
+            local=Local(**tables.get("local", {})),
             api_key=api_key,
             origins=origins,
             path=path,

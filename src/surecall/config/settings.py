@@ -1,7 +1,7 @@
 """Every setting there is: its type, its default, and what it does."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -49,8 +49,15 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         Text,
         "the name of a variable",
         "Variable that holds the key. When unset: `SURECALL_API_KEY`; then `OPENROUTER_API_KEY`, "
-        "sent to `openrouter.ai` only, and `OPENAI_API_KEY`, sent to `openai.com` or where "
-        "`OPENAI_BASE_URL` points.",
+        "sent to `openrouter.ai` only, `OPENAI_API_KEY`, sent to `openai.com` or where "
+        "`OPENAI_BASE_URL` points, `ANTHROPIC_API_KEY`, sent to `anthropic.com` only, and "
+        "`GEMINI_API_KEY` or `GOOGLE_API_KEY`, sent to `googleapis.com` only.",
+    ),
+    "protocol": SettingKey(
+        Text,
+        "the name of a wire format",
+        "Wire format the provider speaks: `chat_completions`, `responses`, `messages` or "
+        "`gemini`. When unset, what the catalog says of the provider, or `chat_completions`.",
     ),
     "provider": SettingKey(Text, "text", "Name of the provider, to choose what is known of it."),
     "preset": SettingKey(
@@ -63,6 +70,39 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     ),
     "trace_dir": SettingKey(
         Text, "a folder", "Folder for traces; in a file it is relative to that file."
+    ),
+    "cache_dir": SettingKey(
+        Text,
+        "a folder",
+        "Folder for what can be fetched again, such as weights. When unset: `surecall` in "
+        "`XDG_CACHE_HOME`, then `~/.cache/surecall`; in a file it is relative to that file.",
+    ),
+    "local.n_ctx": SettingKey(
+        Annotated[int, Meta(ge=256)],
+        "a whole number, 256 or more",
+        "Tokens that one request to an embedded model may have, its answer included.",
+    ),
+    "local.threads": SettingKey(
+        Annotated[int, Meta(ge=1)],
+        "a whole number, 1 or more",
+        "Threads an embedded model computes with.",
+    ),
+    "probe": SettingKey(
+        Literal["off", "auto"],
+        "`off` or `auto`",
+        "Whether a run with tools asks the provider first whether the model can call them, when "
+        "nobody has said so: three requests at most. Answers that are stored are used either way. "
+        "For embedded models the default is `auto`.",
+        "off",
+    ),
+    "max_probe_age_s": SettingKey(
+        Seconds, "seconds above 0", "How long an answer of a probe is believed.", 604_800
+    ),
+    "local.passive_wait": SettingKey(
+        bool,
+        "true or false",
+        "Whether the threads of an embedded model sleep while they wait for each other; false when "
+        "unset and `OMP_WAIT_POLICY` is set.",
     ),
     "deadlines.connect_s": SettingKey(
         Seconds, "seconds above 0", "Seconds until a connection must be made."

@@ -1,7 +1,7 @@
 """Tool calls written as text: one file a family, one linear scan for all of them."""
 
 from .base import CallFormat, Found, Grade, TextCall, Thinking
-from .catalogue import FORMATS
+from .catalogue import FORMATS, TAUGHT_FORMATS
 from .names import ToolNames
 from .pieces import CallPiece, Piece, TextPiece
 from .reader import TextReader
@@ -9,6 +9,7 @@ from .source import NeedMore, Source
 
 __all__ = [
     "FORMATS",
+    "TAUGHT_FORMATS",
     "CallFormat",
     "CallPiece",
     "Found",

@@ -40,7 +40,7 @@ from .step3 import Step3
 from .tagged_json import TaggedJson
 from .token_json import TokenJson
 
-__all__ = ["FORMATS"]
+__all__ = ["FORMATS", "TAUGHT_FORMATS"]
 
 FORMATS: Final[tuple[CallFormat, ...]] = (
     # channels and special tokens
@@ -101,3 +101,9 @@ FORMATS: Final[tuple[CallFormat, ...]] = (
     Pythonic(),
 )
 """Where several families share an opener, the first that recognises what follows wins."""
+
+TAUGHT_FORMATS: Final[tuple[CallFormat, ...]] = tuple(
+    CodeFences(announcing=("", "json")) if isinstance(form, CodeFences) else form
+    for form in FORMATS
+)
+"""The same, for a model that was told to write its calls in plain fences."""

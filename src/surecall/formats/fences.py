@@ -41,14 +41,16 @@ class CodeFences:
 
     Args:
         inner: Families whose calls may stand in a fence too, such as those of XML tags.
+        announcing: More tags that announce a call, because the model was told to use them.
     """
 
     name: str = "code_fence"
     line_start: bool = True
     trims: bool = True
 
-    def __init__(self, inner: Sequence[CallFormat] = ()) -> None:
+    def __init__(self, inner: Sequence[CallFormat] = (), announcing: Sequence[str] = ()) -> None:
         self._inner = tuple(inner)
+        self._strong = _STRONG.union(announcing)
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return what a fence begins with."""
@@ -76,16 +78,17 @@ class CodeFences:
         body = source.run_end(source.char(at), at)
         fence = source.text[at:body]
         tag, body = _read_tag(source, body)
-        if tag not in _STRONG and tag not in _WEAK:
+        is_strong = tag in self._strong
+        if not is_strong and tag not in _WEAK:
             return None
         here = source.skip_space(body)
         char = source.char(here)
         if char in ("{", "["):
-            found = _read_json(source, here, fence, is_strong=tag in _STRONG)
+            found = _read_json(source, here, fence, is_strong=is_strong)
             if found is not None or char == "{":
                 return found
         if char == "<":
-            return self._read_inner(source, here, fence, is_strong=tag in _STRONG)
+            return self._read_inner(source, here, fence, is_strong=is_strong)
         return _read_python(source, here, fence, tag)
 
     def _read_inner(self, source: Source, at: int, fence: str, *, is_strong: bool) -> _Fence | None:

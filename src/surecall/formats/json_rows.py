@@ -18,8 +18,14 @@ __all__ = ["JsonRow", "begins_like_call", "gate_row", "read_row"]
 _MAX_KEY: Final = 80
 _MAX_DEPTH: Final = 64
 _MAX_VALUES: Final = 64
+_TOO_DEEP: Final = -1
+_NO_MORE: Final = -1
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”"}
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPENERS_ONLY: Final = re.compile(
+    rf'(?:(?:[^"{{}}\[\]]++|"(?:[^"\\]++|\\.)*+")*+[{{\[]){{{_MAX_DEPTH + 1}}}', re.DOTALL
+)
+"""As many brackets as are too many, without one that closes any."""
 _MARKS: Final = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
@@ -50,18 +56,30 @@ def read_row(source: Source, at: int) -> JsonRow | None:
     spans: list[tuple[int, int]] = []
     here = at
     while True:
-        if len(spans) == _MAX_VALUES or _is_too_deep(source.text, here):
+        if len(spans) == _MAX_VALUES:
             return None
-        end = source.value_end(here)
-        if end is None:
-            spans.append((here, len(source.text)))
-            return JsonRow(tuple(spans), len(source.text), is_cut=True)
+        end, following = source.once(_read_value, here)
+        if end == _TOO_DEEP:
+            return None
         spans.append((here, end))
-        here = source.skip_space(end)
-        if source.char(here) in (";", ","):
-            here = source.skip_space(here + 1)
-        if source.char(here) not in ("{", "["):
+        if following is None:
+            return JsonRow(tuple(spans), end, is_cut=True)
+        if following == _NO_MORE:
             return JsonRow(tuple(spans), end, is_cut=False)
+        here = following
+
+
+def _read_value(source: Source, at: int) -> tuple[int, int | None]:
+    """Return where a value ends and where the next begins; `None` when the text ends in it."""
+    if _is_too_deep(source.text, at):
+        return _TOO_DEEP, None
+    end = source.value_end(at)
+    if end is None:
+        return len(source.text), None
+    here = source.skip_space(end)
+    if source.char(here) in (";", ","):
+        here = source.skip_space(here + 1)
+    return end, here if source.char(here) in ("{", "[") else _NO_MORE
 
 
 def gate_row(source: Source, row: JsonRow) -> Gated | None:
@@ -119,6 +137,8 @@ def _is_too_deep(text: str, at: int) -> bool:
     Where an unclosed value can hold only so many others, reading each of them to the end of the
     text costs a bounded number of looks at every character.
     """
+    if _OPENERS_ONLY.match(text, at):
+        return True
     depth = 0
     for mark in _MARKS.finditer(text, at):
         char = mark.group()[0]

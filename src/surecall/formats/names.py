@@ -68,11 +68,12 @@ class ToolNames:
             return name
         if len(name) > _MAX_NAME_CHARS:
             return None
-        for candidate in _spellings(name):
+        spellings = _spellings(name)
+        for candidate in spellings:
             if candidate in self._tools:
                 return candidate
         found: set[str] = set()
-        for candidate in _spellings(name):
+        for candidate in spellings:
             found.update(self._plain.get(_plain(candidate), ()))
         return found.pop() if len(found) == 1 else None
 

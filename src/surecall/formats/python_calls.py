@@ -14,10 +14,13 @@ from surecall.records import Receipt, clip
 
 from .python_literals import CutShort, LiteralReader, NotLiteral
 
-__all__ = ["PythonCall", "PythonCalls", "read_python_calls"]
+__all__ = ["PythonCall", "PythonCalls", "PythonSteps", "read_python_calls"]
 
 _MAX_CALLS: Final = 64
 _MAX_DEPTH: Final = 64
+_UNREAD: Final = -1
+_LAST: Final = -2
+_MAY_GROW: Final = -3
 _BARE_WORDS: Final = re.compile(r"[^,)\n'\"(\[{]*")
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
@@ -31,6 +34,18 @@ class PythonCall(Struct, frozen=True, kw_only=True):
     padded: dict[str, str] = {}
     """Keywords whose whole number was written with leading zeros, and how it was written."""
     receipts: tuple[Receipt, ...] = ()
+
+
+class PythonSteps:
+    """What was read of the rows in one text: most of a row is the next one, too."""
+
+    __slots__ = ("calls", "following")
+
+    def __init__(self) -> None:
+        self.calls: dict[int, tuple[PythonCall, int]] = {}
+        """By where it begins: a call, and where it ends."""
+        self.following: dict[int, int] = {}
+        """By where a call ends: where the next one begins, or why there is none."""
 
 
 class PythonCalls(Struct, frozen=True, kw_only=True):
@@ -54,6 +69,7 @@ def read_python_calls(
     statements: bool = False,
     nested_quotes: bool = False,
     bare_words: bool = False,
+    steps: PythonSteps | None = None,
 ) -> PythonCalls:
     """Read a list of calls, or calls in a row, from `at` on.
 
@@ -63,8 +79,10 @@ def read_python_calls(
         statements: Accept `print(call)`, `target = call`, `await call` and comments.
         nested_quotes: When nothing else fits, accept unescaped quotes inside a string.
         bare_words: Accept unquoted text as the value of a keyword.
+        steps: Calls of this text that were read without any of these, to which more are added.
     """
     reader = _CallReader(text, at, statements=statements, bare_words=bare_words)
+    reader.steps = steps or reader.steps
     found = reader.read()
     if found.state == "not_calls" and nested_quotes and not found.calls:
         reader = _CallReader(text, at, statements=statements, bare_words=bare_words)
@@ -127,8 +145,9 @@ class _CallReader(LiteralReader):
         self._calls: list[PythonCall] = []
         self._name: str | None = None
         self._from = 0
-        self._may_grow = False
+        self._may_grow: bool = False
         self._last_end = at
+        self.steps = PythonSteps()
 
     def read(self) -> PythonCalls:
         try:
@@ -164,13 +183,34 @@ class _CallReader(LiteralReader):
 
     def _read_row(self) -> None:
         """Read calls one after the other; what follows the last one is not looked at."""
-        self._read_statement()
-        while len(self._calls) < _MAX_CALLS:
-            end = self.at
-            if not self._is_call_next():
+        calls, following, found = self.steps.calls, self.steps.following, self._calls
+        begun: int = self.at
+        while True:
+            step = calls.get(begun)
+            if step is None:
+                self.at = begun
+                self._read_statement()
+                step = calls[begun] = found[-1], self.at
+            else:
+                found.append(step[0])
+                self._last_end = step[1]
+            end = step[1]
+            if len(found) == _MAX_CALLS:
+                break
+            begun = following.get(end, _UNREAD)
+            if begun == _UNREAD:
                 self.at = end
-                return
-            self._read_statement()
+                begun = following[end] = self._find_next()
+            if begun < 0:
+                self._may_grow = begun == _MAY_GROW
+                break
+        self.at = end
+
+    def _find_next(self) -> int:
+        """Return where the next call of a row begins, or why there is none."""
+        if self._is_call_next():
+            return self.at
+        return _MAY_GROW if self._may_grow else _LAST
 
     def _is_call_next(self) -> bool:
         """Move to the next call of a row, if one follows."""

@@ -11,7 +11,7 @@ from .base import Found, TextCall
 from .endings import skip_to_end
 from .fitting import fits, parameter_names
 from .names import ToolNames
-from .python_calls import PythonCall, PythonCalls, read_python_calls
+from .python_calls import PythonCall, PythonCalls, PythonSteps, read_python_calls
 from .source import NeedMore, Source
 
 __all__ = ["Pythonic", "read_calls_in_python", "text_calls_of"]
@@ -35,6 +35,9 @@ class Pythonic:
             return None
         if found.state == "cut" and found.cut_name is None:
             return None
+        end = skip_to_end(source, found.end, also=".;") if found.state == "whole" else None
+        if found.state == "whole" and end is None:
+            return None
         if not all(_fits_exactly(source, call) for call in found.calls):
             return None
         calls = text_calls_of(source, found)
@@ -46,7 +49,6 @@ class Pythonic:
             # Without its bracket a list may have lost calls, so none of them counts as whole.
             calls = tuple(structs.replace(call, state="cut") for call in calls)
             return Found(end=len(source.text), calls=calls, grade="bare")
-        end = skip_to_end(source, found.end, also=".;")
         return None if end is None else Found(end=end, calls=calls, grade="bare")
 
 
@@ -65,10 +67,19 @@ def read_calls_in_python(
         statements=statements,
         nested_quotes=nested_quotes,
         bare_words=bare_words,
+        steps=None if statements or nested_quotes or bare_words else _steps_of(source),
     )
     if not source.final and (found.state == "cut" or found.may_grow):
         raise NeedMore
     return found
+
+
+def _steps_of(source: Source) -> PythonSteps:
+    return source.once(_make_steps, 0)
+
+
+def _make_steps(_source: Source, _at: int) -> PythonSteps:
+    return PythonSteps()
 
 
 def text_calls_of(

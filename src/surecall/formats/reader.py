@@ -25,7 +25,7 @@ _RETRY_FREELY_BELOW: Final = 2048
 _MAX_CALLS_AHEAD: Final = 500
 MAX_MARKS: Final = 3_000
 """Markers, backticks and fences that are looked at in one reply."""
-MAX_FALSE_OPENERS: Final = 500
+MAX_FALSE_OPENERS: Final = 1_000
 """Openers that turn out to begin nothing."""
 _COSTLY_QUESTIONS: Final = 150
 """An opener that took more than these and began nothing counts, wherever on its line it stood."""
@@ -56,6 +56,7 @@ class TextReader:
         self._arrived: list[str] = []
         self._waiting_chars = 0
         self._retry_at = 0
+        self._held_from = -1
         self._out = PieceWriter()
         self._thinking = find_open_reasoning(generation_prompt)
         self._prompt_known = generation_prompt is not None
@@ -106,6 +107,7 @@ class TextReader:
         text = self._text + "".join(self._arrived)
         self._arrived.clear()
         source = Source(text, self._tools, final=final)
+        self._held_from = -1
         at = 0
         try:
             while at < len(text):
@@ -133,7 +135,7 @@ class TextReader:
         """Consume something from `at` on and return where the rest begins."""
         source.begin()
         if self.gave_up:
-            self._show(source.text[at:])
+            self._out.show(source.text[at:])  # nothing will be asked about its surroundings
             return len(source.text)
         if self._fence:
             return self._step_in_fence(source, at)
@@ -356,7 +358,9 @@ class TextReader:
     def _undecided_from(self, source: Source, at: int) -> int:
         if source.final:
             return len(source.text)
-        return self._index.held_from(source.text, at)
+        if at > self._held_from:
+            self._held_from = self._index.held_from(source.text, at)
+        return self._held_from
 
     def _refuse_growing(self, source: Source, at: int) -> None:
         """Wait while the end of the text may still become a longer literal than it is now."""

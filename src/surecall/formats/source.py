@@ -1,9 +1,9 @@
 """Text that may still be arriving, and questions whose answers cannot change later."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from surecall.jsontext import ValueScanner
 from surecall.schema import property_schema, type_text_value
@@ -12,6 +12,8 @@ from .names import ToolNames
 
 __all__ = ["NeedMore", "Source", "TooMuchWork"]
 
+_T = TypeVar("_T")
+_SPACES = " \t\r\n"
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
 _MAX_DEPTH = 128
@@ -30,9 +32,11 @@ class TooMuchWork(Exception):  # noqa: N818 - a signal, not an error
 
 
 @lru_cache(maxsize=256)
-def _any_of(literals: tuple[str, ...]) -> re.Pattern[str]:
-    longest_first = sorted(literals, key=len, reverse=True)
-    return re.compile("|".join(re.escape(literal) for literal in longest_first))
+def _any_of(literals: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """Return the literals, the longest first, and a pattern that finds them."""
+    ordered = tuple(sorted(literals, key=len, reverse=True))
+    alternatives = "|".join(re.escape(literal) for literal in ordered)
+    return ordered, re.compile(alternatives)
 
 
 @lru_cache(maxsize=16)
@@ -43,8 +47,7 @@ def _run_of(character: str) -> re.Pattern[str]:
 def _value_end(text: str, at: int) -> int | None:
     """Return where the value ends, `None` when it is open, or `_TOO_DEEP`."""
     if text[at : at + 1] not in ("{", "["):
-        end = ValueScanner().feed(text[at:])
-        return None if end is None else at + end
+        return ValueScanner().feed(text, at)
     depth, here = 0, at
     while True:
         match = _TO_BRACKET.match(text, here)
@@ -64,20 +67,20 @@ def _value_end(text: str, at: int) -> int | None:
         elif mark == '"':
             return None  # a string that does not end
         else:  # an apostrophe: a quote or not, the scanner knows
-            end = ValueScanner().feed(text[at:])
-            return None if end is None else at + end
+            return ValueScanner().feed(text, at)
 
 
 class Source:
     """The text of a reply, as much of it as is there, and the tools it may call."""
 
-    __slots__ = ("_questions", "final", "text", "tools")
+    __slots__ = ("_known", "_questions", "final", "text", "tools")
 
     def __init__(self, text: str, tools: ToolNames, *, final: bool) -> None:
         self.text = text
         self.tools = tools
         self.final = final
         self._questions = 0
+        self._known: dict[tuple[object, int], tuple[Any, int]] = {}
 
     def begin(self) -> None:
         """Start counting the questions anew, for the next opener."""
@@ -88,6 +91,24 @@ class Source:
         """How many questions the reader of this opener has asked."""
         return self._questions
 
+    def once(self, read: Callable[["Source", int], _T], at: int) -> _T:
+        """Return what a reader finds here; asked again it is not read again, but counts as much.
+
+        What follows each of many openers is often the same: values in a row, for instance.
+        """
+        known = self._known.get((read, at))
+        if known is None:
+            before = self._questions
+            found = read(self, at)
+            self._known[read, at] = found, self._questions - before
+            return found
+        self._questions += known[1]
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
+        return known[0]
+
+    # These are asked most often by far, so each counts for itself what it asks.
+
     def _count(self) -> None:
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
@@ -95,7 +116,9 @@ class Source:
 
     def at_end(self, at: int) -> bool:
         """Tell whether the text ends here for good."""
-        self._count()
+        self._questions += 1
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
         if at < len(self.text):
             return False
         if not self.final:
@@ -104,11 +127,20 @@ class Source:
 
     def char(self, at: int) -> str:
         """Return the character here, or an empty text at the end."""
-        return "" if self.at_end(at) else self.text[at]
+        self._questions += 1
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
+        if at < len(self.text):
+            return self.text[at]
+        if not self.final:
+            raise NeedMore
+        return ""
 
     def starts(self, literal: str, at: int) -> bool:
         """Tell whether the literal stands here."""
-        self._count()
+        self._questions += 1
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
         if self.text.startswith(literal, at):
             return True
         if not self.final and literal.startswith(self.text[at : at + len(literal)]):
@@ -117,7 +149,15 @@ class Source:
 
     def starts_any(self, literals: Iterable[str], at: int) -> str:
         """Return the longest of the literals that stands here, or an empty text."""
-        for literal in sorted(literals, key=len, reverse=True):
+        ordered, pattern = _any_of(tuple(literals))
+        if self.final or (ordered and at + len(ordered[0]) <= len(self.text)):
+            match = pattern.match(self.text, at)
+            found = match.group() if match else ""
+            self._questions += ordered.index(found) + 1 if found else len(ordered)
+            if self._questions > MAX_QUESTIONS:
+                raise TooMuchWork
+            return found
+        for literal in ordered:
             if self.starts(literal, at):
                 return literal
         return ""
@@ -136,7 +176,7 @@ class Source:
         None of the literals may be part of another one other than as its beginning.
         """
         self._count()
-        found = _any_of(tuple(literals)).search(self.text, at)
+        found = _any_of(tuple(literals))[1].search(self.text, at)
         if found is None:
             if not self.final:
                 raise NeedMore
@@ -152,10 +192,16 @@ class Source:
 
     def skip_space(self, at: int) -> int:
         """Return where the next character that is no white space stands."""
-        self._count()
-        match = _SPACE.match(self.text, at)
+        self._questions += 2  # where it stands, and whether the text ends there
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
+        text = self.text
+        if at < len(text) and text[at] not in _SPACES:
+            return at
+        match = _SPACE.match(text, at)
         end = match.end() if match else at
-        self.at_end(end)
+        if end >= len(text) and not self.final:
+            raise NeedMore
         return end
 
     def read_name(self, at: int) -> tuple[str, int]:

@@ -6,13 +6,14 @@ too soon.
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from surecall.errors import Code, JSONTextError
 from surecall.records import ErrorDetail, Receipt, clip
 
-from .codec import decode_noting
+from .codec import Decoded, decode_doubtful, decode_noting, decode_plain
 from .repaired import CutPolicy, NonFinitePolicy, Repaired, repeated_key
 
 if TYPE_CHECKING:
@@ -23,10 +24,8 @@ __all__ = ["repair_json", "repair_json_all"]
 _MARK: Final = "\ufeff"
 _ENDS: Final = {"{": "}", "[": "]"}
 _PLAIN_STARTS: Final = frozenset('"-0123456789tfn')
-_FENCE_START: Final = re.compile(
-    r"(?P<prose>[^{\[`~]*+)(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+(?=[{\[])"
-)
-_FENCE_END: Final = re.compile(r"\s*+(?P<fence>`{3,}+|~{3,}+)(?P<prose>[^{\[`~]*+)\Z")
+_FENCE_START: Final = re.compile(r"([^{\[`~]*+)(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+(?=[{\[])")
+_FENCE_END: Final = re.compile(r"\s*+(`{3,}+|~{3,}+)[^{\[`~]*+\Z")
 _CLOSED_STRINGS: Final = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _REPAIRABLE: Final = frozenset((Code.INVALID_JSON, Code.NON_FINITE_NUMBER))
 
@@ -60,7 +59,14 @@ def repair_json(
         ended: Whether the text is known to have come to its own end.
         nested: Whether a text that is itself one JSON object or array is decoded, at the top.
     """
-    strict = _read_strictly(text, max_bytes, ended=ended, nested=nested)
+    decode = decode_noting
+    # Text that begins with a letter, a digit or a quote is less than a brace.
+    if max_bytes is None and type(text) is str and text >= "{":
+        value = decode_plain(text)
+        if value is not None:
+            return Repaired(value)
+        decode = decode_doubtful
+    strict = _read_strictly(text, max_bytes, decode, ended=ended, nested=nested)
     if strict is not None:
         return strict
     text = _as_text(text)
@@ -91,7 +97,7 @@ def repair_json_all(
     ended: bool = True,
 ) -> tuple[Repaired, ...]:
     """Return every JSON value in a text, such as one a line, each as `repair_json` would."""
-    strict = _read_strictly(text, max_bytes, ended=ended, nested="keep")
+    strict = _read_strictly(text, max_bytes, decode_noting, ended=ended, nested="keep")
     if strict is not None:
         return (strict,)
     return _search()(_as_text(text), cut, non_finite, ended=ended, nested="keep").every()
@@ -106,13 +112,18 @@ def _search() -> "type[Search]":
 
 
 def _read_strictly(
-    text: str | bytes, max_bytes: int | None, *, ended: bool, nested: str
+    text: str | bytes,
+    max_bytes: int | None,
+    decode: Callable[..., Decoded],
+    *,
+    ended: bool,
+    nested: str,
 ) -> Repaired | None:
     """Return what became of strict JSON, or None when the text needs repair."""
     if max_bytes is None and isinstance(text, str) and not _may_be_strict(text):
         return None
     try:
-        value, repeated = decode_noting(text, max_bytes=max_bytes)
+        value, repeated = decode(text, max_bytes=max_bytes)
     except JSONTextError as error:
         if error.code in _REPAIRABLE:
             return None
@@ -138,21 +149,23 @@ def _read_fenced(text: str) -> Repaired | None:
     if closing is None or end <= start:
         return None
     inner = text[start:end]
-    try:
-        value, repeated = decode_noting(inner)
-    except JSONTextError:
-        return None
-    if repeated:
-        return Repaired(state="unreadable", errors=(repeated_key(repeated[0]),))
-    first, last = opening.end("prose"), closing.end("fence")
+    value: Any = decode_plain(inner)  # begins with a bracket: it cannot be null
+    if value is None:
+        try:
+            value, repeated = decode_doubtful(inner)
+        except JSONTextError:
+            return None
+        if repeated:
+            return Repaired(state="unreadable", errors=(repeated_key(repeated[0]),))
+    first, last = opening.end(1), closing.end(1)
     shown = clip(text[first:last])
-    receipts = [Receipt("strip_code_fence", f"{first}:{last}", shown, clip(inner))]
-    for prose, place in (
-        (opening["prose"], f"0:{first}"),
-        (closing["prose"], f"{last}:{len(text)}"),
-    ):
-        if not prose.isspace() and prose:
-            receipts.append(Receipt("strip_prose", place, clip(prose.strip()), ""))
+    fence = Receipt("strip_code_fence", f"{first}:{last}", shown, clip(inner))
+    before, after = text[:first].strip(), text[last:].strip()
+    receipts = [fence]
+    if before:
+        receipts.append(Receipt("strip_prose", f"0:{first}", clip(before), ""))
+    if after:
+        receipts.append(Receipt("strip_prose", f"{last}:{len(text)}", clip(after), ""))
     return Repaired(value, "whole", tuple(receipts))
 
 

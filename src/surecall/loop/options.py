@@ -20,6 +20,7 @@ __all__ = [
 
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
 ToolFailurePolicy = Literal["fatal", "tolerated"]
+ToolPrompting = Literal["auto", "native", "strict", "taught", "constrained"]
 
 DEFAULT_EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
 
@@ -79,9 +80,23 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     skip_bad_events: bool = False
     """Go on when one event of a stream cannot be read, instead of stopping with
     `UPSTREAM_BAD_EVENT`; what was skipped is a defect in the trace."""
+    tool_prompting: ToolPrompting = "auto"
+    """How tools are put to the model. `native` sends them as the provider defines it; `strict`
+    also asks it to hold arguments to their schemas; `taught` explains them in the prompt, for a
+    model that is not shown tools; `constrained` also holds the whole reply to a schema. `auto` is
+    `taught` for a model that is known not to support tools, `native` for any other."""
+    max_parse_retries: int = 1
+    """When a taught model writes a call that cannot be read: how often it is told so and asked
+    again. After that, the answer says that no tool was executed."""
+    max_escalations: int = 0
+    """When the arguments for one tool are refused twice in a row: how many rungs up the requests
+    may go, through a forced choice, a schema for the reply and a taught form."""
     text_formats: bool | None = None
     """Look for calls that the model wrote as text when there are no others. Unset means: when the
     model is known to need it."""
+    disabled_rules: tuple[str, ...] = ()
+    """Rules of reading that are switched off, by the names their receipts carry; `*` is all of
+    them. To find out what a rule is worth: a call that needs it is refused."""
     request_defaults: dict[str, Any] = {}
     """Body fields sent with every request, such as a sampling profile's parameters."""
     request_overrides: dict[str, Any] = {}
@@ -103,8 +118,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             # Written so that NaN, which compares to nothing, is refused too.
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be greater than 0, not {value}")
-        if self.fallback_retry_count < 0:
-            raise ValueError("fallback_retry_count must be 0 or more")
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more")
         if not self.fix_empty_final_user_text.strip():
             raise ValueError("fix_empty_final_user_text must not be blank")
 
@@ -135,7 +151,11 @@ class OptionArguments(TypedDict, total=False):
     keep_content_with_calls: bool
     stream: bool
     skip_bad_events: bool
+    tool_prompting: ToolPrompting
+    max_parse_retries: int
+    max_escalations: int
     text_formats: bool | None
+    disabled_rules: Sequence[str]
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
     message_transforms: Sequence[str]
@@ -158,6 +178,8 @@ _POSITIVE: Final = (
     "max_turns",
     "tool_timeout_s",
 )
+
+_NOT_NEGATIVE: Final = ("fallback_retry_count", "max_escalations", "max_parse_retries")
 
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _NULLABLE: Final = frozenset(

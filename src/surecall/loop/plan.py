@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from surecall.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.jsontext import canonical_hash
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities, deep_merge
+from surecall.protocols import DEFAULT_PROTOCOL
 from surecall.reading import ReadingLimits
 from surecall.records import Message, ModelRequest, ToolSpec
 
 from .history import complete_history
 from .options import Options
+from .prompting import PromptMode, choose_mode, taught_way
 
 __all__ = ["Plan", "make_plan"]
 
@@ -42,7 +44,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Reserved keys that were found in `request_overrides`."""
     polling_tools: frozenset[str]
     effect_tools: frozenset[str]
+    mode: PromptMode
+    """How tools are put to the model."""
+    mode_reason: str
+    protocol: str
+    """Name of the wire format."""
     fingerprint: str
+    probe: dict[str, Any] | None = None
+    """What the provider was asked before the run, and what came of it."""
 
     @property
     def tools_allowed(self) -> bool:
@@ -67,6 +76,11 @@ class Plan(Struct, frozen=True, kw_only=True):
         if self.options.text_formats is not None:
             return self.options.text_formats
         return self.capabilities.text_formats
+
+    @property
+    def max_concurrent_calls(self) -> int:
+        """How many calls may run at the same time; a taught model's run one after the other."""
+        return 1 if taught_way(self.mode) else self.options.max_concurrent_calls
 
     @property
     def reading_limits(self) -> ReadingLimits:
@@ -119,6 +133,8 @@ def make_plan(
     capabilities: Capabilities,
     capability_origins: Mapping[str, str],
     system: str | None = None,
+    protocol: str = DEFAULT_PROTOCOL,
+    probe: dict[str, Any] | None = None,
 ) -> Plan:
     """Settle a run; raise when it cannot be right."""
     if not model.strip():
@@ -135,6 +151,7 @@ def make_plan(
         )
     tools = () if options.tool_use_mode == "disabled" else tools
     params, parallel, ignored = _split_params(options)
+    mode = choose_mode(options, capabilities, dict(capability_origins))
     plan = Plan(
         model=model,
         system=system,
@@ -152,13 +169,17 @@ def make_plan(
         ignored_overrides=ignored,
         polling_tools=frozenset(tool.name for tool in tools if tool.polling),
         effect_tools=frozenset(tool.name for tool in tools if tool.effect != "read"),
+        mode=mode.mode,
+        mode_reason=mode.reason,
+        protocol=protocol,
         fingerprint="",
+        probe=probe,
     )
     return _with_fingerprint(plan)
 
 
 def _with_fingerprint(plan: Plan) -> Plan:
-    surface = {
+    surface: dict[str, Any] = {
         "model": plan.model,
         "system": plan.system,
         "messages": plan.messages,
@@ -166,8 +187,14 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "options": plan.options,
         "origins": plan.origins,
         "capabilities": plan.capabilities,
-        "capability_origins": plan.capability_origins,
+        "capability_origins": {
+            # A run may be resumed after the same was found out anew.
+            name: "probe" if origin.startswith("probe:") else origin
+            for name, origin in plan.capability_origins.items()
+        },
     }
+    if plan.protocol != DEFAULT_PROTOCOL:
+        surface["protocol"] = plan.protocol
     # What is not finite is refused when the request is rendered.
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
 

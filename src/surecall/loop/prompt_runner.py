@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import perf_counter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from .preflight import check_request
 
 __all__ = ["PromptResult", "PromptRunner"]
 
+_CHAT: Final = ChatCompletions()
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id")
 
@@ -34,7 +36,11 @@ class PromptResult(Struct, frozen=True, kw_only=True):
 
 
 class PromptRunner:
-    """Checks, renders, transforms and sends one request; parses one reply."""
+    """Checks, renders, transforms and sends one request; parses one reply.
+
+    Transforms of messages, tools and replies edit the chat completions shape; a protocol with
+    another shape goes without them. Those of calls and results work with every protocol.
+    """
 
     def __init__(
         self,
@@ -46,7 +52,7 @@ class PromptRunner:
         skip_bad_events: bool = False,
     ) -> None:
         self.transport = transport
-        self.protocol = protocol or ChatCompletions()
+        self.protocol = protocol or _CHAT
         self.transforms = transforms or TransformChain()
         self.capabilities = capabilities or Capabilities()
         self.skip_bad_events = skip_bad_events
@@ -55,7 +61,7 @@ class PromptRunner:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
         wire = self.protocol.render_request(request)
-        return self._transformed(wire)
+        return self._transformed(wire) if self.protocol.takes_transforms else wire
 
     async def ask(
         self, request: ModelRequest, *, on_delta: Callable[[StreamDelta], None] | None = None
@@ -80,15 +86,19 @@ class PromptRunner:
 
     def read_raw(self, raw: RawReply) -> PromptResult:
         """Apply the inbound transforms to a reply and parse its message."""
-        message, receipts = self.transforms.apply_reply(raw.message)
-        changed = raw if message is raw.message else replace(raw, message=message)
-        reply = self.protocol.parse_message(changed)
+        rescued = rescue_receipts(raw)
+        # What was rescued from an error is text, which every format reads as chat completions.
+        protocol = _CHAT if rescued else self.protocol
+        receipts: tuple[Receipt, ...] = ()
+        changed = raw
+        if protocol.takes_transforms:
+            message, receipts = self.transforms.apply_reply(raw.message)
+            changed = raw if message is raw.message else replace(raw, message=message)
+        reply = protocol.parse_message(changed)
         calls, call_receipts = self.transforms.apply_calls(reply.calls)
         if calls is not reply.calls:
             reply = replace(reply, calls=calls)
-        return PromptResult(
-            reply=reply, raw=raw, receipts=rescue_receipts(raw) + receipts + call_receipts
-        )
+        return PromptResult(reply=reply, raw=raw, receipts=rescued + receipts + call_receipts)
 
     def _transformed(self, wire: WireRequest) -> WireRequest:
         body = dict(wire.body)

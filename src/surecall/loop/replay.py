@@ -6,12 +6,14 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, ProviderConnectionError, ProviderStatusError
+from surecall.formats import ToolNames
 from surecall.profiles import Capabilities
-from surecall.reading import read_reply
+from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, Reading
 from surecall.transforms import TransformRegistry
 from surecall.transport import ScriptedTransport, Transport
 
+from .asking import build_request, read_answer
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .resolve import make_chain
@@ -56,10 +58,15 @@ class Resent(NamedTuple):
     recorded: TurnTrace
 
 
-def replay_trace(trace: Trace, *, transforms: TransformRegistry | None = None) -> Replay:
+def replay_trace(
+    trace: Trace,
+    *,
+    transforms: TransformRegistry | None = None,
+    protocol: WireProtocol | None = None,
+) -> Replay:
     """Decide a recorded run again from its replies and results, and compare."""
     plan = _plan_of(trace)
-    runner = _runner_of(plan, ScriptedTransport([]), transforms)
+    runner = _runner_of(plan, ScriptedTransport([]), transforms, protocol)
     differences: list[str] = []
     if plan.fingerprint != trace.fingerprint:
         differences.append("the request has another fingerprint than the one recorded")
@@ -91,6 +98,7 @@ async def resend_turn(
     transport: Transport,
     *,
     transforms: TransformRegistry | None = None,
+    protocol: WireProtocol | None = None,
 ) -> Resent:
     """Send the request of one recorded turn again; no tool is run."""
     if not 0 <= turn < len(trace.turns):
@@ -100,17 +108,12 @@ async def resend_turn(
             hint=f"It has turns 0 to {len(trace.turns) - 1}.",
         )
     plan = _plan_of(trace)
-    runner = _runner_of(plan, transport, transforms)
+    runner = _runner_of(plan, transport, transforms, protocol)
     step = begin(plan)
     for earlier in trace.turns[:turn]:
         step = _replay_turn(step, earlier, plan, runner, [])
     state = step.state
-    request = plan.request(
-        state.history,
-        tools_enabled=state.tools_enabled,
-        stream=False,
-        calls_seen=state.calls_seen,
-    )
+    request = build_request(plan, state, stream=False)
     answer = await runner.ask(request)
     return Resent(request, answer, _read(answer, state, plan), trace.turns[turn])
 
@@ -154,13 +157,7 @@ def _error_of(failure: FailedRequest) -> ProviderStatusError | ProviderConnectio
 
 
 def _read(answer: PromptResult, state: RunState, plan: Plan) -> Reading:
-    return read_reply(
-        answer.reply,
-        used_ids=state.used_ids,
-        tools=plan.tools,
-        text_formats=plan.text_formats,
-        limits=plan.reading_limits,
-    )
+    return read_answer(plan, state, answer.reply, ToolNames(plan.tools))
 
 
 def _plan_of(trace: Trace) -> Plan:
@@ -173,11 +170,19 @@ def _plan_of(trace: Trace) -> Plan:
         capabilities=msgspec.convert(trace.capabilities, Capabilities),
         capability_origins=trace.capability_origins,
         system=trace.system,
+        protocol=trace.protocol,
     )
 
 
 def _runner_of(
-    plan: Plan, transport: Transport, transforms: TransformRegistry | None
+    plan: Plan,
+    transport: Transport,
+    transforms: TransformRegistry | None,
+    protocol: WireProtocol | None,
 ) -> PromptRunner:
-    chain = make_chain(transforms or TransformRegistry.builtin(), plan.options)
-    return PromptRunner(transport, transforms=chain, capabilities=plan.capabilities)
+    return PromptRunner(
+        transport,
+        protocol=protocol or find_protocol(plan.protocol),
+        transforms=make_chain(transforms or TransformRegistry.builtin(), plan.options),
+        capabilities=plan.capabilities,
+    )

@@ -4,37 +4,102 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from surecall.config import Config
 from surecall.errors import Code, ConfigError
-from surecall.profiles import Catalog, find_preset, merge_presets, presets_for, select_profiles
+from surecall.profiles import (
+    Catalog,
+    embedded_name,
+    find_preset,
+    find_weights,
+    merge_presets,
+    presets_for,
+    select_profiles,
+)
+from surecall.protocols import DEFAULT_PROTOCOL, WireProtocol, find_protocol
 from surecall.tools import Tool, ToolRegistry
 from surecall.transforms import TransformChain, TransformRegistry
-from surecall.transport import Deadlines, HttpTransport, RetryPolicy
+from surecall.transport import (
+    EMBEDDED_DEADLINES,
+    Deadlines,
+    EmbeddedTransport,
+    HttpTransport,
+    RetryPolicy,
+)
 
 from .options import Options, ResolvedOptions, resolve_options
 
 __all__ = [
     "AUTO_PRESET",
+    "EMBEDDED_PROVIDER",
     "ToolSource",
+    "choose_protocol",
     "find_provider",
     "make_chain",
+    "make_embedded",
     "make_registry",
     "make_transport",
     "merge_options",
+    "refuse_shaped_transforms",
 ]
 
+EMBEDDED_PROVIDER: Final = "embedded"
+"""What the catalog calls the engine inside this process."""
 AUTO_PRESET: Final = "auto"
 """Stands for the presets that the catalog names for the provider and the model."""
+
+_SHAPED_TRANSFORMS: Final = ("message_transforms", "response_transforms", "tool_transforms")
 
 ToolSource = ToolRegistry | Iterable[Tool[..., Any] | Callable[..., Any]]
 
 
 def find_provider(config: Config, catalog: Catalog) -> str | None:
-    """Name the provider: as configured, or by the host of the address."""
+    """Name the provider: as configured, or by the host of the address.
+
+    A model that runs in this process has no address, whatever the configuration says.
+    """
+    if embedded_name(config.model) is not None:
+        return EMBEDDED_PROVIDER
     if config.provider:
         return config.provider
     host = urlsplit(config.base_url or "").hostname
     return catalog.provider_at(host) if host else None
+
+
+def choose_protocol(
+    given: str | WireProtocol | None, config: Config, catalog: Catalog
+) -> WireProtocol:
+    """Choose the wire format: as given, as configured, or what the provider speaks.
+
+    An address that ends in `/openai` is a provider's own door for chat completions.
+    """
+    if given is not None and not isinstance(given, str):
+        return given
+    name = given or config.protocol
+    if name is None and not urlsplit(config.base_url or "").path.rstrip("/").endswith("/openai"):
+        provider = find_provider(config, catalog)
+        entry = catalog.find_provider(provider) if provider else None
+        name = entry.protocol if entry else None
+    return find_protocol(name or DEFAULT_PROTOCOL)
+
+
+def refuse_shaped_transforms(
+    protocol: WireProtocol, options: Options, origins: Mapping[str, str]
+) -> None:
+    """Refuse transforms the caller named that a wire format cannot take; presets may name them."""
+    if protocol.takes_transforms:
+        return
+    for field in _SHAPED_TRANSFORMS:
+        for name in getattr(options, field):
+            origin = origins.get(f"{field}.{name}") or origins.get(field, "caller")
+            if not origin.startswith("preset:"):
+                raise ConfigError(
+                    Code.INVALID_OPTION,
+                    f"{field} names {name!r} (from {origin}), but transforms of this kind edit "
+                    f"chat completions, not {protocol.name}.",
+                    hint="Leave it out, or use protocol='chat_completions'.",
+                )
 
 
 def merge_options(
@@ -85,8 +150,30 @@ def make_registry(tools: ToolSource) -> ToolRegistry:
     return tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
 
 
-def make_transport(config: Config) -> HttpTransport:
+def make_embedded(config: Config) -> EmbeddedTransport:
+    """Open the door to the model in this process that the configuration names."""
+    name = embedded_name(config.model)
+    if not name:
+        raise ConfigError(
+            Code.UNKNOWN_MODEL,
+            f"{config.model!r} names no embedded model.",
+            hint="Write it like embedded:smollm2-135m or embedded:PATH.gguf.",
+        )
+    is_path = name.lower().endswith(".gguf") or "/" in name
+    return EmbeddedTransport(
+        name if is_path else find_weights(name),
+        cache_dir=config.cache_dir,
+        deadlines=replace(EMBEDDED_DEADLINES, **_given(config.deadlines)),
+        **_given(config.local),
+    )
+
+
+def make_transport(
+    config: Config, protocol: WireProtocol | None = None
+) -> HttpTransport | EmbeddedTransport:
     """Open the door to the provider that the configuration names."""
+    if embedded_name(config.model) is not None:
+        return make_embedded(config)
     if not config.base_url:
         raise ConfigError(
             Code.INVALID_CONFIG,
@@ -101,6 +188,7 @@ def make_transport(config: Config) -> HttpTransport:
         headers=config.headers,
         deadlines=Deadlines(**_given(config.deadlines)),
         retry=RetryPolicy(**_given(config.retry)),
+        protocol=protocol,
     )
 
 

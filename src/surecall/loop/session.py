@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import Any, Literal, Self, Unpack, cast
 from uuid import uuid4
 
 from surecall.config import Config, load_config
 from surecall.formats import ToolNames
 from surecall.profiles import Catalog, resolve_capabilities
+from surecall.protocols import WireProtocol
 from surecall.records import Message
 from surecall.redaction import Secret
 from surecall.tools import Approver, Dispatcher, MaskedRegistry, OutputLimits
@@ -18,16 +19,19 @@ from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import OptionArguments, Options
 from .plan import Plan, make_plan
+from .probing import ProbedModel
 from .prompt_runner import PromptRunner
 from .recorder import Recorder
 from .resolve import (
     AUTO_PRESET,
     ToolSource,
+    choose_protocol,
     find_provider,
     make_chain,
     make_registry,
     make_transport,
     merge_options,
+    refuse_shaped_transforms,
 )
 from .result import RunResult
 from .run_stream import RunStream
@@ -57,10 +61,12 @@ class SessionArguments(OptionArguments, total=False):
     base_url: str | None
     api_key: str | Secret | None
     transport: Transport | None
+    protocol: str | WireProtocol | None
     provider: str | None
     preset: str | Iterable[str] | None
     profile: str | None
     capabilities: Mapping[str, Any] | None
+    probe: Literal["off", "auto"] | None
     config: Config | None
     on_event: Listener | None
     approver: Approver | None
@@ -76,13 +82,17 @@ class Session:
         tools: Functions, tools or a registry.
         system: Text sent before every request, never stored in the history.
         history: Messages to begin with.
-        base_url: Address of an OpenAI-compatible provider.
+        base_url: Address of the provider.
         api_key: Its key; by default it is taken from the environment.
         transport: A transport to use instead of `base_url`; the caller closes it.
+        protocol: The wire format: `chat_completions`, `responses`, `messages`, `gemini`, or one of
+            your own; by default the one that the provider is known to speak.
         provider: The provider's name in the catalog, when the address does not tell.
         preset: Names of presets; `auto` takes those the catalog names, an empty tuple none.
         profile: A sampling profile.
         capabilities: What the model can do, where the catalog does not know or is wrong.
+        probe: `auto` asks the provider first whether the model can call tools, when neither the
+            caller, nor an earlier probe, nor the catalog says so: three requests at most.
         config: Settings to use instead of those of the environment.
         on_event: Called with every event; what it raises is ignored.
         approver: Asked before a tool runs.
@@ -101,10 +111,12 @@ class Session:
         base_url: str | None = None,
         api_key: str | Secret | None = None,
         transport: Transport | None = None,
+        protocol: str | WireProtocol | None = None,
         provider: str | None = None,
         preset: str | Iterable[str] | None = None,
         profile: str | None = None,
         capabilities: Mapping[str, Any] | None = None,
+        probe: Literal["off", "auto"] | None = None,
         config: Config | None = None,
         on_event: Listener | None = None,
         approver: Approver | None = None,
@@ -118,6 +130,7 @@ class Session:
             "api_key": api_key,
             "provider": provider,
             "profile": profile,
+            "probe": probe,
         }
         self._config = _settle_config(config, given)
         self._model = self._config.model or ""
@@ -132,6 +145,8 @@ class Session:
         self._approver = approver
         self._transforms = transforms or TransformRegistry.builtin()
         self._catalog = catalog or Catalog.builtin()
+        self._protocol = choose_protocol(protocol, self._config, self._catalog)
+        self._probed = ProbedModel(self._config, self._protocol, transport)
         self._options = options
 
     @property
@@ -163,6 +178,9 @@ class Session:
             SetupError: Something given is wrong.
         """
         plan = self.plan(prompt, **options)
+        if self._probed.is_unknown(plan):
+            await self._probed.ask(self._open_transport())
+            plan = self.plan(prompt, **options)
         loop = self._loop(plan, combine_listeners(self._on_event, on_event), journal, run_id)
         result = await loop.run()
         self._history = result.history
@@ -191,8 +209,15 @@ class Session:
             overrides={**self._options, **options},
             catalog=self._catalog,
         )
+        refuse_shaped_transforms(self._protocol, resolved.options, resolved.origins)
+        probed, probed_on = self._probed.known()
         known = resolve_capabilities(
-            provider, self._model, overrides=self._capabilities, catalog=self._catalog
+            provider,
+            self._model,
+            overrides=self._capabilities,
+            probed=probed,
+            probed_on=probed_on,
+            catalog=self._catalog,
         )
         return make_plan(
             model=self._model,
@@ -203,6 +228,8 @@ class Session:
             capabilities=known.capabilities,
             capability_origins=known.origins,
             system=self._system,
+            protocol=self._protocol.name,
+            probe=self._probed.told,
         )
 
     async def aclose(self) -> None:
@@ -222,6 +249,11 @@ class Session:
     ) -> None:
         await self.aclose()
 
+    def _open_transport(self) -> Transport:
+        if self._transport is None:
+            self._transport = make_transport(self._config, self._protocol)
+        return self._transport
+
     def _mask(self, options: Options) -> MaskedRegistry:
         return MaskedRegistry(
             self._registry, allow=options.tool_allowlist, deny=options.tool_denylist
@@ -236,13 +268,12 @@ class Session:
     ) -> ToolLoop:
         options = plan.options
         chain = make_chain(self._transforms, options)
-        if self._transport is None:
-            self._transport = make_transport(self._config)
         view = self._mask(options)
         return ToolLoop(
             plan,
             PromptRunner(
-                self._transport,
+                self._open_transport(),
+                protocol=self._protocol,
                 transforms=chain,
                 capabilities=plan.capabilities,
                 skip_bad_events=options.skip_bad_events,

@@ -16,7 +16,7 @@ from surecall.errors import (
 )
 from surecall.formats import ToolNames
 from surecall.protocols import StreamDelta
-from surecall.reading import ReplyReader, may_be_rescued, read_reply, rescue_reply
+from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.records import (
     CallSummary,
     ErrorDetail,
@@ -31,11 +31,13 @@ from surecall.records import (
 )
 from surecall.tools import Dispatcher
 
+from .asking import build_request, read_answer
 from .call_runner import CallRunner
 from .history import complete_history
 from .journal import RecordedFailure
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
+from .prompting import taught_way
 from .recorder import Recorder
 from .result import RunResult
 from .shown_text import ShownText
@@ -86,7 +88,7 @@ class ToolLoop:
         self._teller = Teller(listener, run_id)
         self._keeper = TraceKeeper(plan)
         self._calls = CallRunner(
-            dispatcher, self._recorder, self._teller, plan.options.max_concurrent_calls
+            dispatcher, self._recorder, self._teller, plan.max_concurrent_calls
         )
         self._asked: PromptResult | None = None
         self._reading = Reading()
@@ -169,12 +171,7 @@ class ToolLoop:
     async def _ask(self) -> Happened:
         state, plan = self._state, self._plan
         self._keeper.begin_request(self._teller.now_ms())
-        request = plan.request(
-            state.history,
-            tools_enabled=state.tools_enabled,
-            stream=plan.options.stream,
-            calls_seen=state.calls_seen,
-        )
+        request = build_request(plan, state, stream=plan.options.stream)
         self._teller.tell(
             ModelRequestStarted,
             tool_use_mode=plan.options.tool_use_mode,
@@ -183,6 +180,7 @@ class ToolLoop:
             messages_count=len(request.messages),
             tools_count=len(request.tools),
             tool_choice=request.tool_choice,
+            prompt_mode=state.mode,
             request_attempts_left=state.retries_left,
         )
         started = perf_counter()
@@ -191,6 +189,8 @@ class ToolLoop:
         try:
             if recorded is None:
                 on_delta = shown.feed if shown is not None else self._tell_delta
+                if taught_way(state.mode) == "object":
+                    on_delta = self._tell_reasoning
                 asked = await self._runner.ask(
                     request, on_delta=on_delta if self._teller.is_heard else None
                 )
@@ -213,16 +213,12 @@ class ToolLoop:
         self._reading = self._read(asked)
         if shown is not None:
             shown.close(self._reading.content)
+        elif taught_way(state.mode) == "object" and plan.options.stream and self._reading.content:
+            self._teller.tell(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
 
     def _read(self, asked: PromptResult) -> Reading:
-        return read_reply(
-            asked.reply,
-            used_ids=self._state.used_ids,
-            tools=self._names,
-            text_formats=self._plan.text_formats,
-            limits=self._plan.reading_limits,
-        )
+        return read_answer(self._plan, self._state, asked.reply, self._names)
 
     def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
@@ -340,10 +336,17 @@ class ToolLoop:
 
     def _open_shown_text(self) -> ShownText | None:
         """Return what holds the text of calls back; `None` when it is not looked for."""
-        plan = self._plan
-        if not (self._teller.is_heard and plan.options.stream and plan.text_formats):
+        plan, way = self._plan, taught_way(self._state.mode)
+        if not (self._teller.is_heard and plan.options.stream) or way == "object":
             return None
-        return ShownText(ReplyReader(self._names), self._teller.tell)
+        if not plan.text_formats and way is None:
+            return None
+        return ShownText(ReplyReader(self._names, taught=way is not None), self._teller.tell)
+
+    def _tell_reasoning(self, delta: StreamDelta) -> None:
+        """Tell reasoning only: the text of the reply is an object that is read when whole."""
+        if delta.kind == "reasoning":
+            self._tell_delta(delta)
 
     def _tell_delta(self, delta: StreamDelta) -> None:
         kind = TextDelta if delta.kind == "text" else ReasoningDelta

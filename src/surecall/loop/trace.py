@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.jsontext import decode_own
-from surecall.protocols import RawReply
+from surecall.protocols import DEFAULT_PROTOCOL, RawReply
 from surecall.records import (
     CallSummary,
     Defect,
@@ -46,6 +46,8 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     tools_count: int
     tool_use_mode: str
     tool_failure_policy: str
+    prompt_mode: str = "native"
+    forced_tool: str | None = None
     message_transforms: tuple[str, ...] = ()
     tool_transforms: tuple[str, ...] = ()
     response_transforms: tuple[str, ...] = ()
@@ -149,6 +151,13 @@ class Trace(Struct, frozen=True, kw_only=True):
     capabilities: dict[str, Any]
     capability_origins: dict[str, str]
     ignored_overrides: tuple[str, ...] = ()
+    strategy: dict[str, str] = {}
+    """How tools were put to the model (`mode`), and why (`reason`)."""
+    probe: dict[str, Any] | None = None
+    """What the provider was asked before the run (`asked_at`, `ok`, `source`, `fields`,
+    `findings`, `requests`, `tokens`, `error`); unset when it was not."""
+    protocol: str = DEFAULT_PROTOCOL
+    """Name of the wire format in which the replies came."""
     turns: tuple[TurnTrace, ...] = ()
     error: ErrorDetail | None = None
     """Why the run ended without an answer, if it did."""

@@ -1,5 +1,7 @@
 """Keeping the trace of a run while it happens."""
 
+from typing import Any, cast
+
 import msgspec
 from msgspec.structs import replace
 
@@ -93,9 +95,12 @@ class TraceKeeper:
             tools=plan.tools,
             options=plan.options,
             origins=plan.origins,
-            capabilities=msgspec.structs.asdict(plan.capabilities),
+            capabilities=_as_json(msgspec.structs.asdict(plan.capabilities)),
             capability_origins=plan.capability_origins,
             ignored_overrides=plan.ignored_overrides,
+            strategy={"mode": plan.mode, "reason": plan.mode_reason},
+            probe=plan.probe,
+            protocol=plan.protocol,
             turns=tuple(turns),
             error=error,
         )
@@ -108,9 +113,19 @@ class TraceKeeper:
             tools_count=len(plan.tools) if state.tools_enabled else 0,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,
+            prompt_mode=state.mode,
+            forced_tool=state.forced_tool,
             message_transforms=options.message_transforms,
             tool_transforms=options.tool_transforms,
             response_transforms=options.response_transforms,
             tool_call_transforms=options.tool_call_transforms,
             tool_result_transforms=options.tool_result_transforms,
         )
+
+
+def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields as they are after saving and loading: JSON has no tuples."""
+    return {
+        name: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+        for name, value in fields.items()
+    }

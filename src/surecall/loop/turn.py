@@ -10,9 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError
+from surecall.formats.teach import tell_not_executed
 from surecall.jsontext import canonical_hash
 from surecall.records import (
     CallRepeated,
+    Defect,
+    Escalated,
     Event,
     Final,
     FixEmptyFinal,
@@ -20,12 +23,15 @@ from surecall.records import (
     ModelRequestRetried,
     Reading,
     ToolCall,
+    ToolNotExecuted,
     ToolResult,
     Usage,
 )
 
+from .escalation import Rung, count_refusals, find_rung, stuck_tool
 from .finals import check_tool_use, needs_empty_final_repair
 from .plan import Plan
+from .prompting import PromptMode, taught_way
 
 __all__ = [
     "Accepted",
@@ -66,6 +72,16 @@ class RunState(Struct, frozen=True, kw_only=True):
     """How often each call was made since a tool with effects last succeeded."""
     used_ids: frozenset[str] = frozenset()
     usage: Usage = Usage()
+    base_mode: PromptMode = "native"
+    """How tools are put to the model when nothing special is tried."""
+    mode: PromptMode = "native"
+    """How tools are put to the model in this turn."""
+    forced_tool: str | None = None
+    """The one tool that is asked for in this turn."""
+    refusals: dict[str, int] = {}
+    """Per tool name, how often in a row its arguments could not be used."""
+    escalations: int = 0
+    parse_retries: int = 0
 
 
 class Replied(Struct, frozen=True):
@@ -158,6 +174,8 @@ def begin(plan: Plan) -> Step:
         tools_enabled=plan.tools_allowed,
         retries_left=plan.retries_per_turn,
         used_ids=used_ids,
+        base_mode=plan.mode,
+        mode=plan.mode,
     )
     return Step(state, (AskModel(),))
 
@@ -168,10 +186,15 @@ def next_step(state: RunState, happened: Happened, plan: Plan) -> Step:
         return _after_reply(state, happened, plan)
     if isinstance(happened, CallsFinished):
         return _after_calls(state, happened.results, plan)
-    return _after_failure(state, happened.error)
+    return _after_failure(state, happened.error, plan)
 
 
-def _after_failure(state: RunState, error: ProviderError) -> Step:
+def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
+    if error.code == Code.NO_TOOL_USE_ENDPOINT and state.escalations < plan.options.max_escalations:
+        # Nobody serves this model with tools: from now on they are taught.
+        rung = Rung("taught", "taught", None)
+        state, told = _climb(state, rung, None)
+        return Step(replace(state, base_mode="taught"), (told, AskModel()))
     if not isinstance(error, ProviderStatusError) or state.retries_left == 0:
         return Step(state, (Reraise(error),))
     state = replace(state, retries_left=state.retries_left - 1, tools_enabled=False)
@@ -183,11 +206,15 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     reading = replied.reading
     if replied.usage is not None:
         state = replace(state, usage=state.usage + replied.usage)
-    limit = plan.max_calls_per_turn if state.tools_enabled else 0
+    may_call = state.tools_enabled and plan.tool_choice != "none"
+    limit = plan.max_calls_per_turn if may_call else 0
     calls, ignored = reading.calls[:limit], reading.calls[limit or 0 :]
     if limit is None:
         ignored = ()
     if not calls:
+        broken = _broken_attempt(reading)
+        if broken is not None and not ignored:
+            return _after_broken_attempt(state, reading.content, broken, plan)
         return _after_text(state, reading.content, plan, Accepted((), ignored))
     repeats, warnings, events = _count_repeats(state, calls, plan)
     fail = _check_limits(state, calls, repeats, plan)
@@ -207,6 +234,49 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         repeats=repeats,
     )
     return Step(state, (*events, RunCalls(calls, warnings)), Accepted(calls, ignored, sample))
+
+
+def _broken_attempt(reading: Reading) -> Defect | None:
+    found = (item for item in reading.defects if item.code == Code.TOOL_NOT_EXECUTED)
+    return next(found, None)
+
+
+def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: Plan) -> Step:
+    """Tell the model that what it wrote is no call, or tell the user when it was told before."""
+    options, accepted = plan.options, Accepted((), ())
+    retry = state.tools_enabled and state.parse_retries < options.max_parse_retries
+    told = Emit(ToolNotExecuted(reason=broken.message, snippet=broken.place, retrying=retry))
+    if not retry:
+        notice = f"[tool not executed: {broken.message}]"
+        content = f"{content.rstrip()}\n\n{notice}"
+        step = _after_text(state, content, plan, accepted)
+        return step._replace(effects=(told, *step.effects))
+    rung = find_rung(
+        state.mode, plan.capabilities, state.escalations, options.max_escalations, None
+    )
+    way = taught_way(state.mode if rung is None else rung.mode) or "fenced"
+    notice = Message("user", tell_not_executed(broken.message, way))
+    state = replace(
+        state,
+        parse_retries=state.parse_retries + 1,
+        history=(*state.history, Message("assistant", content), notice),
+    )
+    state, effect = _next_turn(state, plan, tools_enabled=True)
+    if rung is None or not isinstance(effect, AskModel):
+        return Step(state, (told, effect), accepted)
+    state, climbed = _climb(state, rung, None)
+    return Step(state, (told, climbed, effect), accepted)
+
+
+def _climb(state: RunState, rung: Rung, tool: str | None) -> tuple[RunState, Effect]:
+    state = replace(
+        state,
+        mode=rung.mode,
+        forced_tool=rung.forced_tool,
+        escalations=state.escalations + 1,
+        refusals={},
+    )
+    return state, Emit(Escalated(rung=rung.name, tool=tool, step=state.escalations))
 
 
 def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
@@ -259,9 +329,21 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         any_success=state.any_success or any(result.ok for result in results),
         last_ok=last_ok,
         repeats=_repeats_of_last(state, plan) if changed else state.repeats,
+        refusals=count_refusals(state.refusals, results),
     )
-    state, effect = _next_turn(state, plan, tools_enabled=plan.tools_allowed)
-    return Step(state, (effect,))
+    # A taught model that repeats itself has what it needs: the next turn is for its answer.
+    repeating = taught_way(state.mode) is not None and _was_warned(state, plan)
+    state, effect = _next_turn(state, plan, tools_enabled=plan.tools_allowed and not repeating)
+    stuck = stuck_tool(state.refusals)
+    if stuck is None or not isinstance(effect, AskModel):
+        return Step(state, (effect,))
+    rung = find_rung(
+        state.base_mode, plan.capabilities, state.escalations, plan.options.max_escalations, stuck
+    )
+    if rung is None:
+        return Step(state, (effect,))
+    state, climbed = _climb(state, rung, stuck)
+    return Step(state, (climbed, effect))
 
 
 def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[RunState, Effect]:
@@ -277,6 +359,8 @@ def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[Run
         turn=state.turn + 1,
         tools_enabled=tools_enabled,
         retries_left=plan.retries_per_turn,
+        mode=state.base_mode,
+        forced_tool=None,
     )
     return state, AskModel()
 
@@ -338,6 +422,11 @@ def _count_repeats(
             )
             events.append(Emit(CallRepeated(name=call.name, count=count)))
     return repeats, warnings, tuple(events)
+
+
+def _was_warned(state: RunState, plan: Plan) -> bool:
+    limit = plan.options.max_identical_calls
+    return limit is not None and any(count >= limit for count in state.repeats.values())
 
 
 def _repeats_of_last(state: RunState, plan: Plan) -> dict[str, int]:

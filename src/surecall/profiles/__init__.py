@@ -16,10 +16,12 @@ from .filters import Selectable, matches_glob, select
 from .merge import Merged, deep_merge, merge_presets
 from .presets import DEFAULT_PRESET, STRATEGIES, Strategy, find_preset, presets_for
 from .sampling import DEFAULT_PROFILE, applicable, select_profiles
+from .weights import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights, parse_weights
 
 __all__ = [
     "DEFAULT_PRESET",
     "DEFAULT_PROFILE",
+    "EMBEDDED_PREFIX",
     "LIST_FIELDS",
     "OBJECT_FIELDS",
     "PRESET_FIELDS",
@@ -39,9 +41,13 @@ __all__ = [
     "Strategy",
     "applicable",
     "deep_merge",
+    "embedded_name",
     "find_preset",
+    "find_weights",
+    "known_weights",
     "matches_glob",
     "merge_presets",
+    "parse_weights",
     "presets_for",
     "resolve_capabilities",
     "select",

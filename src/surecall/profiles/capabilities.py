@@ -27,7 +27,7 @@ def resolve_capabilities(
     overrides: Mapping[str, Any] | None = None,
     *,
     probed: Mapping[str, Any] | None = None,
-    probed_on: str = "",
+    probed_on: str | Mapping[str, str] = "",
     catalog: Catalog | None = None,
 ) -> ResolvedCapabilities:
     """Resolve capabilities: what the caller says wins, then what a probe saw, then the catalog.
@@ -37,7 +37,7 @@ def resolve_capabilities(
         model: The model, as the provider names it.
         overrides: What the caller says.
         probed: What a probe that is still fresh found out.
-        probed_on: The date of that probe, to be named as the origin.
+        probed_on: The date of that probe, to be named as the origin; or the date of each field.
         catalog: What is known; the built-in catalog by default.
     """
     catalog = catalog or Catalog.builtin()
@@ -55,7 +55,9 @@ def resolve_capabilities(
             layers.append((f"model:{entry.id}", entry.capabilities))
     if probed:
         require_capabilities(probed, "a probe", Code.UNKNOWN_OPTION)
-        layers.append((f"probe:{probed_on}", probed))
+        for name, value in probed.items():
+            date = probed_on if isinstance(probed_on, str) else probed_on.get(name, "")
+            layers.append((f"probe:{date}", {name: value}))
     if overrides:
         require_capabilities(overrides, "an override", Code.UNKNOWN_OPTION)
         layers.append(("override", overrides))

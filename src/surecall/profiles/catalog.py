@@ -22,6 +22,7 @@ from .entries import (
     canonical_name,
 )
 from .filters import matches_glob
+from .weights import embedded_name
 
 __all__ = ["Catalog"]
 
@@ -83,9 +84,12 @@ class Catalog(Struct, frozen=True, kw_only=True):
         return catalog
 
     def find(self, model: str) -> ModelEntry | None:
-        """Return the entry of a model; one that differs after the colon will do."""
+        """Return the entry of a model; one that differs after the colon will do.
+
+        Behind `embedded:` stands the model itself, so there only the same name will do.
+        """
         name = model.strip().lower()
-        base = name.partition(":")[0]
+        base = name.partition(":")[0] if embedded_name(name) is None else None
         same_base: ModelEntry | None = None
         for entry in self.models:
             entry_id = entry.id.lower()

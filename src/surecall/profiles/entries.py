@@ -136,6 +136,8 @@ class ProviderEntry(Fact, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     """Hosts of its API, by which it is recognised from an address."""
+    protocol: str | None = None
+    """Wire format it speaks, when that is not chat completions."""
     preset: str | None = None
     capabilities: dict[str, Any] = {}
 

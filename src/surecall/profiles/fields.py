@@ -6,6 +6,7 @@ __all__ = ["LIST_FIELDS", "OBJECT_FIELDS", "PRESET_FIELDS", "RESERVED_REQUEST_KE
 
 LIST_FIELDS: Final = frozenset(
     {
+        "disabled_rules",
         "message_transforms",
         "response_transforms",
         "tool_allowlist",
@@ -31,7 +32,9 @@ PRESET_FIELDS: Final = (
         "fix_empty_final_user_text",
         "keep_content_with_calls",
         "max_concurrent_calls",
+        "max_escalations",
         "max_identical_calls",
+        "max_parse_retries",
         "max_run_tokens",
         "max_tool_args_bytes",
         "max_tool_calls",
@@ -44,6 +47,7 @@ PRESET_FIELDS: Final = (
         "text_formats",
         "tool_choice",
         "tool_failure_policy",
+        "tool_prompting",
         "tool_timeout_s",
         "tool_use_mode",
     }

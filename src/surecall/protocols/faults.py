@@ -144,6 +144,8 @@ def check_body(
     headers: Mapping[str, str], body: bytes, *, status: int = 200
 ) -> ProviderError | None:
     """Return what is wrong with the body of a successful answer before it is read as JSON."""
+    if body[:1] == b"{" and "html" not in headers.get("content-type", "").lower():
+        return None
     if not body or (len(body) <= _MAX_PAGE_BYTES and not body.strip()):
         return ProviderReplyError(
             Code.UPSTREAM_EMPTY,

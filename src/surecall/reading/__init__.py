@@ -1,12 +1,15 @@
 """Any reply becomes calls: ready to be checked and run, or refused with reasons."""
 
+from .ablation import ALL_RULES, without_rules
 from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
 from .reply import read_reply
 from .rescue import find_generation, may_be_rescued, rescue_receipts, rescue_reply
 from .stream import CallRead, ReadEvent, ReasoningRead, ReplyReader, TextRead, TextWasReasoning
+from .taught import find_broken_attempt, parse_object_reply
 
 __all__ = [
+    "ALL_RULES",
     "ArgumentsReading",
     "CallRead",
     "ReadEvent",
@@ -15,10 +18,13 @@ __all__ = [
     "ReplyReader",
     "TextRead",
     "TextWasReasoning",
+    "find_broken_attempt",
     "find_generation",
     "may_be_rescued",
+    "parse_object_reply",
     "read_arguments",
     "read_reply",
     "rescue_receipts",
     "rescue_reply",
+    "without_rules",
 ]

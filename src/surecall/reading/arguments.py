@@ -11,7 +11,7 @@ from surecall.schema import SchemaChecker, coerce_arguments
 
 from .truncation import truncated
 
-__all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "read_arguments"]
+__all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "read_arguments", "text_bytes"]
 
 MAX_ARGUMENTS_BYTES: Final = 200_000
 
@@ -61,11 +61,14 @@ def read_arguments(
     Raises:
         ToolDefinitionError: The schema cannot be used.
     """
-    plain = _parse_plain(value, max_bytes) if isinstance(value, str) else None
-    if plain is not None and schema is None:
-        return plain
+    plain = None
+    if isinstance(value, str) and value[:1] == "{":
+        size = len(value) if value.isascii() else text_bytes(value)
+        plain = decode_plain(value) if size <= max_bytes else None
+        if plain is not None and schema is None:
+            return ArgumentsReading(value=plain, bytes=size)
     try:
-        parsed = _parse(value, max_bytes, ended=ended) if plain is None else plain
+        parsed = _parse(value, max_bytes, plain, ended=ended)
     except _Refusal as refusal:
         return ArgumentsReading(
             state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
@@ -87,7 +90,9 @@ class _Parsed(NamedTuple):
     bytes: int
 
 
-def _parse(value: Any, max_bytes: int, *, ended: bool) -> _Parsed:
+def _parse(value: Any, max_bytes: int, plain: Any, *, ended: bool) -> _Parsed:
+    if plain is not None:
+        return _Parsed(plain, (), text_bytes(value))
     if isinstance(value, str):
         return _parse_text(value, max_bytes, ended=ended)
     if value is None:
@@ -108,17 +113,8 @@ class _Refusal(Exception):  # noqa: N818 - a signal inside this file
         self.size_bytes = size_bytes
 
 
-def _parse_plain(text: str, max_bytes: int) -> ArgumentsReading | None:
-    """Read text that is a JSON object as it stands, as almost all is; leave the rest alone."""
-    size = len(text) if text.isascii() else _text_bytes(text)
-    if size > max_bytes or text[:1] != "{":
-        return None
-    found: dict[str, Any] | None = decode_plain(text)
-    return None if found is None else ArgumentsReading(value=found, bytes=size)
-
-
 def _parse_text(value: str, max_bytes: int, *, ended: bool) -> _Parsed:
-    size = _text_bytes(value)
+    size = text_bytes(value)
     receipts: list[Receipt] = []
     try:
         found = _value_in(value, _Reader(max_bytes, ended, receipts))
@@ -174,7 +170,7 @@ def _unwrapped(value: str, receipts: list[Receipt]) -> str:
 
 
 def _decoded(text: str, reader: _Reader) -> Any:
-    size = _text_bytes(text)
+    size = text_bytes(text)
     if size > reader.max_bytes:
         raise _Refusal(_too_large(size, reader.max_bytes, _decoded_or_none(text, size)))
     try:
@@ -282,7 +278,7 @@ def _decoded_or_none(text: str, size: int) -> Any:
         return None
 
 
-def _text_bytes(text: str) -> int:
+def text_bytes(text: str) -> int:
     """Return the size of text in UTF-8; of a huge one that is not ASCII, at least its length."""
     if text.isascii() or len(text) > _MAX_MEASURED_BYTES:
         return len(text)

@@ -10,7 +10,7 @@ from surecall.formats import ToolNames
 from surecall.protocols import ChatCompletions, RawReply
 from surecall.records import ErrorDetail, Reading, Reply, ToolCall
 
-from .calls import CallReader, ReadingLimits
+from .calls import CallReader, ReadingLimits, read_clean_calls
 from .stream import ReplyReader
 from .tools import ToolsLike, parse_tools
 from .truncation import came_to_its_end, cut_cause, truncated
@@ -19,6 +19,7 @@ __all__ = ["read_reply"]
 
 _protocol: Final = ChatCompletions()
 _NO_TOOLS: Final = ToolNames()
+_CLEAN_ENDS: Final = frozenset({"stop", "tool_calls", None})
 
 
 def read_reply(
@@ -30,6 +31,7 @@ def read_reply(
     text_formats: bool = True,
     used_ids: Collection[str] = (),
     limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+    taught: bool = False,
 ) -> Reading:
     """Read what a model answered.
 
@@ -42,11 +44,24 @@ def read_reply(
         text_formats: Whether to look for calls written as text when there are no others.
         used_ids: Ids of earlier calls in the conversation, which are not given again.
         limits: How large arguments may be.
+        taught: Whether the model was told to write its calls in fenced blocks.
     """
     names = _tool_names(tools)
     reply = _as_reply(message, finish_reason)
     if text_formats and names and reply.content and not reply.calls:
-        return _read_text(reply, names, generation_prompt, used_ids, limits)
+        reader = ReplyReader(
+            names, generation_prompt, used_ids=used_ids, limits=limits, taught=taught
+        )
+        return _read_text(reply, reader)
+    if reply.finish_reason in _CLEAN_ENDS and not reply.defects:
+        clean = read_clean_calls(reply.calls, names, used_ids, limits)
+        if clean is not None:
+            return Reading(
+                calls=clean,
+                content=reply.content or "",
+                reasoning=reply.reasoning,
+                finish_reason=reply.finish_reason,
+            )
     ended = came_to_its_end(reply.finish_reason)
     reader = CallReader(names, used_ids=used_ids, limits=limits, ended=ended)
     refusal = _refusal(reply)
@@ -60,14 +75,7 @@ def read_reply(
     )
 
 
-def _read_text(
-    reply: Reply,
-    names: ToolNames,
-    generation_prompt: str | None,
-    used_ids: Collection[str],
-    limits: ReadingLimits,
-) -> Reading:
-    reader = ReplyReader(names, generation_prompt, used_ids=used_ids, limits=limits)
+def _read_text(reply: Reply, reader: ReplyReader) -> Reading:
     reader.feed(reply.content or "")
     reading = reader.close(reply.finish_reason)
     parts = [part for part in (reply.reasoning, reading.reasoning) if part]

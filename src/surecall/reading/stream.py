@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from surecall.errors import Code
-from surecall.formats import FORMATS, CallPiece, Piece, TextReader, ToolNames
+from surecall.formats import FORMATS, TAUGHT_FORMATS, CallPiece, Piece, TextReader, ToolNames
 from surecall.records import Defect, Reading, ToolCall
 
 from .calls import CallReader, ReadingLimits
@@ -55,6 +55,8 @@ class ReplyReader:
         generation_prompt: What the template had already opened, such as `<think>`.
         used_ids: Ids of earlier calls in the conversation, which are not given again.
         limits: How large arguments may be.
+        taught: Whether the model was told to write its calls in fenced blocks, so that any such
+            block may be one.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class ReplyReader:
         *,
         used_ids: Collection[str] = (),
         limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+        taught: bool = False,
     ) -> None:
+        formats = TAUGHT_FORMATS if taught else FORMATS
         names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
-        self._text = TextReader(names, FORMATS if names else (), generation_prompt)
+        self._text = TextReader(names, formats if names else (), generation_prompt)
         self._calls = CallReader(names, used_ids=used_ids, limits=limits)
         self._content: list[str] = []
         self._reasoning: list[str] = []

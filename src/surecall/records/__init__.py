@@ -5,6 +5,7 @@ from .defects import Defect
 from .events import (
     CallRepeated,
     CallSummary,
+    Escalated,
     Event,
     Final,
     FixEmptyFinal,
@@ -20,6 +21,7 @@ from .events import (
     TextRetracted,
     ToolCallEnded,
     ToolCallStarted,
+    ToolNotExecuted,
 )
 from .messages import Message, Role
 from .receipts import Receipt, clip
@@ -28,6 +30,7 @@ from .requests import ModelRequest, WireRequest
 from .results import Envelope, ErrorDetail, ToolResult
 from .tools import CoerceMode, Effect, ToolSpec
 from .usage import Usage
+from .weights import Weights, WeightsPart
 
 __all__ = [
     "CallRepeated",
@@ -38,6 +41,7 @@ __all__ = [
     "Effect",
     "Envelope",
     "ErrorDetail",
+    "Escalated",
     "Event",
     "Final",
     "FixEmptyFinal",
@@ -61,9 +65,12 @@ __all__ = [
     "ToolCall",
     "ToolCallEnded",
     "ToolCallStarted",
+    "ToolNotExecuted",
     "ToolResult",
     "ToolSpec",
     "Usage",
+    "Weights",
+    "WeightsPart",
     "WireReply",
     "WireRequest",
     "clip",

@@ -17,6 +17,7 @@ from .usage import Usage
 __all__ = [
     "CallRepeated",
     "CallSummary",
+    "Escalated",
     "Event",
     "Final",
     "FixEmptyFinal",
@@ -32,6 +33,7 @@ __all__ = [
     "TextRetracted",
     "ToolCallEnded",
     "ToolCallStarted",
+    "ToolNotExecuted",
 ]
 
 
@@ -71,6 +73,8 @@ class ModelRequestStarted(Event, frozen=True, tag="llm_request_start"):
     tools_count: int
     tool_choice: Any
     request_attempts_left: int
+    prompt_mode: str = "native"
+    """`native`, `strict`, `taught` or `constrained`."""
 
 
 class ModelRequestFailed(Event, frozen=True, tag="llm_request_error"):
@@ -160,6 +164,25 @@ class CallRepeated(Event, frozen=True, tag="call_repeated"):
     count: int
 
 
+class ToolNotExecuted(Event, frozen=True, tag="tool_not_executed"):
+    """The model wrote a call that cannot be read as one; nothing was run."""
+
+    reason: str
+    snippet: str
+    retrying: bool
+    """Whether the model is told and asked again."""
+
+
+class Escalated(Event, frozen=True, tag="escalated"):
+    """The next request goes one rung up, because plain asking did not help."""
+
+    rung: str
+    """`strict_tool`, `forced_choice`, `schema` or `taught`."""
+    tool: str | None
+    step: int
+    """How many rungs were used so far in this run."""
+
+
 class FixEmptyFinal(Event, frozen=True, tag="fix_empty_final"):
     """The final answer was empty and is asked for once more."""
 
@@ -198,6 +221,8 @@ RunEvent = (
     | ToolCallStarted
     | ToolCallEnded
     | CallRepeated
+    | ToolNotExecuted
+    | Escalated
     | FixEmptyFinal
     | Final
     | RunEnded

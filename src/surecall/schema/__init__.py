@@ -4,6 +4,7 @@ from .bind import ArgumentBinder, bind_arguments
 from .check import MAX_ERRORS, SchemaChecker
 from .coerce import ArgumentCoercer, Coerced, coerce_arguments
 from .coerce_text import property_schema, type_text_value
+from .dialects import Dialect, Loss, LossKind, Rewritten, rewrite_schema
 from .docstrings import Docstring, parse_docstring
 from .fields import injected_parameters
 from .infer import infer_parameters, infer_schema
@@ -14,8 +15,12 @@ __all__ = [
     "ArgumentBinder",
     "ArgumentCoercer",
     "Coerced",
+    "Dialect",
     "Docstring",
     "LintFinding",
+    "Loss",
+    "LossKind",
+    "Rewritten",
     "SchemaChecker",
     "bind_arguments",
     "clean_parameters",
@@ -26,5 +31,6 @@ __all__ = [
     "lint_tool",
     "parse_docstring",
     "property_schema",
+    "rewrite_schema",
     "type_text_value",
 ]

@@ -1,25 +1,45 @@
 """How a request reaches a model and how its answer comes back."""
 
 from .base import Transport, WireStream
+from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
+from .embedded_engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
 from .http import HttpStream, HttpTransport, ParseFault
 from .limits import Deadlines, WireLimits
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
 from .urls import join_url
+from .weights import LocalWeights, WeightsState, locate_weights, survey_weights, weights_folder
+from .weights_fetch import FetchStep, fetch_weights
+from .weights_sources import PartSource, PipSource
 
 __all__ = [
+    "DEFAULT_CONTEXT_TOKENS",
+    "EMBEDDED_DEADLINES",
     "Deadlines",
+    "EmbeddedTransport",
+    "Engine",
+    "FetchStep",
     "HttpStream",
     "HttpTransport",
+    "LocalWeights",
     "ParseFault",
+    "PartSource",
+    "PipSource",
     "RetryPolicy",
     "ScriptedReply",
     "ScriptedTransport",
     "Transport",
+    "WeightsState",
     "WireLimits",
     "WireStream",
     "assistant",
+    "close_engines",
+    "fetch_weights",
     "join_url",
+    "load_embedded",
+    "locate_weights",
     "parse_retry_after",
+    "survey_weights",
     "tool_call",
+    "weights_folder",
 ]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from surecall.errors import Code, ConfigError, ProviderError
 from surecall.jsontext import encode
-from surecall.protocols.faults import check_body, kept_headers, parse_fault
+from surecall.protocols import ChatCompletions, WireProtocol
+from surecall.protocols.faults import check_body, kept_headers
 from surecall.records import WireReply, WireRequest
 from surecall.redaction import Secret, redact
 
@@ -56,13 +57,15 @@ class HttpTransport:
 
     Args:
         base_url: Where the provider is, such as `https://api.example.com/v1`.
-        api_key: Sent as a bearer token, and only there.
-        api_prefix: Path below the base URL; `None` means `/v1` if the base URL has no path.
+        api_key: Sent as the wire format has it, a bearer token by default, and only there.
+        api_prefix: Path below the base URL; `None` means that of the wire format, such as `/v1`,
+            if the base URL has no path.
         headers: Sent with every request.
         deadlines: How long each part of an attempt may take.
         limits: How large an answer may be.
         retry: How often a failed attempt is made again, before any of its answer is used.
-        parse_fault: Reads an error answer of this provider.
+        protocol: The wire format that the provider speaks; chat completions by default.
+        parse_fault: Reads an error answer of this provider, instead of the wire format.
     """
 
     def __init__(
@@ -75,22 +78,27 @@ class HttpTransport:
         deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
         limits: WireLimits = WireLimits(),  # noqa: B008 - frozen
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
-        parse_fault: ParseFault = parse_fault,
+        protocol: WireProtocol | None = None,
+        parse_fault: ParseFault | None = None,
     ) -> None:
+        protocol = protocol or ChatCompletions()
         self._base_url = base_url
         self._api_prefix = api_prefix
-        self._shown_url = join_url(base_url, api_prefix, "")
+        self._default_prefix = protocol.default_prefix
+        self._shown_url = self._url_of("")
         self._deadlines = deadlines
         self._limits = limits
         self._retry = retry
-        self._parse_fault = parse_fault
+        self._parse_fault = parse_fault or protocol.parse_fault
         own = {name.title(): value for name, value in _checked_headers(headers or {}).items()}
         self._secrets = _secrets_in(own)
         if isinstance(api_key, str):
             api_key = Secret(api_key)
         if api_key:
-            own |= _checked_headers({"Authorization": f"Bearer {api_key.reveal()}"})
+            for name, value in _checked_headers(protocol.render_auth(api_key.reveal())).items():
+                own[name.title()] = value
             self._secrets += (api_key,)
+        self._has_key = bool(api_key) or "Authorization" in own
         self._headers = {
             "Accept": "application/json",
             "User-Agent": "surecall",
@@ -103,7 +111,7 @@ class HttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
-        key = "'***'" if "Authorization" in self._headers else "None"
+        key = "'***'" if self._has_key else "None"
         return f"HttpTransport({self._shown_url!r}, api_key={key})"
 
     async def __aenter__(self) -> Self:
@@ -202,9 +210,12 @@ class HttpTransport:
     def _join(self, path: str) -> "URL":
         from yarl import URL
 
-        url = URL(join_url(self._base_url, self._api_prefix, path))
+        url = URL(self._url_of(path))
         self._urls[path] = url
         return url
+
+    def _url_of(self, path: str) -> str:
+        return join_url(self._base_url, self._api_prefix, path, default_prefix=self._default_prefix)
 
     async def _open_wire(self) -> "Wire":
         from .exchange import Wire

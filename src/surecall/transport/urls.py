@@ -39,10 +39,12 @@ def check_base_url(base_url: str) -> SplitResult:
     return parts
 
 
-def join_url(base_url: str, api_prefix: str | None, path: str) -> str:
+def join_url(
+    base_url: str, api_prefix: str | None, path: str, *, default_prefix: str = DEFAULT_PREFIX
+) -> str:
     """Return the URL of `path` below the provider's prefix.
 
-    Without a prefix given (`None`), `/v1` is used for a base URL that has no path, and the
+    Without a prefix given (`None`), the default is used for a base URL that has no path, and the
     base URL's own path otherwise. A base URL that already ends in the prefix keeps it once.
     """
     parts = check_base_url(base_url)
@@ -51,7 +53,7 @@ def join_url(base_url: str, api_prefix: str | None, path: str) -> str:
     if tail != "/" and base_path.endswith(tail):
         raise _refusal(f"already ends in {tail}", f"Leave {tail} off; it is added for you.")
     if api_prefix is None:
-        prefix = "" if base_path else DEFAULT_PREFIX
+        prefix = "" if base_path else default_prefix
     else:
         prefix = _checked_prefix(api_prefix)
     if prefix and (base_path == prefix or base_path.endswith(prefix)):

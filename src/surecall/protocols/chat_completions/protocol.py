@@ -1,11 +1,15 @@
 """The chat completions format behind the `WireProtocol` seam."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any
 
-from surecall.protocols.base import RawReply
+from surecall.errors import ProviderError, SurecallError
+from surecall.protocols.base import RawReply, WireFault
+from surecall.protocols.faults import parse_fault
 from surecall.records import ModelRequest, Reply, WireRequest
 
+from .incoming import parse_request
+from .outgoing import ChatStreamWriter, render_fault, render_reply
 from .replies import parse_body, parse_message
 from .requests import render_request
 from .streams import ChatStreamFolder
@@ -16,7 +20,13 @@ __all__ = ["ChatCompletions"]
 class ChatCompletions:
     """The OpenAI-compatible `/chat/completions` format; holds no state."""
 
-    name: Final = "chat_completions"
+    name: str = "chat_completions"
+    default_prefix: str = "/v1"
+    takes_transforms: bool = True
+
+    def render_auth(self, key: str) -> dict[str, str]:
+        """Render the headers that carry a key."""
+        return {"Authorization": f"Bearer {key}"}
 
     def render_request(self, request: ModelRequest) -> WireRequest:
         """Render a request."""
@@ -35,3 +45,23 @@ class ChatCompletions:
     ) -> ChatStreamFolder:
         """Begin to fold one streamed reply."""
         return ChatStreamFolder(headers, skip_bad_events=skip_bad_events)
+
+    def parse_fault(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """Understand an error answer; nothing is raised."""
+        return parse_fault(status, headers, body)
+
+    def parse_request(self, request: WireRequest) -> ModelRequest:
+        """Understand a request that a client sent, or raise `RequestError`."""
+        return parse_request(request)
+
+    def render_reply(self, reply: Reply) -> dict[str, Any]:
+        """Render a reply as a server's whole body."""
+        return render_reply(reply)
+
+    def open_writer(self, *, model: str, reply_id: str | None = None) -> ChatStreamWriter:
+        """Begin to write one streamed reply."""
+        return ChatStreamWriter(model=model, reply_id=reply_id)
+
+    def render_fault(self, error: SurecallError) -> WireFault:
+        """Render an error as a server answers it."""
+        return render_fault(error)

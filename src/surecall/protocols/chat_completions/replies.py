@@ -66,6 +66,18 @@ def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
     message = raw.message
     calls, defects = _parse_calls(message)
+    if not defects and message.keys() <= _NOT_ECHOED and not message.get("refusal"):
+        text = message.get("content")
+        if text is None or text.__class__ is str:  # nothing beside text and calls
+            return Reply(
+                content=text,
+                calls=tuple(calls),
+                finish_reason=raw.finish_reason,
+                usage=raw.usage,
+                model=raw.model,
+                id=raw.id,
+                defects=raw.defects,
+            )
     content = parse_content(message)
     return Reply(
         content=content.text,
@@ -85,11 +97,11 @@ def parse_usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     counts = cast("dict[str, Any]", usage)
-    given = _count(counts, "prompt_tokens")
-    if given is None:
+    given: Any = counts.get("prompt_tokens")
+    if type(given) is not int or given < 0:
         given = _count(counts, "input_tokens")
-    made = _count(counts, "completion_tokens")
-    if made is None:
+    made: Any = counts.get("completion_tokens")
+    if type(made) is not int or made < 0:
         made = _count(counts, "output_tokens")
     total = _count(counts, "total_tokens")
     if given is None and made is None and total is None:
@@ -130,9 +142,9 @@ def choices_ignored(count: int) -> tuple[Defect, ...]:
 def _may_have_objects(message: dict[str, Any]) -> bool:
     """Tell whether arguments may have come as objects, in which a key can be repeated."""
     calls: Any = message.get("tool_calls") or None
-    if not isinstance(calls, list):
+    if calls.__class__ is not list:
         return calls is not None or bool(message.get("function_call"))
-    for entry in cast("list[Any]", calls):
+    for entry in calls:
         function: Any = entry.get("function") if entry.__class__ is dict else None
         if function.__class__ is not dict or function.get("arguments").__class__ is not str:
             return True
@@ -180,6 +192,10 @@ def _parse_calls(message: dict[str, Any]) -> tuple[list[RawCall], list[Defect]]:
 
 def _parse_call(entry: dict[str, Any]) -> RawCall:
     function: Any = entry.get("function")
+    if function.__class__ is dict and entry.keys() <= _CALL_FIELDS:
+        name, arguments = function.get("name"), function.get("arguments")
+        if name is not None and arguments is not None:
+            return RawCall(entry.get("id"), name, arguments)
     inner = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
     name, arguments = inner.get("name"), inner.get("arguments")
     if name is None:

@@ -1,22 +1,19 @@
 """Requests on their way out."""
 
-import re
-from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from surecall.errors import JSONTextError
 from surecall.jsontext import encode_text
+from surecall.protocols.standins import stand_in_arguments, stand_in_name
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 
 __all__ = ["render_message", "render_request", "render_tool"]
 
 _PATH: Final = "/chat/completions"
-_UNREADABLE_KEY: Final = "_unreadable_arguments"
-
-_MAX_ECHO: Final = 200
-_WIRE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NOT_WIRE_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+_FOREIGN_KEYS: Final = frozenset(
+    {"is_error", "reasoning_items", "thinking_blocks", "thought_signature"}
+)
+"""What only other wire formats take back."""
 
 
 def render_request(request: ModelRequest) -> WireRequest:
@@ -49,7 +46,12 @@ def render_tool(tool: ToolSpec) -> dict[str, Any]:
     function["parameters"] = clean_parameters(
         tool.parameters or {"type": "object", "properties": {}}
     )
-    return {"type": "function", "function": function}
+    if "strict" in tool.extra:
+        function["strict"] = tool.extra["strict"]
+    wire: dict[str, Any] = {"type": "function", "function": function}
+    if "cache_control" in tool.extra:
+        wire["cache_control"] = tool.extra["cache_control"]
+    return wire
 
 
 def render_message(message: Message) -> dict[str, Any]:
@@ -66,50 +68,23 @@ def render_message(message: Message) -> dict[str, Any]:
     if message.name:
         wire["name"] = message.name
     for key, value in message.extra.items():
-        wire.setdefault(key, value)
+        if key not in _FOREIGN_KEYS:
+            wire.setdefault(key, value)
     return wire
 
 
 def _render_call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": _wire_name(call.name), "arguments": _render_arguments(call)}
+    function = {"name": stand_in_name(call.name), "arguments": _render_arguments(call)}
     wire: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     for key, value in call.extra.items():
-        wire.setdefault(key, value)
+        if key not in _FOREIGN_KEYS:
+            wire.setdefault(key, value)
     return wire
-
-
-def _wire_name(name: str) -> str:
-    """Return a name that providers accept in history, though no such tool may exist."""
-    if _WIRE_NAME.fullmatch(name):
-        return name
-    return _NOT_WIRE_NAME.sub("_", name[:64]) or "unnamed"
 
 
 def _render_arguments(call: ToolCall) -> str:
     if call.arguments is None:
-        return encode_text({_UNREADABLE_KEY: _echo(call.raw)})
+        return encode_text(stand_in_arguments(call.raw))
     if isinstance(call.raw, str) and not call.receipts:
         return call.raw
     return encode_text(call.arguments)
-
-
-def _echo(raw: Any) -> str:
-    if not isinstance(raw, str):
-        try:
-            raw = encode_text(_preview(raw, 2))
-        except JSONTextError:
-            raw = f"({type(raw).__name__})"
-    return raw[:_MAX_ECHO].encode("utf-8", "replace").decode()
-
-
-def _preview(value: Any, levels: int) -> Any:
-    """Return the first part of a value, at a cost that does not depend on its size."""
-    if isinstance(value, str):
-        return value[:_MAX_ECHO].encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        items = islice(cast("dict[Any, Any]", value).items(), 8 if levels else 0)
-        return {str(key)[:_MAX_ECHO]: _preview(item, levels - 1) for key, item in items}
-    if isinstance(value, list):
-        head = cast("list[Any]", value)[: 8 if levels else 0]
-        return [_preview(item, levels - 1) for item in head]
-    return value

@@ -1,0 +1,171 @@
+"""`surecall models serve`: a model on this machine, for any client of chat completions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from surecall.config import load_config
+from surecall.errors import Code, ConfigError, JSONTextError, ProviderError
+from surecall.jsontext import decode, encode
+from surecall.loop.resolve import make_embedded
+from surecall.profiles import EMBEDDED_PREFIX, embedded_name
+from surecall.records import WireRequest
+from surecall.transport import EmbeddedTransport
+
+from .flags import output_flags
+from .output import ExitCode, Output
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+__all__ = ["serve", "serve_model"]
+
+_HOST: Final = "127.0.0.1"
+_OWN_HOSTS: Final = frozenset({_HOST, "localhost"})
+_MAX_BODY_BYTES: Final = 32 * 1024 * 1024
+
+
+@click.command(short_help="Serve a model of this machine over HTTP.")
+@click.argument("name")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
+@click.option("--n-ctx", type=click.IntRange(256), help="Tokens of one request.")
+@click.option("--threads", type=click.IntRange(1), help="Threads to compute with.")
+@output_flags
+@click.pass_obj
+def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int | None) -> ExitCode:
+    """Serve the model NAME (or a GGUF file) as chat completions on loopback, until Ctrl-C.
+
+    Replies are as the model writes them: nothing is repaired. Port 0 takes any that is free.
+    """
+    short = embedded_name(name) or name
+    settings = {
+        "model": f"{EMBEDDED_PREFIX}{short}",
+        "local.n_ctx": n_ctx,
+        "local.threads": threads,
+    }
+    config = load_config(overrides=settings)
+    transport = make_embedded(config)
+
+    def announce(address: str) -> None:
+        if output.json:
+            output.data({"type": "serving", "address": address, "model": short})
+        else:
+            output.text(f"{address}/v1")
+            if not output.quiet:
+                Progress(output.people()).say("·", "serving", f"{short}; Ctrl-C ends it")
+
+    try:
+        asyncio.run(serve_model(transport, short, port=port, on_ready=announce))
+    except KeyboardInterrupt:
+        if output.json:
+            output.data({"type": "stopped"})
+    return ExitCode.OK
+
+
+async def serve_model(
+    transport: EmbeddedTransport, model: str, *, port: int, on_ready: Callable[[str], None]
+) -> None:
+    """Serve until cancelled; `on_ready` gets the address once the model is loaded.
+
+    Raises:
+        ConfigError: `INVALID_OPTION` when the port is taken.
+        SetupError: The model cannot be loaded.
+    """
+    from aiohttp import web
+
+    await transport.open()
+    door = _Door(transport, model)
+    app = web.Application(
+        client_max_size=_MAX_BODY_BYTES, middlewares=[web.middleware(_refuse_foreign)]
+    )
+    app.router.add_post("/v1/chat/completions", door.complete)
+    app.router.add_get("/v1/models", door.list_models)
+    # A client that goes away must end the generation it asked for.
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, _HOST, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"port {port} cannot be used: {error.strerror or error}.",
+                hint="Choose another with --port; 0 takes any that is free.",
+            ) from error
+        on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+        await transport.aclose()
+
+
+class _Door:
+    """Hands requests on to the engine, and its answers back as they come."""
+
+    def __init__(self, transport: EmbeddedTransport, model: str) -> None:
+        self._transport = transport
+        self._model = model
+
+    async def list_models(self, _request: "web.Request") -> "web.StreamResponse":
+        row = {"id": self._model, "object": "model", "created": 0, "owned_by": "surecall"}
+        return _answer(200, encode({"object": "list", "data": [row]}))
+
+    async def complete(self, request: "web.Request") -> "web.StreamResponse":
+        if request.content_type != "application/json":
+            # A web page may send other types without asking first.
+            return _refusal(415, Code.INVALID_REQUEST, "The body must be application/json.")
+        try:
+            body = decode(await request.read())
+        except JSONTextError as error:
+            return _refusal(400, error.code, error.message)
+        if not isinstance(body, dict):
+            return _refusal(400, Code.INVALID_REQUEST, "The body must be a JSON object.")
+        body = cast("dict[str, Any]", body)
+        wire = WireRequest(path="/chat/completions", body=body, stream=body.get("stream") is True)
+        try:
+            if wire.stream:
+                return await self._stream(request, wire)
+            return _answer(200, (await self._transport.send(wire)).body)
+        except ProviderError as error:
+            said = error.provider_message or error.message
+            return _refusal(error.status or 502, error.code, said)
+
+    async def _stream(self, request: "web.Request", wire: WireRequest) -> "web.StreamResponse":
+        from aiohttp import web
+
+        async with self._transport.stream(wire) as stream:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            try:
+                async for piece in stream:
+                    await response.write(piece)
+            except ProviderError:
+                # Headers are out: only a cut connection still says that this is no whole answer.
+                if request.transport is not None:
+                    request.transport.abort()
+            return response
+
+
+def _answer(status: int, body: bytes) -> "web.StreamResponse":
+    from aiohttp import web
+
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+def _refusal(status: int, code: str, message: str) -> "web.StreamResponse":
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return _answer(status, encode({"error": {"message": message, "type": kind, "code": str(code)}}))
+
+
+Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
+
+
+async def _refuse_foreign(request: "web.Request", handler: Handler) -> "web.StreamResponse":
+    """Refuse what was sent to another name: a web page may point its own name to this address."""
+    if (request.url.host or "") not in _OWN_HOSTS:
+        return _refusal(403, Code.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only.")
+    return await handler(request)

@@ -1,0 +1,297 @@
+"""`surecall probe`: ask a provider what a model really does."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+import msgspec
+
+from surecall.config import Config, load_config
+from surecall.errors import Code, ConfigError
+from surecall.loop.probing import FACTS_FILE, fact_address
+from surecall.loop.resolve import choose_protocol, find_provider, make_transport
+from surecall.probe import (
+    DEFAULT_MAX_REQUESTS,
+    QUESTIONS,
+    FactKey,
+    FactStore,
+    Finding,
+    ProbedFact,
+    ProbeReport,
+    Question,
+    date_text,
+    fetch_listing,
+    probe_model,
+    select_questions,
+    total_cost,
+)
+from surecall.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
+from surecall.protocols import WireProtocol
+
+from .flags import output_flags
+from .output import ExitCode, Output
+from .probe_page import Arrivals, show_capabilities, show_facts, show_questions
+from .run_changes import Change, list_changes
+
+__all__ = ["probe"]
+
+_USUAL: Final = (
+    "tools",
+    "tools_seen",
+    "tool_choice",
+    "parallel_calls",
+    "streaming",
+    "strict_tools",
+    "json_object",
+    "json_schema",
+    "grammar",
+    "context_window",
+)
+"""What changes how a run goes."""
+
+
+@click.command
+@click.argument("model", required=False)
+@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
+@click.option("--protocol", help="Wire format it speaks. [SURECALL_PROTOCOL]")
+@click.option("--provider", help="Name of the provider in the catalog. [SURECALL_PROVIDER]")
+@click.option("--question", "names", multiple=True, metavar="NAME", help="Ask only this.")
+@click.option("--all", "ask_all", is_flag=True, help="Ask everything, not only what runs use.")
+@click.option("--refresh", is_flag=True, help="Ask also what is known from an earlier probe.")
+@click.option(
+    "--max-requests",
+    type=click.IntRange(min=1),
+    default=DEFAULT_MAX_REQUESTS,
+    show_default=True,
+    help="Requests that may be sent in all.",
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before sending anything.")
+@click.option("--list", "list_questions", is_flag=True, help="List the questions and their cost.")
+@click.option("--facts", is_flag=True, help="Show what earlier probes found out.")
+@click.option("--forget", is_flag=True, help="Forget what is known of MODEL, or everything.")
+@output_flags
+@click.pass_obj
+def probe(
+    output: Output,
+    *,
+    model: str | None,
+    base_url: str | None,
+    protocol: str | None,
+    provider: str | None,
+    names: tuple[str, ...],
+    ask_all: bool,
+    refresh: bool,
+    max_requests: int,
+    yes: bool,
+    list_questions: bool,
+    facts: bool,
+    forget: bool,
+) -> ExitCode:
+    """Ask a provider what MODEL really does, and remember the answers.
+
+    Every question is a short request with a harmless tool or a short text. What is found out wins
+    over the catalog in later runs, until it expires.
+    """
+    if list_questions:
+        return show_questions(output, QUESTIONS)
+    config = load_config(
+        overrides={
+            "model": model,
+            "base_url": base_url,
+            "protocol": protocol,
+            "provider": provider,
+        }
+    )
+    store = FactStore(config.cache_dir / FACTS_FILE, max_age_s=config.max_probe_age_s)
+    if forget:
+        return _forget(output, store, model)
+    if facts:
+        return show_facts(output, store, model, time.time())
+    questions = _chosen(names, ask_all=ask_all)
+    asking = _Asking(output, config, store)
+    unknown = questions if refresh else asking.unknown(questions)
+    if unknown and not asking.may_ask(unknown, max_requests, yes=yes):
+        return ExitCode.INTERRUPTED
+    return asking.run(questions, unknown, max_requests)
+
+
+def _is_attended(output: Output) -> bool:
+    return sys.stdin.isatty() and output.stderr.isatty()
+
+
+def _chosen(names: tuple[str, ...], *, ask_all: bool) -> tuple[Question, ...]:
+    if names and ask_all:
+        raise click.UsageError("Use either --question or --all.")
+    return QUESTIONS if ask_all else select_questions(names or _USUAL)
+
+
+def _forget(output: Output, store: FactStore, model: str | None) -> ExitCode:
+    count = store.forget(model)
+    if output.json:
+        output.data({"type": "forgotten", "model": model, "facts": count})
+    else:
+        what = f"about {model}" if model else "about any model"
+        output.text(f"forgot {count} facts {what}")
+    return ExitCode.OK
+
+
+class _Asking:
+    """One model, and everything that is needed to ask about it."""
+
+    def __init__(self, output: Output, config: Config, store: FactStore) -> None:
+        if not config.model:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                "no model was named.",
+                hint="For example: surecall probe qwen3-8b --base-url http://127.0.0.1:8000/v1.",
+            )
+        self._output = output
+        self._config = config
+        self._model = config.model
+        self._store = store
+        self._catalog = Catalog.builtin()
+        self._protocol: WireProtocol = choose_protocol(None, config, self._catalog)
+        self._address = fact_address(config, self._protocol)
+        self._transport = make_transport(config, self._protocol)
+        self._key = FactKey.of(self._address, self._protocol.name, self._model)
+
+    def unknown(self, questions: tuple[Question, ...]) -> tuple[Question, ...]:
+        """Return the questions whose answers are not known from an earlier probe."""
+        known = {fact.field for fact in self._store.fresh(self._key)}
+        return tuple(question for question in questions if not known & set(question.decides))
+
+    def may_ask(self, questions: tuple[Question, ...], max_requests: int, *, yes: bool) -> bool:
+        """State the cost, and ask for consent where somebody can give it."""
+        requests, tokens = total_cost(questions)
+        requests = min(requests, max_requests)
+        if self._output.json:
+            self._output.data(
+                {
+                    "type": "cost",
+                    "model": self._model,
+                    "address": self._address,
+                    "questions": [question.name for question in questions],
+                    "max_requests": requests,
+                    "rough_tokens": tokens,
+                }
+            )
+            return True
+        console = self._output.people()
+        console.print(
+            f"{len(questions)} questions to {self._model} at {self._address}: at most {requests} "
+            f"requests, about {tokens} tokens; a model that thinks takes more.",
+            soft_wrap=True,
+        )
+        if yes or not _is_attended(self._output):
+            return True
+        return click.confirm("Ask?", default=True, err=True)
+
+    def run(
+        self, questions: tuple[Question, ...], unknown: tuple[Question, ...], max_requests: int
+    ) -> ExitCode:
+        """Ask, show the answers as they arrive, and say what follows from them."""
+        before = self._resolve({}, {})
+        known = self._known(questions, unknown)
+        with Arrivals(self._output, questions, known) as arrivals:
+            report = asyncio.run(self._ask(unknown, max_requests, arrivals)) if unknown else None
+        after = self._after(report)
+        changes = list_changes(self._config, self._catalog, before, after)
+        if self._output.json:
+            self._tell(report, after, changes)
+        else:
+            show_capabilities(self._output, after, changes, report)
+        return self._verdict(report)
+
+    async def _ask(
+        self, questions: tuple[Question, ...], max_requests: int, arrivals: Arrivals
+    ) -> ProbeReport:
+        try:
+            return await probe_model(
+                self._transport,
+                self._protocol,
+                self._model,
+                questions=questions,
+                store=self._store,
+                on_finding=arrivals.add,
+                address=self._address,
+                listing=self._listing if self._config.base_url else None,
+                max_requests=max_requests,
+            )
+        finally:
+            await self._transport.aclose()
+
+    async def _listing(self) -> Any:
+        config = self._config
+        return await fetch_listing(
+            config.base_url or "",
+            self._protocol,
+            api_prefix=config.api_prefix,
+            api_key=config.api_key,
+            headers=config.headers,
+        )
+
+    def _known(
+        self, questions: tuple[Question, ...], unknown: tuple[Question, ...]
+    ) -> Mapping[str, tuple[ProbedFact, ...]]:
+        """Return the facts that answer the questions which are not asked again."""
+        facts = self._store.fresh(self._key) if len(unknown) < len(questions) else ()
+        return {
+            question.name: tuple(fact for fact in facts if fact.field in question.decides)
+            for question in questions
+            if question not in unknown
+        }
+
+    def _after(self, report: ProbeReport | None) -> ResolvedCapabilities:
+        facts = () if report and report.store_error else self._store.fresh(self._key)
+        fields = {fact.field: fact.value for fact in facts}
+        dates = {fact.field: date_text(fact.asked_at)[:10] for fact in facts}
+        if report:
+            fields |= report.fields
+            dates |= dict.fromkeys(report.fields, date_text(report.asked_at)[:10])
+        return self._resolve(fields, dates)
+
+    def _resolve(self, fields: dict[str, Any], dates: dict[str, str]) -> ResolvedCapabilities:
+        return resolve_capabilities(
+            find_provider(self._config, self._catalog),
+            self._model,
+            overrides=self._config.capabilities,
+            probed=fields,
+            probed_on=dates,
+            catalog=self._catalog,
+        )
+
+    def _tell(
+        self,
+        report: ProbeReport | None,
+        after: ResolvedCapabilities,
+        changes: tuple[Change, ...],
+    ) -> None:
+        findings: tuple[Finding, ...] = report.findings if report else ()
+        self._output.data(
+            {
+                "type": "probe",
+                "model": self._model,
+                "address": self._address,
+                "protocol": self._protocol.name,
+                "asked_at": date_text(report.asked_at) if report else None,
+                "fields": report.fields if report else {},
+                "inconclusive": [f.question for f in findings if f.verdict == "inconclusive"],
+                "cost": report.cost if report else None,
+                "capabilities": msgspec.to_builtins(after.capabilities),
+                "origins": after.origins,
+                "changes": [change._asdict() for change in changes],
+            }
+        )
+
+    def _verdict(self, report: ProbeReport | None) -> ExitCode:
+        if report is None:
+            return ExitCode.OK
+        for error in (report.error, report.store_error):
+            if error is not None:
+                self._output.problem(error.code, error.message, error.hint)
+        if report.error is not None:
+            return ExitCode.PROVIDER
+        return ExitCode.PARTIAL if report.store_error is not None else ExitCode.OK

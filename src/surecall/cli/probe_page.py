@@ -1,0 +1,250 @@
+"""How a probe is shown: answers as they arrive, then what follows from them."""
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import msgspec
+
+from surecall.probe import (
+    FactKey,
+    FactStore,
+    Finding,
+    ProbedFact,
+    ProbeReport,
+    Question,
+    date_text,
+    total_cost,
+)
+from surecall.profiles import ResolvedCapabilities
+
+from .output import ExitCode, Output
+from .run_changes import Change
+from .terminal import bounded, line_of, shown_value
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["Arrivals", "show_capabilities", "show_facts", "show_questions"]
+
+_MARKS: Final = {
+    "yes": ("✓ yes", "green"),
+    "no": ("✗ no", "red"),
+    "inconclusive": ("? open", "yellow"),
+    "known": ("· known", "dim"),
+    "waiting": ("… ", "dim"),
+}
+_MARK_WIDTH: Final = 8
+_MIN_ROOM: Final = 30
+
+
+class Arrivals:
+    """A table of questions that fills while the answers arrive; plain lines off a terminal.
+
+    Args:
+        output: Where to show it.
+        questions: Everything that is asked or known.
+        known: The facts that answer the questions which are not asked again.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        questions: tuple[Question, ...],
+        known: Mapping[str, tuple[ProbedFact, ...]],
+    ) -> None:
+        self._output = output
+        self._questions = questions
+        self._known = known
+        self._found: dict[str, Finding] = {}
+        self._console: Console | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._output.json:
+            return self
+        self._console = self._output.page()
+        if self._output.stdout.isatty():
+            from rich.live import Live
+
+            self._live = Live(self._table(), console=self._console, auto_refresh=False)
+            self._live.start()
+        else:
+            for name in self._known:
+                self._print_row(name)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def add(self, finding: Finding) -> None:
+        """Show an answer."""
+        self._found[finding.question] = finding
+        if self._output.json:
+            self._output.data({"type": "finding", **msgspec.to_builtins(finding)})
+        elif self._live is not None:
+            self._live.update(self._table(), refresh=True)
+        else:
+            self._print_row(finding.question)
+
+    def _table(self) -> "Table":
+        table = _grid()
+        for question in self._questions:
+            table.add_row(*self._row(question.name))
+        return table
+
+    def _print_row(self, name: str) -> None:
+        assert self._console is not None
+        table = _grid()
+        table.add_row(*self._row(name))
+        self._console.print(table)
+
+    def _row(self, name: str) -> "tuple[Text, str, str]":
+        from rich.text import Text
+
+        finding = self._found.get(name)
+        if finding is not None:
+            state, words = finding.verdict, f"{_decided(finding.fields)}{finding.evidence}"
+        elif name in self._known:
+            facts = self._known[name]
+            state = "known"
+            dates = date_text(min(fact.asked_at for fact in facts))[:10] if facts else ""
+            fields = {fact.field: fact.value for fact in facts}
+            words = f"{_decided(fields)}found out on {dates}"
+        else:
+            state, words = "waiting", ""
+        mark, style = _MARKS[state]
+        return Text(f"{mark:<{_MARK_WIDTH}}", style), name, line_of(words)
+
+
+def _grid() -> "Table":
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(width=_MARK_WIDTH, no_wrap=True)
+    table.add_column(width=16, no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _decided(fields: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{name} = {shown_value(value)}" for name, value in fields.items())
+    return f"{told}; " if told else ""
+
+
+def show_questions(output: Output, questions: tuple[Question, ...]) -> ExitCode:
+    """List the questions with what they decide and cost."""
+    if output.json:
+        rows = [
+            {
+                "name": question.name,
+                "title": question.title,
+                "decides": question.decides,
+                "max_requests": question.max_requests,
+                "rough_tokens": question.rough_tokens,
+            }
+            for question in questions
+        ]
+        output.data({"questions": rows})
+        return ExitCode.OK
+    console = output.page()
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("question", no_wrap=True)
+    table.add_column("asks", overflow="fold")
+    table.add_column("decides", overflow="fold")
+    table.add_column("requests", justify="right", no_wrap=True)
+    for question in questions:
+        table.add_row(
+            question.name, question.title, ", ".join(question.decides), str(question.max_requests)
+        )
+    console.print(table)
+    requests, tokens = total_cost(questions)
+    console.print(f"\nall together: at most {requests} requests, about {tokens} tokens")
+    return ExitCode.OK
+
+
+def show_facts(output: Output, store: FactStore, model: str | None, now: float) -> ExitCode:
+    """Show what earlier probes found out, expired or not."""
+    rows = [(key, fact) for key, fact in store.all() if model in (None, key.model)]
+    if output.json:
+        output.data({"path": str(store.path), "facts": [_fact_row(*row, now) for row in rows]})
+        return ExitCode.OK
+    console = output.page()
+    from rich.text import Text
+
+    if not rows:
+        console.print(f"nothing is known yet; facts are kept in {line_of(str(store.path))}")
+        return ExitCode.OK
+    for key in dict.fromkeys(key for key, _ in rows):
+        where = f"  at {line_of(key.address)}, {key.protocol}"
+        console.print(Text.assemble((line_of(key.model), "bold"), (where, "dim")), soft_wrap=True)
+        table = _facts_table(console, [fact for owner, fact in rows if owner == key], now)
+        console.print(table)
+    return ExitCode.OK
+
+
+def _fact_row(key: FactKey, fact: ProbedFact, now: float) -> dict[str, Any]:
+    dates = {
+        "asked_at": date_text(fact.asked_at),
+        "expires_at": date_text(fact.expires_at),
+        "fresh": fact.asked_at <= now < fact.expires_at,
+    }
+    return {**key._asdict(), **msgspec.to_builtins(fact), **dates}
+
+
+def _facts_table(console: "Console", facts: Iterable[ProbedFact], now: float) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    room = max(console.width - 68, _MIN_ROOM)
+    for fact in facts:
+        is_fresh = fact.asked_at <= now < fact.expires_at
+        until = f"until {date_text(fact.expires_at)[:10]}" if is_fresh else "expired"
+        table.add_row(
+            f"  {fact.field}",
+            line_of(shown_value(fact.value)),
+            date_text(fact.asked_at)[:10],
+            Text(until, "" if is_fresh else "yellow"),
+            Text(bounded(fact.evidence, room), "dim"),
+        )
+    return table
+
+
+def show_capabilities(
+    output: Output,
+    known: ResolvedCapabilities,
+    changes: tuple[Change, ...],
+    report: ProbeReport | None,
+) -> None:
+    """Show the capabilities in force with their origins, and what a run does differently."""
+    console = output.page()
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text("\ncapabilities", "bold"))
+    table = Table.grid(padding=(0, 2))
+    for name, origin in known.origins.items():
+        value = shown_value(msgspec.to_builtins(getattr(known.capabilities, name)))
+        style = "dim" if origin == "default" else ""
+        table.add_row(Text(f"  {name}", style), Text(line_of(value), style), Text(origin, "dim"))
+    console.print(table)
+    console.print(Text("\nin a run", "bold"))
+    if not changes:
+        console.print("  nothing changes for what was found out")
+    for change in changes:
+        console.print(f"  {change.what}: {change.before} → {change.after}", soft_wrap=True)
+    if report is not None:
+        cost = report.cost
+        console.print(Text(f"\n{cost.requests} requests, {cost.tokens} tokens", "dim"))

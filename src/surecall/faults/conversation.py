@@ -1,0 +1,107 @@
+"""What can be seen in a conversation: what was asked, called and answered."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from msgspec import Struct
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
+from surecall.records import Message, ModelRequest, ToolCall
+
+__all__ = [
+    "Answered",
+    "answered_calls",
+    "errors_in_a_row",
+    "last_results",
+    "last_user_text",
+    "system_text",
+]
+
+
+class Answered(Struct, frozen=True):
+    """A call with the result that the client sent for it."""
+
+    call: ToolCall
+    ok: bool
+    text: str
+    errors: tuple[dict[str, Any], ...] = ()
+    """The errors in the result, when it is an envelope."""
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """The codes of the errors."""
+        return frozenset(str(error.get("code")) for error in self.errors)
+
+
+def answered_calls(request: ModelRequest) -> list[Answered]:
+    """Return every call of the conversation that has a result, in order."""
+    calls: dict[str, ToolCall] = {}
+    found: list[Answered] = []
+    for message in request.messages:
+        calls |= {call.id: call for call in message.tool_calls}
+        call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
+        if call is not None:
+            found.append(_answered(call, message))
+    return found
+
+
+def last_results(request: ModelRequest) -> list[Answered]:
+    """Return the results that came in since the model last spoke."""
+    fresh: set[str] = set()
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            break
+        if message.role == "tool" and message.tool_call_id:
+            fresh.add(message.tool_call_id)
+    return [item for item in answered_calls(request) if item.call.id in fresh]
+
+
+def errors_in_a_row(request: ModelRequest) -> int:
+    """Count the failed results after the last success."""
+    count = 0
+    for item in reversed(answered_calls(request)):
+        if item.ok:
+            break
+        count += 1
+    return count
+
+
+def last_user_text(request: ModelRequest) -> str:
+    """Return the text of the last message of the user."""
+    texts = (message.text for message in reversed(request.messages) if message.role == "user")
+    return next(texts, "")
+
+
+def system_text(request: ModelRequest) -> str:
+    """Return all system text."""
+    return "\n".join(
+        message.text for message in request.messages if message.role in {"system", "developer"}
+    )
+
+
+def _answered(call: ToolCall, message: Message) -> Answered:
+    text = message.text
+    fields = _object_in(text)
+    errors = tuple(_objects(fields.get("errors")))
+    failed = (
+        fields.get("ok") is False
+        or bool(fields.get("error"))
+        or message.extra.get("is_error") is True
+        or text.lower().startswith("error")
+    )
+    return Answered(call, not failed, text, errors)
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    try:
+        value = decode(text)
+    except JSONTextError:
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    for item in cast("list[Any]", value) if isinstance(value, list) else ():
+        if isinstance(item, dict):
+            yield cast("dict[str, Any]", item)

@@ -1,0 +1,119 @@
+"""Which fault a request meets: always one, one after the other, or by chance."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError
+
+from .catalogue import CLEAN, find_fault
+from .records import Fault
+
+__all__ = ["CLEAN_PLAN", "FaultPlan", "PlanChance", "PlanStep", "read_toml"]
+
+
+class PlanStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One or more requests in a row that meet the same fault."""
+
+    fault: str
+    times: int = 1
+
+
+class PlanChance(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fault that a request meets with a probability."""
+
+    fault: str
+    probability: float
+
+
+class FaultPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Steps come first, each for the next request; then chances, or what `after` says."""
+
+    steps: tuple[PlanStep, ...] = ()
+    after: Literal["clean", "repeat", "stay"] = "clean"
+    """When the steps are used up: no fault, the steps again, or the last step for ever."""
+    chances: tuple[PlanChance, ...] = ()
+    """Each is drawn by itself, so that several may meet."""
+    always: str | None = None
+    """One fault for every request that it can touch."""
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for item in (*self.steps, *self.chances):
+            _find(item.fault)
+        if self.always is not None:
+            _find(self.always)
+        if any(not 0 <= chance.probability <= 1 for chance in self.chances):
+            raise ValueError("a probability must be between 0 and 1")
+        if any(step.times < 1 for step in self.steps):
+            raise ValueError("times must be 1 or more")
+
+    @classmethod
+    def of(cls, name: str) -> "FaultPlan":
+        """Return the plan that meets every request with one fault."""
+        fault = _find(name)
+        return cls(always=None if fault is None else fault.name)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "FaultPlan":
+        """Read a plan from a TOML file."""
+        return cls.parse(read_toml(Path(path)), f"the plan {path}")
+
+    @classmethod
+    def parse(cls, table: Mapping[str, Any], where: str = "a plan") -> "FaultPlan":
+        """Read a plan from a table; anything unknown in it is an error."""
+        try:
+            return msgspec.convert(dict(table), cls)
+        except msgspec.ValidationError as error:
+            if isinstance(error.__cause__, ConfigError):
+                raise error.__cause__ from None
+            raise ConfigError(
+                Code.INVALID_CONFIG,
+                f"{where} cannot be used: {error}.",
+                hint="See docs/how-to/test-against-a-faulty-provider.md for what a plan holds.",
+            ) from error
+
+    def faults_for(self, number: int, random: Random, *, stream: bool) -> tuple[Fault, ...]:
+        """Return the faults that the request of this number meets, in order."""
+        if self.always is not None:
+            fault = _find(self.always)
+            return (fault,) if fault is not None and fault.touches(number, stream=stream) else ()
+        names = self._names_for(number, random)
+        found = [fault for name in names if (fault := _find(name)) is not None]
+        return tuple(fault for fault in found if fault.reaches(stream=stream))
+
+    def _names_for(self, number: int, random: Random) -> list[str]:
+        planned = [step.fault for step in self.steps for _ in range(step.times)]
+        if number <= len(planned):
+            return [planned[number - 1]]
+        if planned and self.after == "repeat":
+            return [planned[(number - 1) % len(planned)]]
+        if planned and self.after == "stay":
+            return [planned[-1]]
+        return [chance.fault for chance in self.chances if random.random() < chance.probability]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file, or say what is wrong with it."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            Code.INVALID_CONFIG, f"the file {path} cannot be read: {error.strerror or error}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            Code.INVALID_CONFIG, f"the file {path} is not valid TOML: {error}."
+        ) from error
+
+
+def _find(name: str) -> Fault | None:
+    return None if name == CLEAN else find_fault(name)
+
+
+CLEAN_PLAN: Final = FaultPlan()

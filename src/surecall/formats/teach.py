@@ -1,0 +1,180 @@
+"""Tools for a model that is not shown any: taught in the prompt, called in its text.
+
+Two ways are taught. `fenced`: a call is one fenced block, anything else is the answer. `object`:
+every reply is one JSON object, which a provider can be made to hold to a schema.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from msgspec.structs import replace
+
+from surecall.jsontext import encode_text
+from surecall.records import Message, ToolCall, ToolSpec, clip
+from surecall.schema import Loss, clean_parameters, rewrite_schema
+
+__all__ = [
+    "ANSWER_KEY",
+    "ASK_FOR_ANSWER",
+    "REPLY_KEY",
+    "TaughtWay",
+    "reply_schema",
+    "retell_history",
+    "teach_tools",
+    "tell_not_executed",
+]
+
+TaughtWay = Literal["fenced", "object"]
+
+ANSWER_KEY: Final = "answer"
+"""Holds the answer in a reply that is one object and calls nothing."""
+REPLY_KEY: Final = "reply"
+"""Holds the whole reply where a schema must not have a choice at its root."""
+
+ASK_FOR_ANSWER: Final = (
+    f'Use no more tools. From the results above, answer the user in "{ANSWER_KEY}".'
+)
+"""Asks a model that writes objects for its answer, when it may not call anything."""
+
+_EXAMPLE: Final = '```json\n{"name": "tool_name", "arguments": {"argument": "value"}}\n```'
+_OBJECT_EXAMPLE: Final = '{"name": "tool_name", "arguments": {"argument": "value"}}'
+_MAX_STRING_CHARS: Final = 2_000
+_MAX_ANSWER_CHARS: Final = 4_000
+_MAX_ITEMS: Final = 64
+
+
+def teach_tools(
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    way: TaughtWay,
+    *,
+    must_call: bool = False,
+) -> tuple[Message, ...]:
+    """Return the conversation as plain text, with the tools explained in its system message."""
+    lesson = _lesson(tools, way, must_call=must_call)
+    told = retell_history(messages, way)
+    if told and told[0].role in ("system", "developer") and isinstance(told[0].content, str):
+        first = replace(told[0], content=f"{told[0].content}\n\n{lesson}")
+        return (first, *told[1:])
+    return (Message("system", lesson), *told)
+
+
+def retell_history(messages: Sequence[Message], way: TaughtWay = "fenced") -> tuple[Message, ...]:
+    """Tell calls and results as text, for a model that knows no other form of them.
+
+    Results that follow each other become one message, so that the roles go on alternating.
+    """
+    told: list[Message] = []
+    names: dict[str, str] = {}
+    results: list[str] = []
+    for message in messages:
+        if message.role == "tool":
+            name = names.get(message.tool_call_id or "", "the tool")
+            results.append(f"Result of {name}:\n{message.text}")
+            continue
+        if results:
+            told.append(Message("user", "\n\n".join(results)))
+            results = []
+        if message.tool_calls:
+            names.update((call.id, call.name) for call in message.tool_calls)
+            message = Message("assistant", _tell_calls(message, way))
+        told.append(message)
+    if results:
+        told.append(Message("user", "\n\n".join(results)))
+    return tuple(told)
+
+
+def tell_not_executed(reason: str, way: TaughtWay) -> str:
+    """Return what a model is told when what it wrote could not be read as a call."""
+    form = f"one fenced block:\n\n{_EXAMPLE}" if way == "fenced" else f"this: {_OBJECT_EXAMPLE}"
+    return (
+        f"[tool not executed] {reason}\n\nTo use a tool, reply with nothing but {form}\n\n"
+        "If no tool is needed, answer the user now."
+    )
+
+
+def reply_schema(
+    tools: Sequence[ToolSpec], *, may_answer: bool, is_grammar: bool
+) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+    """Return the schema of "call one of these tools, or answer", and what was lost on the way.
+
+    Args:
+        tools: The tools that may be called.
+        may_answer: Whether the reply may be an answer instead.
+        is_grammar: Whether the schema becomes a llama.cpp grammar. Text is bounded then, because
+            a small model may never leave a string; other providers get their strict subset.
+    """
+    choices: list[dict[str, Any]] = []
+    losses: list[Loss] = []
+    for tool in tools:
+        parameters = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
+        if is_grammar:
+            fitted = rewrite_schema(
+                parameters, "llama_cpp", max_string=_MAX_STRING_CHARS, max_items=_MAX_ITEMS
+            )
+        else:
+            fitted = rewrite_schema(parameters, "openai_strict")
+        losses.extend(fitted.losses)
+        choices.append(
+            _closed({"name": {"type": "string", "enum": [tool.name]}, "arguments": fitted.schema})
+        )
+    if may_answer:
+        answer: dict[str, Any] = {"type": "string"}
+        if is_grammar:
+            answer["maxLength"] = _MAX_ANSWER_CHARS
+        choices.append(_closed({ANSWER_KEY: answer}))
+    if len(choices) == 1:
+        return choices[0], tuple(losses)
+    if is_grammar:
+        return {"anyOf": choices}, tuple(losses)
+    return _closed({REPLY_KEY: {"anyOf": choices}}), tuple(losses)
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _lesson(tools: Sequence[ToolSpec], way: TaughtWay, *, must_call: bool) -> str:
+    described = "\n".join(_describe(tool) for tool in tools)
+    if way == "fenced":
+        form = (
+            "To use a tool, reply with one fenced block and nothing else, exactly in this form:\n\n"
+            f"{_EXAMPLE}"
+        )
+        ending = "When no tool is needed, answer the user in plain text without such a block."
+    else:
+        form = f"Reply with one JSON object. To use a tool: {_OBJECT_EXAMPLE}"
+        ending = f'When no tool is needed, put the answer to the user in "{ANSWER_KEY}" instead.'
+    if must_call:
+        ending = "Use a tool now."
+    return (
+        f"# Tools\n\n{form}\n\nThe tools, each with the JSON Schema of its arguments:\n\n"
+        f"{described}\n\nThe result of each call is given to you. {ending}"
+    )
+
+
+def _describe(tool: ToolSpec) -> str:
+    described: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        described["description"] = tool.description
+    described["parameters"] = clean_parameters(
+        tool.parameters or {"type": "object", "properties": {}}
+    )
+    return encode_text(described)
+
+
+def _tell_calls(message: Message, way: TaughtWay) -> str:
+    parts = [message.text] if message.text.strip() else []
+    for call in message.tool_calls:
+        written = encode_text({"name": call.name, "arguments": _arguments(call)})
+        parts.append(f"```json\n{written}\n```" if way == "fenced" else written)
+    return "\n\n".join(parts)
+
+
+def _arguments(call: ToolCall) -> Any:
+    return clip(str(call.raw)) if call.arguments is None else call.arguments

@@ -1,0 +1,55 @@
+"""The request of one turn, and the reading of its reply: the same when a run is replayed."""
+
+from msgspec.structs import replace
+
+from surecall.formats import ToolNames
+from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
+from surecall.records import ModelRequest, Reading, Reply
+
+from .plan import Plan
+from .prompting import put_tools, taught_way
+from .turn import RunState
+
+__all__ = ["build_request", "read_answer"]
+
+
+def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
+    """Build the request of a turn."""
+    request = plan.request(
+        state.history,
+        tools_enabled=state.tools_enabled,
+        stream=stream,
+        calls_seen=state.calls_seen,
+    )
+    return put_tools(
+        request,
+        state.mode,
+        plan.capabilities,
+        forced_tool=state.forced_tool,
+        must_call=request.tool_choice not in (None, "auto", "none"),
+    )
+
+
+def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
+    """Read a reply in the way its request asked for it."""
+    way = taught_way(state.mode)
+    receipts = ()
+    if way == "object":
+        reply, receipts = parse_object_reply(reply)
+    reading = read_reply(
+        reply,
+        used_ids=state.used_ids,
+        tools=names,
+        text_formats=plan.text_formats or way is not None,
+        limits=plan.reading_limits,
+        taught=way is not None,
+    )
+    if plan.options.disabled_rules:
+        reading = without_rules(reading, reply, frozenset(plan.options.disabled_rules))
+    if receipts:
+        reading = replace(reading, receipts=receipts + reading.receipts)
+    if way is not None and state.tools_enabled and not reading.calls:
+        broken = find_broken_attempt(reading.content, names)
+        if broken is not None:
+            reading = replace(reading, defects=(*reading.defects, broken))
+    return reading

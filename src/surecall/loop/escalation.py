@@ -1,0 +1,72 @@
+"""What is tried when a model keeps sending a call that cannot be used.
+
+Repair, coercion and the exact errors come first, on every turn. When the same tool is refused a
+second time in a row, the next request goes one rung up: a forced choice of that tool, a schema its
+reply is held to, or a taught form, whichever the provider offers. One budget covers all rungs.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from surecall.errors import Code
+from surecall.profiles import Capabilities
+from surecall.records import ToolResult
+
+from .prompting import PromptMode
+
+__all__ = ["Rung", "count_refusals", "find_rung", "stuck_tool"]
+
+_REFUSED: Final = frozenset(
+    {
+        Code.ARGUMENTS_INVALID,
+        Code.ARGUMENTS_JSON_PARSE_ERROR,
+        Code.ARGUMENTS_TOO_DEEP,
+        Code.ARGUMENTS_TRUNCATED,
+    }
+)
+_STUCK_AFTER: Final = 2
+
+
+class Rung(NamedTuple):
+    """One step up: how to ask, and for which tool alone."""
+
+    name: str
+    mode: PromptMode
+    forced_tool: str | None
+
+
+def count_refusals(refusals: Mapping[str, int], results: Iterable[ToolResult]) -> dict[str, int]:
+    """Count per tool how often in a row its arguments could not be used."""
+    counted = dict(refusals)
+    for result in results:
+        refused = not result.executed and any(
+            code in _REFUSED for code in result.envelope.error_codes
+        )
+        if refused:
+            counted[result.name] = counted.get(result.name, 0) + 1
+        else:
+            counted.pop(result.name, None)
+    return counted
+
+
+def stuck_tool(refusals: Mapping[str, int]) -> str | None:
+    """Return the tool whose call was refused although the model was told why."""
+    return next((name for name, count in refusals.items() if count >= _STUCK_AFTER), None)
+
+
+def find_rung(
+    mode: PromptMode, capabilities: Capabilities, used: int, budget: int, tool: str | None
+) -> Rung | None:
+    """Return the next rung that the provider offers, or `None` when there is none left."""
+    ladder: list[Rung] = []
+    if tool is not None and mode in ("native", "strict"):
+        if capabilities.strict_tools:
+            ladder.append(Rung("strict_tool", "strict", tool))
+        elif "named" in capabilities.tool_choices:
+            ladder.append(Rung("forced_choice", "native", tool))
+    if (capabilities.json_schema or capabilities.grammar) and mode != "constrained":
+        ladder.append(Rung("schema", "constrained", tool))
+    if mode in ("native", "strict"):
+        ladder.append(Rung("taught", "taught", None))
+    ladder = ladder[:budget]
+    return ladder[used] if used < len(ladder) else None

@@ -1,0 +1,117 @@
+"""How tools are put to the model: natively, or taught in the prompt."""
+
+from typing import Final, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from surecall.formats.teach import (
+    ASK_FOR_ANSWER,
+    TaughtWay,
+    reply_schema,
+    retell_history,
+    teach_tools,
+)
+from surecall.profiles import Capabilities
+from surecall.records import Message, ModelRequest, ToolSpec
+from surecall.schema import clean_parameters, rewrite_schema
+
+from .options import Options
+
+__all__ = ["PromptChoice", "PromptMode", "choose_mode", "put_tools", "taught_way"]
+
+PromptMode = Literal["native", "strict", "taught", "constrained"]
+"""`native` sends tools as the provider defines it, `strict` asks it to hold arguments to their
+schema; `taught` explains tools in the prompt, `constrained` also holds the whole reply to a schema.
+"""
+
+_SCHEMA_NAME: Final = "call_or_answer"
+
+
+class PromptChoice(NamedTuple):
+    """The mode in force, and why."""
+
+    mode: PromptMode
+    reason: str
+
+
+def choose_mode(
+    options: Options, capabilities: Capabilities, capability_origins: dict[str, str]
+) -> PromptChoice:
+    """Choose natively unless the model is known not to be shown any tools."""
+    if options.tool_prompting != "auto":
+        return PromptChoice(options.tool_prompting, "the option tool_prompting says so")
+    origin = capability_origins.get("supports_tool_use", "default")
+    if capabilities.supports_tool_use:
+        return PromptChoice("native", f"supports_tool_use is true ({origin})")
+    return PromptChoice("taught", f"supports_tool_use is false ({origin})")
+
+
+def taught_way(mode: PromptMode) -> TaughtWay | None:
+    """Return how calls are written in a mode; `None` when the provider has its own way."""
+    if mode == "taught":
+        return "fenced"
+    return "object" if mode == "constrained" else None
+
+
+def put_tools(
+    request: ModelRequest,
+    mode: PromptMode,
+    capabilities: Capabilities,
+    *,
+    forced_tool: str | None = None,
+    must_call: bool = False,
+) -> ModelRequest:
+    """Put the tools of a request to the model in the given mode."""
+    way = taught_way(mode)
+    if not request.tools:
+        return request if way is None else _ask_for_answer(request, way, capabilities)
+    if forced_tool is not None:
+        tools = tuple(tool for tool in request.tools if tool.name == forced_tool)
+        choice = {"type": "function", "function": {"name": forced_tool}}
+        request = replace(request, tools=tools or request.tools, tool_choice=choice)
+        must_call = True
+    if mode == "native":
+        return request
+    if mode == "strict":
+        return replace(request, tools=tuple(_strict(tool) for tool in request.tools))
+    assert way is not None
+    tools = request.tools
+    taught = replace(
+        request,
+        messages=teach_tools(request.messages, tools, way, must_call=must_call),
+        tools=(),
+        tool_choice=None,
+        parallel_tool_calls=None,
+    )
+    if mode == "taught":
+        return taught
+    return _held_to_schema(taught, tools, capabilities, may_answer=not must_call)
+
+
+def _ask_for_answer(
+    request: ModelRequest, way: TaughtWay, capabilities: Capabilities
+) -> ModelRequest:
+    """Tell a conversation with calls to a model that is to answer now, without any tool."""
+    messages = retell_history(request.messages, way)
+    if way == "fenced" or messages == request.messages:
+        return replace(request, messages=messages)
+    asked = replace(request, messages=(*messages, Message("user", ASK_FOR_ANSWER)))
+    return _held_to_schema(asked, (), capabilities, may_answer=True)
+
+
+def _held_to_schema(
+    request: ModelRequest,
+    tools: tuple[ToolSpec, ...],
+    capabilities: Capabilities,
+    *,
+    may_answer: bool,
+) -> ModelRequest:
+    schema, _ = reply_schema(tools, may_answer=may_answer, is_grammar=capabilities.grammar)
+    form = {"name": _SCHEMA_NAME, "schema": schema, "strict": True}
+    return replace(request, response_format={"type": "json_schema", "json_schema": form})
+
+
+def _strict(tool: ToolSpec) -> ToolSpec:
+    parameters = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
+    fitted = rewrite_schema(parameters, "openai_strict")
+    return replace(tool, parameters=fitted.schema, extra={**tool.extra, "strict": True})

@@ -1,0 +1,133 @@
+"""What a probe found out, as frozen data."""
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from surecall.records import ErrorDetail, clip
+from surecall.redaction import redact
+
+__all__ = [
+    "Cost",
+    "Finding",
+    "ProbeNote",
+    "ProbeReport",
+    "Verdict",
+    "date_text",
+    "no",
+    "quoted",
+    "unclear",
+    "yes",
+]
+
+Verdict = Literal["yes", "no", "inconclusive"]
+
+_MAX_QUOTED_CHARS = 80
+
+
+class Cost(Struct, frozen=True):
+    """What was spent; requests that the transport repeated by itself are counted."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, as the provider counted them."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """The answer to one question, and what it rests on."""
+
+    question: str = ""
+    verdict: Verdict
+    fields: dict[str, Any] = {}
+    """The capabilities this decides; nothing when inconclusive."""
+    evidence: str
+    code: str | None = None
+    """The code of what kept the question from being answered."""
+    cost: Cost = Cost()
+
+
+class ProbeReport(Struct, frozen=True, kw_only=True):
+    """Everything one probe found out about a model."""
+
+    address: str
+    protocol: str
+    model: str
+    asked_at: float
+    """Seconds since the epoch."""
+    findings: tuple[Finding, ...]
+    error: ErrorDetail | None = None
+    """What stopped the probe before its last question."""
+    store_error: ErrorDetail | None = None
+    """Why the findings could not be kept."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The capabilities found; where two questions decide one, the later."""
+        fields: dict[str, Any] = {}
+        for finding in self.findings:
+            fields |= finding.fields
+        return fields
+
+    @property
+    def cost(self) -> Cost:
+        """What all questions cost together."""
+        total = Cost()
+        for finding in self.findings:
+            total += finding.cost
+        return total
+
+
+class ProbeNote(Struct, frozen=True, kw_only=True):
+    """What the trace of a run keeps about the probe before it."""
+
+    asked_at: str
+    """When, in ISO 8601 and UTC."""
+    ok: bool
+    """Whether what the run had to know was found out."""
+    source: Literal["asked", "stored"] = "asked"
+    """Whether the provider was asked for this run, or an earlier answer was still fresh."""
+    fields: dict[str, Any] = {}
+    """The capabilities that are known now."""
+    findings: dict[str, str] = {}
+    """The verdict on each question that was asked."""
+    requests: int = 0
+    tokens: int = 0
+    error: ErrorDetail | None = None
+
+
+def yes(evidence: str, **fields: Any) -> Finding:
+    """Answer that it does."""
+    return Finding(verdict="yes", evidence=evidence, fields=fields)
+
+
+def no(evidence: str, **fields: Any) -> Finding:
+    """Answer that it does not."""
+    return Finding(verdict="no", evidence=evidence, fields=fields)
+
+
+def unclear(evidence: str, code: str | None = None) -> Finding:
+    """Answer that it cannot be told."""
+    return Finding(verdict="inconclusive", evidence=evidence, code=code)
+
+
+def quoted(text: str | None) -> str:
+    """Quote the start of what a model or provider said, without secrets."""
+    return repr(redact(clip((text or "").strip(), _MAX_QUOTED_CHARS)))
+
+
+def date_text(seconds: float) -> str:
+    """Write a time as people and programs read it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

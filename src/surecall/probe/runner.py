@@ -1,0 +1,141 @@
+"""Putting questions to a provider, one after the other."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError, ProviderError
+from surecall.protocols import WireProtocol
+from surecall.records import ErrorDetail
+from surecall.transport import Transport
+
+from .asker import Asker, BudgetSpentError, Listing
+from .facts import FactKey, FactStore
+from .findings import Cost, Finding, ProbeReport, unclear
+from .questions import QUESTIONS, Question
+
+__all__ = ["DEFAULT_MAX_REQUESTS", "probe_model"]
+
+DEFAULT_MAX_REQUESTS: Final = 40
+
+_HOPELESS: Final = frozenset(
+    {
+        Code.AUTH,
+        Code.CONNECTION_REFUSED,
+        Code.DNS_FAILURE,
+        Code.FORBIDDEN,
+        Code.NOT_FOUND,
+        Code.PAYMENT_REQUIRED,
+        Code.QUOTA_EXCEEDED,
+        Code.TLS_FAILURE,
+    }
+)
+"""What one request is told, all others will be."""
+_MAX_FAILURES_IN_A_ROW: Final = 2
+
+
+async def probe_model(
+    transport: Transport,
+    protocol: WireProtocol,
+    model: str,
+    *,
+    questions: Iterable[Question] | None = None,
+    store: FactStore | None = None,
+    on_finding: Callable[[Finding], object] | None = None,
+    address: str = "",
+    listing: Listing | None = None,
+    max_requests: int = DEFAULT_MAX_REQUESTS,
+    clock: Callable[[], float] = time.time,
+) -> ProbeReport:
+    """Ask a provider what a model really does.
+
+    A question that fails does not stop the others, unless the provider will refuse them all.
+
+    Args:
+        transport: How requests get there.
+        protocol: The wire format.
+        model: The model, as the provider names it.
+        questions: What to ask; everything by default.
+        store: Where to keep what was found out.
+        on_finding: Called with every finding as it is made.
+        address: Where the provider is; facts are only kept for a known address.
+        listing: Fetches the provider's list of models, for the context window.
+        max_requests: How many requests may be sent in all.
+        clock: Tells the time, in seconds since the epoch.
+    """
+    asker = Asker(transport, protocol, model, max_requests=max_requests, listing=listing)
+    asked_at = clock()
+    findings: list[Finding] = []
+    try:
+        stopped = await _ask_all(
+            QUESTIONS if questions is None else questions, asker, findings, on_finding
+        )
+    except asyncio.CancelledError:
+        if store is not None and address:  # what was paid for is not lost
+            with suppress(ConfigError):
+                store.save(FactKey.of(address, protocol.name, model), findings)
+        raise
+    report = ProbeReport(
+        address=address,
+        protocol=protocol.name,
+        model=model,
+        asked_at=asked_at,
+        findings=tuple(findings),
+        error=stopped,
+    )
+    return await _kept(report, store) if store is not None and address else report
+
+
+async def _ask_all(
+    questions: Iterable[Question],
+    asker: Asker,
+    findings: list[Finding],
+    on_finding: Callable[[Finding], object] | None,
+) -> ErrorDetail | None:
+    """Fill the list of findings; return what stopped the probe before its last question."""
+    stopped: ErrorDetail | None = None
+    failures = 0
+    for question in questions:
+        spent = asker.cost
+        if stopped is not None:
+            finding = unclear(f"not asked after {stopped.code}", stopped.code)
+        else:
+            finding, error = await _ask(question, asker)
+            failures = failures + 1 if error is not None else 0
+            if error and (failures >= _MAX_FAILURES_IN_A_ROW or error.code in _HOPELESS):
+                stopped = ErrorDetail(error.code, error.message, error.hint)
+        finding = replace(finding, question=question.name, cost=_difference(asker.cost, spent))
+        findings.append(finding)
+        if on_finding is not None:
+            on_finding(finding)
+    return stopped
+
+
+async def _ask(question: Question, asker: Asker) -> tuple[Finding, ProviderError | None]:
+    try:
+        return await question.ask(asker), None
+    except BudgetSpentError as error:
+        return unclear(str(error), Code.PROBE_BUDGET_EXCEEDED), None
+    except ProviderError as error:
+        return unclear(error.message, error.code), error
+
+
+def _difference(now: Cost, before: Cost) -> Cost:
+    return Cost(
+        now.requests - before.requests,
+        now.input_tokens - before.input_tokens,
+        now.output_tokens - before.output_tokens,
+    )
+
+
+async def _kept(report: ProbeReport, store: FactStore) -> ProbeReport:
+    key = FactKey.of(report.address, report.protocol, report.model)
+    try:
+        await asyncio.to_thread(store.save, key, report.findings)
+    except ConfigError as error:
+        return replace(report, store_error=ErrorDetail(error.code, error.message, error.hint))
+    return report

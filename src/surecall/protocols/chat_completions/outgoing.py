@@ -1,0 +1,169 @@
+"""Replies and errors as a server of the format answers them."""
+
+from time import time
+from typing import Any, Final
+from uuid import uuid4
+
+from surecall.errors import ProviderError, SurecallError
+from surecall.jsontext import encode_text, render_event
+from surecall.protocols.base import WireFault
+from surecall.protocols.statuses import error_text, status_of
+from surecall.records import RawCall, Reply, Usage
+
+__all__ = ["ChatStreamWriter", "render_fault", "render_reply"]
+
+_DONE: Final = render_event("[DONE]")
+_REASONING_KEY: Final = "reasoning_content"
+_REASONING_KEYS: Final = frozenset({_REASONING_KEY, "reasoning", "thinking"})
+_FAULT_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def render_reply(reply: Reply) -> dict[str, Any]:
+    """Render a reply as a whole completion.
+
+    What a client is to send back, such as signed thoughts, goes along as extra fields of the
+    message. A finish reason that is not known stays null.
+    """
+    message: dict[str, Any] = {"role": "assistant", "content": reply.content}
+    if reply.reasoning:
+        message[_REASONING_KEY] = reply.reasoning
+    if reply.calls:
+        message["tool_calls"] = [_render_call(call) for call in reply.calls]
+    for key, value in _echoed(reply).items():
+        message.setdefault(key, value)
+    body: dict[str, Any] = {
+        "id": reply.id or _new_id("chatcmpl-"),
+        "object": "chat.completion",
+        "created": int(time()),
+        "model": reply.model or "",
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": reply.finish_reason,
+            }
+        ],
+    }
+    if reply.usage is not None:
+        body["usage"] = _render_usage(reply.usage)
+    return body
+
+
+def render_fault(error: SurecallError) -> WireFault:
+    """Render an error with the status and the shape that clients of the format know."""
+    status = status_of(error)
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    code = error.provider_code if isinstance(error, ProviderError) else None
+    fields = {
+        "message": error_text(error),
+        "type": _FAULT_TYPES.get(status, kind),
+        "param": None,
+        "code": code or error.code,
+    }
+    return WireFault(status, {"error": fields})
+
+
+class ChatStreamWriter:
+    """Writes one reply as completion chunks.
+
+    Usage goes into the chunk with the finish reason, so that no chunk is without a choice.
+    """
+
+    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+        self._head: dict[str, Any] = {
+            "id": reply_id or _new_id("chatcmpl-"),
+            "object": "chat.completion.chunk",
+            "created": int(time()),
+            "model": model,
+        }
+        self._calls = 0
+
+    def begin(self) -> bytes:
+        """Open the reply."""
+        return self._chunk({"role": "assistant", "content": None})
+
+    def text(self, text: str) -> bytes:
+        """Write a piece of the text."""
+        return self._chunk({"content": text}) if text else b""
+
+    def reasoning(self, text: str) -> bytes:
+        """Write a piece of the reasoning."""
+        return self._chunk({_REASONING_KEY: text}) if text else b""
+
+    def call(self, call: RawCall) -> bytes:
+        """Write one whole call."""
+        entry = {"index": self._calls, **_render_call(call)}
+        self._calls += 1
+        return self._chunk({"tool_calls": [entry]})
+
+    def end(self, reply: Reply) -> bytes:
+        """Close the reply with its finish reason and usage; its text is not written again."""
+        usage = None if reply.usage is None else _render_usage(reply.usage)
+        return self._chunk(_echoed(reply), reply.finish_reason, usage) + _DONE
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the reply off with an error event; no end follows."""
+        return render_event(encode_text(render_fault(error).body))
+
+    def _chunk(
+        self,
+        delta: dict[str, Any],
+        finish_reason: str | None = None,
+        usage: dict[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        chunk: dict[str, Any] = {**self._head, "choices": [choice]}
+        if usage is not None:
+            chunk["usage"] = usage
+        return render_event(encode_text(chunk))
+
+
+def _render_call(call: RawCall) -> dict[str, Any]:
+    """Render a call; a client needs an id and text, also where the model gave neither."""
+    arguments = call.arguments
+    if not isinstance(arguments, str):
+        arguments = encode_text({} if arguments is None else arguments)
+    wire: dict[str, Any] = {
+        "id": call.id if isinstance(call.id, str) and call.id else _new_id("call_"),
+        "type": "function",
+        "function": {
+            "name": call.name if isinstance(call.name, str) else "",
+            "arguments": arguments,
+        },
+    }
+    for key, value in call.extra.items():
+        wire.setdefault(key, value)
+    return wire
+
+
+def _echoed(reply: Reply) -> dict[str, Any]:
+    """Return what goes along beside text, calls and the reasoning that is written already."""
+    return {
+        key: value
+        for key, value in reply.extra.items()
+        if not (reply.reasoning and key in _REASONING_KEYS)
+    }
+
+
+def _render_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def _new_id(prefix: str) -> str:
+    return f"{prefix}{uuid4().hex}"

@@ -1,0 +1,49 @@
+"""Names of functions as Gemini takes them, and back.
+
+A name that breaks its rules is written in a form that can be read back without knowing the tools:
+`weather/today` becomes `_x_weather_2f_today`.
+"""
+
+import re
+from typing import Final
+
+from surecall.protocols.standins import stand_in_name
+
+__all__ = ["own_name", "wire_name"]
+
+_MAX_CHARS: Final = 128
+_MARK: Final = "_x_"
+_FITS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
+_ESCAPED: Final = re.compile(r"_(_|[0-9a-f]{1,6}_)", re.ASCII)
+_OTHER: Final = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+
+
+def wire_name(name: str) -> str:
+    """Return the name as the wire takes it."""
+    if _FITS.fullmatch(name) and own_name(name) == name:
+        return name
+    written = _MARK + _OTHER.sub(_escape, name)
+    if name and len(written) <= _MAX_CHARS:
+        return written
+    return stand_in_name(name if name[:1].isalpha() else f"_{name}", _MAX_CHARS)
+
+
+def own_name(name: str) -> str:
+    """Return the name that was written, or the name itself when it was not changed."""
+    if not name.startswith(_MARK):
+        return name
+    found = _ESCAPED.sub(_unescape, name[len(_MARK) :])
+    return found if found and _MARK + _OTHER.sub(_escape, found) == name else name
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    return "__" if char == "_" else f"_{ord(char):x}_"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    inner = match.group(1)
+    if inner == "_":
+        return "_"
+    number = int(inner[:-1], 16)
+    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else match.group()

@@ -1,0 +1,144 @@
+"""Replies and errors as a server of the format answers them."""
+
+from typing import Any, Final
+from uuid import uuid4
+
+from surecall.errors import SurecallError
+from surecall.jsontext import encode_text, render_event
+from surecall.protocols.base import WireFault
+from surecall.protocols.statuses import error_text, status_of
+from surecall.records import RawCall, Reply, Usage
+
+from .names import wire_name
+from .results import render_arguments
+
+__all__ = ["GeminiStreamWriter", "render_fault", "render_reply"]
+
+_FINISHES: Final = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+    "language": "LANGUAGE",
+    "malformed_function_call": "MALFORMED_FUNCTION_CALL",
+    "too_many_tool_calls": "TOO_MANY_TOOL_CALLS",
+    "unexpected_tool_call": "UNEXPECTED_TOOL_CALL",
+}
+_STATUSES: Final = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    413: "INVALID_ARGUMENT",
+    422: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+    529: "UNAVAILABLE",
+}
+
+
+def render_reply(reply: Reply) -> dict[str, Any]:
+    """Render a reply as a whole body; a finish reason that is not known stays out."""
+    parts: list[dict[str, Any]] = []
+    if reply.reasoning:
+        parts.append({"text": reply.reasoning, "thought": True})
+    signature = reply.extra.get("thought_signature")
+    if reply.content or signature:
+        parts.append(_signed({"text": reply.content or ""}, signature))
+    parts += [_render_call(call) for call in reply.calls]
+    chunk = _chunk(parts, reply.model or "", reply.id or _new_id())
+    return _finished(chunk, reply)
+
+
+def render_fault(error: SurecallError) -> WireFault:
+    """Render an error with the status and the shape that clients of the format know."""
+    status = status_of(error)
+    name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
+    fields = {"code": status, "message": error_text(error), "status": name}
+    return WireFault(status, {"error": fields})
+
+
+class GeminiStreamWriter:
+    """Writes one reply as chunks, each a reply of its own that holds the next piece."""
+
+    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+        self._model = model
+        self._id = reply_id or _new_id()
+
+    def begin(self) -> bytes:
+        """Write nothing: the first chunk opens the reply."""
+        return b""
+
+    def text(self, text: str) -> bytes:
+        """Write a piece of the text."""
+        return self._event([{"text": text}]) if text else b""
+
+    def reasoning(self, text: str) -> bytes:
+        """Write a piece of the reasoning."""
+        return self._event([{"text": text, "thought": True}]) if text else b""
+
+    def call(self, call: RawCall) -> bytes:
+        """Write one whole call."""
+        return self._event([_render_call(call)])
+
+    def end(self, reply: Reply) -> bytes:
+        """Close the reply with its finish reason and usage; its text is not written again."""
+        parts = [_signed({"text": ""}, reply.extra.get("thought_signature"))]
+        chunk = _finished(_chunk(parts, self._model, self._id), reply)
+        return render_event(encode_text(chunk))
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the reply off with an error; no end follows."""
+        return render_event(encode_text(render_fault(error).body))
+
+    def _event(self, parts: list[dict[str, Any]]) -> bytes:
+        return render_event(encode_text(_chunk(parts, self._model, self._id)))
+
+
+def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
+    return {"candidates": [candidate], "modelVersion": model, "responseId": reply_id}
+
+
+def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    if reply.finish_reason is not None:
+        chunk["candidates"][0]["finishReason"] = _FINISHES.get(reply.finish_reason, "OTHER")
+    if reply.usage is not None:
+        chunk["usageMetadata"] = _render_usage(reply.usage)
+    return chunk
+
+
+def _render_call(call: RawCall) -> dict[str, Any]:
+    function: dict[str, Any] = {
+        "name": wire_name(call.name if isinstance(call.name, str) else ""),
+        "args": render_arguments(call.arguments),
+    }
+    if isinstance(call.id, str) and call.id:
+        function = {"id": call.id, **function}
+    return _signed({"functionCall": function}, call.extra.get("thought_signature"))
+
+
+def _signed(part: dict[str, Any], signature: Any) -> dict[str, Any]:
+    if isinstance(signature, str) and signature:
+        return {**part, "thoughtSignature": signature}
+    return part
+
+
+def _render_usage(usage: Usage) -> dict[str, Any]:
+    counts = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": max(usage.output_tokens - usage.reasoning_tokens, 0),
+        "totalTokenCount": usage.total_tokens,
+    }
+    if usage.reasoning_tokens:
+        counts["thoughtsTokenCount"] = usage.reasoning_tokens
+    if usage.cached_tokens:
+        counts["cachedContentTokenCount"] = usage.cached_tokens
+    return counts
+
+
+def _new_id() -> str:
+    return uuid4().hex

@@ -1,0 +1,284 @@
+"""Whole replies: from bytes to the assistant's content, and from there to a `Reply`.
+
+A whole reply and a streamed one are made of the same chunks, so both are folded by `ReplyFold`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
+from surecall.jsontext import decode, decode_noting
+from surecall.protocols.base import RawReply
+from surecall.protocols.faults import check_body
+from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
+from surecall.records import Defect, RawCall, Reply, Usage, clip
+
+from .faults import parse_error_object
+from .members import as_dict, as_list, member
+from .names import own_name
+from .part_drafts import PartDrafts
+from .results import parse_arguments
+
+__all__ = ["ReplyFold", "parse_body", "parse_message", "parse_usage", "repeated_keys"]
+
+_FINISHES: Final = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "FINISH_REASON_UNSPECIFIED": None,
+}
+_MALFORMED: Final = "malformed_function_call"
+_MALFORMED_START: Final = "Malformed function call:"
+_SILENT_PARTS: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
+"""Parts that are known, and hold neither text nor a call of ours."""
+
+
+def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
+    """Find the assistant's content in a whole body; a list of chunks is a stream in one piece.
+
+    Raises:
+        ProviderError: The body is not a reply; the code says in which way.
+    """
+    headers = headers or {}
+    fault = check_body(headers, body)
+    if fault is not None:
+        raise fault
+    try:
+        document: Any = decode(body, surrogates="replace")
+    except JSONTextError as error:
+        message = f"The provider's answer is not JSON we accept: {error.message}"
+        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
+    chunks = as_list(document) if isinstance(document, list) else [document]
+    fold = ReplyFold(headers)
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            message = "The provider answered with JSON that is not an object."
+            raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
+        fold.take(as_dict(chunk))
+    if fold.has_calls:
+        fold.defects += repeated_keys(body)
+    if not fold.has_candidate:
+        message = "The provider's answer has no candidates."
+        raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start_of(body))
+    if fold.finish is None and fold.is_empty:
+        message = "The first candidate of the provider's answer has no content."
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
+    if isinstance(document, list) and fold.finish is None:
+        message = "The stream ended without a finish reason."
+        raise refuse_reply(Code.STREAM_TRUNCATED, message, clip(fold.parts.text))
+    return fold.render()
+
+
+class ReplyFold:
+    """One reply, as far as its chunks have arrived."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._headers = headers
+        self.parts = PartDrafts()
+        self.defects: tuple[Defect, ...] = ()
+        self.finish: str | None = None
+        self.has_candidate = False
+        self._finish_message: str | None = None
+        self._index: int | None = None
+        self._others: set[int] = set()
+        self._usage: Usage | None = None
+        self._model: str | None = None
+        self._id: str | None = None
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call has arrived."""
+        return self.parts.calls_count > 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no part has arrived."""
+        return not self.parts.render()
+
+    def take(self, chunk: dict[str, Any], *, fallback: Code = Code.UPSTREAM_ERROR_BODY) -> None:
+        """Add what one chunk brought.
+
+        Raises:
+            ProviderError: The chunk is an error, or says that the prompt was blocked.
+        """
+        if chunk.get("error"):
+            raise parse_error_object(chunk, 200, self._headers, fallback=fallback)
+        self._usage = parse_usage(member(chunk, "usageMetadata")) or self._usage
+        self._model = self._model or text_or_none(member(chunk, "modelVersion"))
+        self._id = self._id or text_or_none(member(chunk, "responseId"))
+        candidates = as_list(chunk.get("candidates"))
+        feedback = as_dict(member(chunk, "promptFeedback"))
+        if not candidates and member(feedback, "blockReason"):
+            raise _blocked(feedback)
+        for position, item in enumerate(candidates):
+            if not isinstance(item, dict):
+                message = "A candidate of the provider's answer is not an object."
+                raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+            self._take_candidate(as_dict(item), position)
+
+    def render(self) -> RawReply:
+        """Return the reply as a whole body would carry it."""
+        message: dict[str, Any] = {"role": "model", "parts": self.parts.render()}
+        if self._finish_message:
+            message["finishMessage"] = self._finish_message
+        finish = self.finish
+        if finish == "stop" and self.has_calls:
+            finish = "tool_calls"
+        defects = self.defects
+        if self._others:
+            note = f"{len(self._others)} more candidates were not used."
+            defects = (Defect(Code.CHOICES_IGNORED, note, "/candidates"), *defects)
+        return RawReply(
+            message=message,
+            finish_reason=finish,
+            usage=self._usage,
+            model=self._model,
+            id=self._id,
+            defects=defects,
+        )
+
+    def _take_candidate(self, candidate: dict[str, Any], position: int) -> None:
+        stated = candidate.get("index")
+        index = stated if type(stated) is int else position
+        if self._index is None:
+            self._index = index
+        if index != self._index:
+            self._others.add(index)
+            return
+        self.has_candidate = True
+        self.parts.take(as_dict(candidate.get("content")).get("parts"))
+        reason = text_or_none(member(candidate, "finishReason"))
+        if reason is not None:
+            self.finish = _FINISHES.get(reason.upper(), reason.lower())
+        self._finish_message = (
+            text_or_none(member(candidate, "finishMessage")) or self._finish_message
+        )
+
+
+def parse_message(raw: RawReply) -> Reply:
+    """Understand the assistant's content; whatever shape it has, nothing is raised."""
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[RawCall] = []
+    defects: list[Defect] = list(raw.defects)
+    extra: dict[str, Any] = {}
+    parts = raw.message.get("parts")
+    if parts is not None and not isinstance(parts, list):
+        defects.append(_unknown(parts, "/parts"))
+    for position, item in enumerate(as_list(parts)):
+        place = f"/parts/{position}"
+        part = as_dict(item)
+        text, call = part.get("text"), member(part, "functionCall")
+        if isinstance(call, dict):
+            calls.append(_parse_call(as_dict(call), part, place, defects))
+            continue
+        signature = text_or_none(member(part, "thoughtSignature"))
+        if signature:
+            extra["thought_signature"] = signature
+        if isinstance(text, str):
+            (thoughts if part.get("thought") is True else texts).append(text)
+        elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
+            defects.append(_unknown(item, place))
+    content = "".join(texts)
+    if raw.finish_reason == _MALFORMED:
+        content = content or _note_malformed(raw.message, defects)
+    return Reply(
+        content=content or None,
+        reasoning="".join(thoughts) or None,
+        calls=tuple(calls),
+        finish_reason=raw.finish_reason,
+        usage=raw.usage,
+        model=raw.model,
+        id=raw.id,
+        defects=tuple(defects),
+        extra=extra,
+    )
+
+
+def parse_usage(usage: Any) -> Usage | None:
+    """Read token counts; thoughts are part of what the model wrote."""
+    counts = as_dict(usage)
+    given = _count(counts, "promptTokenCount")
+    made = _count(counts, "candidatesTokenCount")
+    total = _count(counts, "totalTokenCount")
+    thoughts = _count(counts, "thoughtsTokenCount") or 0
+    if given is None and made is None and total is None:
+        return None
+    taken = (given or 0) + (_count(counts, "toolUsePromptTokenCount") or 0)
+    written = (made or 0) + thoughts
+    return Usage(
+        input_tokens=taken,
+        output_tokens=written,
+        total_tokens=taken + written if total is None else total,
+        reasoning_tokens=thoughts,
+        cached_tokens=_count(counts, "cachedContentTokenCount") or 0,
+    )
+
+
+def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
+    """Return a finding when a key inside arguments was given differing values."""
+    for place in decode_noting(text, surrogates="replace").duplicates:
+        if "/functionCall/" in place or "/function_call/" in place:
+            note = f"A key inside arguments has differing values: {clip(place)}"
+            return (Defect(Code.DUPLICATE_KEY, note, "/parts"),)
+    return ()
+
+
+def _parse_call(
+    call: dict[str, Any], part: dict[str, Any], place: str, defects: list[Defect]
+) -> RawCall:
+    arguments = parse_arguments(call.get("args"))
+    if isinstance(arguments, str):
+        note = "The arguments are text, not an object."
+        defects.append(Defect(Code.ARGUMENTS_AS_TEXT, note, place))
+    name = call.get("name")
+    signature = text_or_none(member(part, "thoughtSignature"))
+    return RawCall(
+        call.get("id") or None,
+        own_name(name) if isinstance(name, str) else name,
+        arguments,
+        "tool_calls",
+        {"thought_signature": signature} if signature else {},
+    )
+
+
+def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
+    """Return what the model wrote for a call, so that it may still be read as text."""
+    told = text_or_none(message.get("finishMessage")) or ""
+    written = told.removeprefix(_MALFORMED_START).strip()
+    note = "The provider could not read the call that the model wrote"
+    defects.append(
+        Defect(Code.MALFORMED_FUNCTION_CALL, f"{note}: {clip(written)}" if written else f"{note}.")
+    )
+    return written
+
+
+def _blocked(feedback: dict[str, Any]) -> ProviderError:
+    reason = clip(str(member(feedback, "blockReason")), 80)
+    told = text_or_none(member(feedback, "blockReasonMessage"))
+    return ProviderReplyError(
+        Code.PROMPT_BLOCKED,
+        f"The provider refused the prompt: {clip(told) if told else reason}.",
+        hint="Change what is asked, or the safety settings; trying again does not help.",
+        status=200,
+        provider_code=reason,
+        provider_message=clip(told) if told else None,
+    )
+
+
+def _unknown(item: Any, place: str) -> Defect:
+    keys = sorted(str(key) for key in as_dict(item))[:5]
+    told = f"with {', '.join(clip(key, 40) for key in keys)}" if keys else type(item).__name__
+    return Defect(Code.PART_NOT_KNOWN, f"A part is of a kind that is not known: {told}.", place)
+
+
+def _count(counts: dict[str, Any], name: str) -> int | None:
+    value = member(counts, name)
+    return value if type(value) is int and value >= 0 else None

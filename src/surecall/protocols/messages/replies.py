@@ -1,0 +1,192 @@
+"""Whole replies: from bytes to the assistant message, and from the message to a `Reply`."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from surecall.errors import Code, JSONTextError
+from surecall.jsontext import decode, decode_noting
+from surecall.protocols.base import RawReply
+from surecall.protocols.faults import check_body, parse_error_object
+from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
+from surecall.records import Defect, RawCall, Reply, Usage, clip
+
+from .blocks import SERVER_BLOCKS
+
+__all__ = [
+    "THOUGHT_BLOCKS",
+    "parse_body",
+    "parse_message",
+    "parse_usage",
+    "raw_reply",
+    "repeated_keys",
+]
+
+THOUGHT_BLOCKS: Final = frozenset({"redacted_thinking", "thinking"})
+
+_BESIDE_MESSAGE: Final = frozenset({"id", "model", "stop_reason", "usage"})
+_CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
+_FINISHES: Final[Mapping[str, str]] = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+}
+
+
+def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
+    """Find the assistant message in a whole body, which is the message itself.
+
+    Raises:
+        ProviderError: The body is not a reply; the code says in which way.
+    """
+    headers = headers or {}
+    fault = check_body(headers, body)
+    if fault is not None:
+        raise fault
+    try:
+        document: Any = decode(body, surrogates="replace")
+    except JSONTextError as error:
+        message = f"The provider's answer is not JSON we accept: {error.message}"
+        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
+    fields = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    if fields.get("type") == "error" or fields.get("error"):
+        raise parse_error_object(fields, 200, headers)
+    if "content" not in fields:
+        message = "The provider's answer is not a message: it has no content."
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
+    content: Any = fields["content"]
+    blocks = cast("list[Any]", content) if isinstance(content, list) else [content]
+    has_inputs = any(isinstance(block, dict) and "input" in block for block in blocks)
+    return raw_reply(fields, repeated_keys(body) if has_inputs else ())
+
+
+def raw_reply(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> RawReply:
+    """Part a message, whole or put together from a stream, from what comes with it."""
+    message = {
+        key: value
+        for key, value in fields.items()
+        if key == "content" or (key not in _BESIDE_MESSAGE and value is not None)
+    }
+    return RawReply(
+        message=message,
+        finish_reason=text_or_none(fields.get("stop_reason")),
+        usage=parse_usage(fields.get("usage")),
+        model=text_or_none(fields.get("model")),
+        id=text_or_none(fields.get("id")),
+        defects=defects,
+    )
+
+
+def parse_message(raw: RawReply) -> Reply:
+    """Understand the assistant message; whatever shape it has, nothing is raised."""
+    found = _Found()
+    found.take_content(raw.message.get("content"))
+    finish = raw.finish_reason.lower() if raw.finish_reason else None
+    return Reply(
+        content="".join(found.texts) if found.texts else None,
+        reasoning="".join(found.thoughts) or None,
+        calls=tuple(found.calls),
+        finish_reason=_FINISHES.get(finish, finish) if finish else None,
+        usage=raw.usage,
+        model=raw.model,
+        id=raw.id,
+        defects=(*raw.defects, *found.defects),
+        extra={"thinking_blocks": found.thought_blocks} if found.thought_blocks else {},
+    )
+
+
+def parse_usage(usage: Any) -> Usage | None:
+    """Read token counts; tokens from and for the cache are part of the input."""
+    if not isinstance(usage, dict):
+        return None
+    counts = cast("dict[str, Any]", usage)
+    given, made = _count(counts, "input_tokens"), _count(counts, "output_tokens")
+    if given is None and made is None:
+        return None
+    cached = _count(counts, "cache_read_input_tokens") or 0
+    given = (given or 0) + cached + (_count(counts, "cache_creation_input_tokens") or 0)
+    details: Any = counts.get("output_tokens_details")
+    return Usage(
+        input_tokens=given,
+        output_tokens=made or 0,
+        total_tokens=given + (made or 0),
+        reasoning_tokens=_count(details, "thinking_tokens") or 0,
+        cached_tokens=cached,
+    )
+
+
+class _Found:
+    """What an assistant message holds."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.thoughts: list[str] = []
+        self.thought_blocks: list[dict[str, Any]] = []
+        self.calls: list[RawCall] = []
+        self.defects: list[Defect] = []
+
+    def take_content(self, content: Any) -> None:
+        if isinstance(content, str):
+            self.texts.append(content)
+            self._note(Code.CONTENT_AS_TEXT, "The content is text, not a list of blocks.")
+        elif isinstance(content, list):
+            for index, block in enumerate(cast("list[Any]", content)):
+                self._take_block(block, f"/content/{index}")
+        elif isinstance(content, dict):
+            self._note(Code.CONTENT_NOT_USABLE, "The content is one block, not a list of blocks.")
+            self._take_block(content, "/content")
+        elif content is not None:
+            note = f"The content is of type {type(content).__name__}, not a list of blocks."
+            self._note(Code.CONTENT_NOT_USABLE, note)
+
+    def _take_block(self, block: Any, place: str) -> None:
+        if not isinstance(block, dict):
+            note = f"A value of type {type(block).__name__} stands where a block should be."
+            self._note(Code.PART_NOT_KNOWN, note, place)
+            return
+        fields = cast("dict[str, Any]", block)
+        given = fields.get("type")
+        kind = given if isinstance(given, str) else type(given).__name__
+        if kind == "text" and isinstance(fields.get("text"), str):
+            self.texts.append(fields["text"])
+        elif kind == "tool_use":
+            self._take_call(fields, place)
+        elif kind in THOUGHT_BLOCKS:
+            self.thought_blocks.append(fields)
+            if isinstance(fields.get("thinking"), str):
+                self.thoughts.append(fields["thinking"])
+        elif kind not in SERVER_BLOCKS:
+            note = f"A block is of the unknown kind {clip(kind, 40)}."
+            self._note(Code.PART_NOT_KNOWN, note, place)
+
+    def _take_call(self, block: dict[str, Any], place: str) -> None:
+        arguments = block.get("input")
+        extra = {
+            key: value
+            for key, value in block.items()
+            if key not in _CALL_FIELDS and value is not None
+        }
+        self.calls.append(RawCall(block.get("id"), block.get("name"), arguments, extra=extra))
+        if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+            self._note(Code.ARGUMENTS_BLANK, "The call has no input.", place)
+        elif isinstance(arguments, str):
+            self._note(Code.ARGUMENTS_AS_TEXT, "The input is text, not an object.", place)
+
+    def _note(self, code: Code, message: str, place: str = "/content") -> None:
+        self.defects.append(Defect(code, message, place))
+
+
+def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
+    """Return a finding when a key inside arguments was given differing values."""
+    for place in decode_noting(text, surrogates="replace").duplicates:
+        if "/input/" in f"{place}/":
+            note = f"A key inside arguments has differing values: {clip(place)}"
+            return (Defect(Code.DUPLICATE_KEY, note, "/content"),)
+    return ()
+
+
+def _count(counts: Any, name: str) -> int | None:
+    value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
+    return value if type(value) is int and value >= 0 else None

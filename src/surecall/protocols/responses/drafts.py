@@ -1,0 +1,235 @@
+"""The items of an output that arrive in pieces."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+from surecall.errors import Code
+from surecall.jsontext import mend_surrogates
+from surecall.protocols.base import StreamDelta
+from surecall.records import Defect
+
+from .output import REASONING_BREAK
+from .shapes import as_fields, as_list
+
+__all__ = ["ItemDraft", "OutputDraft", "deltas_differ"]
+
+_Kind: TypeAlias = Literal["text", "reasoning"]
+_Place: TypeAlias = tuple[str, int]
+
+# The pieces of an item: the part they belong to, and the field of the item that holds the parts.
+_PLACES: Final = {
+    "output_text": "content",
+    "refusal": "content",
+    "reasoning_text": "content",
+    "summary_text": "summary",
+}
+_ITEM_TYPES: Final = {
+    "arguments": "function_call",
+    "output_text": "message",
+    "reasoning_text": "reasoning",
+    "refusal": "message",
+    "summary_text": "reasoning",
+}
+_HIGH_HALVES: Final = ("\ud800", "\udbff")
+
+
+def deltas_differ(what: str) -> Defect:
+    """Return the finding that one thing was told twice, in different words."""
+    note = f"The {what} at the end of the stream differs from what was streamed before."
+    return Defect(Code.DELTAS_DIFFER, note, "/output")
+
+
+class ItemDraft:
+    """One item as far as it has arrived; pieces are kept in lists and joined once."""
+
+    def __init__(self, key: Any, item_type: Any) -> None:
+        self.key = key
+        self.item: dict[str, Any] = {"type": item_type if isinstance(item_type, str) else ""}
+        self.is_begun = False
+        self.is_whole = False
+        self.pieces: dict[_Place, list[str]] = {}
+
+    def render(self) -> dict[str, Any]:
+        """Return the item as a whole reply would carry it."""
+        if self.is_whole:
+            return self.item
+        parts: dict[str, Any] = {}
+        for (kind, _), pieces in sorted(self.pieces.items(), key=lambda entry: entry[0][1]):
+            text = "".join(pieces)
+            if kind == "arguments":
+                parts["arguments"] = text
+            else:
+                part = {"type": kind, "refusal" if kind == "refusal" else "text": text}
+                parts.setdefault(_PLACES[kind], []).append(part)
+        return {**self.item, **parts}
+
+
+class OutputDraft:
+    """The output as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.has_halves = False
+        """Whether halves of surrogate pairs may be among the pieces."""
+        self.defects: dict[str, Defect] = {}
+        self._drafts: list[ItemDraft] = []
+        self._by_key: dict[Any, ItemDraft] = {}
+        self._by_item: dict[Any, ItemDraft] = {}
+        self._has_words = False
+        self._held: dict[_Kind, str] = {}
+        self._last_thought: Any = None
+        self._texts: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._drafts)
+
+    @property
+    def text(self) -> str:
+        """The text shown so far."""
+        return mend_surrogates("".join(self._texts))
+
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        return sum(draft.item.get("type") == "function_call" for draft in self._drafts)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every item was also sent whole."""
+        return all(draft.is_whole for draft in self._drafts)
+
+    def begin(self, key: Any, item: dict[str, Any], shown: list[StreamDelta]) -> None:
+        """Take an item that has just begun; what it brings along are its first pieces."""
+        draft = None if key is None else self._by_item.get(_identity(key, item))
+        if draft is not None:  # begun once more: only what comes from now on counts
+            draft.pieces = {}
+            self._note_index()
+        else:
+            draft = self._by_key.get(key)
+            if key is None or draft is None or draft.is_begun:
+                draft = self._open(key, item.get("type"))
+        draft.is_begun = True
+        self._by_item[_identity(key, item)] = draft
+        empty: dict[str, Any] = {place: [] for place in _PLACES.values() if place in item}
+        draft.item = {**draft.item, **item, **empty}
+        for kind, index, text in _texts(item):
+            self._add(draft, (kind, index), text, shown)
+
+    def add(self, key: Any, kind: str, index: int, piece: str, shown: list[StreamDelta]) -> None:
+        """Take the next piece of a part."""
+        self._add(self._draft(key, _ITEM_TYPES[kind]), (kind, index), piece, shown)
+
+    def settle(self, key: Any, kind: str, index: int, text: str, shown: list[StreamDelta]) -> None:
+        """Take a part that is said once more as a whole, which wins over its pieces."""
+        self._settle(self._draft(key, _ITEM_TYPES[kind]), (kind, index), text, shown)
+
+    def finish(self, key: Any, item: dict[str, Any], shown: list[StreamDelta]) -> None:
+        """Take an item that is said once more as a whole, which wins over its pieces."""
+        identity = _identity(key, item)
+        draft = self._by_item.get(identity) or self._draft(key, item.get("type"))
+        if draft.is_whole and identity not in self._by_item:
+            draft = self._open(key, item.get("type"))
+        self._by_item[identity] = draft
+        for kind, index, text in _texts(item):
+            self._settle(draft, (kind, index), text, shown)
+        draft.item = {**draft.item, **item}
+        draft.is_begun = draft.is_whole = True
+
+    def flush(self, shown: list[StreamDelta]) -> None:
+        """Show what was held back, now that its other half cannot come any more."""
+        shown += [StreamDelta(kind, "\ufffd") for kind in self._held]
+        self._texts += ["\ufffd" for kind in self._held if kind == "text"]
+        self._held.clear()
+
+    def catch_up(self, text: str, shown: list[StreamDelta]) -> None:
+        """Show what the whole text has beyond what was shown."""
+        so_far = self.text
+        if len(text) > len(so_far) and text.startswith(so_far):
+            shown.append(StreamDelta("text", text[len(so_far) :]))
+
+    def render(self) -> list[dict[str, Any]]:
+        """Return the items as a whole reply would carry them."""
+        drafts = self._drafts
+        if all(isinstance(draft.key, int) for draft in drafts):
+            drafts = sorted(drafts, key=lambda draft: draft.key)
+        return [draft.render() for draft in drafts]
+
+    def _draft(self, key: Any, item_type: Any) -> ItemDraft:
+        """Return the draft of an item; without a usable key, that of the last one."""
+        if key is None:
+            self._note_index()
+            key = self._drafts[-1].key if self._drafts else None
+        return self._by_key.get(key) or self._open(key, item_type)
+
+    def _open(self, key: Any, item_type: Any) -> ItemDraft:
+        """Begin a draft; an item under a key that is taken is one more, not the same."""
+        if key is None or key in self._by_key:
+            self._note_index()
+        draft = ItemDraft(key, item_type)
+        self._drafts.append(draft)
+        self._by_key[key] = draft
+        return draft
+
+    def _add(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
+        draft.pieces.setdefault(place, []).append(text)
+        self._show(draft, place, text, shown)
+
+    def _settle(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
+        so_far = "".join(draft.pieces.get(place, ()))
+        draft.pieces[place] = [text]
+        if text == so_far:
+            return
+        if so_far:
+            self._note(place[0])
+        if text.startswith(so_far):
+            self._show(draft, place, text[len(so_far) :], shown)
+
+    def _note_index(self) -> None:
+        note = "The events do not say clearly which items they are about."
+        self.defects[Code.INDEX_NOT_USABLE] = Defect(Code.INDEX_NOT_USABLE, note, "/output")
+
+    def _show(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
+        part_kind = place[0]
+        if part_kind == "arguments" or not text or (part_kind == "refusal" and self._has_words):
+            return
+        self._has_words = self._has_words or part_kind == "output_text"
+        kind: _Kind = "text" if part_kind in {"output_text", "refusal"} else "reasoning"
+        if kind == "reasoning":
+            if self._last_thought not in {None, (draft, place)}:
+                shown.append(StreamDelta(kind, REASONING_BREAK))
+            self._last_thought = (draft, place)
+        if self.has_halves:
+            text = self._held.pop(kind, "") + text
+            if _HIGH_HALVES[0] <= text[-1] <= _HIGH_HALVES[1]:
+                self._held[kind] = text[-1]
+                text = text[:-1]
+            text = mend_surrogates(text)
+        if text:
+            shown.append(StreamDelta(kind, text))
+            if kind == "text":
+                self._texts.append(text)
+
+    def _note(self, kind: str) -> None:
+        what = {"arguments": "calls", "output_text": "text", "refusal": "text"}.get(
+            kind, "reasoning"
+        )
+        self.defects[f"{Code.DELTAS_DIFFER} {what}"] = deltas_differ(what)
+
+
+def _texts(item: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
+    """Yield the texts that an item carries: kind, number of the part, words."""
+    for field in ("summary", "content"):
+        for index, part in enumerate(as_list(item.get(field))):
+            fields = as_fields(part)
+            kind = fields.get("type")
+            text = fields.get("refusal" if kind == "refusal" else "text")
+            if isinstance(kind, str) and _PLACES.get(kind) == field and isinstance(text, str):
+                yield kind, index, text
+    arguments = item.get("arguments")
+    if item.get("type") == "function_call" and isinstance(arguments, str):
+        yield "arguments", 0, arguments
+
+
+def _identity(key: Any, item: dict[str, Any]) -> tuple[Any, str]:
+    """Return what tells an item from others under the same key, which should be unique."""
+    name = item.get("call_id") or item.get("id")
+    return key, name if isinstance(name, str) else ""

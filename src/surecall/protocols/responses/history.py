@@ -1,0 +1,202 @@
+"""The input of a request, item by item, understood as messages.
+
+What the model made between two inputs is one turn: its reasoning, its text and its calls become
+one assistant message. Reasoning that nothing follows stays with the turn it ended; without a turn
+it is left out, as it is when a request is rendered.
+"""
+
+from typing import Any, Final, cast
+
+from surecall.errors import Code, RequestError, did_you_mean
+from surecall.protocols.chat_completions import parse_history_message
+from surecall.records import Message, Role
+
+from .parts import parse_content
+from .reasoning import OWN_REASONING_ID, mark_places, reasoning_parts
+from .shapes import as_fields, as_list, invalid, show
+
+__all__ = ["parse_input", "state_not_kept"]
+
+_ROLES: Final = ("assistant", "developer", "system", "user")
+_CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
+
+
+def parse_input(value: Any) -> list[Message]:
+    """Understand the input: text of the user, or a list of items.
+
+    Raises:
+        RequestError: `INVALID_MESSAGE` for an item that cannot be understood, `STATE_NOT_KEPT` for
+            one that stands for something a server would have to remember.
+    """
+    if isinstance(value, str):
+        return [Message("user", value)]
+    if not isinstance(value, list) or not value:
+        raise invalid(f"input is {show(value)}.", "Send text, or a list with at least one item.")
+    reader = _InputReader()
+    for index, item in enumerate(cast("list[Any]", value)):
+        place = f"input[{index}]"
+        try:
+            reader.read(item, place)
+        except RequestError as error:
+            if error.message.startswith(place):
+                raise
+            message = f"{place}: {error.message}"
+            raise RequestError(error.code, message, hint=error.hint) from error
+    return reader.close()
+
+
+def state_not_kept(what: str) -> RequestError:
+    """Return the refusal of what only a server with a memory could answer."""
+    return RequestError(
+        Code.STATE_NOT_KEPT,
+        f"{what} stands for something a server would have to remember; nothing is kept here.",
+        hint="Stateless: send the whole input with every request.",
+    )
+
+
+class _InputReader:
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._turn: _Turn | None = None
+        self._pending: list[dict[str, Any]] = []
+
+    def read(self, value: Any, place: str) -> None:
+        if not isinstance(value, dict):
+            raise invalid(
+                f"{place} is {show(value)}.", "Each item is an object.", Code.INVALID_MESSAGE
+            )
+        item = cast("dict[str, Any]", value)
+        kind = item.get("type")
+        if kind is None:
+            kind = "message" if "role" in item else "item_reference"
+        if kind == "reasoning":
+            self._pending.append(item)
+        elif kind == "function_call":
+            self._turn = self._turn or _Turn()
+            self._turn.add_call(item, self._taken())
+        elif kind == "function_call_output":
+            self._add(_result(item, place))
+        elif kind == "message":
+            self._read_message(item, place)
+        elif kind == "item_reference":
+            raise state_not_kept(f"{place}, an item that is only named,")
+        else:
+            raise invalid(
+                f"{place} is an item of type {show(kind)}.",
+                "Only messages, reasoning, function calls and their outputs can be carried.",
+                Code.INVALID_MESSAGE,
+            )
+
+    def close(self) -> list[Message]:
+        self._end_turn()
+        return self._messages
+
+    def _read_message(self, item: dict[str, Any], place: str) -> None:
+        role = item.get("role")
+        if role not in _ROLES:
+            hint = did_you_mean(role, _ROLES) if isinstance(role, str) else "Use text."
+            raise invalid(f"{place} has the role {show(role)}.", hint, Code.INVALID_MESSAGE)
+        content = parse_content(item.get("content"), f"{place}.content")
+        if role != "assistant":
+            self._add(Message(cast("Role", role), content))
+            return
+        if self._turn is not None and self._turn.contents and not self._turn.calls:
+            reasoning = self._taken()
+            self._end_turn()
+            self._pending = reasoning
+        self._turn = self._turn or _Turn()
+        self._turn.add_text(content, item.get("phase"), self._taken())
+
+    def _add(self, message: Message) -> None:
+        self._end_turn()
+        self._messages.append(message)
+
+    def _taken(self) -> list[dict[str, Any]]:
+        pending, self._pending = self._pending, []
+        return pending
+
+    def _end_turn(self) -> None:
+        pending = self._taken()
+        if self._turn is not None:
+            self._turn.items += pending
+            self._messages.append(self._turn.close())
+        self._turn = None
+
+
+class _Turn:
+    """What the model made between two inputs."""
+
+    def __init__(self) -> None:
+        self.items: list[dict[str, Any]] = []
+        self.contents: list[str | list[dict[str, Any]] | None] = []
+        self.calls: list[dict[str, Any]] = []
+        self._phase: str | None = None
+
+    def add_text(self, content: Any, phase: Any, reasoning: list[dict[str, Any]]) -> None:
+        self.items += [*reasoning, {"type": "message"}]
+        self.contents.append(content)
+        self._phase = phase if isinstance(phase, str) else None
+
+    def add_call(self, item: dict[str, Any], reasoning: list[dict[str, Any]]) -> None:
+        self.items += [*reasoning, item]
+        extra = {key: item[key] for key in item.keys() - _CALL_FIELDS if item[key] is not None}
+        function = {"name": item.get("name"), "arguments": item.get("arguments")}
+        call = {"id": item.get("call_id"), "function": function, **extra}
+        parse_history_message({"role": "assistant", "tool_calls": [call]})  # refused where it is
+        self.calls.append(call)
+
+    def close(self) -> Message:
+        content = _joined(self.contents)
+        fields: dict[str, Any] = {"role": "assistant", "content": content}
+        if self.calls:
+            fields["tool_calls"] = self.calls
+        if self._phase:
+            fields["phase"] = self._phase
+        fields |= _reasoning_fields(mark_places(self.items, has_text=bool(content)))
+        return parse_history_message(fields)
+
+
+def _result(item: dict[str, Any], place: str) -> Message:
+    call_id = item.get("call_id")
+    if not isinstance(call_id, str) or not call_id:
+        raise invalid(
+            f"{place} has the call_id {show(call_id)}.",
+            "Name the call that this output answers.",
+            Code.INVALID_MESSAGE,
+        )
+    content = parse_content(item.get("output"), f"{place}.output")
+    return Message("tool", content, tool_call_id=call_id)
+
+
+def _joined(contents: list[str | list[dict[str, Any]] | None]) -> str | list[dict[str, Any]] | None:
+    """Return the content of a turn: text where text says it all, parts otherwise."""
+    parts: list[dict[str, Any]] = []
+    for content in contents:
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    texts = [part.get("text") if part.get("type") == "text" else None for part in parts]
+    if all(isinstance(text, str) for text in texts):
+        return "".join(cast("list[str]", texts)) if contents else None
+    refusals = [part.get("refusal") for part in parts if part.get("type") == "refusal"]
+    if len(refusals) == len(parts) == 1 and isinstance(refusals[0], str):
+        return refusals[0]
+    return parts
+
+
+def _reasoning_fields(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a message keeps of its reasoning.
+
+    Items made here from plain text go back to being text: no provider of this format knows them.
+    """
+    fields: dict[str, Any] = {}
+    plain: list[str] = []
+    for item in items:
+        if as_list(item.get("content")):
+            plain += reasoning_parts({"content": item["content"]})
+    foreign = [
+        item for item in items if not str(as_fields(item).get("id")).startswith(OWN_REASONING_ID)
+    ]
+    if foreign:
+        fields["reasoning_items"] = foreign
+    if plain:
+        fields["reasoning_content"] = "\n\n".join(plain)
+    return fields

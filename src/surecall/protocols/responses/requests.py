@@ -1,0 +1,122 @@
+"""Requests on their way out.
+
+Nothing is left to the server's memory: the whole input is sent, `store` is false, and encrypted
+reasoning is asked for so that it can be sent back. Parameters may say otherwise; one that is null
+takes the field out.
+
+`stop`, `seed`, `n`, `logit_bias`, `logprobs`, `frequency_penalty` and `presence_penalty` are left
+out, because the API refuses them; so is the `name` of a message.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from surecall.records import Message, ModelRequest, ToolSpec, WireRequest
+from surecall.schema import clean_parameters
+
+from .items import render_items
+from .shapes import as_fields, as_list
+
+__all__ = ["render_request", "render_tool"]
+
+_PATH: Final = "/responses"
+_ENCRYPTED: Final = "reasoning.encrypted_content"
+_REFUSED_PARAMS: Final = frozenset(
+    {"frequency_penalty", "logit_bias", "logprobs", "n", "presence_penalty", "seed", "stop"}
+)
+_LIMIT_PARAMS: Final = ("max_tokens", "max_completion_tokens")
+_NESTED_PARAMS: Final[Mapping[str, tuple[str, str]]] = {
+    "reasoning_effort": ("reasoning", "effort"),
+    "verbosity": ("text", "verbosity"),
+}
+_TOOL_EXTRA: Final = ("allowed_callers", "async", "defer_loading", "output_schema")
+
+
+def render_request(request: ModelRequest) -> WireRequest:
+    """Render a request; tool settings are left out when there are no tools."""
+    params = _render_params(request.params)
+    messages = request.messages
+    body: dict[str, Any] = {"model": request.model}
+    if _has_instructions(messages) and "instructions" not in params:
+        body["instructions"] = messages[0].content
+        messages = messages[1:]
+    stored = params.get("store") is True
+    body["input"] = [item for message in messages for item in render_items(message, stored=stored)]
+    if request.tools:
+        body["tools"] = [render_tool(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            body["tool_choice"] = _render_choice(request.tool_choice)
+        if request.parallel_tool_calls is not None:
+            body["parallel_tool_calls"] = request.parallel_tool_calls
+    if request.response_format is not None:
+        text = {"format": _render_format(request.response_format)}
+        params["text"] = {**as_fields(params.get("text")), **text}
+    for key, value in ({"store": False, "include": [_ENCRYPTED]} | params).items():
+        if value is not None:
+            body.setdefault(key, value)
+    if request.stream:
+        body["stream"] = True
+    return WireRequest(path=_PATH, body=body, stream=request.stream)
+
+
+def render_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Render a tool; `strict` is always said, because the API takes a missing one for true."""
+    wire: dict[str, Any] = {"type": "function", "name": tool.name}
+    if tool.description:
+        wire["description"] = tool.description
+    wire["parameters"] = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
+    wire["strict"] = tool.extra.get("strict") is True
+    wire |= {key: tool.extra[key] for key in _TOOL_EXTRA if key in tool.extra}
+    return wire
+
+
+def _has_instructions(messages: tuple[Message, ...]) -> bool:
+    """Tell whether the first message may leave the input, which must not become empty."""
+    first = messages[0] if len(messages) > 1 else None
+    return first is not None and first.role == "system" and isinstance(first.content, str)
+
+
+def _render_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename the parameters that other formats call differently."""
+    wire: dict[str, Any] = {}
+    for key, value in params.items():
+        if key in _NESTED_PARAMS:
+            outer, inner = _NESTED_PARAMS[key]
+            if value is not None:
+                wire[outer] = {inner: value, **as_fields(params.get(outer))}
+        elif key in _LIMIT_PARAMS:
+            wire.setdefault("max_output_tokens", value)
+        elif key == "stream_options":
+            options = {name: on for name, on in as_fields(value).items() if name != "include_usage"}
+            if options:
+                wire[key] = options
+        elif key == "max_output_tokens":
+            wire[key] = value
+        elif key not in _REFUSED_PARAMS:
+            wire.setdefault(key, value)
+    return wire
+
+
+def _render_choice(choice: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(choice, str):
+        return choice
+    function = as_fields(choice.get("function"))
+    if function:
+        return {"type": "function", "name": function.get("name")}
+    allowed = as_fields(choice.get("allowed_tools"))
+    if allowed:
+        tools = [_flat(as_fields(tool)) for tool in as_list(allowed.get("tools"))]
+        return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
+    return choice
+
+
+def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in tool.items() if key != "function"}
+    return {**rest, **as_fields(tool.get("function"))}
+
+
+def _render_format(response_format: Mapping[str, Any]) -> dict[str, Any]:
+    schema = as_fields(response_format.get("json_schema"))
+    if response_format.get("type") != "json_schema" or not schema:
+        return dict(response_format)
+    return {"type": "json_schema", "name": "reply", **schema}

@@ -1,0 +1,178 @@
+"""Streamed replies, written for a client."""
+
+from time import time
+from typing import Any, Final, Literal, TypeAlias
+
+from surecall.errors import SurecallError
+from surecall.jsontext import encode_text, render_event
+from surecall.records import RawCall, Reply
+
+from .outgoing import (
+    ItemIds,
+    new_id,
+    render_call,
+    render_fault,
+    render_response,
+    render_response_head,
+    render_text,
+    render_thought,
+)
+from .reasoning import OWN_REASONING_ID, render_reasoning
+from .shapes import as_fields, as_list
+
+__all__ = ["ResponsesStreamWriter"]
+
+_Kind: TypeAlias = Literal["output_text", "reasoning_text"]
+
+_ID_PREFIXES: Final[dict[_Kind, str]] = {
+    "output_text": "msg_",
+    "reasoning_text": OWN_REASONING_ID,
+}
+_FAILURES: Final = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
+"""The codes of a failed response are a short list; the error event has the code itself."""
+
+
+class ResponsesStreamWriter:
+    """Writes one reply as the numbered events of a response."""
+
+    def __init__(self, *, model: str, reply_id: str | None = None) -> None:
+        self._id = reply_id or new_id("resp_")
+        self._model = model
+        self._created_at = int(time())
+        self._ids = ItemIds(self._id)
+        self._sequence = 0
+        self._output: list[dict[str, Any]] = []
+        self._kind: _Kind | None = None
+        self._item_id = ""
+        self._pieces: list[str] = []
+
+    def begin(self) -> bytes:
+        """Open the reply."""
+        head = render_response_head(self._id, self._model, self._created_at)
+        created = self._event("response.created", response=head)
+        return created + self._event("response.in_progress", response=head)
+
+    def text(self, text: str) -> bytes:
+        """Write a piece of the text."""
+        return self._piece("output_text", text)
+
+    def reasoning(self, text: str) -> bytes:
+        """Write a piece of the reasoning."""
+        return self._piece("reasoning_text", text)
+
+    def call(self, call: RawCall) -> bytes:
+        """Write one whole call."""
+        written = self._close_item()
+        item = render_call(call, self._ids)
+        place = {"item_id": item["id"], "output_index": len(self._output)}
+        arguments = item["arguments"]
+        written += self._item("added", {**item, "arguments": "", "status": "in_progress"})
+        kind = "response.function_call_arguments"
+        if arguments:
+            written += self._event(f"{kind}.delta", **place, delta=arguments)
+        written += self._event(f"{kind}.done", **place, arguments=arguments)
+        return written + self._end_item(item)
+
+    def end(self, reply: Reply) -> bytes:
+        """Close the reply with its finish reason and usage; its text is not written again."""
+        written = self._close_item() + self._take_echoed(reply)
+        response = render_response(reply, self._output, self._id, self._model, self._created_at)
+        return written + self._event(f"response.{response['status']}", response=response)
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the reply off with an error event and a failed response; nothing follows."""
+        fault = render_fault(error)
+        told = as_fields(fault.body["error"])
+        code, message = told["code"], told["message"]
+        head = render_response_head(self._id, self._model, self._created_at)
+        failure = {"code": _FAILURES.get(fault.status, "server_error"), "message": message}
+        response = {**head, "status": "failed", "error": failure, "output": self._output}
+        # Clients look for the error in different places: beside the type, or one level down.
+        written = self._event("error", code=code, message=message, param=None, error=told)
+        return written + self._event("response.failed", response=response)
+
+    def _piece(self, kind: _Kind, text: str) -> bytes:
+        if not text:
+            return b""
+        written = b"" if kind == self._kind else self._close_item() + self._open_item(kind)
+        self._pieces.append(text)
+        fields: dict[str, Any] = {**self._place(), "delta": text}
+        if kind == "output_text":
+            fields["logprobs"] = []
+        return written + self._event(f"response.{kind}.delta", **fields)
+
+    def _open_item(self, kind: _Kind) -> bytes:
+        self._kind = kind
+        self._item_id = self._ids.next(_ID_PREFIXES[kind])
+        item = self._rendered("")
+        part = item["content"][0]
+        begun: dict[str, Any] = {**item, "content": []}
+        if "status" in item:
+            begun["status"] = "in_progress"
+        added = self._item("added", begun)
+        return added + self._event("response.content_part.added", **self._place(), part=part)
+
+    def _close_item(self) -> bytes:
+        kind = self._kind
+        if kind is None:
+            return b""
+        text = "".join(self._pieces)
+        item = self._rendered(text)
+        fields: dict[str, Any] = {**self._place(), "text": text}
+        if kind == "output_text":
+            fields["logprobs"] = []
+        written = self._event(f"response.{kind}.done", **fields)
+        part = item["content"][0]
+        written += self._event("response.content_part.done", **self._place(), part=part)
+        self._kind = None
+        self._pieces = []
+        return written + self._end_item(item)
+
+    def _take_echoed(self, reply: Reply) -> bytes:
+        """Let the items that a client must send back stand for the reasoning as it was shown.
+
+        Without any shown, they are written now, so that the events tell the same as the end.
+        """
+        items = [render_reasoning(as_fields(item)) for item in _reasoning_items(reply)]
+        if reply.extra.get("phase"):
+            texts = [item for item in self._output if item["type"] == "message"]
+            for item in texts:
+                item["phase"] = reply.extra["phase"]
+        if not items:
+            return b""
+        shown = [at for at, item in enumerate(self._output) if _is_own_thought(item)]
+        if shown:
+            rest = [item for item in self._output[shown[0] :] if not _is_own_thought(item)]
+            self._output[shown[0] :] = [*items, *rest]
+            return b""
+        return b"".join(self._item("added", item) + self._end_item(item) for item in items)
+
+    def _rendered(self, text: str) -> dict[str, Any]:
+        render = render_text if self._kind == "output_text" else render_thought
+        return render(text, self._item_id)
+
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self._item_id, "output_index": len(self._output), "content_index": 0}
+
+    def _item(self, what: str, item: dict[str, Any]) -> bytes:
+        return self._event(
+            f"response.output_item.{what}", output_index=len(self._output), item=item
+        )
+
+    def _end_item(self, item: dict[str, Any]) -> bytes:
+        written = self._item("done", item)
+        self._output.append(item)
+        return written
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        data = {"type": kind, "sequence_number": self._sequence, **fields}
+        self._sequence += 1
+        return render_event(encode_text(data), event=kind)
+
+
+def _reasoning_items(reply: Reply) -> list[Any]:
+    return as_list(reply.extra.get("reasoning_items"))
+
+
+def _is_own_thought(item: dict[str, Any]) -> bool:
+    return item["type"] == "reasoning" and item["id"].startswith(OWN_REASONING_ID)

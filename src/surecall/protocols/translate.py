@@ -1,0 +1,229 @@
+"""From one wire format to another, through records only.
+
+What a target cannot carry is found by reading the translated request back: whatever is not there
+any more was dropped. Only parameters that are known to belong to the source alone are named here;
+those that nobody knows go along, since the provider may know them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.errors import ProviderError
+from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
+
+from .base import StreamFolder, StreamWriter, WireProtocol
+
+__all__ = ["StreamTranslator", "Translated", "translate_reply", "translate_request"]
+
+_SAME_PARAMS: Final[Mapping[str, str]] = {"max_completion_tokens": "max_tokens"}
+_OWN_PARAMS: Final[Mapping[str, frozenset[str]]] = {
+    "chat_completions": frozenset(
+        {"audio", "logit_bias", "logprobs", "modalities", "prediction", "web_search_options"}
+    ),
+    "messages": frozenset(
+        {
+            "cache_control",
+            "container",
+            "context_management",
+            "inference_geo",
+            "mcp_servers",
+            "service_tier",
+            "speed",
+            "thinking",
+        }
+    ),
+    "responses": frozenset(
+        {
+            "background",
+            "context_management",
+            "include",
+            "max_tool_calls",
+            "reasoning",
+            "text",
+            "truncation",
+        }
+    ),
+}
+"""Parameters of one format that no other has, or that mean something else there."""
+_OPENAI_PARAMS: Final = frozenset(
+    {
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "top_logprobs",
+        "verbosity",
+    }
+)
+_OPENAI_FORMATS: Final = frozenset({"chat_completions", "responses"})
+
+
+class Translated(Struct, frozen=True):
+    """A request in another wire format, and what it could not take along."""
+
+    request: WireRequest
+    dropped: tuple[str, ...] = ()
+    """Names of fields that the target cannot carry, such as `seed` or `messages.image_url`."""
+
+
+def translate_request(wire: WireRequest, source: WireProtocol, target: WireProtocol) -> Translated:
+    """Translate a client's request.
+
+    Raises:
+        RequestError: The request cannot be understood.
+    """
+    asked = source.parse_request(wire)
+    rendered = target.render_request(_without_own(asked, source.name, target.name))
+    return Translated(rendered, _missing(asked, target.parse_request(rendered)))
+
+
+def translate_reply(
+    body: bytes,
+    source: WireProtocol,
+    target: WireProtocol,
+    headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Translate a provider's whole reply.
+
+    Raises:
+        ProviderError: The body is not a reply; `target.render_fault` renders it for the client.
+    """
+    return target.render_reply(source.parse_message(source.parse_body(body, headers)))
+
+
+class StreamTranslator:
+    """Translates one streamed reply: text passes at once, calls are written when whole.
+
+    A stream that breaks is broken off in the target's own way, and the reason is in `error`.
+    """
+
+    def __init__(
+        self,
+        source: WireProtocol,
+        target: WireProtocol,
+        model: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        reply_id: str | None = None,
+    ) -> None:
+        self._source = source
+        self._folder: StreamFolder = source.open_stream(headers)
+        self._writer: StreamWriter = target.open_writer(model=model, reply_id=reply_id)
+        self._has_begun = False
+        self._shown: dict[str, list[str]] = {"text": [], "reasoning": []}
+        self.error: ProviderError | None = None
+        """Why the reply broke off, if it did."""
+        self.reply: Reply | None = None
+        """The reply, once it is whole."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will be written before `close`."""
+        return self.error is not None or self._folder.done
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes of the provider, cut anywhere, and return those for the client."""
+        if self.error is not None:
+            return b""
+        written = self._begin()
+        try:
+            deltas = self._folder.feed(chunk)
+        except ProviderError as error:
+            return written + self._fail(error)
+        return written + b"".join(self._write(delta.kind, delta.text) for delta in deltas)
+
+    def close(self) -> bytes:
+        """Return what is left to write: the calls and the end, or the error."""
+        if self.error is not None or self.reply is not None:
+            return b""
+        written = self._begin()
+        try:
+            reply = self._source.parse_message(self._folder.close())
+        except ProviderError as error:
+            return written + self._fail(error)
+        self.reply = reply
+        written += self._write("reasoning", self._unshown("reasoning", reply.reasoning))
+        written += self._write("text", self._unshown("text", reply.content))
+        written += b"".join([self._writer.call(call) for call in reply.calls])
+        return written + self._writer.end(reply)
+
+    def _begin(self) -> bytes:
+        if self._has_begun:
+            return b""
+        self._has_begun = True
+        return self._writer.begin()
+
+    def _write(self, kind: str, text: str) -> bytes:
+        if not text:
+            return b""
+        self._shown[kind].append(text)
+        return self._writer.text(text) if kind == "text" else self._writer.reasoning(text)
+
+    def _unshown(self, kind: str, whole: str | None) -> str:
+        """Return what was not written yet; a provider may answer a stream with a plain body."""
+        shown = "".join(self._shown[kind])
+        return whole[len(shown) :] if whole and whole.startswith(shown) else ""
+
+    def _fail(self, error: ProviderError) -> bytes:
+        self.error = error
+        return self._writer.fail(error)
+
+
+def _without_own(request: ModelRequest, source: str, target: str) -> ModelRequest:
+    """Leave out what belongs to the source alone: the target's provider would refuse it."""
+    if source == target:
+        return request
+    own = _OWN_PARAMS.get(source, frozenset())
+    if source in _OPENAI_FORMATS and target not in _OPENAI_FORMATS:
+        own |= _OPENAI_PARAMS
+    params = {key: value for key, value in request.params.items() if key not in own}
+    return replace(request, params=params)
+
+
+def _missing(asked: ModelRequest, carried: ModelRequest) -> tuple[str, ...]:
+    before, after = Counter(_features(asked)), Counter(_features(carried))
+    return tuple(sorted(name for name in before if before[name] > after[name]))
+
+
+def _features(request: ModelRequest) -> Iterator[str]:
+    """Name everything in a request that a wire format may have no place for."""
+    for key in request.params:
+        yield _SAME_PARAMS.get(key, key)
+    if request.response_format is not None:
+        yield "response_format"
+    if request.tools and request.tool_choice not in (None, "auto"):
+        yield "tool_choice"
+    if request.tools and request.parallel_tool_calls is False:
+        yield "parallel_tool_calls"
+    for tool in request.tools:
+        yield from _tool_features(tool)
+    for message in request.messages:
+        yield from _message_features(message)
+
+
+def _tool_features(tool: ToolSpec) -> Iterator[str]:
+    yield "tools"
+    for key in tool.extra:
+        yield f"tools.{key}"
+
+
+def _message_features(message: Message) -> Iterator[str]:
+    if message.name:
+        yield "messages.name"
+    for key in message.extra:
+        yield f"messages.{key}"
+    for call in message.tool_calls:
+        yield "messages.tool_calls"
+        for key in call.extra:
+            yield f"messages.tool_calls.{key}"
+    for part in message.content if isinstance(message.content, list) else ():
+        kind = part.get("type")
+        if kind != "text":
+            yield f"messages.{kind}"
+        if "cache_control" in part:
+            yield "messages.cache_control"

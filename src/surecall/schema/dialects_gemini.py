@@ -1,0 +1,118 @@
+"""The subset of OpenAPI 3.0 that Gemini takes; the result accepts at least what was accepted."""
+
+from typing import Any, Final
+
+from .dialects_forms import (
+    flat_root,
+    joined,
+    limits_of,
+    remark,
+    rounded_bounds,
+    settled,
+    split_null,
+    values_of,
+)
+from .dialects_nodes import Losses, Node
+
+__all__ = ["write_gemini"]
+
+_FORMATS: Final = {
+    "integer": frozenset({"int32", "int64"}),
+    "number": frozenset({"double", "float"}),
+    "string": frozenset({"date-time", "enum"}),
+}
+_KEPT: Final = frozenset(
+    {"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength"}
+    | {"minProperties", "minimum", "pattern"}
+)
+
+
+def write_gemini(root: Node, losses: Losses) -> dict[str, Any]:
+    """Write a schema as Gemini takes it."""
+    return _write(flat_root(root, losses), losses)
+
+
+def _write(node: Node, losses: Losses) -> dict[str, Any]:
+    node = settled(node, losses)
+    if node.is_nothing:
+        losses.note(node, "false", "that no value fits cannot be said", "dropped")
+        return dict(node.texts)
+    if node.choices:
+        rest, has_null = split_null(node)
+        if rest.choices is None:
+            written = _write(rest, losses)
+        else:
+            written = joined([_write(choice, losses) for choice in rest.choices], rest.texts)
+        return {**written, "nullable": True} if has_null else written
+    types = [kind for kind in node.types or () if kind != "null"]
+    if not types:
+        return {**node.texts, "type": "null"} if node.types else dict(node.texts)
+    if len(types) == 1:
+        written = _write_type(node, types[0], dict(node.texts), losses)
+    else:
+        written = joined([_write_type(node, kind, {}, losses) for kind in types], node.texts)
+    return {**written, "nullable": True} if "null" in (node.types or ()) else written
+
+
+def _write_type(node: Node, kind: str, texts: dict[str, Any], losses: Losses) -> dict[str, Any]:
+    wire: dict[str, Any] = {"type": kind}
+    values = values_of(node, kind)
+    if values is not None:
+        if kind == "string" and all(values):
+            wire["enum"] = values
+        else:
+            why = "only texts that are not empty can be listed; the description names the values"
+            losses.note(node, "enum", why, "weakened")
+            remark(texts, "one of", values)
+    else:
+        _write_limits(node, kind, wire, texts, losses)
+    if kind == "array":
+        wire["items"] = _write(node.items, losses) if node.items else {}
+    elif kind == "object":
+        _write_object(node, wire, losses)
+    return {**wire, **texts}
+
+
+def _write_limits(
+    node: Node, kind: str, wire: dict[str, Any], texts: dict[str, Any], losses: Losses
+) -> None:
+    limits = limits_of(node, kind)
+    if kind == "integer":
+        others = {key: value for key, value in limits.items() if not key.endswith("imum")}
+        limits = {**others, **rounded_bounds(limits)}
+    for keyword, value in limits.items():
+        if keyword in _KEPT or (keyword == "format" and value in _FORMATS.get(kind, ())):
+            wire.setdefault(keyword, value)
+        elif keyword in {"exclusiveMinimum", "exclusiveMaximum"}:
+            plain = keyword.replace("exclusiveM", "m")
+            pick = max if plain == "minimum" else min
+            wire[plain] = pick(value, wire.get(plain, limits.get(plain, value)))
+            losses.note(node, keyword, "the bound itself is let through", "weakened")
+            remark(texts, keyword, value)
+        else:
+            losses.note(node, keyword, f"{keyword} cannot be said as it is", "dropped")
+            remark(texts, keyword, value)
+
+
+def _write_object(node: Node, wire: dict[str, Any], losses: Losses) -> None:
+    if node.additional is not None:
+        why = "other properties are let through, whatever they are"
+        losses.note(node, "additionalProperties", why, "dropped")
+    if not node.properties:
+        if node.required:
+            _note_unknown(node, losses)
+        return
+    wire["properties"] = {name: _write(inner, losses) for name, inner in node.properties.items()}
+    known = [name for name in node.required if name in node.properties]
+    if len(known) < len(node.required):
+        _note_unknown(node, losses)
+    if known:
+        wire["required"] = known
+    if len(node.properties) > 1:
+        first = [name for name in dict.fromkeys(node.ordering) if name in node.properties]
+        wire["propertyOrdering"] = list(dict.fromkeys((*first, *node.properties)))
+
+
+def _note_unknown(node: Node, losses: Losses) -> None:
+    why = "only described properties can be required"
+    losses.note(node, "required", why, "weakened")

@@ -1,0 +1,137 @@
+"""What llama.cpp's converter from schema to grammar turns into rules.
+
+A keyword it passes over is left out here, so that what is written is what holds. Some schemas make
+it fail, generate something else or never end (boolean schemas, `allOf` of other things than
+objects, a minimum above its maximum); none of those is written.
+"""
+
+from typing import Any, Final
+
+from .dialects_forms import joined, limits_of, rounded_bounds, settled
+from .dialects_nodes import Losses, Node
+from .dialects_patterns import grammar_pattern
+from .dialects_refs import used_definitions
+
+__all__ = ["write_llama_cpp"]
+
+_FORMATS: Final = frozenset({"date", "date-time", "time", "uuid"})
+_MAX_INTEGER: Final = 2**53
+
+
+def write_llama_cpp(
+    root: Node,
+    definitions: dict[str, Node],
+    losses: Losses,
+    *,
+    max_string: int | None,
+    max_items: int | None,
+) -> dict[str, Any]:
+    """Write a schema whose every keyword the converter understands."""
+    writer = _GrammarWriter(losses, max_string, max_items)
+    schema = writer.write(root)
+    return used_definitions(schema, {key: writer.write(definitions[key]) for key in definitions})
+
+
+class _GrammarWriter:
+    def __init__(self, losses: Losses, max_string: int | None, max_items: int | None) -> None:
+        self._losses = losses
+        self._max_string = max_string
+        self._max_items = max_items
+
+    def write(self, node: Node) -> dict[str, Any]:
+        node = settled(node, self._losses)
+        texts = {key: node.texts[key] for key in ("title", "description") if key in node.texts}
+        if node.ref:
+            return {"$ref": node.ref}
+        if node.choices:
+            return joined([self.write(choice) for choice in node.choices], texts)
+        if node.is_nothing:
+            self._losses.note(node, "false", "that no value fits cannot be said", "dropped")
+            return texts
+        if node.enum is not None:
+            return {"enum": node.enum, **texts}
+        wire: dict[str, Any] = {}
+        if node.types:
+            wire["type"] = node.types[0] if len(node.types) == 1 else list(node.types)
+        for kind in node.types or ():
+            self._write_type(node, kind, wire)
+        return {**wire, **texts}
+
+    def _write_type(self, node: Node, kind: str, wire: dict[str, Any]) -> None:
+        limits = limits_of(node, kind)
+        if kind == "string":
+            self._write_string(node, limits, wire)
+        elif kind == "integer":
+            self._write_integer(node, limits, wire)
+        elif kind == "number":
+            for keyword in limits:
+                self._drop(node, keyword)
+        elif kind == "array":
+            self._write_array(node, limits, wire)
+        elif kind == "object":
+            self._write_object(node, limits, wire)
+
+    def _write_string(self, node: Node, limits: dict[str, Any], wire: dict[str, Any]) -> None:
+        lengths = {key: limits[key] for key in ("minLength", "maxLength") if key in limits}
+        pattern = grammar_pattern(limits["pattern"]) if "pattern" in limits else None
+        if "pattern" in limits and pattern is None:
+            self._drop(node, "pattern")
+        kept = {"pattern": pattern} if pattern is not None else {}
+        if "format" in limits:
+            if not kept and limits["format"] in _FORMATS:
+                kept = {"format": limits["format"]}
+            else:
+                self._drop(node, "format")
+        if kept:
+            for keyword in lengths:
+                why = f"the {next(iter(kept))} decides alone what a text looks like"
+                self._losses.note(node, keyword, why, "dropped")
+        else:
+            self._bound(node, lengths, ("minLength", "maxLength"), self._max_string)
+            kept = lengths
+        wire.update(kept)
+
+    def _write_integer(self, node: Node, limits: dict[str, Any], wire: dict[str, Any]) -> None:
+        for keyword in limits:
+            if not keyword.endswith("imum"):
+                self._drop(node, keyword)
+        for keyword, value in rounded_bounds(limits).items():
+            if abs(value) <= _MAX_INTEGER:
+                wire[keyword] = value
+            else:
+                self._drop(node, keyword)
+
+    def _write_array(self, node: Node, limits: dict[str, Any], wire: dict[str, Any]) -> None:
+        if "uniqueItems" in limits:
+            self._drop(node, "uniqueItems")
+        counts = {key: limits[key] for key in ("minItems", "maxItems") if key in limits}
+        self._bound(node, counts, ("minItems", "maxItems"), self._max_items)
+        wire.update(counts)
+        wire["items"] = self.write(node.items) if node.items else {}
+
+    def _write_object(self, node: Node, limits: dict[str, Any], wire: dict[str, Any]) -> None:
+        for keyword in limits:
+            self._drop(node, keyword)
+        properties = dict(node.properties or {})
+        for name in node.required:
+            if name not in properties:
+                properties[name] = node.additional or Node(place=node.place)
+        if properties:
+            wire["properties"] = {name: self.write(inner) for name, inner in properties.items()}
+        if node.required:
+            wire["required"] = list(node.required)
+        if node.additional is not None:
+            wire["additionalProperties"] = node.additional and self.write(node.additional)
+
+    def _bound(
+        self, node: Node, limits: dict[str, Any], names: tuple[str, str], bound: int | None
+    ) -> None:
+        """Set an upper limit where there is none: small models may never end such a value."""
+        low, high = names
+        if bound is not None and high not in limits:
+            limits[high] = max(bound, limits.get(low, 0))
+            why = f"no upper limit was given; {limits[high]} is set"
+            self._losses.note(node, high, why, "changed")
+
+    def _drop(self, node: Node, keyword: str) -> None:
+        self._losses.note(node, keyword, f"{keyword} has no rule in a grammar", "dropped")

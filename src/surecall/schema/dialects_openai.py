@@ -1,0 +1,152 @@
+"""The subset that OpenAI's strict mode takes: every object closed, every property required.
+
+An optional property becomes one that may be null; whoever reads the arguments takes null for
+absence, as coercion does. That makes the result stricter, so each such place is `changed`.
+"""
+
+from typing import Any, Final
+
+from .dialects_forms import (
+    flat_root,
+    joined,
+    limits_of,
+    remark,
+    settled,
+    values_of,
+)
+from .dialects_nodes import Losses, Node
+from .dialects_refs import used_definitions
+
+__all__ = ["write_openai_strict"]
+
+_MAX_PROPERTIES: Final = 5_000
+_MAX_DEPTH: Final = 10
+_MAX_ENUM: Final = 1_000
+_FORMATS: Final = frozenset(
+    {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"}
+)
+_KEPT: Final = frozenset(
+    {"exclusiveMaximum", "exclusiveMinimum", "maxItems", "maximum", "minItems", "minimum"}
+    | {"multipleOf", "pattern"}
+)
+_SCALARS: Final = ("string", "number", "boolean", "null")
+
+
+def write_openai_strict(root: Node, definitions: dict[str, Node], losses: Losses) -> dict[str, Any]:
+    """Write a schema as the strict mode takes it."""
+    return _StrictWriter(losses).write_root(root, definitions)
+
+
+class _StrictWriter:
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._properties = 0
+        self._values = 0
+        self._depth = 0
+
+    def write_root(self, root: Node, definitions: dict[str, Node]) -> dict[str, Any]:
+        root = settled(flat_root(root, self._losses), self._losses)
+        if root.is_any:
+            self._losses.note(root, "type", "at the top there must be an object", "changed")
+            root = Node(place=root.place, types=("object",), texts=root.texts)
+        if root.types != ("object",):
+            why = "at the top there must be an object and nothing else"
+            self._losses.note(root, "type", why, "over_limit")
+        schema = self._write(root, 1)
+        written = {name: self._write(node, 1) for name, node in definitions.items()}
+        self._note_limits()
+        return used_definitions(schema, written)
+
+    def _note_limits(self) -> None:
+        for count, limit, keyword, what in (
+            (self._properties, _MAX_PROPERTIES, "properties", "properties"),
+            (self._depth, _MAX_DEPTH, "properties", "levels"),
+            (self._values, _MAX_ENUM, "enum", "listed values"),
+        ):
+            if count > limit:
+                why = f"{count} {what}; at most {limit} are taken"
+                self._losses.note("", keyword, why, "over_limit")
+
+    def _write(self, node: Node, depth: int) -> dict[str, Any]:
+        node = settled(node, self._losses)
+        texts = {key: node.texts[key] for key in ("title", "description") if key in node.texts}
+        if node.ref:
+            return {"$ref": node.ref}
+        if node.choices:
+            return joined([self._write(choice, depth) for choice in node.choices], texts)
+        if node.is_any or node.is_nothing:
+            why = "a value without a type cannot be said; it becomes text, number, boolean or null"
+            self._losses.note(node, "type", why, "changed")
+            return joined([{"type": kind} for kind in _SCALARS], texts)
+        types = [kind for kind in node.types or () if kind != "null"]
+        has_null = len(types) < len(node.types or ())
+        if not types:
+            return {"type": "null", **texts}
+        if len(types) == 1:
+            return self._write_type(node, types[0], texts, depth, has_null=has_null)
+        written = [self._write_type(node, kind, {}, depth) for kind in types]
+        return joined([*written, {"type": "null"}] if has_null else written, texts)
+
+    def _write_type(
+        self, node: Node, kind: str, texts: dict[str, Any], depth: int, *, has_null: bool = False
+    ) -> dict[str, Any]:
+        wire: dict[str, Any] = {"type": [kind, "null"] if has_null else kind}
+        values = values_of(node, kind)
+        if values is not None:
+            self._values += len(values)
+            wire["enum"] = [*values, None] if has_null else values
+        for keyword, value in limits_of(node, kind).items():
+            if keyword in _KEPT or (keyword == "format" and value in _FORMATS):
+                wire[keyword] = value
+            else:
+                why = f"{keyword} cannot be said as it is"
+                self._losses.note(node, keyword, why, "dropped")
+                remark(texts, keyword, value)
+        if kind == "array":
+            wire["items"] = self._write(node.items or Node(place=node.place), depth + 1)
+        elif kind == "object" and values is None:
+            self._write_object(node, wire, depth)
+        return {**wire, **texts}
+
+    def _write_object(self, node: Node, wire: dict[str, Any], depth: int) -> None:
+        self._depth = max(self._depth, depth)
+        if node.additional is not False:
+            why = "only the described properties are allowed"
+            self._losses.note(node, "additionalProperties", why, "changed")
+        properties = dict(node.properties or {})
+        for name in node.required:
+            if name not in properties:
+                properties[name] = node.additional or Node(place=node.place)
+        self._properties += len(properties)
+        wire["properties"] = {}
+        for name, inner in properties.items():
+            written = self._write(inner, depth + 1)
+            if name not in node.required:
+                why = f"every property is required; null stands for an absent {name!r}"
+                self._losses.note(node, "required", why, "changed")
+                written = _nullable(written)
+            wire["properties"][name] = written
+        wire["required"] = list(properties)
+        wire["additionalProperties"] = False
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a written schema that also takes null."""
+    if "anyOf" in schema:
+        if any("null" in _type_list(item) for item in schema["anyOf"]):
+            return schema
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    types = _type_list(schema)
+    if "null" in types:
+        return schema
+    wire = {**schema, "type": [*types, "null"]}
+    if "enum" in wire:
+        wire["enum"] = [*wire["enum"], None]
+    return wire
+
+
+def _type_list(schema: dict[str, Any]) -> list[str]:
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else types

