@@ -1,6 +1,6 @@
-"""What reading a reply costs: structured replies, text replies of each family, hostile text.
+"""What reading a reply costs: arguments, structured replies, text replies, hostile text.
 
-    python bench/reading.py [--rounds 15] [--size 1000000] [--only structured|texts|hostile]
+    python bench/reading.py [--rounds 15] [--size 1000000] [--only PART]
 
 Compare the ratios; the times belong to the machine. `bench/repair.py` compares the repair of
 arguments with other libraries.
@@ -19,10 +19,12 @@ from typing import Any
 import msgspec
 
 from surecall.formats import ToolNames
-from surecall.protocols import ChatCompletions
-from surecall.reading import read_reply
-from surecall.records import ToolSpec
+from surecall.jsontext import Repaired, repair_json
+from surecall.protocols import ChatCompletions, RawReply
+from surecall.reading import read_arguments, read_reply
+from surecall.records import RawCall, Reading, Reply, ToolCall, ToolSpec, Usage
 
+DECODE = msgspec.json.Decoder().decode
 BODY = "Payment requests from Europe take over 30 seconds since the last deploy. "
 TOOLS = [
     {
@@ -107,13 +109,81 @@ def microseconds(run: Callable[[], object], rounds: int, budget_s: float = 0.02)
     return best * 1e6
 
 
+def interleaved(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the best times of some calls that take turns."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(rounds):
+        for name, run in runs.items():
+            best[name] = min(best[name], microseconds(run, 1, 0.005))
+    return best
+
+
+def bare_arguments(text: str) -> Repaired:
+    """Decode and make one record: what no check at all would cost."""
+    return Repaired(DECODE(text))
+
+
+def valid_arguments(rounds: int) -> None:
+    """Compare reading valid arguments with decoding them."""
+    plain = json.dumps({**arguments(700), "priority": "high", "tags": ["a", "b", "c"]})
+    timed = plain.replace(BODY[:9], "At 14:05 ", 2)
+    nested = json.dumps({"order": {"id": 3, "items": [{"sku": "a"}, {"sku": "b"}]}, "note": plain})
+    columns = ("msgspec", "one record", "repair_json", "read_arguments", "json")
+    print(f"{'valid arguments, us':31}" + "".join(f"{name:>21}" for name in columns))
+    for label, text in {
+        "flat, no colon in a text": plain,
+        "flat, colons in a text": timed,
+        "nested": nested,
+        "of 17 bytes": '{"city": "Paris"}',
+    }.items():
+        best = interleaved(
+            {
+                "msgspec": partial(DECODE, text),
+                "one record": partial(bare_arguments, text),
+                "repair_json": partial(repair_json, text),
+                "read_arguments": partial(read_arguments, text),
+                "json": partial(json.loads, text),
+            },
+            rounds,
+        )
+        floor = best["msgspec"]
+        cells = "".join(f"{us:>13.2f} x{us / floor:>5.2f} " for us in best.values())
+        print(f"{label:31}{cells}")
+    print()
+
+
+def bare_reply(body: bytes) -> Reading:
+    """Decode a reply and make the records of its reading, with no check at all."""
+    document = DECODE(body)
+    choice, usage = document["choices"][0], document["usage"]
+    raw = RawReply(
+        message=choice["message"],
+        finish_reason=choice["finish_reason"],
+        usage=Usage(usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]),
+        model=document["model"],
+        id=document["id"],
+    )
+    calls = tuple(
+        [
+            RawCall(entry["id"], entry["function"]["name"], entry["function"]["arguments"])
+            for entry in raw.message["tool_calls"]
+        ]
+    )
+    reply = Reply(calls=calls, finish_reason=raw.finish_reason, usage=raw.usage, model=raw.model)
+    read = [
+        ToolCall(id=call.id, name=call.name, arguments=DECODE(call.arguments), raw=call.arguments)
+        for call in reply.calls
+    ]
+    return Reading(calls=tuple(read), finish_reason=reply.finish_reason)
+
+
 def structured(rounds: int) -> None:
     """Compare reading with decoding alone: the body, and the arguments of every call."""
     protocol = ChatCompletions()
     names = ToolNames(ToolSpec(**tool["function"]) for tool in TOOLS)
     print(
-        f"{'a clean structured reply':31}{'msgspec us':>11}{'json us':>9}{'read us':>9}"
-        f"{'x msgspec':>11}{'x json':>8}{'with tools us':>15}"
+        f"{'a clean structured reply':31}{'msgspec us':>11}{'json us':>9}{'records us':>12}"
+        f"{'read us':>9}{'x msgspec':>11}{'x records':>11}{'x json':>8}{'with tools us':>15}"
     )
     for calls, size in ((1, 200), (1, 1000), (4, 1000), (1, 20_000)):
         entry = {
@@ -145,14 +215,22 @@ def structured(rounds: int) -> None:
         def read(tools: ToolNames | None, body: bytes = body) -> None:
             read_reply(protocol.parse_message(protocol.parse_body(body)), tools=tools)
 
-        floor = microseconds(partial(decode, msgspec.json.Decoder().decode), rounds)
-        stdlib = microseconds(partial(decode, json.loads), rounds)
-        own = microseconds(partial(read, None), rounds)
-        fitted = microseconds(partial(read, names), rounds)
+        best = interleaved(
+            {
+                "msgspec": partial(decode, DECODE),
+                "json": partial(decode, json.loads),
+                "records": partial(bare_reply, body),
+                "read": partial(read, None),
+                "tools": partial(read, names),
+            },
+            rounds,
+        )
+        own = best["read"]
         label = f"{calls} x {size} bytes of arguments"
         print(
-            f"{label:31}{floor:>11.1f}{stdlib:>9.1f}{own:>9.1f}"
-            f"{own / floor:>11.2f}{own / stdlib:>8.2f}{fitted:>15.1f}"
+            f"{label:31}{best['msgspec']:>11.1f}{best['json']:>9.1f}{best['records']:>12.1f}"
+            f"{own:>9.1f}{own / best['msgspec']:>11.2f}{own / best['records']:>11.2f}"
+            f"{own / best['json']:>8.2f}{best['tools']:>15.1f}"
         )
 
 
@@ -180,15 +258,15 @@ def hostile(size: int) -> None:
         'save_note(title="a")\n', "[save_note(title='a')]\n",
         '<tool_call>\n{"name":"x"}\n</tool_call>\n',
     ]  # fmt: skip
-    print(f"\n{'hostile text':34}{size // 2:>12,}{size:>14,}{'growth':>9}")
+    print(f"\n{'hostile text, CPU':34}{size // 2:>12,}{size:>14,}{'growth':>9}")
     for seed in seeds:
         times: list[float] = []
         read_reply(seed * 3, tools=TOOLS)  # loads what only this text needs
         for length in (size // 2, size):
             text = (seed * (length // len(seed) + 1))[:length]
-            started = time.perf_counter()
+            started = time.process_time()
             read_reply(text, tools=TOOLS)
-            times.append((time.perf_counter() - started) * 1000)
+            times.append((time.process_time() - started) * 1000)
         growth = times[1] / max(times[0], 1.0)
         print(f"{seed[:30]!r:34}{times[0]:>9.0f} ms{times[1]:>11.0f} ms{growth:>9.1f}")
 
@@ -197,12 +275,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--size", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=("structured", "texts", "hostile"))
+    parser.add_argument("--only", choices=("arguments", "structured", "texts", "hostile"))
     options = parser.parse_args()
     print(
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
         f"{platform.python_version()}, {os.cpu_count()} cores, best of {options.rounds} rounds\n"
     )
+    if options.only in {None, "arguments"}:
+        valid_arguments(options.rounds)
     if options.only in {None, "structured"}:
         structured(options.rounds)
     if options.only in {None, "texts"}:

@@ -150,13 +150,11 @@ def baml_reader() -> Callable[[str], Any]:
         Owner=owner,
         Record=pydantic.create_model("Record", **record, tags=list[str], owner=owner),
     )
-    context = runtime.create_context_manager()
+    options = (models, models, models, False, runtime.create_context_manager(), None, None, {})
 
     def read(text: str) -> Any:
         name = "ReadRecords" if text.startswith("[") else "ReadTicket"
-        return runtime.parse_llm_response(
-            name, text, models, models, models, False, context, None, None, {}
-        )
+        return runtime.parse_llm_response(name, text, *options)
 
     return read
 

@@ -14,7 +14,8 @@
     ├── RunError                  a run ended without an answer; has `.trace` and `.history`
     │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR)
     │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
-    └── JournalError              a journal that cannot be resumed
+    ├── JournalError              a journal that cannot be resumed
+    └── StoreError                eval runs on disk that cannot be read, written or continued
 
 What a code means, and what to do about it, is in `codes.toml`; `surecall explain CODE` prints it.
 """
@@ -38,9 +39,11 @@ __all__ = [
     "RunError",
     "RunLimitError",
     "SetupError",
+    "StoreError",
     "SurecallError",
     "ToolDefinitionError",
     "ToolUseError",
+    "WorkspaceError",
     "did_you_mean",
 ]
 
@@ -58,12 +61,15 @@ class Code(StrEnum):
     ARGUMENT_ERROR = "ARGUMENT_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
+    PATH_LOCKED = "PATH_LOCKED"
     TOOL_NOT_ALLOWED = "TOOL_NOT_ALLOWED"
     TOOL_NOT_EXECUTED = "TOOL_NOT_EXECUTED"
     TOOL_NOT_IMPLEMENTED = "TOOL_NOT_IMPLEMENTED"
     TOOL_OUTPUT_SERIALIZATION_ERROR = "TOOL_OUTPUT_SERIALIZATION_ERROR"
     TOOL_OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
+    WORKSPACE_CONFLICT = "WORKSPACE_CONFLICT"
+    WORKSPACE_NOT_FOUND = "WORKSPACE_NOT_FOUND"
 
     # how a run may end without an answer
     CALL_BUDGET_EXCEEDED = "CALL_BUDGET_EXCEEDED"
@@ -161,6 +167,7 @@ class Code(StrEnum):
     DUPLICATE_TOOL = "DUPLICATE_TOOL"
     INVALID_CONFIG = "INVALID_CONFIG"
     INVALID_FILTER = "INVALID_FILTER"
+    INVALID_GATE = "INVALID_GATE"
     INVALID_MESSAGE = "INVALID_MESSAGE"
     INVALID_OPTION = "INVALID_OPTION"
     INVALID_REQUEST = "INVALID_REQUEST"
@@ -172,6 +179,8 @@ class Code(StrEnum):
     REMOTE_REF_REFUSED = "REMOTE_REF_REFUSED"
     RESERVED_KEY = "RESERVED_KEY"
     STATE_NOT_KEPT = "STATE_NOT_KEPT"
+    SUITE_DATA_MISSING = "SUITE_DATA_MISSING"
+    SUITE_DATA_UNREADABLE = "SUITE_DATA_UNREADABLE"
     TOOLS_WITH_RESPONSE_FORMAT = "TOOLS_WITH_RESPONSE_FORMAT"
     UNKNOWN_CODE = "UNKNOWN_CODE"
     UNKNOWN_CONFIG_KEY = "UNKNOWN_CONFIG_KEY"
@@ -180,6 +189,7 @@ class Code(StrEnum):
     UNKNOWN_OPTION = "UNKNOWN_OPTION"
     UNKNOWN_PRESET = "UNKNOWN_PRESET"
     UNKNOWN_PROTOCOL = "UNKNOWN_PROTOCOL"
+    UNKNOWN_SCENARIO = "UNKNOWN_SCENARIO"
     UNKNOWN_TRANSFORM = "UNKNOWN_TRANSFORM"
     UNSUPPORTED_TYPE = "UNSUPPORTED_TYPE"
 
@@ -203,6 +213,16 @@ class Code(StrEnum):
     JOURNAL_IN_USE = "JOURNAL_IN_USE"
     JOURNAL_MISMATCH = "JOURNAL_MISMATCH"
     JOURNAL_WRITE_FAILED = "JOURNAL_WRITE_FAILED"
+
+    # runs of an eval, as they are kept
+    RUNS_NOT_COMPARABLE = "RUNS_NOT_COMPARABLE"
+    RUN_IN_USE = "RUN_IN_USE"
+    RUN_MISMATCH = "RUN_MISMATCH"
+    RUN_NOT_FOUND = "RUN_NOT_FOUND"
+    STORE_CORRUPT = "STORE_CORRUPT"
+    STORE_TOO_NEW = "STORE_TOO_NEW"
+    STORE_WRITE_FAILED = "STORE_WRITE_FAILED"
+    WORKER_LOST = "WORKER_LOST"
 
 
 class SurecallError(Exception):
@@ -333,6 +353,14 @@ class RunLimitError(RunError):
 
 class JournalError(SurecallError):
     """A journal that cannot be resumed."""
+
+
+class WorkspaceError(SurecallError):
+    """A change that a workspace refuses; nothing of it was made."""
+
+
+class StoreError(SurecallError):
+    """Eval runs on disk that cannot be read, written or continued."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -540,7 +540,7 @@ def test_results_follow_their_calls_in_order() -> None:
     step = next_step(state_of(), CallsFinished(results), plan_of())
     assert step.state.history[1:] == (
         Message("tool", "look True", tool_call_id="c2"),
-        Message("tool", "save False", tool_call_id="c1"),
+        Message("tool", "save False", tool_call_id="c1", extra={"is_error": True}),
     )
     assert step.state.calls_run == 2
 

@@ -195,6 +195,22 @@ NATIVE = (
         ("truncation",),
     ),
     Native(
+        "safety is Google's",
+        "gemini",
+        "messages",
+        {"safetySettings": [{"category": "x"}], "cachedContent": "c", "labels": {"a": "b"}},
+        {},
+        ("cachedContent", "labels", "safetySettings"),
+    ),
+    Native(
+        "another name for the same",
+        "chat_completions",
+        "gemini",
+        {"logprobs": True, "top_logprobs": 2, "user": "u"},
+        {"generationConfig": {"responseLogprobs": True, "logprobs": 2}},
+        ("user",),
+    ),
+    Native(
         "another house",
         "chat_completions",
         "messages",
@@ -215,6 +231,17 @@ def test_parameters_of_one_format_alone_are_left_out_and_named(case: Native) -> 
     assert translated.dropped == case.dropped
     assert case.kept.items() <= translated.request.body.items()
     assert not translated.request.body.keys() & set(case.dropped)
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+def test_a_schema_that_had_to_be_changed_is_named(name: str) -> None:
+    """Only one of the formats knows less than JSON Schema."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    for parameters, changed in ((schema, False), ({**schema, "minProperties": 1, "not": {}}, True)):
+        tools = (ToolSpec(name="look", description="Looks.", parameters=parameters),)
+        request = ModelRequest(model="m", messages=(Message("user", "Hi"),), tools=tools)
+        dropped = translate_request(CHAT.render_request(request), CHAT, find_protocol(name)).dropped
+        assert dropped == (("tools.parameters",) if changed and name == "gemini" else ())
 
 
 def test_within_one_format_nothing_is_left_out() -> None:

@@ -17,7 +17,7 @@ from surecall.config import Config
 from surecall.errors import SurecallError, did_you_mean
 from surecall.loop import Options, resolve_options
 from surecall.loop.resolve import AUTO_PRESET, find_provider, merge_options
-from surecall.profiles import Catalog
+from surecall.profiles import Catalog, embedded_name
 from surecall.transport import Deadlines, RetryPolicy
 
 from .reach import reach_provider
@@ -72,6 +72,8 @@ def check_settings(config: Config) -> Iterator[Check]:
         "base_url": "Pass --base-url, set SURECALL_BASE_URL, or put `base_url` into surecall.toml.",
         "api_key": "Set SURECALL_API_KEY, or name a variable with api_key_env, if one is needed.",
     }
+    if embedded_name(config.model or "") is not None:
+        missing = {}  # a model inside the process has no address and needs no key
     for row in config.render():
         if row.key in missing and row.value == "-":
             origin = "" if row.origin == "default" else row.origin
@@ -129,7 +131,7 @@ def check_options(config: Config) -> Iterator[Check]:
 
 def check_provider(config: Config) -> Iterator[Check]:
     """Check whether the provider answers; nothing is sent when none is set."""
-    if not config.base_url:
+    if not config.base_url or embedded_name(config.model or "") is not None:
         return
     reached = asyncio.run(reach_provider(config))
     yield Check(

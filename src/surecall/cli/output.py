@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
 
-from surecall.errors import Code, ProviderError, RunError, SetupError, SurecallError
+from surecall.errors import (
+    Code,
+    ProviderError,
+    RunError,
+    SetupError,
+    StoreError,
+    SurecallError,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,9 +44,10 @@ class ExitCode(IntEnum):
     OK = 0, "It worked."
     NO_ANSWER = (
         1,
-        "The run ended without an answer, or a reply is refused or comes out differently.",
+        "The run ended without an answer, a reply is refused or comes out differently, or a gate "
+        "of an eval is not passed.",
     )
-    INTERRUPTED = 2, "It was interrupted; with a journal it can be resumed."
+    INTERRUPTED = 2, "It was interrupted; an eval, or a run with a journal, can be resumed."
     INTERNAL = 3, "An error inside surecall."
     USAGE = 4, "Something in the command, the settings or the tools is wrong."
     NOTHING_SELECTED = 5, "Nothing was selected."
@@ -56,8 +64,8 @@ def exit_code_of(error: BaseException) -> ExitCode:
     if isinstance(error, SurecallError):
         if error.code == Code.NOTHING_SELECTED:
             return ExitCode.NOTHING_SELECTED
-        journal = error.code.startswith("JOURNAL_")
-        return ExitCode.USAGE if isinstance(error, SetupError) or journal else ExitCode.INTERNAL
+        usage = isinstance(error, SetupError | StoreError) or error.code.startswith("JOURNAL_")
+        return ExitCode.USAGE if usage else ExitCode.INTERNAL
     return ExitCode.INTERNAL
 
 

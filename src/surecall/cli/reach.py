@@ -12,6 +12,9 @@ from msgspec import Struct
 from surecall.config import Config
 from surecall.errors import Code, JSONTextError, SurecallError
 from surecall.jsontext import decode
+from surecall.loop.resolve import choose_protocol
+from surecall.profiles import Catalog
+from surecall.protocols import WireProtocol
 from surecall.redaction import redact
 from surecall.transport import join_url
 
@@ -40,9 +43,15 @@ class Reached(Struct, frozen=True, kw_only=True):
 async def reach_provider(config: Config) -> Reached:
     """Ask for the list of models; nothing is raised."""
     try:
-        url = join_url(config.base_url or "", config.api_prefix, "/models")
+        protocol = choose_protocol(None, config, Catalog.builtin())
+        url = join_url(
+            config.base_url or "",
+            config.api_prefix,
+            "/models",
+            default_prefix=protocol.default_prefix,
+        )
         async with asyncio.timeout(_DEADLINE_S):
-            status, headers, body = await _fetch(url, config)
+            status, headers, body = await _fetch(url, config, protocol)
     except SurecallError as error:
         return Reached(code=error.code, message=error.message, fix=error.hint or "")
     except TimeoutError:
@@ -73,12 +82,12 @@ async def reach_provider(config: Config) -> Reached:
     return Reached(message=f"answers, {what}", models=models, clock_skew_s=skew)
 
 
-async def _fetch(url: str, config: Config) -> tuple[int, Any, bytes]:
+async def _fetch(url: str, config: Config, protocol: WireProtocol) -> tuple[int, Any, bytes]:
     import aiohttp
 
     headers = dict(config.headers)
     if config.api_key:
-        headers["Authorization"] = f"Bearer {config.api_key.reveal()}"
+        headers |= protocol.render_auth(config.api_key.reveal())
     async with (
         aiohttp.ClientSession(headers=headers, trust_env=False) as session,
         session.get(url, allow_redirects=False) as response,

@@ -10,6 +10,7 @@ from surecall.config import load_config
 from surecall.loop import Replay, Trace, TurnTrace, load_trace, replay_trace, resend_turn
 from surecall.loop.replay import Resent
 from surecall.loop.resolve import make_transport
+from surecall.protocols import find_protocol
 from surecall.records import ToolCall
 
 from .flags import output_flags
@@ -55,9 +56,11 @@ def replay(
 
 
 async def _send(trace: Trace, turn: int, base_url: str | None) -> Resent:
-    transport = make_transport(load_config(overrides={"base_url": base_url}))
+    config = load_config(overrides={"base_url": base_url, "model": trace.model})
+    protocol = find_protocol(trace.protocol)
+    transport = make_transport(config, protocol)
     try:
-        return await resend_turn(trace, turn, transport)
+        return await resend_turn(trace, turn, transport, protocol=protocol)
     finally:
         await transport.aclose()
 

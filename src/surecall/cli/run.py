@@ -52,6 +52,9 @@ class _Places(Struct, frozen=True, kw_only=True):
 @click.option("--model", help="Model to ask. [SURECALL_MODEL]")
 @click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
 @click.option("--provider", help="Name of the provider in the catalog. [SURECALL_PROVIDER]")
+@click.option(
+    "--protocol", help="Wire format, when the provider does not tell. [SURECALL_PROTOCOL]"
+)
 @click.option("--system", help="System text.")
 @click.option(
     "--preset", "presets", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]"
@@ -78,6 +81,7 @@ def run(
     model: str | None,
     base_url: str | None,
     provider: str | None,
+    protocol: str | None,
     system: str | None,
     presets: tuple[str, ...],
     profile: str | None,
@@ -97,6 +101,7 @@ def run(
             "model": model,
             "base_url": base_url,
             "provider": provider,
+            "protocol": protocol,
             "preset": list(presets) or None,
             "profile": profile,
             "stream": stream,

@@ -126,6 +126,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, str, Path], Any]]] = {
     "preset": _check_preset,
     "protocol": _check_protocol,
     "cache_dir": _check_folder,
+    "evals_dir": _check_folder,
     "journal_dir": _check_folder,
     "trace_dir": _check_folder,
     "headers": _check_header,

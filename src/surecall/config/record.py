@@ -73,6 +73,7 @@ class Config(Struct, frozen=True, kw_only=True):
     stream: bool = False
     journal_dir: Path | None = None
     trace_dir: Path | None = None
+    evals_dir: Path | None = None
     cache_dir: Path = field(default_factory=lambda: Path(expanduser("~/.cache/surecall")))
     probe: Literal["off", "auto"] = "off"
     max_probe_age_s: float = 604800.0

@@ -77,6 +77,12 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         "Folder for what can be fetched again, such as weights. When unset: `surecall` in "
         "`XDG_CACHE_HOME`, then `~/.cache/surecall`; in a file it is relative to that file.",
     ),
+    "evals_dir": SettingKey(
+        Text,
+        "a folder",
+        "Folder for the runs of `surecall eval`. When unset: `.surecall` in the current folder; in "
+        "a file it is relative to that file.",
+    ),
     "local.n_ctx": SettingKey(
         Annotated[int, Meta(ge=256)],
         "a whole number, 256 or more",

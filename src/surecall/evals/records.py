@@ -125,6 +125,9 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     elapsed_ms: float = 0.0
     turns: int = 0
     requests: int = 0
+    """Requests of the run; what the transport sends again is no further one."""
+    attempts: int = 0
+    """Requests on the wire, those sent again after a fault included."""
     usage: Usage = Usage()
     cost_usd: float | None = None
     calls: tuple[CallFact, ...] = ()

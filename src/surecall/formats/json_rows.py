@@ -18,6 +18,7 @@ __all__ = ["JsonRow", "begins_like_call", "gate_row", "read_row"]
 _MAX_KEY: Final = 80
 _MAX_DEPTH: Final = 64
 _MAX_VALUES: Final = 64
+_NEAR: Final = 4096
 _TOO_DEEP: Final = -1
 _NO_MORE: Final = -1
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”"}
@@ -25,7 +26,7 @@ _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPENERS_ONLY: Final = re.compile(
     rf'(?:(?:[^"{{}}\[\]]++|"(?:[^"\\]++|\\.)*+")*+[{{\[]){{{_MAX_DEPTH + 1}}}', re.DOTALL
 )
-"""As many brackets as are too many, without one that closes any."""
+"""As many brackets as are too many, and none that closes one: the usual way to be too deep."""
 _MARKS: Final = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
@@ -137,7 +138,7 @@ def _is_too_deep(text: str, at: int) -> bool:
     Where an unclosed value can hold only so many others, reading each of them to the end of the
     text costs a bounded number of looks at every character.
     """
-    if _OPENERS_ONLY.match(text, at):
+    if _OPENERS_ONLY.match(text, at, at + _NEAR):
         return True
     depth = 0
     for mark in _MARKS.finditer(text, at):

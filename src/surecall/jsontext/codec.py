@@ -379,7 +379,9 @@ def _has_no_repeated_key(value: Any, source: bytes | str) -> bool:
 
 def _has_escaped_colon(raw: bytes) -> bool:
     # Looking for one byte, as a number, is many times as fast, and most texts escape nothing.
-    return _BACKSLASH in raw and (b"\\u003a" in raw or b"\\u003A" in raw)
+    if _BACKSLASH not in raw or raw.find(b"\\u003") < 0:
+        return False
+    return b"\\u003a" in raw or b"\\u003A" in raw
 
 
 def _conflicts(tree: Any) -> Iterator[str]:

@@ -317,7 +317,15 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
 
 
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:
-    answers = tuple(Message("tool", result.text, tool_call_id=result.call_id) for result in results)
+    answers = tuple(
+        Message(
+            "tool",
+            result.text,
+            tool_call_id=result.call_id,
+            extra={} if result.ok else {"is_error": True},
+        )
+        for result in results
+    )
     last_ok = dict(state.last_ok)
     for result in results:
         last_ok[result.name] = result.ok

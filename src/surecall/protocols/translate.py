@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from surecall.errors import ProviderError
 from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
+from surecall.schema import clean_parameters
 
 from .base import StreamFolder, StreamWriter, WireProtocol
 
@@ -22,7 +23,17 @@ __all__ = ["StreamTranslator", "Translated", "translate_reply", "translate_reque
 _SAME_PARAMS: Final[Mapping[str, str]] = {"max_completion_tokens": "max_tokens"}
 _OWN_PARAMS: Final[Mapping[str, frozenset[str]]] = {
     "chat_completions": frozenset(
-        {"audio", "logit_bias", "logprobs", "modalities", "prediction", "web_search_options"}
+        {"audio", "logit_bias", "modalities", "prediction", "web_search_options"}
+    ),
+    "gemini": frozenset(
+        {
+            "cachedContent",
+            "cached_content",
+            "generationConfig",
+            "labels",
+            "safetySettings",
+            "safety_settings",
+        }
     ),
     "messages": frozenset(
         {
@@ -56,7 +67,6 @@ _OPENAI_PARAMS: Final = frozenset(
         "safety_identifier",
         "service_tier",
         "store",
-        "top_logprobs",
         "verbosity",
     }
 )
@@ -68,7 +78,8 @@ class Translated(Struct, frozen=True):
 
     request: WireRequest
     dropped: tuple[str, ...] = ()
-    """Names of fields that the target cannot carry, such as `seed` or `messages.image_url`."""
+    """Names of fields that the target cannot carry, such as `seed` or `messages.input_audio`;
+    `tools.parameters` when a schema had to be changed."""
 
 
 def translate_request(wire: WireRequest, source: WireProtocol, target: WireProtocol) -> Translated:
@@ -187,7 +198,16 @@ def _without_own(request: ModelRequest, source: str, target: str) -> ModelReques
 
 def _missing(asked: ModelRequest, carried: ModelRequest) -> tuple[str, ...]:
     before, after = Counter(_features(asked)), Counter(_features(carried))
-    return tuple(sorted(name for name in before if before[name] > after[name]))
+    lost = {name for name in before if before[name] > after[name]}
+    schemas = {tool.name: _schema(tool) for tool in carried.tools}
+    if any(schemas.get(tool.name, {}) != _schema(tool) for tool in asked.tools):
+        lost.add("tools.parameters")
+    return tuple(sorted(lost))
+
+
+def _schema(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool's schema with what some formats add and others leave out."""
+    return {"type": "object", "properties": {}, **clean_parameters(tool.parameters)}
 
 
 def _features(request: ModelRequest) -> Iterator[str]:

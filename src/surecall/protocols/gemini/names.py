@@ -20,7 +20,7 @@ _OTHER: Final = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 
 def wire_name(name: str) -> str:
     """Return the name as the wire takes it."""
-    if _FITS.fullmatch(name) and own_name(name) == name:
+    if _stays(name):
         return name
     written = _MARK + _OTHER.sub(_escape, name)
     if name and len(written) <= _MAX_CHARS:
@@ -30,10 +30,16 @@ def wire_name(name: str) -> str:
 
 def own_name(name: str) -> str:
     """Return the name that was written, or the name itself when it was not changed."""
-    if not name.startswith(_MARK):
+    if not name.startswith(_MARK) or len(name) > _MAX_CHARS:
         return name
     found = _ESCAPED.sub(_unescape, name[len(_MARK) :])
-    return found if found and _MARK + _OTHER.sub(_escape, found) == name else name
+    is_ours = found and _MARK + _OTHER.sub(_escape, found) == name
+    return found if is_ours and not _stays(found) else name
+
+
+def _stays(name: str) -> bool:
+    """Tell whether a name fits and could not be mistaken for a written one."""
+    return bool(_FITS.fullmatch(name)) and own_name(name) == name
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -1,0 +1,96 @@
+"""Trials in this process: one event loop, as many at once as each provider takes."""
+
+import asyncio
+from collections.abc import Sequence
+
+from ..records import Unit
+from .base import DEFAULT_CONCURRENCY, Deliver, Job, RunUnit, open_job
+from .lanes import LaneQueue, Lanes
+
+__all__ = ["LocalExecutor", "UnitPool"]
+
+
+class UnitPool:
+    """Runs units in this event loop, within the limits of their lanes."""
+
+    def __init__(self, job: Job, concurrency: int) -> None:
+        self._lanes = Lanes(job, concurrency)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._is_draining = False
+
+    def drain(self) -> None:
+        """Begin nothing more."""
+        self._is_draining = True
+        self._lanes.clear()
+
+    async def run(self, units: Sequence[Unit], run_unit: RunUnit, deliver: Deliver) -> None:
+        """Run the units and deliver each; returns when all have been."""
+        if not self._is_draining:
+            self._lanes.queue(units)
+        try:
+            while True:
+                for unit, lane in self._lanes.startable():
+                    task = asyncio.create_task(self._run_one(unit, lane, run_unit, deliver))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._ended)
+                if self._failure is not None:
+                    raise self._failure
+                if not self._tasks:
+                    return
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            await self._stop()
+
+    async def _run_one(
+        self, unit: Unit, lane: LaneQueue, run_unit: RunUnit, deliver: Deliver
+    ) -> None:
+        is_pressed = False
+        try:
+            finished = await run_unit(unit)
+            is_pressed = finished.is_pressed
+            # The place in the lane is kept until the result has been taken: what cannot be
+            # written yet must not pile up.
+            await deliver(finished)
+        finally:
+            lane.limit.end(is_pressed=is_pressed)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+        self._changed.set()
+
+    async def _stop(self) -> None:
+        self._lanes.clear()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class LocalExecutor:
+    """Runs everything in this process."""
+
+    name = "local"
+
+    def __init__(self, job: Job, *, concurrency: int = DEFAULT_CONCURRENCY) -> None:
+        self._job = job
+        self._concurrency = concurrency
+        self._pool: UnitPool | None = None
+        self._is_draining = False
+
+    async def run(self, units: Sequence[Unit], deliver: Deliver) -> None:
+        """Run all units, each delivered once."""
+        self._pool = UnitPool(self._job, self._concurrency)
+        if self._is_draining:
+            return
+        async with open_job(self._job) as run_unit:
+            await self._pool.run(units, run_unit, deliver)
+
+    def drain(self) -> None:
+        """Begin nothing more; what is under way is delivered."""
+        self._is_draining = True
+        if self._pool is not None:
+            self._pool.drain()

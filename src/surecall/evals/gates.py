@@ -1,0 +1,223 @@
+"""Whether an experiment is good enough: gates on rates, counts, times and regressions.
+
+A gate on a rate compares the rate that was counted. A gate on a regression fails only when the
+drop is supported by its statistics; where too few trials were made to tell, it says so.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from surecall.errors import did_you_mean
+from surecall.profiles.filters import matches_glob
+
+from .gates_text import MEASURES, Gate, Measure, parse_gate
+from .metrics import render_group
+from .metrics_records import Simulated
+from .metrics_tally import Tally, merge_tallies, pair_trials, tally_rows
+from .records import Cell, TrialRow
+from .stats import (
+    CONFIDENCE,
+    Interval,
+    PairCounts,
+    Rate,
+    mcnemar,
+    min_trials,
+    min_trials_against,
+    newcombe_paired,
+)
+
+__all__ = [
+    "MEASURES",
+    "Gate",
+    "GateReport",
+    "GateResult",
+    "Measure",
+    "check_gates",
+    "check_tallies",
+    "parse_gate",
+]
+
+RowsOf = Callable[[str], Iterable[TrialRow]]
+"""Returns the trials of a run by its name, such as `@baseline`."""
+
+_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+class GateResult(Struct, frozen=True, kw_only=True):
+    """What became of one gate."""
+
+    gate: Gate
+    verdict: Literal["passed", "failed", "undecided", "empty"]
+    """`undecided` passes: a drop was seen that chance may explain. `empty` does not."""
+    observed: float | None
+    k: int | None = None
+    n: int = 0
+    """Trials, calls or pairs that it was measured on."""
+    interval: Interval | None = None
+    p: float | None = None
+    """Of the exact McNemar test, for a regression."""
+    note: str = ""
+    """What the figures can and cannot tell."""
+    simulated: Simulated = "none"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the gate lets the experiment through."""
+        return self.verdict in {"passed", "undecided"}
+
+
+class GateReport(Struct, frozen=True):
+    """What became of all gates."""
+
+    results: tuple[GateResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every gate lets the experiment through."""
+        return all(result.ok for result in self.results)
+
+
+Tallies = Mapping[tuple[Cell, bool], Tally]
+
+
+def check_gates(
+    gates: Sequence[Gate], rows: Iterable[TrialRow], *, rows_of: RowsOf | None = None
+) -> GateReport:
+    """Check all gates in one pass over the trials.
+
+    Args:
+        gates: From `parse_gate`.
+        rows: The trials of the experiment.
+        rows_of: Where the trials of a run that a regression is measured from come from.
+    """
+    return check_tallies(gates, tally_rows(rows), rows_of=rows_of)
+
+
+def check_tallies(
+    gates: Sequence[Gate], tallies: Tallies, *, rows_of: RowsOf | None = None
+) -> GateReport:
+    """Check all gates on trials that were counted before."""
+    baselines: dict[str, Tallies] = {}
+    for gate in gates:
+        if gate.against is not None and gate.against not in baselines:
+            assert rows_of is not None, "a regression needs somewhere to take its baseline from"
+            baselines[gate.against] = tally_rows(rows_of(gate.against))
+    return GateReport(tuple(_checked(gate, tallies, baselines) for gate in gates))
+
+
+def _checked(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> GateResult:
+    chosen = _selected(gate, tallies)
+    if not chosen:
+        return GateResult(gate=gate, verdict="empty", observed=None, note=_why_empty(gate, tallies))
+    whole = merge_tallies(chosen)
+    if gate.against is not None:
+        return _regression(gate, whole, merge_tallies(_selected(gate, baselines[gate.against])))
+    group = render_group(whole, axis="overall", value="gate")
+    found = gate.measure.read(group)
+    if isinstance(found, Rate):
+        return _rate(gate, found, group.simulated)
+    if found is None:
+        note = f"no trial tells: {gate.measure.meaning}"
+        return GateResult(gate=gate, verdict="empty", observed=None, n=group.n, note=note)
+    holds = _COMPARE[gate.operator](found, gate.bound)
+    return GateResult(
+        gate=gate,
+        verdict="passed" if holds else "failed",
+        observed=float(found),
+        n=group.n,
+        simulated=group.simulated,
+    )
+
+
+def _selected(gate: Gate, tallies: Tallies) -> list[Tally]:
+    """Return the trials a gate is about; controls only when it selects nothing else."""
+    found = [(control, t) for (cell, control), t in tallies.items() if _matches(gate, cell)]
+    tools = [tally for control, tally in found if not control]
+    return tools or [tally for _, tally in found]
+
+
+def _matches(gate: Gate, cell: Cell) -> bool:
+    return all(
+        matches_glob(value.lower(), str(getattr(cell, axis)).lower()) for axis, value in gate.where
+    )
+
+
+def _why_empty(gate: Gate, tallies: Tallies) -> str:
+    if not tallies:
+        return "no trial was made"
+    for axis, value in gate.where:
+        known = {str(getattr(cell, axis)) for cell, _ in tallies}
+        if not any(matches_glob(value.lower(), name.lower()) for name in known):
+            return f"no trial has {axis} {value!r}. {did_you_mean(value, known)}"
+    return "no trial has all of these"
+
+
+def _rate(gate: Gate, rate: Rate, simulated: Simulated) -> GateResult:
+    value, bound = rate.value, gate.bound
+    if value is None:
+        note = f"nothing to count: {gate.measure.meaning}"
+        return GateResult(gate=gate, verdict="empty", observed=None, note=note)
+    note = ""
+    if bound in rate.interval and value != bound:
+        needed = min_trials_against(value, bound)
+        note = f"n = {rate.n} cannot tell {value:.1%} from {bound:.1%}; about {needed} would"
+    return GateResult(
+        gate=gate,
+        verdict="passed" if _COMPARE[gate.operator](value, bound) else "failed",
+        observed=value,
+        k=rate.k,
+        n=rate.n,
+        interval=rate.interval,
+        note=note,
+        simulated=simulated,
+    )
+
+
+def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
+    counts = pair_trials(before.cases, now.cases, seed=gate.metric == "seed_regression")
+    difference = counts.difference
+    if difference is None:
+        note = f"no trial has a partner of the same cell, case and number in {gate.against}"
+        return GateResult(gate=gate, verdict="empty", observed=None, note=note)
+    drop = -difference
+    interval = newcombe_paired(counts)
+    of_drop = Interval(-interval.high, -interval.low)
+    p = mcnemar(counts.only_a, counts.only_b).p
+    holds = _COMPARE[gate.operator](drop, gate.bound)
+    supported = of_drop.low > gate.bound and p < 1 - CONFIDENCE
+    return GateResult(
+        gate=gate,
+        verdict="passed" if holds else "failed" if supported else "undecided",
+        observed=drop,
+        n=counts.n,
+        interval=of_drop,
+        p=p,
+        note=_about_drop(gate, counts, of_drop, holds=holds, supported=supported),
+        simulated="none" if not now.simulated else "all" if now.simulated == now.n else "some",
+    )
+
+
+def _about_drop(
+    gate: Gate, counts: PairCounts, of_drop: Interval, *, holds: bool, supported: bool
+) -> str:
+    if supported and not holds:
+        return f"{counts.only_a} trials got worse, {counts.only_b} better"
+    if not holds:
+        before = (counts.both + counts.only_a) / counts.n
+        now = (counts.both + counts.only_b) / counts.n
+        needed = min_trials(max(before - gate.bound, 0.0), now)
+        enough = f"; about {needed} would" if needed else ""
+        return f"n = {counts.n} pairs cannot tell this drop from chance{enough}"
+    if of_drop.high > gate.bound:
+        return f"a drop of up to {of_drop.high:.1%} is possible with n = {counts.n} pairs"
+    return ""

@@ -1,0 +1,276 @@
+"""From trials to figures, in one pass: rates with intervals, failures, recoveries, consistency."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from .metrics_records import (
+    AXES,
+    CallFigures,
+    Consistency,
+    Costs,
+    FailureCount,
+    Group,
+    Item,
+    Latency,
+    PassPoint,
+    Recovery,
+    Simulated,
+    Stability,
+    StrategyComparison,
+    Summary,
+)
+from .metrics_tally import CaseTrials, Tally, merge_tallies, pair_trials, tally_rows
+from .records import Cell, TrialRow
+from .stats import (
+    mcnemar,
+    newcombe_paired,
+    pass_at_k,
+    pass_hat_k,
+    percentile,
+    rate_of,
+    survival_quantile,
+)
+
+__all__ = [
+    "MAX_CURVE_K",
+    "Group",
+    "Summary",
+    "compare_strategies",
+    "render_group",
+    "summarize",
+    "summarize_tallies",
+]
+
+MAX_CURVE_K: Final = 100
+"""Curves of consistency go no further than this."""
+
+Tallies = Mapping[tuple[Cell, bool], Tally]
+
+
+def summarize(rows: Iterable[TrialRow]) -> Summary:
+    """Return every figure of an experiment; the rows are read once and not kept."""
+    return summarize_tallies(tally_rows(rows))
+
+
+def summarize_tallies(tallies: Tallies) -> Summary:
+    """Return every figure of trials that were counted before."""
+    tools = {cell: tally for (cell, control), tally in tallies.items() if not control}
+    controls = [tally for (_, control), tally in tallies.items() if control]
+    return Summary(
+        rows=sum(tally.n for tally in tallies.values()),
+        overall=render_group(merge_tallies(tools.values()), axis="overall", value="all"),
+        controls=(
+            render_group(merge_tallies(controls), axis="controls", value="controls", control=True)
+            if controls
+            else None
+        ),
+        axes={axis: _groups_of(tools, axis) for axis in AXES},
+        cells=tuple(
+            render_group(tally, axis="cell", value=cell.label, cell=cell, control=control)
+            for (cell, control), tally in tallies.items()
+        ),
+        items=tuple(_items_of(tallies)),
+        strategies=compare_strategies(tools),
+    )
+
+
+def _groups_of(tools: Mapping[Cell, Tally], axis: Any) -> tuple[Group, ...]:
+    members: dict[str, list[Tally]] = {}
+    for cell, tally in tools.items():
+        members.setdefault(getattr(cell, axis), []).append(tally)
+    return tuple(
+        render_group(merge_tallies(found), axis=axis, value=value)
+        for value, found in members.items()
+    )
+
+
+def render_group(
+    tally: Tally, *, axis: Any, value: str, cell: Cell | None = None, control: bool = False
+) -> Group:
+    """Return the figures of what was counted."""
+    return Group(
+        axis=axis,
+        value=value,
+        cell=cell,
+        control=control,
+        simulated=_simulated(tally.simulated, tally.n),
+        n=tally.n,
+        seed=rate_of(tally.seed_ok, tally.n),
+        strict=rate_of(tally.strict_ok, tally.n),
+        outcomes={name: tally.outcomes[name] for name in ("called", "abstained", "broke")},
+        categories=_by_count(tally.categories),
+        calls=_call_figures(tally),
+        saved=rate_of(tally.saved_runs, tally.strict_ok),
+        recoveries=_recoveries(tally),
+        fabrications=tally.fabrications,
+        failures=_failures(tally),
+        cut_by_limit=tally.cut_by_limit,
+        latency=_latency(tally),
+        costs=Costs(
+            turns=tally.turns,
+            requests=tally.requests,
+            escalations=tally.escalations,
+            usage=tally.usage,
+            cost_usd=tally.cost_usd if tally.priced else None,
+            priced=tally.priced,
+        ),
+        pass_curve=_pass_curve(tally.cases.values()),
+        stability=_stability(tally.cases.values()),
+    )
+
+
+def _simulated(count: int, n: int) -> Simulated:
+    if not count:
+        return "none"
+    return "all" if count == n else "some"
+
+
+def _by_count(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _call_figures(tally: Tally) -> CallFigures:
+    calls = tally.calls
+    count = calls["count"]
+    return CallFigures(
+        count=count,
+        structured=rate_of(calls["structured"], count),
+        valid_before=rate_of(calls["valid_before"], count),
+        valid_after=rate_of(calls["valid_after"], count),
+        changed=rate_of(calls["changed"], count),
+        executed=rate_of(calls["executed"], count),
+        exact=rate_of(calls["exact"], calls["expected"]),
+        repair_precision=rate_of(calls["changed_exact"], calls["changed_expected"]),
+        error_kinds=_by_count(tally.error_kinds),
+        error_codes=_by_count(tally.error_codes),
+        formats=_by_count(tally.formats),
+    )
+
+
+def _recoveries(tally: Tally) -> tuple[Recovery, ...]:
+    found = [
+        Recovery(
+            rule=rule,
+            saved=rate_of(tally.saved[rule], tally.strict_ok),
+            fired=tally.fired[rule],
+            example=tally.saved_examples.get(rule),
+        )
+        for rule in {**tally.saved, **tally.fired}
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.saved.k, -one.fired, one.rule)))
+
+
+def _failures(tally: Tally) -> tuple[FailureCount, ...]:
+    ordered = sorted(tally.failures.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        FailureCount(failure, count, tally.examples[failure]) for failure, count in ordered
+    )
+
+
+def _latency(tally: Tally) -> Latency:
+    ended, stopped = tally.elapsed_ms, tally.censored_ms
+    every = sorted([*ended, *stopped])
+    return Latency(
+        n=len(every),
+        censored=len(stopped),
+        p50_ms=percentile(every, 0.5),
+        p95_ms=percentile(every, 0.95),
+        p99_ms=percentile(every, 0.99),
+        true_p50_ms=survival_quantile(ended, stopped, 0.5),
+        true_p95_ms=survival_quantile(ended, stopped, 0.95),
+        true_p99_ms=survival_quantile(ended, stopped, 0.99),
+    )
+
+
+# Repeated trials
+
+
+def _pass_curve(cases: Iterable[CaseTrials]) -> tuple[PassPoint, ...]:
+    """Return both measures for every k that was tried; equal cases are computed once."""
+    shapes = Counter((trials.made.bit_count(), trials.strict.bit_count()) for trials in cases)
+    points: list[PassPoint] = []
+    for k in range(1, min(max((n for n, _ in shapes), default=0), MAX_CURVE_K) + 1):
+        some = every = 0.0
+        items = 0
+        for (n, right), count in shapes.items():
+            if k <= n:
+                items += count
+                some += count * (pass_at_k(n, right, k) or 0.0)
+                every += count * (pass_hat_k(n, right, k) or 0.0)
+        points.append(PassPoint(k, some / items, every / items, items))
+    return tuple(points)
+
+
+def _stability(cases: Iterable[CaseTrials]) -> Stability:
+    counts = Counter(_consistency(trials) for trials in cases)
+    return Stability(**counts)
+
+
+def _consistency(trials: CaseTrials) -> Consistency:
+    n, right = trials.made.bit_count(), trials.strict.bit_count()
+    if n < 2:
+        return "once"
+    if right == n:
+        return "always"
+    return "sometimes" if right else "never"
+
+
+def _items_of(tallies: Tallies) -> Iterable[Item]:
+    for (cell, control), tally in tallies.items():
+        for (_, case), trials in tally.cases.items():
+            yield Item(
+                cell=cell,
+                case=case,
+                control=control,
+                n=trials.made.bit_count(),
+                k=trials.strict.bit_count(),
+                consistency=_consistency(trials),
+            )
+
+
+# Strategies
+
+
+def compare_strategies(tools: Mapping[Cell, Tally]) -> tuple[StrategyComparison, ...]:
+    """Compare every two strategies on trials equal in all but that: overall, then by model."""
+    by_strategy: dict[str, dict[str, list[Tally]]] = {}
+    for cell, tally in tools.items():
+        by_strategy.setdefault(cell.strategy, {}).setdefault(cell.model, []).append(tally)
+    found: list[StrategyComparison] = []
+    for a, b in combinations(by_strategy, 2):
+        models = [model for model in by_strategy[a] if model in by_strategy[b]]
+        for chosen in [None, *models]:
+            wanted = models if chosen is None else [chosen]
+            sides = [
+                [tally for model in wanted for tally in by_strategy[side][model]] for side in (a, b)
+            ]
+            found.append(_compared(a, b, chosen, *sides))
+    return tuple(one for one in found if one.counts.n)
+
+
+def _compared(
+    a: str, b: str, model: str | None, of_a: list[Tally], of_b: list[Tally]
+) -> StrategyComparison:
+    counts = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
+    simulated = sum(tally.simulated for tally in (*of_a, *of_b))
+    return StrategyComparison(
+        a=a,
+        b=b,
+        model=model,
+        counts=counts,
+        test=mcnemar(counts.only_a, counts.only_b),
+        interval=newcombe_paired(counts),
+        simulated=_simulated(simulated, sum(tally.n for tally in (*of_a, *of_b))),
+    )
+
+
+def _without_strategy(tallies: list[Tally]) -> dict[tuple[Cell, str], CaseTrials]:
+    return {
+        (replace(cell, strategy=""), case): trials
+        for tally in tallies
+        for (cell, case), trials in tally.cases.items()
+    }

@@ -1,0 +1,245 @@
+"""Counting trials, cell by cell, without keeping them."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
+
+from surecall.records import Usage
+
+from .records import CallFact, Cell, TrialRow
+from .stats import PairCounts
+from .taxonomy import Failure, classify
+
+__all__ = ["CaseTrials", "Tally", "merge_tallies", "pair_trials", "tally_rows"]
+
+
+class CaseTrials:
+    """The trials of one case in one cell, a bit each."""
+
+    __slots__ = ("made", "seed", "strict")
+
+    def __init__(self, made: int = 0, seed: int = 0, strict: int = 0) -> None:
+        self.made = made
+        self.seed = seed
+        self.strict = strict
+
+    def add(self, row: TrialRow) -> None:
+        """Note a trial; the first of two with the same number counts."""
+        bit = 1 << row.trial
+        if not self.made & bit:
+            self.made |= bit
+            self.seed |= bit if row.seed_ok else 0
+            self.strict |= bit if row.strict_ok else 0
+
+    def pair(self, other: Self, *, seed: bool = False) -> PairCounts:
+        """Count how the trials that both have agree."""
+        common = self.made & other.made
+        a, b = (self.seed, other.seed) if seed else (self.strict, other.strict)
+        return PairCounts(
+            both=(common & a & b).bit_count(),
+            only_a=(common & a & ~b).bit_count(),
+            only_b=(common & ~a & b).bit_count(),
+            neither=(common & ~a & ~b).bit_count(),
+        )
+
+
+class Tally:
+    """Running counts of some trials; two of them can be added."""
+
+    __slots__ = (
+        "calls",
+        "cases",
+        "categories",
+        "censored_ms",
+        "cost_usd",
+        "cut_by_limit",
+        "elapsed_ms",
+        "error_codes",
+        "error_kinds",
+        "escalations",
+        "examples",
+        "fabrications",
+        "failures",
+        "fired",
+        "formats",
+        "n",
+        "outcomes",
+        "priced",
+        "requests",
+        "saved",
+        "saved_examples",
+        "saved_runs",
+        "seed_ok",
+        "simulated",
+        "strict_ok",
+        "turns",
+        "usage",
+    )
+
+    def __init__(self) -> None:
+        self.n = self.seed_ok = self.strict_ok = self.simulated = 0
+        self.turns = self.requests = self.escalations = self.fabrications = 0
+        self.cut_by_limit = self.saved_runs = self.priced = 0
+        self.cost_usd = 0.0
+        self.usage = Usage()
+        self.outcomes: Counter[str] = Counter()
+        self.categories: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+        self.formats: Counter[str] = Counter()
+        self.error_kinds: Counter[str] = Counter()
+        self.error_codes: Counter[str] = Counter()
+        self.fired: Counter[str] = Counter()
+        self.saved: Counter[str] = Counter()
+        self.saved_examples: dict[str, int] = {}
+        self.failures: Counter[Failure] = Counter()
+        self.examples: dict[Failure, int] = {}
+        self.elapsed_ms = array("d")
+        self.censored_ms = array("d")
+        self.cases: dict[tuple[Cell, str], CaseTrials] = {}
+
+    def add(self, row: TrialRow) -> None:
+        """Count one trial."""
+        self.n += 1
+        self.seed_ok += row.seed_ok
+        self.strict_ok += row.strict_ok
+        self.simulated += row.simulated
+        self.outcomes[row.outcome] += 1
+        if row.category is not None:
+            self.categories[row.category] += 1
+        for call in row.calls:
+            self._add_call(call)
+        self._add_rules(row)
+        failure = classify(row)
+        if failure is not None:
+            self.failures[failure] += 1
+            self.examples.setdefault(failure, row.index)
+        (self.censored_ms if row.censored else self.elapsed_ms).append(row.elapsed_ms)
+        self._add_costs(row)
+        self.cases.setdefault((row.cell, row.case), CaseTrials()).add(row)
+
+    def _add_call(self, call: CallFact) -> None:
+        counts = self.calls
+        counts["count"] += 1
+        counts["structured"] += call.structured
+        counts["valid_before"] += call.valid_before
+        counts["valid_after"] += call.valid_after
+        counts["changed"] += call.changed
+        counts["executed"] += call.executed
+        if call.exact is not None:
+            counts["expected"] += 1
+            counts["exact"] += call.exact
+            counts["changed_expected"] += call.changed
+            counts["changed_exact"] += call.changed and call.exact
+        self.formats[call.format] += 1
+        self.error_kinds.update(call.error_kinds)
+        self.error_codes.update(call.error_codes)
+
+    def _add_rules(self, row: TrialRow) -> None:
+        self.fired.update(row.rules)
+        if row.strict_ok and row.saved_by:
+            self.saved_runs += 1
+            for rule in dict.fromkeys(row.saved_by):
+                self.saved[rule] += 1
+                self.saved_examples.setdefault(rule, row.index)
+
+    def _add_costs(self, row: TrialRow) -> None:
+        self.turns += row.turns
+        self.requests += row.requests
+        self.escalations += row.escalations
+        self.fabrications += row.fabrications
+        self.cut_by_limit += row.cut_by_limit
+        self.usage += row.usage
+        if row.cost_usd is not None:
+            self.priced += 1
+            self.cost_usd += row.cost_usd
+
+    def include(self, other: Self) -> None:
+        """Add the counts of other trials."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _COUNTERS:
+            getattr(self, name).update(getattr(other, name))
+        self.elapsed_ms.extend(other.elapsed_ms)
+        self.censored_ms.extend(other.censored_ms)
+        for rule, index in other.saved_examples.items():
+            self.saved_examples[rule] = min(index, self.saved_examples.get(rule, index))
+        for failure, index in other.examples.items():
+            self.examples[failure] = min(index, self.examples.get(failure, index))
+        self.cases.update(other.cases)
+
+
+_SUMS = (
+    "n",
+    "seed_ok",
+    "strict_ok",
+    "simulated",
+    "turns",
+    "requests",
+    "escalations",
+    "fabrications",
+    "cut_by_limit",
+    "saved_runs",
+    "priced",
+    "cost_usd",
+    "usage",
+)
+_COUNTERS = (
+    "outcomes",
+    "categories",
+    "calls",
+    "formats",
+    "error_kinds",
+    "error_codes",
+    "fired",
+    "saved",
+    "failures",
+)
+
+
+def tally_rows(rows: Iterable[TrialRow]) -> dict[tuple[Cell, bool], Tally]:
+    """Count trials by cell, and by whether they are controls, in one pass.
+
+    What is kept grows with the number of cells and cases, and by one number a trial for its time.
+    """
+    tallies: dict[tuple[Cell, bool], Tally] = {}
+    for row in rows:
+        key = (row.cell, row.control)
+        tally = tallies.get(key)
+        if tally is None:
+            tally = tallies[key] = Tally()
+        tally.add(row)
+    return tallies
+
+
+def merge_tallies(tallies: Iterable[Tally]) -> Tally:
+    """Return the counts of all of them together."""
+    whole = Tally()
+    for tally in tallies:
+        whole.include(tally)
+    return whole
+
+
+def pair_trials(
+    a: Mapping[tuple[Cell, str], CaseTrials],
+    b: Mapping[tuple[Cell, str], CaseTrials],
+    *,
+    seed: bool = False,
+) -> PairCounts:
+    """Count how the trials agree that both sides have: same cell, case and number."""
+    whole = PairCounts()
+    for counts in _pairs(a, b, seed=seed):
+        whole += counts
+    return whole
+
+
+def _pairs(
+    a: Mapping[tuple[Cell, str], CaseTrials],
+    b: Mapping[tuple[Cell, str], CaseTrials],
+    *,
+    seed: bool,
+) -> Iterator[PairCounts]:
+    for key, trials in a.items():
+        other = b.get(key)
+        if other is not None:
+            yield trials.pair(other, seed=seed)

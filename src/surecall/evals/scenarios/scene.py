@@ -1,0 +1,107 @@
+"""What a trial works on: a fresh workspace, its tools, and what should come of it."""
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+
+from surecall.tools import Tool, ToolRegistry
+from surecall.workspace import (
+    CallLog,
+    MemoryStore,
+    Workspace,
+    WorkspaceState,
+    WorkspaceTools,
+    new_state,
+)
+
+__all__ = ["FOO", "STATE_TOOLS", "Scene", "new_scene", "only_tools", "pick_words"]
+
+FOO: Final = "/draft/foo"
+STATE_TOOLS: Final = ("state_get", "state_patch")
+
+_WORDS: Final = (
+    "amber",
+    "basil",
+    "cedar",
+    "delta",
+    "ember",
+    "fjord",
+    "grove",
+    "hazel",
+    "ivory",
+    "jetty",
+    "kayak",
+    "lemon",
+    "maple",
+    "north",
+    "olive",
+    "pearl",
+)
+
+
+class Scene(Struct, kw_only=True):
+    """One trial's own workspace; nothing in it is shared with another trial."""
+
+    before: WorkspaceState
+    store: MemoryStore
+    workspace: Workspace
+    log: CallLog
+    tools: ToolRegistry
+    value: Any = None
+    """What `/draft/foo` should hold in the end; `None` when nothing should be changed."""
+    keys: tuple[str, ...] = ()
+    """What has to be found out step by step, in order."""
+
+    @property
+    def after(self) -> WorkspaceState:
+        """The state as it is now."""
+        return self.store.find(self.before.id) or self.before
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The tools that the model may not use."""
+        return frozenset(tool.name for tool in self.tools if not tool.spec.exposed)
+
+
+def new_scene(
+    random: Random,
+    *,
+    value: Any = "bar",
+    draft: dict[str, Any] | None = None,
+    locks: Iterable[str] = ("/draft/title",),
+    settable: tuple[str, ...] | None = (FOO,),
+    exposed: Iterable[str] = STATE_TOOLS,
+) -> Scene:
+    """Make a fresh workspace with its tools; the same chance gives the same ids."""
+    before = new_state(
+        id=str(UUID(int=random.getrandbits(128), version=4)),
+        facts={"owner": "alice"},
+        draft={"title": "Plan"} if draft is None else draft,
+        locks=locks,
+    )
+    store = MemoryStore()
+    store.add(before)
+    workspace = Workspace(before.id, store)
+    made = WorkspaceTools(workspace, settable=settable)
+    return Scene(
+        before=before,
+        store=store,
+        workspace=workspace,
+        log=made.log,
+        tools=made.registry(exposed=tuple(exposed)),
+        value=value,
+    )
+
+
+def pick_words(random: Random, count: int) -> list[str]:
+    """Return different plain words."""
+    return random.sample(_WORDS, count)
+
+
+def only_tools(scene: Scene, keep: Iterable[str], *more: Tool[..., Any]) -> ToolRegistry:
+    """Return a registry with some tools of the scene and others beside them."""
+    kept = set(keep)
+    return ToolRegistry([*more, *(tool for tool in scene.tools if tool.name in kept)])

@@ -1,0 +1,338 @@
+"""Statistics for small counts: intervals, paired tests, repeated trials and cut-off times.
+
+Nothing here uses the normal approximation to a rate: with the few dozen trials of a cell it would
+give intervals that leave 0..1 or have no width at all.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Final, Literal
+
+from msgspec import Struct
+
+__all__ = [
+    "CONFIDENCE",
+    "F1",
+    "Interval",
+    "McNemar",
+    "PairCounts",
+    "Rate",
+    "f1_score",
+    "mcnemar",
+    "min_trials",
+    "min_trials_against",
+    "newcombe",
+    "newcombe_paired",
+    "pass_at_k",
+    "pass_hat_k",
+    "percentile",
+    "rate_of",
+    "survival_quantile",
+    "wilson",
+]
+
+CONFIDENCE: Final = 0.95
+
+_POWER: Final = 0.8
+
+
+class Interval(Struct, frozen=True):
+    """The values that are compatible with what was counted."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """How far apart its ends are."""
+        return self.high - self.low
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+class Rate(Struct, frozen=True):
+    """A share that was counted, with its interval."""
+
+    k: int
+    n: int
+    interval: Interval
+    """Wilson score interval; 0..1 when nothing was counted."""
+
+    @property
+    def value(self) -> float | None:
+        """The share; None when nothing was counted."""
+        return self.k / self.n if self.n else None
+
+
+class PairCounts(Struct, frozen=True, kw_only=True):
+    """How two verdicts on the same trials agree: the four cells of a paired table."""
+
+    both: int = 0
+    """Yes in both."""
+    only_a: int = 0
+    only_b: int = 0
+    neither: int = 0
+
+    @property
+    def n(self) -> int:
+        """The number of pairs."""
+        return self.both + self.only_a + self.only_b + self.neither
+
+    @property
+    def discordant(self) -> int:
+        """The number of pairs that differ; only they can tell which is better."""
+        return self.only_a + self.only_b
+
+    @property
+    def difference(self) -> float | None:
+        """The rate of B less the rate of A; None without pairs."""
+        return (self.only_b - self.only_a) / self.n if self.n else None
+
+    def __add__(self, other: "PairCounts") -> "PairCounts":
+        return PairCounts(
+            both=self.both + other.both,
+            only_a=self.only_a + other.only_a,
+            only_b=self.only_b + other.only_b,
+            neither=self.neither + other.neither,
+        )
+
+
+class McNemar(Struct, frozen=True):
+    """A two-sided test of whether two paired rates differ."""
+
+    p: float
+    method: Literal["exact", "mid-p"]
+    only_a: int
+    only_b: int
+
+
+class F1(Struct, frozen=True):
+    """How well yes and no of one agree with those of a reference."""
+
+    value: float | None
+    """None when neither ever said yes."""
+    interval: Interval
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+
+
+# Rates
+
+
+def wilson(k: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+    """Return the Wilson score interval of `k` out of `n`; 0..1 when `n` is 0."""
+    if n < 0 or not 0 <= k <= n:
+        raise ValueError(f"{k} out of {n} is not a count")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    z = _z(confidence)
+    shrunk = n + z * z
+    centre = (k + z * z / 2) / shrunk
+    half = z * math.sqrt(k * (n - k) / n + z * z / 4) / shrunk
+    # At the ends the formula is exact, and rounding would miss 0 and 1 by a hair.
+    low = 0.0 if k == 0 else max(0.0, centre - half)
+    high = 1.0 if k == n else min(1.0, centre + half)
+    return Interval(low, high)
+
+
+def rate_of(k: int, n: int, confidence: float = CONFIDENCE) -> Rate:
+    """Return a share with its Wilson interval."""
+    return Rate(k, n, wilson(k, n, confidence))
+
+
+def newcombe(k_a: int, n_a: int, k_b: int, n_b: int, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of B's rate less A's, of trials that are not paired (Newcombe 1998)."""
+    if not n_a or not n_b:
+        return Interval(-1.0, 1.0)
+    return _square_and_add(
+        k_a / n_a, wilson(k_a, n_a, confidence), k_b / n_b, wilson(k_b, n_b, confidence), 0.0
+    )
+
+
+def newcombe_paired(counts: PairCounts, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of B's rate less A's, of trials that are paired.
+
+    This is the square-and-add interval (method 10 of Newcombe 1998 on paired data): two Wilson
+    intervals, joined with the correlation of the pairs, which is corrected for continuity.
+    """
+    n = counts.n
+    if not n:
+        return Interval(-1.0, 1.0)
+    k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
+    return _square_and_add(
+        k_a / n,
+        wilson(k_a, n, confidence),
+        k_b / n,
+        wilson(k_b, n, confidence),
+        _correlation(counts),
+    )
+
+
+def _square_and_add(
+    a: float, of_a: Interval, b: float, of_b: Interval, correlation: float
+) -> Interval:
+    down_a, up_a = a - of_a.low, of_a.high - a
+    down_b, up_b = b - of_b.low, of_b.high - b
+    below = down_b**2 - 2 * correlation * down_b * up_a + up_a**2
+    above = up_b**2 - 2 * correlation * up_b * down_a + down_a**2
+    # Rounding can leave a hair below zero where the two sides cancel.
+    low = b - a - math.sqrt(max(0.0, below))
+    high = b - a + math.sqrt(max(0.0, above))
+    return Interval(max(-1.0, low), min(1.0, high))
+
+
+def _correlation(counts: PairCounts) -> float:
+    n = counts.n
+    k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
+    scale = math.sqrt(k_a * (n - k_a) * k_b * (n - k_b))
+    if not scale:
+        return 0.0
+    product = counts.both * counts.neither - counts.only_a * counts.only_b
+    if product > 0:
+        product = max(product - n / 2, 0)
+    return product / scale
+
+
+def mcnemar(only_a: int, only_b: int, *, mid_p: bool = False) -> McNemar:
+    """Test whether two paired rates differ, from the pairs in which only one says yes.
+
+    The p-value is exact and two-sided: under no difference each such pair is a fair coin. With
+    `mid_p` half of the probability of the counts themselves is left out, which is less strict and
+    closer to the nominal level; the result names the method.
+    """
+    n, k = only_a + only_b, min(only_a, only_b)
+    below, here = sum(math.comb(n, i) for i in range(k)), math.comb(n, k)
+    if not mid_p:
+        return McNemar(min(1.0, 2 * (below + here) / 2**n), "exact", only_a, only_b)
+    # In the middle both tails share one outcome; without pairs there is nothing to leave out.
+    middle = 1.0 - here / 2 ** (n + 1) if n else 1.0
+    p = middle if only_a == only_b else (2 * below + here) / 2**n
+    return McNemar(p, "mid-p", only_a, only_b)
+
+
+def min_trials(
+    rate_a: float, rate_b: float, *, confidence: float = CONFIDENCE, power: float = _POWER
+) -> int | None:
+    """Return how many trials on each side tell two rates apart; None when they are equal.
+
+    The usual formula for two independent groups. Paired trials need no more than that unless
+    their results are negatively correlated, so this is the cautious answer for both.
+    """
+    if rate_a == rate_b:
+        return None
+    mean = (rate_a + rate_b) / 2
+    under_none = _z(confidence) * math.sqrt(2 * mean * (1 - mean))
+    spread = rate_a * (1 - rate_a) + rate_b * (1 - rate_b)
+    under_this = NormalDist().inv_cdf(power) * math.sqrt(spread)
+    return math.ceil(((under_none + under_this) / (rate_a - rate_b)) ** 2)
+
+
+def min_trials_against(rate: float, bound: float, *, confidence: float = CONFIDENCE) -> int | None:
+    """Return how many trials at this rate have a Wilson interval that leaves the bound out."""
+    if rate == bound:
+        return None
+    return math.floor(_z(confidence) ** 2 * bound * (1 - bound) / (rate - bound) ** 2) + 1
+
+
+@lru_cache(maxsize=16)
+def _z(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence lies between 0 and 1, not at {confidence}")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+# Repeated trials
+
+
+def pass_at_k(n: int, c: int, k: int) -> float | None:
+    """Return the chance that at least one of `k` trials is right, of `n` with `c` right.
+
+    It is the unbiased estimate 1 - C(n-c, k) / C(n, k); None when fewer than `k` were made.
+    """
+    if not 0 <= c <= n or k < 1:
+        raise ValueError(f"{c} right out of {n}, taken {k} at a time, is not a count")
+    return 1.0 - math.comb(n - c, k) / math.comb(n, k) if k <= n else None
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float | None:
+    """Return the chance that all of `k` trials are right, of `n` with `c` right.
+
+    It is the unbiased estimate C(c, k) / C(n, k); None when fewer than `k` were made.
+    """
+    if not 0 <= c <= n or k < 1:
+        raise ValueError(f"{c} right out of {n}, taken {k} at a time, is not a count")
+    return math.comb(c, k) / math.comb(n, k) if k <= n else None
+
+
+# Agreement
+
+
+def f1_score(
+    true_positives: int,
+    false_positives: int,
+    false_negatives: int,
+    confidence: float = CONFIDENCE,
+) -> F1:
+    """Return F1 with an interval that also has a width when everything agrees.
+
+    F1 is 2J / (1 + J), where J is the share of true positives in all that either side called
+    positive. J is a plain rate, and the function rises with it, so the ends of J's Wilson
+    interval become the ends of F1's.
+    """
+    counted = true_positives + false_positives + false_negatives
+    share = wilson(true_positives, counted, confidence)
+    value = 2 * true_positives / (counted + true_positives) if counted else None
+    ends = (2 * share.low / (1 + share.low), 2 * share.high / (1 + share.high))
+    return F1(value, Interval(*ends), true_positives, false_positives, false_negatives)
+
+
+# Times
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """Return the value at index floor(n * share) of the sorted values; 0 for none.
+
+    The rule of the original experiment: nothing is interpolated, and with ten values the 95th
+    percentile is the largest.
+    """
+    ordered = sorted(values)
+    if not ordered:
+        return 0.0
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def survival_quantile(
+    times: Sequence[float], censored: Sequence[float], share: float
+) -> float | None:
+    """Return the time by which `share` of all runs have ended (Kaplan-Meier).
+
+    Args:
+        times: Of runs that ended by themselves.
+        censored: Of runs that were stopped: they would have taken longer, nobody knows how long.
+        share: Between 0 and 1, such as 0.95.
+
+    Returns:
+        The time, or None when it lies beyond the longest that was waited for.
+    """
+    ended, stopped = sorted(times), sorted(censored)
+    surviving, at, gone = 1.0, 0, 0
+    remaining = len(ended) + len(stopped)
+    while at < len(ended):
+        time = ended[at]
+        while gone < len(stopped) and stopped[gone] < time:
+            gone += 1
+            remaining -= 1
+        same = at
+        while same < len(ended) and ended[same] == time:
+            same += 1
+        surviving *= 1 - (same - at) / remaining
+        # A product of fractions such as 9/10 * 8/9 misses its own value by a rounding.
+        if surviving <= 1 - share + 1e-12:
+            return time
+        remaining -= same - at
+        at = same
+    return None

@@ -1,0 +1,371 @@
+"""Runs on disk: every finished trial is in the file before it is counted.
+
+One SQLite file holds all runs. A batch of trials is one transaction; once `add` has returned, the
+trials survive the death of the process and a loss of power. A trial is kept once: a second record
+of the same place in a run is left out.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, StoreError
+from surecall.jsontext import decode_own, encode_text
+
+from .manifest import Manifest
+from .records import Cell, TrialBody, TrialRow
+from .store_lock import hold_run, is_held
+from .store_refs import check_tag, new_run_id, parse_latest, unknown_run
+from .store_rows import (
+    COLUMNS,
+    cell_key,
+    columns_of,
+    decode_body,
+    decode_row,
+    encode_body,
+)
+from .store_schema import explain_database_errors, open_database
+
+__all__ = ["STORE_FILE", "RunInfo", "RunStatus", "RunStore"]
+
+STORE_FILE: Final = "evals.db"
+"""Name of the file in the folder for evals."""
+
+RunStatus = Literal["running", "interrupted", "complete"]
+"""`running` is also what a run is called whose process was killed."""
+
+_PAGE: Final = 500
+_INSERT_TRIAL: Final = (
+    f"INSERT INTO trials ({', '.join(COLUMNS)}) "  # noqa: S608 - names of our own
+    f"VALUES ({', '.join('?' * len(COLUMNS))})"
+)
+_INFO: Final = """
+SELECT runs.*, (SELECT group_concat(name) FROM tags WHERE tags.run = runs.number) AS tags
+FROM runs
+"""
+
+
+class RunInfo(Struct, frozen=True, kw_only=True):
+    """One run, as it is listed."""
+
+    id: str
+    status: RunStatus
+    manifest: Manifest
+    units: int
+    done: int
+    seed_ok: int = 0
+    strict_ok: int = 0
+    tags: tuple[str, ...] = ()
+    created_at: float = 0.0
+    """Seconds since 1970."""
+    ended_at: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every trial is there."""
+        return self.done >= self.units
+
+
+class RunStore:
+    """All runs of a project, in one file; may be used from several threads."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                Code.STORE_WRITE_FAILED,
+                f"{self.path.parent} cannot be made: {error.strerror or error}.",
+                hint="Choose another place with --store.",
+            ) from error
+        self._database = open_database(self.path)
+        self._database.row_factory = sqlite3.Row
+        self._turn = threading.RLock()
+        self._cells: dict[tuple[str, ...], int] = {}
+        self._numbers: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RunStore({str(self.path)!r})"
+
+    def close(self) -> None:
+        """Close the file; what was added stays."""
+        with self._turn:
+            self._database.close()
+
+    # runs
+
+    def create(self, manifest: Manifest, *, now_s: float | None = None) -> str:
+        """Begin a run and return its id."""
+        now = time.time() if now_s is None else now_s
+        with self._writing() as database:
+            while True:
+                run_id = new_run_id(now)
+                if not database.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone():
+                    break
+            database.execute(
+                "INSERT INTO runs (id, status, units, manifest_hash, manifest, created_at) "
+                "VALUES (?, 'running', ?, ?, ?, ?)",
+                (run_id, manifest.units, manifest.hash, encode_text(manifest), now),
+            )
+        return run_id
+
+    def find_unfinished(self, manifest_hash: str) -> str | None:
+        """Return the latest run of this experiment that can be continued."""
+        found = self._select(
+            "SELECT id FROM runs WHERE manifest_hash = ? AND status != 'complete' "
+            "ORDER BY created_at DESC, number DESC LIMIT 1",
+            manifest_hash,
+        )
+        return found[0]["id"] if found else None
+
+    def find_complete(self, manifest_hash: str) -> str | None:
+        """Return the latest run of this experiment in which nothing is left to do."""
+        found = self._select(
+            "SELECT id FROM runs WHERE manifest_hash = ? AND status = 'complete' "
+            "ORDER BY created_at DESC, number DESC LIMIT 1",
+            manifest_hash,
+        )
+        return found[0]["id"] if found else None
+
+    def resolve(self, reference: str) -> str:
+        """Return the id of a run named by id, its beginning, a tag, `@latest` or `@latest~1`."""
+        back = parse_latest(reference)
+        if back is not None:
+            found = self._select(
+                "SELECT id FROM runs ORDER BY created_at DESC, number DESC LIMIT 1 OFFSET ?", back
+            )
+        else:
+            name = reference.removeprefix("@")
+            found = self._select(
+                "SELECT id FROM runs JOIN tags ON tags.run = runs.number WHERE tags.name = ?", name
+            )
+            if not found and name == reference and name:
+                found = self._select(
+                    "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY id", len(name), name
+                )
+        if len(found) == 1:
+            return found[0]["id"]
+        known = self._select("SELECT id AS name FROM runs UNION SELECT '@' || name FROM tags")
+        raise unknown_run(reference, [row["id"] for row in found], [row["name"] for row in known])
+
+    def info(self, run_id: str) -> RunInfo:
+        """Return what is known of one run."""
+        found = self._select(f"{_INFO} WHERE runs.id = ?", run_id)
+        if not found:
+            raise unknown_run(run_id, [], [info.id for info in self.runs()])
+        return _info_of(found[0])
+
+    def runs(self) -> list[RunInfo]:
+        """List all runs, the latest first."""
+        found = self._select(f"{_INFO} ORDER BY runs.created_at DESC, runs.number DESC")
+        return [_info_of(row) for row in found]
+
+    def finish(self, run_id: str, status: RunStatus, *, now_s: float | None = None) -> None:
+        """Note how the work on a run ended."""
+        number = self._number(run_id)
+        with self._writing() as database:
+            database.execute(
+                "UPDATE runs SET status = ?, ended_at = ? WHERE number = ?",
+                (status, time.time() if now_s is None else now_s, number),
+            )
+
+    def tag(self, run_id: str, name: str) -> None:
+        """Give a run a name; a run that had it loses it."""
+        number, bare = self._number(run_id), check_tag(name)
+        with self._writing() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO tags (name, run) VALUES (?, ?)", (bare, number)
+            )
+
+    def untag(self, name: str) -> None:
+        """Take a name away from whichever run has it."""
+        with self._writing() as database:
+            database.execute("DELETE FROM tags WHERE name = ?", (check_tag(name),))
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run with all its trials."""
+        number = self._number(run_id)
+        with self.hold(run_id), self._writing() as database:
+            for table in ("bodies", "trials", "tags"):
+                database.execute(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608
+            database.execute("DELETE FROM runs WHERE number = ?", (number,))
+            self._numbers.clear()
+        with self._turn, explain_database_errors(self.path):
+            self._database.execute("PRAGMA incremental_vacuum").fetchall()
+
+    def hold(self, run_id: str) -> AbstractContextManager[None]:
+        """Keep other processes from working on a run while this one does."""
+        return hold_run(self.path, run_id)
+
+    def is_held(self, run_id: str) -> bool:
+        """Tell whether a process works on the run right now."""
+        return is_held(self.path, run_id)
+
+    # trials
+
+    def add(
+        self, run_id: str, trials: Iterable[tuple[TrialRow, TrialBody | None]]
+    ) -> tuple[int, ...]:
+        """Keep finished trials and return the places of those that were not there before.
+
+        All of them are on disk when this returns; when it raises, none of them is.
+        """
+        number = self._number(run_id)
+        batch: dict[int, tuple[TrialRow, bytes | None]] = {}
+        for row, body in trials:
+            if row.index not in batch:
+                batch[row.index] = (row, None if body is None else encode_body(body))
+        with self._writing() as database:
+            known = self._places(number, batch)
+            fresh = [(row, body) for row, body in batch.values() if row.index not in known]
+            cells = [self._cell(row.cell) for row, _ in fresh]
+            database.executemany(
+                _INSERT_TRIAL,
+                [
+                    columns_of(number, cell, row)
+                    for cell, (row, _) in zip(cells, fresh, strict=True)
+                ],
+            )
+            database.executemany(
+                "INSERT INTO bodies (run, idx, body) VALUES (?, ?, ?)",
+                [(number, row.index, body) for row, body in fresh if body is not None],
+            )
+            database.execute(
+                "UPDATE runs SET done = done + ?, seed_ok = seed_ok + ?, strict_ok = strict_ok + ? "
+                "WHERE number = ?",
+                (
+                    len(fresh),
+                    sum(row.seed_ok for row, _ in fresh),
+                    sum(row.strict_ok for row, _ in fresh),
+                    number,
+                ),
+            )
+        return tuple(row.index for row, _ in fresh)
+
+    def done(self, run_id: str) -> set[int]:
+        """Return the places of all trials that are there."""
+        found = self._select("SELECT idx FROM trials WHERE run = ?", self._number(run_id))
+        return {row["idx"] for row in found}
+
+    def rows(self, run_id: str) -> Iterator[TrialRow]:
+        """Yield all trials in the order of the matrix, a page at a time."""
+        number, after = self._number(run_id), -(2**62)
+        while True:
+            page = self._select(
+                "SELECT idx, row FROM trials WHERE run = ? AND idx > ? ORDER BY idx LIMIT ?",
+                number,
+                after,
+                _PAGE,
+            )
+            for found in page:
+                yield decode_row(found["row"])
+            if len(page) < _PAGE:
+                return
+            after = page[-1]["idx"]
+
+    def row(self, run_id: str, index: int) -> TrialRow:
+        """Return one trial."""
+        found = self._select(
+            "SELECT row FROM trials WHERE run = ? AND idx = ?", self._number(run_id), index
+        )
+        if not found:
+            raise _no_trial(run_id, index)
+        return decode_row(found[0]["row"])
+
+    def body(self, run_id: str, index: int) -> TrialBody:
+        """Return what was kept of one trial beside its row."""
+        found = self._select(
+            "SELECT body FROM bodies WHERE run = ? AND idx = ?", self._number(run_id), index
+        )
+        if not found:
+            raise _no_trial(run_id, index)
+        return decode_body(found[0]["body"])
+
+    # inside
+
+    def _number(self, run_id: str) -> int:
+        if run_id not in self._numbers:
+            found = self._select("SELECT number FROM runs WHERE id = ?", run_id)
+            if not found:
+                raise unknown_run(run_id, [], [])
+            self._numbers[run_id] = found[0]["number"]
+        return self._numbers[run_id]
+
+    def _places(self, number: int, batch: dict[int, Any]) -> set[int]:
+        found = self._select(
+            "SELECT idx FROM trials WHERE run = ? AND idx IN (SELECT value FROM json_each(?))",
+            number,
+            encode_text(list(batch)),
+        )
+        return {row["idx"] for row in found}
+
+    def _cell(self, cell: Cell) -> int:
+        key = cell_key(cell)
+        if key not in self._cells:
+            self._database.execute(
+                "INSERT OR IGNORE INTO cells (model, profile, strategy, fallback, suite, scenario) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                key,
+            )
+            found = self._select(
+                "SELECT number FROM cells WHERE model = ? AND profile = ? AND strategy = ? "
+                "AND fallback = ? AND suite = ? AND scenario = ?",
+                *key,
+            )
+            self._cells[key] = found[0]["number"]
+        return self._cells[key]
+
+    def _select(self, query: str, *values: Any) -> Sequence[sqlite3.Row]:
+        with self._turn, explain_database_errors(self.path):
+            return self._database.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        """Have one durable transaction: all of it, or nothing."""
+        with self._turn, explain_database_errors(self.path):
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException:
+                self._cells.clear()
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+
+
+def _info_of(row: sqlite3.Row) -> RunInfo:
+    return RunInfo(
+        id=row["id"],
+        status=row["status"],
+        manifest=msgspec.convert(decode_own(row["manifest"].encode()), Manifest),
+        units=row["units"],
+        done=row["done"],
+        seed_ok=row["seed_ok"],
+        strict_ok=row["strict_ok"],
+        tags=tuple(sorted((row["tags"] or "").split(","))) if row["tags"] else (),
+        created_at=row["created_at"],
+        ended_at=row["ended_at"],
+    )
+
+
+def _no_trial(run_id: str, index: int) -> StoreError:
+    return StoreError(
+        Code.RUN_NOT_FOUND,
+        f"run {run_id} has no trial {index}, or nothing was kept of it.",
+        hint="It may not have been run yet.",
+    )

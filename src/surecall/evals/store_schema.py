@@ -1,0 +1,254 @@
+"""The tables of a store, its stable views, and opening the file that holds them."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from surecall.errors import Code, StoreError
+
+__all__ = ["SCHEMA_VERSION", "explain_database_errors", "open_database"]
+
+SCHEMA_VERSION: Final = 1
+
+_APPLICATION_ID: Final = 0x53_43_45_56  # "SCEV"
+_BUSY_S: Final = 30.0
+_CACHE_KIB: Final = 4096
+
+_TABLES: Final = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    units INTEGER NOT NULL,
+    done INTEGER NOT NULL DEFAULT 0,
+    seed_ok INTEGER NOT NULL DEFAULT 0,
+    strict_ok INTEGER NOT NULL DEFAULT 0,
+    manifest_hash TEXT NOT NULL,
+    manifest TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    ended_at REAL
+);
+CREATE INDEX runs_by_manifest ON runs (manifest_hash);
+
+CREATE TABLE tags (
+    name TEXT PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number)
+);
+
+CREATE TABLE cells (
+    number INTEGER PRIMARY KEY,
+    model TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    strategy TEXT NOT NULL,
+    fallback TEXT NOT NULL,
+    suite TEXT NOT NULL,
+    scenario TEXT NOT NULL,
+    UNIQUE (model, profile, strategy, fallback, suite, scenario)
+);
+
+CREATE TABLE trials (
+    run INTEGER NOT NULL REFERENCES runs (number),
+    idx INTEGER NOT NULL,
+    cell INTEGER NOT NULL REFERENCES cells (number),
+    case_id TEXT NOT NULL,
+    trial INTEGER NOT NULL,
+    seed INTEGER NOT NULL,
+    simulated INTEGER NOT NULL,
+    control INTEGER NOT NULL,
+    seed_ok INTEGER NOT NULL,
+    strict_ok INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    code TEXT,
+    category TEXT,
+    elapsed_ms REAL NOT NULL,
+    started_at REAL NOT NULL,
+    row TEXT NOT NULL,
+    PRIMARY KEY (run, idx)
+);
+
+CREATE TABLE bodies (
+    run INTEGER NOT NULL REFERENCES runs (number),
+    idx INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (run, idx)
+);
+"""
+
+_VIEWS: Final = """
+CREATE VIEW v_runs AS
+SELECT
+    runs.id AS run,
+    runs.status,
+    runs.units,
+    runs.done,
+    runs.seed_ok,
+    runs.strict_ok,
+    (SELECT group_concat(name, ',') FROM tags WHERE tags.run = runs.number) AS tags,
+    datetime(runs.created_at, 'unixepoch') AS created_at,
+    datetime(runs.ended_at, 'unixepoch') AS ended_at,
+    json_extract(runs.manifest, '$.package') AS package,
+    json_extract(runs.manifest, '$.command') AS command,
+    runs.manifest_hash,
+    runs.manifest
+FROM runs;
+
+CREATE VIEW v_trials AS
+SELECT
+    runs.id AS run,
+    trials.idx,
+    cells.model,
+    cells.profile,
+    cells.strategy,
+    cells.fallback,
+    cells.suite,
+    cells.scenario,
+    trials.case_id,
+    trials.trial,
+    trials.seed,
+    trials.simulated,
+    trials.control,
+    trials.seed_ok,
+    trials.strict_ok,
+    trials.outcome,
+    trials.code,
+    trials.category,
+    json_extract(trials.row, '$.error') AS error,
+    json_extract(trials.row, '$.error_status') AS error_status,
+    json_extract(trials.row, '$.strict_reasons[0].code') AS strict_reason,
+    json_extract(trials.row, '$.seed_reasons[0].code') AS seed_reason,
+    json_extract(trials.row, '$.cut_by_limit') AS cut_by_limit,
+    json_extract(trials.row, '$.censored') AS censored,
+    trials.elapsed_ms,
+    json_extract(trials.row, '$.turns') AS turns,
+    json_extract(trials.row, '$.requests') AS requests,
+    json_extract(trials.row, '$.usage.input_tokens') AS input_tokens,
+    json_extract(trials.row, '$.usage.output_tokens') AS output_tokens,
+    json_extract(trials.row, '$.cost_usd') AS cost_usd,
+    json_array_length(trials.row, '$.calls') AS calls,
+    json_extract(trials.row, '$.rules') AS rules,
+    json_extract(trials.row, '$.saved_by') AS saved_by,
+    json_extract(trials.row, '$.fabrications') AS fabrications,
+    json_extract(trials.row, '$.escalations') AS escalations,
+    json_extract(trials.row, '$.text') AS text,
+    datetime(trials.started_at, 'unixepoch') AS started_at
+FROM trials
+JOIN runs ON runs.number = trials.run
+JOIN cells ON cells.number = trials.cell;
+
+CREATE VIEW v_tool_calls AS
+SELECT
+    runs.id AS run,
+    trials.idx,
+    call.key AS position,
+    cells.model,
+    cells.profile,
+    cells.strategy,
+    cells.scenario,
+    json_extract(call.value, '$.turn') AS turn,
+    json_extract(call.value, '$.name') AS name,
+    json_extract(call.value, '$.format') AS format,
+    json_extract(call.value, '$.structured') AS structured,
+    json_extract(call.value, '$.state') AS state,
+    json_extract(call.value, '$.valid_before') AS valid_before,
+    json_extract(call.value, '$.valid_after') AS valid_after,
+    json_extract(call.value, '$.changed') AS changed,
+    json_extract(call.value, '$.exact') AS exact,
+    json_extract(call.value, '$.executed') AS executed,
+    json_extract(call.value, '$.ok') AS ok,
+    json_extract(call.value, '$.lossy') AS lossy,
+    json_extract(call.value, '$.arguments_bytes') AS arguments_bytes,
+    json_extract(call.value, '$.rules') AS rules,
+    json_extract(call.value, '$.error_codes') AS error_codes,
+    json_extract(call.value, '$.error_kinds') AS error_kinds
+FROM trials
+JOIN runs ON runs.number = trials.run
+JOIN cells ON cells.number = trials.cell,
+json_each(trials.row, '$.calls') AS call;
+"""
+
+_DAMAGED: Final = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the file, made new when it is not there; what is not ours is refused untouched."""
+    with explain_database_errors(path):
+        connection = sqlite3.connect(
+            path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    _check_version(connection, path)
+    # Readers must not wait for the writer; where the disk cannot do this, sqlite says so and
+    # goes on with its older journal, which is as durable.
+    connection.execute("PRAGMA journal_mode = WAL")
+    # FULL: a commit survives a loss of power, not only of the process. NORMAL would not.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    if _version(connection) == SCHEMA_VERSION:
+        return
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    # Two processes may meet here: the second finds the tables of the first.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(connection) != SCHEMA_VERSION:
+            for statement in (_TABLES + _VIEWS).split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    found = _version(connection)
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and owner != _APPLICATION_ID:
+        raise StoreError(
+            Code.STORE_CORRUPT,
+            f"{path} is a database of another program.",
+            hint="Name another file with --store.",
+        )
+    if found > SCHEMA_VERSION:
+        raise StoreError(
+            Code.STORE_TOO_NEW,
+            f"{path} has layout {found}; this version of surecall knows {SCHEMA_VERSION}.",
+            hint="Use the newer surecall, or name another file with --store.",
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+@contextmanager
+def explain_database_errors(path: Path) -> Generator[None]:
+    """Turn what the database raises into an error with a code."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # An extended name such as SQLITE_CORRUPT_INDEX begins with that of its family.
+        name = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+        if name in _DAMAGED:
+            raise StoreError(
+                Code.STORE_CORRUPT,
+                f"{path} is damaged or no database: {error}.",
+                hint="Restore it, or move it away and begin a new one.",
+            ) from error
+        raise StoreError(
+            Code.STORE_WRITE_FAILED,
+            f"{path} cannot be used: {error}.",
+            hint="Check the place, the free space and the permissions.",
+        ) from error

@@ -1,0 +1,249 @@
+"""From the name of a strategy to every option in force, and where each value came from.
+
+`raw` takes replies as they are, `baseline` adds what is known of the provider, `production` adds
+what is known of the model and every way back from a mistake. `ablate:NAME` is `production` without
+one thing. Nothing else may reach a trial: neither the environment, nor a configuration file, nor
+what a probe stored.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.loop import resolve_options
+from surecall.profiles import (
+    STRATEGIES,
+    Capabilities,
+    Catalog,
+    merge_presets,
+    presets_for,
+    resolve_capabilities,
+)
+from surecall.profiles.entries import canonical_name
+from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
+
+from .ablations import OPTIONS_OFF, TRANSFORM_FIELDS, Ablation, find_ablation
+from .contenders import Contender
+
+__all__ = ["ABLATE", "FALLBACKS", "Fallback", "Settled", "settle"]
+
+ABLATE: Final = "ablate:"
+"""What the name of a strategy begins with that leaves one thing out."""
+
+Fallback = Literal["best_effort", "fallback_off", "fallback_on"]
+"""Whether calls in text are looked for: as the strategy has it, never, or always."""
+FALLBACKS: Final[tuple[Fallback, ...]] = ("best_effort", "fallback_off", "fallback_on")
+
+_TAGS_TRANSFORM: Final = "assistant_content_tool_call_tags_to_tool_calls"
+_PRODUCTION: Final = {"text_formats": True, "max_escalations": 2}
+_BASELINE: Final = {"text_formats": False, "tool_prompting": "native", "max_escalations": 0}
+_RAW: Final[Mapping[str, Any]] = {
+    **OPTIONS_OFF,
+    **dict.fromkeys(TRANSFORM_FIELDS.values(), ()),
+    "disabled_rules": ("*",),
+}
+_SHAPED: Final = ("message_transforms", "response_transforms", "tool_transforms")
+
+Layer = tuple[str, Mapping[str, Any]]
+
+
+class Settled(Struct, frozen=True, kw_only=True):
+    """What is in force in a cell."""
+
+    strategy: str
+    presets: tuple[str, ...]
+    """Names of the presets that went into the options, in order."""
+    options: dict[str, Any]
+    """Every option that is not at its default."""
+    origins: dict[str, str]
+    capabilities: dict[str, Any]
+    """What is known; what is not named here is not known."""
+    capability_origins: dict[str, str]
+    protocol: str
+    record: dict[str, Any]
+    """All of it, field by field, with the origin of each value."""
+    case_options: dict[str, Any] = {}
+    """The part of the options that the scenario asked for."""
+
+    def with_case(self, options: Mapping[str, Any]) -> "Settled":
+        """Return this with the options of a scenario, which win over everything."""
+        if options == self.case_options:
+            return self
+        layers = [("strategy", self.options), ("scenario", options)]
+        merged = merge_presets(layers)
+        origins = {
+            name: self.origins.get(name, origin) if origin == "strategy" else origin
+            for name, origin in merged.origins.items()
+        }
+        settled = replace(
+            self, options=merged.values, origins=origins, case_options=dict(options), record={}
+        )
+        return replace(settled, record=_record(settled, self.record))
+
+
+def settle(
+    strategy: str,
+    contender: Contender,
+    fallback: str = "best_effort",
+    profile: str = "default",
+    case_options: Mapping[str, Any] | None = None,
+    catalog: Catalog | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+) -> Settled:
+    """Settle what is in force for a contender under a strategy.
+
+    From weakest to strongest: presets, the strategy's own options, the sampling profile, the
+    experiment's `overrides`, the fallback, what the strategy does without, the scenario. So no
+    option of the experiment can switch on again what `raw` or an ablation switches off.
+
+    Args:
+        strategy: `raw`, `baseline`, `production` or `ablate:NAME`.
+        contender: The model, and where it is.
+        fallback: `best_effort`, `fallback_off` or `fallback_on`.
+        profile: The id of a sampling profile.
+        case_options: Options that the scenario needs.
+        catalog: What is known of models; the built-in catalog by default.
+        overrides: Options for the whole experiment.
+    """
+    catalog = catalog or Catalog.builtin()
+    name, ablation = _parse_strategy(strategy, catalog)
+    presets = presets_for(contender.provider, contender.model, catalog, strategy=name)
+    if ablation is not None:
+        presets = tuple(preset for preset in presets if preset.name != ablation.name)
+    protocol = _protocol_of(contender, catalog)
+    layers: list[Layer] = [preset.layer for preset in presets]
+    layers += _strategy_layers(name)
+    layers += _profile_layers(profile, catalog)
+    layers += [("experiment", overrides or {})]
+    layers += _fallback_layers(fallback)
+    layers += _pins(name, ablation)
+    layers += _unshaped(protocol, layers)
+    merged = merge_presets(layers)
+    known, known_origins = _settle_capabilities(name, contender, ablation, catalog)
+    settled = Settled(
+        strategy=strategy,
+        presets=tuple(preset.name for preset in presets),
+        options=merged.values,
+        origins=merged.origins,
+        capabilities=known,
+        capability_origins=known_origins,
+        protocol=protocol,
+        record={},
+    )
+    about = {"strategy": strategy, "fallback": fallback, "profile": profile}
+    settled = replace(settled, record=_record(settled, about))
+    return settled.with_case(case_options or {})
+
+
+def _parse_strategy(text: str, catalog: Catalog) -> tuple[str, Ablation | None]:
+    name = text.strip().lower()
+    if name.startswith(ABLATE):
+        return "production", find_ablation(name.removeprefix(ABLATE), catalog)
+    known = [strategy.id for strategy in STRATEGIES]
+    if name not in known:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"there is no strategy {text!r}.",
+            hint=did_you_mean(name, [*known, f"{ABLATE}NAME"]),
+        )
+    return name, None
+
+
+def _strategy_layers(name: str) -> list[Layer]:
+    if name == "raw":
+        return []
+    return [(f"strategy:{name}", _PRODUCTION if name == "production" else _BASELINE)]
+
+
+def _profile_layers(profile: str, catalog: Catalog) -> list[Layer]:
+    wanted = canonical_name(profile)
+    for known in catalog.sampling:
+        if canonical_name(known.id) == wanted:
+            defaults = {"request_defaults": known.params} if known.params else {}
+            return [(f"profile:{known.id}", defaults)]
+    raise ConfigError(
+        Code.INVALID_OPTION,
+        f"there is no sampling profile {profile!r}.",
+        hint=did_you_mean(wanted, (known.id for known in catalog.sampling)),
+    )
+
+
+def _fallback_layers(fallback: str) -> list[Layer]:
+    """Return what the fallback sets; on and off differ in one option only."""
+    if fallback not in FALLBACKS:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"there is no fallback {fallback!r}.",
+            hint=did_you_mean(fallback, FALLBACKS),
+        )
+    if fallback == "best_effort":
+        return []
+    options = {
+        "text_formats": fallback == "fallback_on",
+        "response_transforms": [f"!{_TAGS_TRANSFORM}"],
+    }
+    return [(fallback, options)]
+
+
+def _pins(name: str, ablation: Ablation | None) -> list[Layer]:
+    if ablation is not None:
+        return [(ablation.id, ablation.layer)]
+    return [("strategy:raw", _RAW)] if name == "raw" else []
+
+
+def _unshaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
+    """Take out transforms that edit chat completions, for a wire format with another shape."""
+    if find_protocol(protocol).takes_transforms:
+        return []
+    values = merge_presets(layers).values
+    return [(f"protocol:{protocol}", {field: [] for field in _SHAPED if values.get(field)})]
+
+
+def _protocol_of(contender: Contender, catalog: Catalog) -> str:
+    if contender.protocol:
+        return contender.protocol
+    entry = catalog.find_provider(contender.provider) if contender.provider else None
+    return (entry.protocol if entry else None) or DEFAULT_PROTOCOL
+
+
+def _settle_capabilities(
+    name: str, contender: Contender, ablation: Ablation | None, catalog: Catalog
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what a strategy knows: nothing, the provider, or the model as well."""
+    if name == "raw":
+        return {}, {}
+    is_production = name == "production"
+    resolved = resolve_capabilities(
+        contender.provider,
+        contender.model if is_production else None,
+        overrides=contender.capabilities if is_production else None,
+        catalog=catalog,
+    )
+    values: dict[str, Any] = msgspec.to_builtins(resolved.capabilities)
+    origins = {field: origin for field, origin in resolved.origins.items() if origin != "default"}
+    if ablation is not None and ablation.name == "tool_prompting":
+        # Tools that are not put in another way are sent, whatever is known of the model.
+        values["supports_tool_use"] = True
+        origins["supports_tool_use"] = ablation.id
+    return {field: values[field] for field in origins}, origins
+
+
+def _record(settled: Settled, about: Mapping[str, Any]) -> dict[str, Any]:
+    resolved = resolve_options(settled.options, settled.origins)
+    capabilities = msgspec.convert(settled.capabilities, Capabilities)
+    unknown = dict.fromkeys(Capabilities.__struct_fields__, "default")
+    options = cast("dict[str, Any]", msgspec.to_builtins(resolved.options))
+    return {
+        **{name: about[name] for name in ("strategy", "fallback", "profile")},
+        "presets": list(settled.presets),
+        "protocol": settled.protocol,
+        "options": options,
+        "origins": resolved.origins,
+        "capabilities": msgspec.to_builtins(capabilities),
+        "capability_origins": unknown | settled.capability_origins,
+    }

@@ -1,0 +1,200 @@
+"""Why trials fail: a layer, a stable code in it, and a detail.
+
+The layer says whom to ask: the network, the provider, the model or the tool. The code is one of
+`surecall.errors.Code`, a reason of a scenario, or one of the few defined here.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, Self
+
+from msgspec import Struct
+
+from surecall.errors import Code
+
+from .records import CallFact, TrialRow
+
+__all__ = ["CUT_BY_LIMIT", "UNEXPLAINED", "Failure", "Layer", "classify", "layer_of"]
+
+CUT_BY_LIMIT: Final = "CUT_BY_LIMIT"
+"""A reply stopped at its token limit, and the trial failed."""
+UNEXPLAINED: Final = "UNEXPLAINED"
+"""The verdict is no, and nothing says why."""
+
+
+class Layer(StrEnum):
+    """Where a failure lies, from the outside in."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """Make a member with its meaning in words."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    SETUP = "setup", "The request was never sent: the configuration or the tools are wrong."
+    CONNECTION = "connection", "No usable connection, or a deadline passed."
+    PROVIDER = "provider", "The provider answered with an error."
+    REPLY = "reply", "The provider's answer is not a reply."
+    LIMIT = "limit", "A limit ended the run or a reply."
+    CALL = "call", "The model's call could not be used."
+    TOOL = "tool", "The tool refused the call, or failed."
+    BEHAVIOUR = "behaviour", "Everything worked, and the model did not do what was asked."
+    HARNESS = "harness", "An error inside surecall, or none that is known."
+
+
+class Failure(Struct, frozen=True, order=True):
+    """Why one trial failed."""
+
+    layer: Layer
+    code: str
+    detail: str = ""
+    """A status, the kind of schema error, the name of a tool, or what the model did."""
+
+
+_CONNECTION: Final = (
+    Code.CONNECTION_FAILED,
+    Code.CONNECTION_REFUSED,
+    Code.CONNECTION_RESET,
+    Code.CONNECT_TIMEOUT,
+    Code.DNS_FAILURE,
+    Code.FIRST_BYTE_TIMEOUT,
+    Code.IDLE_TIMEOUT,
+    Code.TLS_FAILURE,
+    Code.TOTAL_TIMEOUT,
+)
+_PROVIDER: Final = (
+    Code.AUTH,
+    Code.BAD_REQUEST,
+    Code.CONFLICT,
+    Code.FORBIDDEN,
+    Code.HTTP_STATUS,
+    Code.NOT_FOUND,
+    Code.NO_TOOL_USE_ENDPOINT,
+    Code.OVERLOADED,
+    Code.PAYMENT_REQUIRED,
+    Code.PROMPT_BLOCKED,
+    Code.QUOTA_EXCEEDED,
+    Code.RATE_LIMIT,
+    Code.REQUEST_TIMEOUT,
+    Code.REQUEST_TOO_LARGE,
+    Code.UNPROCESSABLE,
+    Code.UPSTREAM_5XX,
+    Code.UPSTREAM_REDIRECT,
+)
+_LIMIT: Final = (
+    Code.CALL_BUDGET_EXCEEDED,
+    Code.DEADLINE_EXCEEDED,
+    Code.MAX_TURNS_REACHED,
+    Code.REPEATED_CALL,
+    Code.RUN_CANCELLED,
+    Code.TOKEN_BUDGET_EXCEEDED,
+    CUT_BY_LIMIT,
+)
+_CALL: Final = (
+    Code.ARGUMENTS_INVALID,
+    Code.ARGUMENTS_JSON_PARSE_ERROR,
+    Code.ARGUMENTS_TOO_DEEP,
+    Code.ARGUMENTS_TOO_LARGE,
+    Code.ARGUMENTS_TRUNCATED,
+    Code.DUPLICATE_KEY,
+    Code.INVALID_JSON,
+    Code.INVALID_UTF8,
+    Code.JSON_TOO_DEEP,
+    Code.JSON_TOO_LARGE,
+    Code.LONE_SURROGATE,
+    Code.MALFORMED_FUNCTION_CALL,
+    Code.NON_FINITE_NUMBER,
+    Code.NUMBER_TOO_LONG,
+    Code.REPAIR_BUDGET_EXCEEDED,
+    Code.TOOL_NOT_ALLOWED,
+    Code.TOOL_NOT_EXECUTED,
+    Code.TOOL_NOT_IMPLEMENTED,
+)
+_TOOL: Final = (
+    Code.APPROVAL_DENIED,
+    Code.ARGUMENT_ERROR,
+    Code.INVALID_PATCH,
+    Code.INVALID_POINTER,
+    Code.OUTCOME_UNKNOWN,
+    Code.TOOL_ERROR,
+    Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
+    Code.TOOL_OUTPUT_TOO_LARGE,
+    Code.TOOL_TIMEOUT,
+)
+_BEHAVIOUR: Final = (Code.NO_TOOL_CALLS,)
+_HARNESS: Final = (Code.INTERNAL_ERROR, Code.WORKER_LOST, UNEXPLAINED)
+
+_LAYERS: Final[dict[str, Layer]] = {
+    str(code): layer
+    for layer, codes in (
+        (Layer.CONNECTION, _CONNECTION),
+        (Layer.PROVIDER, _PROVIDER),
+        (Layer.LIMIT, _LIMIT),
+        (Layer.CALL, _CALL),
+        (Layer.TOOL, _TOOL),
+        (Layer.BEHAVIOUR, _BEHAVIOUR),
+        (Layer.HARNESS, _HARNESS),
+    )
+    for code in codes
+}
+_REPLY_STARTS: Final = ("STREAM_", "UPSTREAM_")
+_KNOWN: Final = frozenset(str(code) for code in Code)
+
+
+def layer_of(code: str) -> Layer:
+    """Return the layer of the code that a run ended with; `harness` for one nobody knows."""
+    layer = _LAYERS.get(code)
+    if layer is not None:
+        return layer
+    if code not in _KNOWN:
+        return Layer.HARNESS
+    return Layer.REPLY if code.startswith(_REPLY_STARTS) else Layer.SETUP
+
+
+def classify(row: TrialRow) -> Failure | None:
+    """Say why a trial failed the strict verdict; None when it did not."""
+    if row.strict_ok:
+        return None
+    if row.code is not None:
+        layer = layer_of(row.code)
+        if layer not in {Layer.TOOL, Layer.CALL, Layer.BEHAVIOUR, Layer.LIMIT}:
+            return Failure(layer, row.code, _status_of(row))
+    if row.cut_by_limit:
+        return Failure(Layer.LIMIT, CUT_BY_LIMIT, row.code or _first_reason(row))
+    if row.code is not None and layer_of(row.code) is Layer.LIMIT:
+        return Failure(Layer.LIMIT, row.code, row.outcome)
+    if row.outcome == "broke" or row.code == Code.TOOL_ERROR:
+        blamed = _blame(row.calls)
+        if blamed is not None:
+            return blamed
+    code = row.code or _first_reason(row)
+    if not code:
+        return Failure(Layer.HARNESS, UNEXPLAINED, row.outcome)
+    # A reason of a scenario may share no name with a code: then it is about behaviour.
+    layer = layer_of(code) if row.code else _LAYERS.get(code, Layer.BEHAVIOUR)
+    return Failure(layer, code, row.outcome)
+
+
+def _blame(calls: Iterable[CallFact]) -> Failure | None:
+    """Return what was wrong with the last call that failed."""
+    failed = [call for call in calls if not call.ok and call.error_codes]
+    if not failed:
+        return None
+    call = failed[-1]
+    code = call.error_codes[0]
+    layer = _LAYERS.get(code, Layer.TOOL)
+    if layer is Layer.HARNESS:
+        layer = Layer.TOOL  # an error inside a tool, not inside surecall
+    detail = ",".join(sorted(set(call.error_kinds))) if call.error_kinds else call.name[:80]
+    return Failure(layer, code, detail)
+
+
+def _status_of(row: TrialRow) -> str:
+    return "" if row.error_status is None else str(row.error_status)
+
+
+def _first_reason(row: TrialRow) -> str:
+    return row.strict_reasons[0].code if row.strict_reasons else ""

@@ -1,0 +1,36 @@
+"""A workspace that a model may work on: facts, a draft, locks, and tools that guard them."""
+
+from .log import CallLog, LoggedCall
+from .patch import OPERATIONS, apply_operations
+from .state import (
+    Committed,
+    ProposedFact,
+    WorkspaceState,
+    commit_facts,
+    new_state,
+    patch_draft,
+    propose_facts,
+)
+from .store import MemoryStore, WorkspaceStore
+from .tools import EXPOSED_TOOLS, WORKSPACE_TOOLS, WorkspaceTools
+from .workspace import Workspace
+
+__all__ = [
+    "EXPOSED_TOOLS",
+    "OPERATIONS",
+    "WORKSPACE_TOOLS",
+    "CallLog",
+    "Committed",
+    "LoggedCall",
+    "MemoryStore",
+    "ProposedFact",
+    "Workspace",
+    "WorkspaceState",
+    "WorkspaceStore",
+    "WorkspaceTools",
+    "apply_operations",
+    "commit_facts",
+    "new_state",
+    "patch_draft",
+    "propose_facts",
+]
