@@ -164,7 +164,7 @@ async def try_case(
         case,
         called=any(turn.calls for turn in turns),
         first_valid=bool(turns) and any(result.executed for result in turns[0].results),
-        valid=bool(calls_that_ran(trace)),
+        valid=bool(calls_that_ran(trace, case.names)),
         correct=grades.strict.ok,
         cut=any(turn.response_summary.finish_reason == "length" for turn in turns),
         turns=len(turns),

@@ -16,6 +16,7 @@ from surecall.evals.stats import (
     f1_score,
     mcnemar,
     min_trials,
+    min_trials_against,
     newcombe,
     newcombe_paired,
     pass_at_k,
@@ -261,6 +262,21 @@ def test_min_trials_gives_the_textbook_sizes(rate_a: float, rate_b: float, trial
 def test_equal_rates_are_never_told_apart() -> None:
     """There is no number of trials for a difference of nothing."""
     assert min_trials(0.9, 0.9) is None
+
+
+@pytest.mark.parametrize(("rate", "bound"), [(0.9, 0.8), (0.5, 0.6), (0.9, 0.95)])
+def test_min_trials_against_is_where_the_interval_leaves_the_bound_out(
+    rate: float, bound: float
+) -> None:
+    """At that many trials SciPy's interval excludes the bound; at a fifth fewer it does not."""
+    needed = min_trials_against(rate, bound)
+    assert needed is not None
+    # Only whole counts have an interval, so take numbers of trials that the rate divides.
+    enough, few = 20 * -(-needed // 20), 20 * int(needed * 0.8 / 20)
+    for trials, holds in ((enough, False), (few, True)):
+        ends = reference.binomtest(round(rate * trials), trials).proportion_ci(method="wilson")
+        assert bool(ends.low <= bound <= ends.high) is holds
+    assert min_trials_against(bound, bound) is None
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 0, 1), (5, 2, 2), (6, 5, 3), (7, 7, 4), (8, 3, 8)])

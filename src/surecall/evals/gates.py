@@ -10,12 +10,12 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from surecall.errors import did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles.filters import matches_glob
 
 from .gates_text import MEASURES, Gate, Measure, parse_gate
 from .metrics import render_group
-from .metrics_records import Simulated
+from .metrics_records import Group, Simulated
 from .metrics_tally import Tally, merge_tallies, pair_trials, tally_rows
 from .records import Cell, TrialRow
 from .stats import (
@@ -110,7 +110,12 @@ def check_tallies(
     baselines: dict[str, Tallies] = {}
     for gate in gates:
         if gate.against is not None and gate.against not in baselines:
-            assert rows_of is not None, "a regression needs somewhere to take its baseline from"
+            if rows_of is None:
+                raise ConfigError(
+                    Code.INVALID_GATE,
+                    f"the gate {gate.text!r} needs the trials of {gate.against}.",
+                    hint="Say with rows_of where they come from.",
+                )
             baselines[gate.against] = tally_rows(rows_of(gate.against))
     return GateReport(tuple(_checked(gate, tallies, baselines) for gate in gates))
 
@@ -123,20 +128,36 @@ def _checked(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> 
     if gate.against is not None:
         return _regression(gate, whole, merge_tallies(_selected(gate, baselines[gate.against])))
     group = render_group(whole, axis="overall", value="gate")
-    found = gate.measure.read(group)
+    found = gate.read(group)
     if isinstance(found, Rate):
         return _rate(gate, found, group.simulated)
     if found is None:
         note = f"no trial tells: {gate.measure.meaning}"
         return GateResult(gate=gate, verdict="empty", observed=None, n=group.n, note=note)
     holds = _COMPARE[gate.operator](found, gate.bound)
+    note = _about_timeouts(gate, group)
+    if note and "<" in gate.operator:
+        holds = False  # nobody knows how long it would have taken
     return GateResult(
         gate=gate,
         verdict="passed" if holds else "failed",
         observed=float(found),
         n=group.n,
+        note=note,
         simulated=group.simulated,
     )
+
+
+def _about_timeouts(gate: Gate, group: Group) -> str:
+    """Say when a percentile is only known to be longer than what was waited for."""
+    true = {
+        "p50_ms": group.latency.true_p50_ms,
+        "p95_ms": group.latency.true_p95_ms,
+        "p99_ms": group.latency.true_p99_ms,
+    }
+    if true.get(gate.metric, 0.0) is not None:
+        return ""
+    return f"{group.latency.censored} timeouts: the true time is longer, nobody knows how much"
 
 
 def _selected(gate: Gate, tallies: Tallies) -> list[Tally]:

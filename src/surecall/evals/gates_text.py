@@ -1,10 +1,11 @@
 """Gates as text: `strict[scenario=happy_path]>=0.95`, `regression<=0.02 vs @baseline`."""
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Final, Literal, NamedTuple, NoReturn
+from operator import attrgetter
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
@@ -17,6 +18,7 @@ Operator = Literal[">=", "<=", "==", "!=", ">", "<"]
 
 _OPERATORS: Final[tuple[Operator, ...]] = (">=", "<=", "==", "!=", ">", "<")
 _SERIES: Final = ("pass^", "pass@")
+_PREFIX: Final = len("pass^")
 _MAX_SERIES: Final = 100
 _HINT: Final = "Write it as strict>=0.9 or strict[scenario=happy_path]>=0.95."
 _NAME_ENDS: Final = frozenset("[<>=! \t")
@@ -27,45 +29,30 @@ class Measure(NamedTuple):
 
     kind: Literal["rate", "count", "amount", "regression"]
     meaning: str
-    read: Callable[[Group], Rate | float | None]
-
-
-def _nothing(_: Group) -> None:
-    return None
+    path: str = ""
+    """Where it stands in a `Group`; empty when it does not come from one."""
 
 
 MEASURES: Final[dict[str, Measure]] = {
-    "strict": Measure("rate", "trials that did what was asked", lambda group: group.strict),
-    "seed": Measure("rate", "trials that satisfy the original assertion", lambda group: group.seed),
-    "structured": Measure(
-        "rate", "calls in the place the wire format has", lambda group: group.calls.structured
-    ),
-    "valid_before": Measure(
-        "rate", "calls that fitted their schema as sent", lambda group: group.calls.valid_before
-    ),
-    "valid_after": Measure(
-        "rate", "calls that fitted their schema after repair", lambda group: group.calls.valid_after
-    ),
-    "exact": Measure("rate", "calls with the expected arguments", lambda group: group.calls.exact),
+    "strict": Measure("rate", "trials that did what was asked", "strict"),
+    "seed": Measure("rate", "trials that satisfy the original assertion", "seed"),
+    "structured": Measure("rate", "calls in the place the wire format has", "calls.structured"),
+    "valid_before": Measure("rate", "calls that fit their schema as sent", "calls.valid_before"),
+    "valid_after": Measure("rate", "calls that fit it after repair", "calls.valid_after"),
+    "exact": Measure("rate", "calls with the expected arguments", "calls.exact"),
     "repair_precision": Measure(
-        "rate", "changed calls that came out exact", lambda group: group.calls.repair_precision
+        "rate", "changed calls that came out exact", "calls.repair_precision"
     ),
-    "fabrications": Measure(
-        "count", "calls that ran with something not sent", lambda group: group.fabrications
-    ),
-    "cut_by_limit": Measure(
-        "count", "trials that failed at a token limit", lambda group: group.cut_by_limit
-    ),
-    "timeouts": Measure(
-        "count", "trials stopped by a timeout", lambda group: group.latency.censored
-    ),
-    "trials": Measure("count", "trials", lambda group: group.n),
-    "p50_ms": Measure("amount", "half of the trials took no more", lambda g: g.latency.p50_ms),
-    "p95_ms": Measure("amount", "95 % of the trials took no more", lambda g: g.latency.p95_ms),
-    "p99_ms": Measure("amount", "99 % of the trials took no more", lambda g: g.latency.p99_ms),
-    "cost_usd": Measure("amount", "dollars spent", lambda group: group.costs.cost_usd),
-    "regression": Measure("regression", "drop of the strict rate, paired", _nothing),
-    "seed_regression": Measure("regression", "drop of the original rate, paired", _nothing),
+    "fabrications": Measure("count", "calls that ran with something not sent", "fabrications"),
+    "cut_by_limit": Measure("count", "trials that failed at a token limit", "cut_by_limit"),
+    "timeouts": Measure("count", "trials stopped by a timeout", "latency.censored"),
+    "trials": Measure("count", "trials", "n"),
+    "p50_ms": Measure("amount", "half of the trials took no longer", "latency.p50_ms"),
+    "p95_ms": Measure("amount", "95 % of the trials took no longer", "latency.p95_ms"),
+    "p99_ms": Measure("amount", "99 % of the trials took no longer", "latency.p99_ms"),
+    "cost_usd": Measure("amount", "dollars spent", "costs.cost_usd"),
+    "regression": Measure("regression", "drop of the strict rate, paired"),
+    "seed_regression": Measure("regression", "drop of the original rate, paired"),
 }
 """By name; beside these, `pass^3` and `pass@3` for any number of trials."""
 
@@ -83,23 +70,27 @@ class Gate(Struct, frozen=True, kw_only=True):
     """The run that a regression is measured from."""
 
     @property
+    def series(self) -> int | None:
+        """How many trials in a row `pass^k` and `pass@k` are about; None for other metrics."""
+        return int(self.metric[_PREFIX:]) if self.metric.startswith(_SERIES) else None
+
+    @property
     def measure(self) -> Measure:
         """What it is about."""
-        if not self.metric.startswith(_SERIES):
+        if self.series is None:
             return MEASURES[self.metric]
-        k, every = int(self.metric[5:]), self.metric.startswith("pass^")
-        words = "all" if every else "at least one"
-        return Measure("amount", f"{words} of {k} trials right", _series_reader(k, every=every))
+        words = "all" if self.metric.startswith("pass^") else "at least one"
+        return Measure("amount", f"{words} of {self.series} trials right")
 
-
-def _series_reader(k: int, *, every: bool) -> Callable[[Group], float | None]:
-    def read(group: Group) -> float | None:
-        if len(group.pass_curve) < k:
-            return None
-        point = group.pass_curve[k - 1]
-        return point.every if every else point.some
-
-    return read
+    def read(self, group: Group) -> Rate | float | None:
+        """Return what it is about in the figures of a group; None when that is not known."""
+        if self.series is not None:
+            if len(group.pass_curve) < self.series:
+                return None
+            point = group.pass_curve[self.series - 1]
+            return point.every if self.metric.startswith("pass^") else point.some
+        path = self.measure.path
+        return attrgetter(path)(group) if path else None
 
 
 def parse_gate(text: str, *, against: str | None = None) -> Gate:
@@ -137,8 +128,8 @@ class _Parser:
         )
         return self._checked(gate, against)
 
-    def _refuse(self, problem: str, hint: str = _HINT) -> NoReturn:
-        raise ConfigError(
+    def _refusal(self, problem: str, hint: str = _HINT) -> ConfigError:
+        return ConfigError(
             Code.INVALID_GATE, f"the gate {self._whole[:200]!r} {problem}.", hint=hint
         )
 
@@ -148,13 +139,16 @@ class _Parser:
         if name in MEASURES:
             return name
         if name.startswith(_SERIES):
-            digits = name[5:]
-            if digits.isascii() and digits.isdigit() and 1 <= int(digits[:4]) <= _MAX_SERIES:
-                return f"{name[:5]}{int(digits)}"
-            self._refuse(f"has no number of trials from 1 to {_MAX_SERIES} after {name[:5]}")
+            digits = name[_PREFIX:]
+            is_number = digits.isascii() and digits.isdigit() and len(digits) <= len("100")
+            if is_number and 1 <= int(digits) <= _MAX_SERIES:
+                return f"{name[:_PREFIX]}{int(digits)}"
+            raise self._refusal(
+                f"has no number of trials from 1 to {_MAX_SERIES} after {name[:_PREFIX]}"
+            )
         if not name:
-            self._refuse("names no metric")
-        self._refuse(
+            raise self._refusal("names no metric")
+        raise self._refusal(
             f"is about {name!r}, which is not measured", did_you_mean(name, [*MEASURES, "pass^3"])
         )
 
@@ -167,9 +161,11 @@ class _Parser:
             axis, found, self._rest = self._rest.partition("=")
             axis = axis.strip()
             if not found or not axis or "]" in axis:
-                self._refuse("has no axis=value in its brackets")
+                raise self._refusal("has no axis=value in its brackets")
             if axis not in AXES:
-                self._refuse(f"selects by {axis[:80]!r}, which is no axis", _about_axes(axis))
+                raise self._refusal(
+                    f"selects by {axis[:80]!r}, which is no axis", did_you_mean(axis, AXES)
+                )
             value, end = self._value()
             pairs.append((axis, value))
             if end == "]":
@@ -183,16 +179,16 @@ class _Parser:
             value, found, after = self._rest[1:].partition('"')
             after = after.lstrip()
             if not found or after[:1] not in {",", "]"}:
-                self._refuse("has a quote that is not closed")
+                raise self._refusal("has a quote that is not closed")
             self._rest = after[1:]
             return value, after[0]
         end = next((i for i, c in enumerate(self._rest) if c in ",]"), -1)
         if end < 0:
-            self._refuse("has a bracket that is not closed")
+            raise self._refusal("has a bracket that is not closed")
         value, mark = self._rest[:end].strip(), self._rest[end]
         self._rest = self._rest[end + 1 :]
         if not value:
-            self._refuse("has an axis without a value")
+            raise self._refusal("has an axis without a value")
         return value, mark
 
     def _operator(self) -> Operator:
@@ -201,47 +197,39 @@ class _Parser:
                 self._rest = self._rest[len(operator) :].strip()
                 return operator
         if self._rest.startswith("="):
-            self._refuse("compares with a single =", "Write == for equal, or >= and <=.")
-        self._refuse("has no comparison", f"Use one of {' '.join(_OPERATORS)}.")
+            raise self._refusal("compares with a single =", "Write == for equal, or >= and <=.")
+        raise self._refusal("has no comparison", f"Use one of {' '.join(_OPERATORS)}.")
 
     def _bound(self) -> tuple[float, str | None]:
-        number, *rest = self._rest.split()
+        number, *rest = self._rest.split() or [""]
         if rest and (rest[0] != "vs" or len(rest) != 2):
-            self._refuse(f"goes on with {' '.join(rest)[:80]!r}", "Only `vs RUN` may follow.")
+            raise self._refusal(
+                f"goes on with {' '.join(rest)[:80]!r}", "Only `vs RUN` may follow."
+            )
         percent = number.endswith("%")
         try:
             bound = float(number.removesuffix("%").replace("_", "?"))
         except ValueError:
             bound = math.nan
         if not math.isfinite(bound):
-            self._refuse(f"compares with {number[:80]!r}, which is not a number")
+            raise self._refusal(f"compares with {number[:80]!r}, which is not a number")
         return bound / 100 if percent else bound, rest[1] if rest else None
 
     def _checked(self, gate: Gate, against: str | None) -> Gate:
         kind = gate.measure.kind
         is_share = kind in {"rate", "regression"} or gate.metric.startswith(_SERIES)
         if is_share and not 0 <= gate.bound <= 1:
-            self._refuse("needs a share from 0 to 1", "Write 0.9 or 90%.")
+            raise self._refusal("needs a share from 0 to 1", "Write 0.9 or 90%.")
         if kind != "regression":
             if gate.against is not None:
-                self._refuse("compares with a run", "Only regression and seed_regression do.")
+                raise self._refusal(
+                    "compares with a run", "Only regression and seed_regression do."
+                )
             return gate
         if gate.operator not in {"<=", "<"}:
-            self._refuse("asks for a drop", "Write regression<=0.02 vs @baseline.")
+            raise self._refusal("asks for a drop", "Write regression<=0.02 vs @baseline.")
         if gate.against is None:
             if against is None:
-                self._refuse("does not say against which run", "Add `vs @baseline`.")
-            return Gate(
-                text=gate.text,
-                metric=gate.metric,
-                where=gate.where,
-                operator=gate.operator,
-                bound=gate.bound,
-                against=against,
-            )
+                raise self._refusal("does not say against which run", "Add `vs @baseline`.")
+            return replace(gate, against=against)
         return gate
-
-
-def _about_axes(name: str) -> str:
-    known: Iterable[str] = AXES
-    return did_you_mean(name, known)

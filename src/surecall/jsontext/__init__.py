@@ -17,7 +17,7 @@ from .pointer import parse_pointer, render_pointer, resolve_pointer
 from .repair import repair_json, repair_json_all
 from .repaired import CutPolicy, NonFinitePolicy, Repaired
 from .sse import SSEEvent, SSEReader, render_comment, render_event
-from .surrogates import mend_surrogates
+from .surrogates import mend_surrogates, mend_surrogates_in
 
 __all__ = [
     "CutPolicy",
@@ -39,6 +39,7 @@ __all__ = [
     "encode",
     "encode_text",
     "mend_surrogates",
+    "mend_surrogates_in",
     "parse_pointer",
     "render_comment",
     "render_event",

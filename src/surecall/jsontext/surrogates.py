@@ -4,9 +4,14 @@ JSON may escape half a pair; UTF-8 cannot carry it. A stream may cut a pair betw
 """
 
 import re
-from typing import Final
+from typing import Any, Final, cast
 
-__all__ = ["find_lone_surrogate", "mend_surrogates", "replace_lone_surrogates"]
+__all__ = [
+    "find_lone_surrogate",
+    "mend_surrogates",
+    "mend_surrogates_in",
+    "replace_lone_surrogates",
+]
 
 _PAIR_OR_HALF: Final = re.compile("([\ud800-\udbff][\udc00-\udfff])|[\ud800-\udfff]")
 
@@ -28,6 +33,18 @@ def mend_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return _PAIR_OR_HALF.sub(_mended, text)
     return text
+
+
+def mend_surrogates_in(value: Any) -> Any:
+    """Mend every text in a JSON value; the codec bounds how deep a value can nest."""
+    if isinstance(value, str):
+        return mend_surrogates(value)
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {mend_surrogates(key): mend_surrogates_in(item) for key, item in items}
+    if isinstance(value, list):
+        return [mend_surrogates_in(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def find_lone_surrogate(text: str, end: int) -> int | None:

@@ -23,6 +23,7 @@ _BY_CODE: Final[Mapping[str, int]] = {
     Code.NO_TOOL_USE_ENDPOINT: 404,
     Code.OVERLOADED: 529,
     Code.PAYMENT_REQUIRED: 402,
+    Code.PROMPT_BLOCKED: 400,
     Code.QUOTA_EXCEEDED: 429,
     Code.RATE_LIMIT: 429,
     Code.REQUEST_TIMEOUT: 408,

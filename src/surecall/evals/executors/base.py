@@ -8,8 +8,7 @@ from typing import Any, Final, Protocol, cast
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError
-
-from ..records import TrialBody, TrialRow, Unit
+from surecall.evals.records import TrialBody, TrialRow, Unit
 
 __all__ = [
     "DEFAULT_CONCURRENCY",
@@ -27,7 +26,7 @@ __all__ = [
 DEFAULT_CONCURRENCY: Final = 8
 
 
-class Finished(Struct, frozen=True):
+class Finished(Struct, frozen=True, tag="finished"):
     """One trial that is over."""
 
     row: TrialRow

@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..records import Unit
+from surecall.evals.records import Unit
+
 from .base import Job, Lane
 
 __all__ = ["AdaptiveLimit", "LaneQueue", "Lanes"]

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from ..records import Unit
+from surecall.evals.records import Unit
+
 from .base import DEFAULT_CONCURRENCY, Deliver, Job, RunUnit, open_job
 from .lanes import LaneQueue, Lanes
 
@@ -84,7 +85,7 @@ class LocalExecutor:
     async def run(self, units: Sequence[Unit], deliver: Deliver) -> None:
         """Run all units, each delivered once."""
         self._pool = UnitPool(self._job, self._concurrency)
-        if self._is_draining:
+        if self._is_draining or not units:
             return
         async with open_job(self._job) as run_unit:
             await self._pool.run(units, run_unit, deliver)

@@ -7,14 +7,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..records import Unit
+from surecall.evals.records import Unit
+
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
 from .shards import ShardBook, lost_trial
 
 __all__ = ["Began", "ShardWorker", "ShardedExecutor", "WorkerDiedError", "WorkerNews"]
 
 
-class Began(Struct, frozen=True):
+class Began(Struct, frozen=True, tag="began"):
     """A worker began with a unit."""
 
     index: int

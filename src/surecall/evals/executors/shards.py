@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from surecall.errors import Code
+from surecall.evals.records import TrialBody, TrialRow, Unit
 
-from ..records import TrialBody, TrialRow, Unit
 from .base import Finished
 
 __all__ = ["MAX_DEATHS", "ShardBook", "lost_trial"]

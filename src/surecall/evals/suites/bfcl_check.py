@@ -14,8 +14,8 @@ empty text among them means that the parameter may be left out. The rules:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ..cases import IdealCall
-from ..records import Reason
+from surecall.evals.cases import IdealCall
+from surecall.evals.records import Reason
 
 __all__ = ["Answer", "FunctionDoc", "check_call", "check_calls", "fold_text"]
 
@@ -96,7 +96,9 @@ def check_call(
     reasons.extend(
         Reason("missing", f"{key} should be given")
         for key, values in expected.items()
-        if key not in call.arguments and "" not in values and key not in parameters.get("required", ())
+        if key not in call.arguments
+        and "" not in values
+        and key not in parameters.get("required", ())
     )
     return tuple(reasons)
 
@@ -132,6 +134,8 @@ def _check_value(
         value = float(value)
     if kind is not None and not _has_type(value, kind, declared, accepted):
         return Reason("wrong_type", f"{key}={value!r}, declared {declared.get('type')}")
+    if kind is not None and type(value) is not kind:
+        fold = str  # the name of a variable is taken literally
     if not any(_same(value, each, fold) for each in accepted if not _is_absent(each)):
         return Reason("wrong_value", f"{key}={value!r}, expected one of {list(accepted)!r}")
     return None
@@ -142,9 +146,7 @@ def _declared_type(declared: Mapping[str, Any]) -> type | None:
     return _PYTHON_TYPES.get(name) if isinstance(name, str) else None
 
 
-def _has_type(
-    value: Any, kind: type, declared: Mapping[str, Any], accepted: Sequence[Any]
-) -> bool:
+def _has_type(value: Any, kind: type, declared: Mapping[str, Any], accepted: Sequence[Any]) -> bool:
     given = [each for each in accepted if not _is_absent(each)]
     if given and type(given[0]) is not kind and type(value) is type(given[0]):
         return True

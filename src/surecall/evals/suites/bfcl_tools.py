@@ -1,7 +1,7 @@
 """Functions as the leaderboard writes them, made into tools."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from surecall.records import ToolSpec
 
@@ -37,7 +37,9 @@ def tool_names(functions: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Return a name for each function, in order: letters, digits, `_` and `-`, all different."""
     taken: list[str] = []
     for function in functions:
-        clean = "".join(c if c.isascii() and c.isalnum() or c in "_-" else "_" for c in function["name"])
+        clean = "".join(
+            c if (c.isascii() and c.isalnum()) or c in "_-" else "_" for c in function["name"]
+        )
         name, number = clean[:_MAX_NAME_CHARS], 2
         while name in taken:
             name = f"{clean[: _MAX_NAME_CHARS - 4]}_{number}"
@@ -56,7 +58,7 @@ def json_schema_of(parameters: dict[str, Any]) -> dict[str, Any]:
         elif key == "properties":
             schema[key] = {name: json_schema_of(each) for name, each in value.items()}
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            schema[key] = json_schema_of(value)
+            schema[key] = json_schema_of(cast("dict[str, Any]", value))
         elif key not in _NOT_SCHEMA:
             schema[key] = value
     return schema

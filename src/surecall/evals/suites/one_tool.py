@@ -75,4 +75,4 @@ def _case(asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCase:
 
 
 def _text(name: str) -> bytes:
-    return resources.files(__package__).joinpath("one_tool_data", name).read_bytes()
+    return resources.files("surecall.evals.suites").joinpath("one_tool_data", name).read_bytes()

@@ -1,20 +1,21 @@
 """Cases that ask for calls once: a request, the tools offered, and the calls that are right."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.records import Message, ModelRequest, ToolSpec
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, failed
+from surecall.evals.records import Reason, Verdict
+from surecall.loop import Trace
+from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.tools import ToolRegistry
 
-from ..cases import Attempt, Grades, Ideal, IdealCall, Prepared, failed
-from ..records import Reason, Verdict
 from .bfcl_check import Answer, FunctionDoc, check_call, check_calls, fold_text
 
 __all__ = ["SingleTurnCase", "calls_that_ran"]
 
-_MAX_TURNS = 4
+_MAX_TURNS: Final = 4
 
 
 class SingleTurnCase(Struct, frozen=True, kw_only=True):
@@ -31,7 +32,6 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...]
     fold: Callable[[str], str] = fold_text
     control: bool = False
-    options: dict[str, Any] = {}
 
     def prepare(self, seed: int) -> Prepared:
         """Set up tools that note each call and say that it is done."""
@@ -44,27 +44,22 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         return Prepared(
             tools=ToolRegistry.from_executor(self.tools, note),
             messages=self.messages,
-            options={"max_turns": _MAX_TURNS, **self.options},
+            options={"max_turns": _MAX_TURNS},
             state=ran,
         )
 
     def grade(self, attempt: Attempt) -> Grades:
         """Judge the calls of the first reply of which any ran."""
-        calls = [
-            IdealCall(self.names.get(call.name, call.name), call.arguments)
-            for call in calls_that_ran(attempt.trace)
-        ]
+        calls = calls_that_ran(attempt.trace, self.names)
+        kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
+        exact = tuple(self._is_expected(call) for call in _calls_made(attempt.trace))
         if not self.answers:
             wrong = failed("called", ", ".join(call.name for call in calls))
             verdict = wrong if calls else Verdict(ok=True)
-            return Grades(seed=verdict, strict=verdict)
+            return Grades(seed=verdict, strict=verdict, exact=exact, state=kept)
         reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
-        return Grades(
-            seed=self._loose(calls),
-            strict=Verdict(ok=not reasons, reasons=reasons),
-            exact=tuple(self._is_expected(call) for call in calls),
-            state={"calls": [{"name": c.name, "arguments": c.arguments} for c in calls]},
-        )
+        strict = Verdict(ok=not reasons, reasons=reasons)
+        return Grades(seed=self._loose(calls), strict=strict, exact=exact, state=kept)
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls, each with the first value that counts as right; then answer."""
@@ -79,20 +74,30 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             return Verdict(ok=True)
         return Verdict(ok=False, reasons=(Reason("no_call", "no expected function was called"),))
 
-    def _is_expected(self, call: IdealCall) -> bool:
-        function = self.functions.get(call.name, {})
-        return any(
-            not check_call(call, function, answer, fold=self.fold) for answer in self.answers
+    def _is_expected(self, call: ToolCall) -> bool:
+        name = self.names.get(call.name, call.name)
+        function, made = self.functions.get(name, {}), IdealCall(name, call.arguments or {})
+        return call.arguments is not None and any(
+            not check_call(made, function, answer, fold=self.fold) for answer in self.answers
         )
 
 
-def calls_that_ran(trace: Any) -> list[Any]:
-    """Return the calls that ran in the first turn in which any did, as they were run."""
+def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealCall]:
+    """Return the calls that ran in the first turn in which any did, under the functions' names."""
     for turn in trace.turns if trace is not None else ():
-        ran = {result.call_id for result in turn.results if result.executed}
+        ran = {result.call_id: result.name for result in turn.results if result.executed}
         if ran:
-            return [call for call in turn.calls if call.id in ran]
+            calls = (call for call in turn.calls if call.id in ran)
+            return [
+                IdealCall(names.get(ran[call.id], call.name), call.arguments or {})
+                for call in calls
+            ]
     return []
+
+
+def _calls_made(trace: Trace | None) -> Iterator[ToolCall]:
+    for turn in trace.turns if trace is not None else ():
+        yield from turn.calls
 
 
 def _first(answer: Answer, tool_names: Mapping[str, str]) -> IdealCall:
@@ -105,12 +110,13 @@ def _first(answer: Answer, tool_names: Mapping[str, str]) -> IdealCall:
 
 def _plain(value: Any) -> Any:
     """Return an accepted value as one that can be sent: objects list choices for each key."""
-    if isinstance(value, dict):
-        return {
-            key: _plain(choices[0] if isinstance(choices, list) and choices else choices)
-            for key, choices in value.items()
-            if choices != [""] and not (isinstance(choices, list) and choices[:1] == [""])
-        }
     if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value
+        return [_plain(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    plain: dict[str, Any] = {}
+    for key, choices in cast("dict[str, Any]", value).items():
+        first: Any = next(iter(cast("list[Any]", choices)), "")
+        if first != "":
+            plain[key] = _plain(first)
+    return plain

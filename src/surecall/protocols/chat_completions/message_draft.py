@@ -3,8 +3,9 @@
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from surecall.errors import Code
-from surecall.jsontext import mend_surrogates
+from surecall.jsontext import mend_surrogates, mend_surrogates_in
 from surecall.protocols.base import StreamDelta
+from surecall.protocols.event_folder import HeldHalves
 from surecall.records import Defect
 
 from .call_drafts import CallDraft, CallDrafts
@@ -15,7 +16,6 @@ __all__ = ["MessageDraft"]
 _Kind: TypeAlias = Literal["text", "reasoning"]
 
 _JOINED_DETAILS: Final = ("reasoning.text", "reasoning.summary")
-_HIGH_HALVES: Final = ("\ud800", "\udbff")
 
 
 class MessageDraft:
@@ -30,7 +30,7 @@ class MessageDraft:
         self._details: list[Any] = []
         self._extra: dict[str, Any] = {}
         self._defects: dict[str, Defect] = {}
-        self._held: dict[_Kind, str] = {}
+        self._halves = HeldHalves()
 
     def __bool__(self) -> bool:
         texts = self._texts.values()
@@ -71,8 +71,7 @@ class MessageDraft:
 
     def flush(self, shown: list[StreamDelta]) -> None:
         """Show what was held back, now that its other half cannot come any more."""
-        shown += [StreamDelta(kind, "\ufffd") for kind in self._held]
-        self._held.clear()
+        self._halves.flush(shown)
 
     def render(self) -> dict[str, Any]:
         """Return the message as a whole reply would carry it."""
@@ -87,7 +86,7 @@ class MessageDraft:
         if self._details:
             message["reasoning_details"] = [_joined(detail) for detail in self._details]
         message.update(self._extra)
-        return _mended(message) if self.has_halves else message
+        return mend_surrogates_in(message) if self.has_halves else message
 
     def _take_content(self, content: Any, shown: list[StreamDelta]) -> None:
         if isinstance(content, str):
@@ -137,12 +136,8 @@ class MessageDraft:
 
     def _show(self, kind: _Kind, text: str, shown: list[StreamDelta]) -> None:
         if self.has_halves:
-            text = self._held.pop(kind, "") + text
-            if text and _HIGH_HALVES[0] <= text[-1] <= _HIGH_HALVES[1]:
-                self._held[kind] = text[-1]
-                text = text[:-1]
-            text = mend_surrogates(text)
-        if text:
+            self._halves.show(kind, text, shown)
+        elif text:
             shown.append(StreamDelta(kind, text))
 
     def _note(self, code: Code, message: str) -> None:
@@ -172,15 +167,3 @@ def _joined(detail: Any) -> Any:
     if not isinstance(detail, _Detail):
         return detail
     return {**detail.fields, **{key: "".join(value) for key, value in detail.pieces.items()}}
-
-
-def _mended(value: Any) -> Any:
-    """Mend every text in a JSON value; the codec bounds how deep one event can nest."""
-    if isinstance(value, str):
-        return mend_surrogates(value)
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {mend_surrogates(key): _mended(item) for key, item in items}
-    if isinstance(value, list):
-        return [_mended(item) for item in cast("list[Any]", value)]
-    return value

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 from surecall.errors import Code
 from surecall.jsontext import mend_surrogates
 from surecall.protocols.base import StreamDelta
+from surecall.protocols.event_folder import HeldHalves
 from surecall.records import Defect
 
 from .output import REASONING_BREAK
@@ -30,7 +31,6 @@ _ITEM_TYPES: Final = {
     "refusal": "message",
     "summary_text": "reasoning",
 }
-_HIGH_HALVES: Final = ("\ud800", "\udbff")
 
 
 def deltas_differ(what: str) -> Defect:
@@ -75,7 +75,7 @@ class OutputDraft:
         self._by_key: dict[Any, ItemDraft] = {}
         self._by_item: dict[Any, ItemDraft] = {}
         self._has_words = False
-        self._held: dict[_Kind, str] = {}
+        self._halves = HeldHalves()
         self._last_thought: Any = None
         self._texts: list[str] = []
 
@@ -136,9 +136,7 @@ class OutputDraft:
 
     def flush(self, shown: list[StreamDelta]) -> None:
         """Show what was held back, now that its other half cannot come any more."""
-        shown += [StreamDelta(kind, "\ufffd") for kind in self._held]
-        self._texts += ["\ufffd" for kind in self._held if kind == "text"]
-        self._held.clear()
+        self._texts += ["\ufffd" for kind in self._halves.flush(shown) if kind == "text"]
 
     def catch_up(self, text: str, shown: list[StreamDelta]) -> None:
         """Show what the whole text has beyond what was shown."""
@@ -197,16 +195,9 @@ class OutputDraft:
             if self._last_thought not in {None, (draft, place)}:
                 shown.append(StreamDelta(kind, REASONING_BREAK))
             self._last_thought = (draft, place)
-        if self.has_halves:
-            text = self._held.pop(kind, "") + text
-            if _HIGH_HALVES[0] <= text[-1] <= _HIGH_HALVES[1]:
-                self._held[kind] = text[-1]
-                text = text[:-1]
-            text = mend_surrogates(text)
-        if text:
-            shown.append(StreamDelta(kind, text))
-            if kind == "text":
-                self._texts.append(text)
+        text = self._halves.show(kind, text, shown)
+        if kind == "text":
+            self._texts.append(text)
 
     def _note(self, kind: str) -> None:
         what = {"arguments": "calls", "output_text": "text", "refusal": "text"}.get(

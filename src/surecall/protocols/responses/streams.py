@@ -6,15 +6,14 @@ when the two differ, a defect says so.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from surecall.errors import Code, JSONTextError, ProviderError
-from surecall.jsontext import SSEEvent, SSEReader, decode, mend_surrogates
+from surecall.errors import Code
+from surecall.jsontext import SSEEvent, mend_surrogates_in
 from surecall.protocols.base import RawReply, StreamDelta
-from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import MAX_SNIPPET, refuse_reply
-from surecall.records import Defect, clip
-from surecall.redaction import redact
+from surecall.protocols.event_folder import EventFolder
+from surecall.protocols.refusals import refuse_reply
+from surecall.records import Defect
 
 from .drafts import OutputDraft, deltas_differ
 from .output import parse_output
@@ -22,12 +21,6 @@ from .replies import parse_body, parse_response, repeated_keys
 from .shapes import as_fields, as_list
 
 __all__ = ["ResponsesStreamFolder"]
-
-_DONE: Final = "[DONE]"
-_MARK: Final = b"\xef\xbb\xbf"
-_BODY_STARTS: Final = b'{["<'
-"""No line of an event stream begins so: the provider sent a plain body or a page."""
-_MAX_PARTIAL_CHARS: Final = 20_000
 
 _ENDS: Final = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _BEGINS: Final = frozenset({"response.created", "response.in_progress", "response.queued"})
@@ -49,99 +42,26 @@ _WHOLES: Final = {
 }
 
 
-class ResponsesStreamFolder:
+class ResponsesStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
+
+    end_is = "the event that ends a response"
 
     def __init__(
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
-        self._headers = headers or {}
-        self._skips = skip_bad_events
-        self._reader = SSEReader()
+        super().__init__(headers, skip_bad_events=skip_bad_events)
         self._draft = OutputDraft()
-        self._head: bytes = b""
-        self._is_sniffed = False
-        self._body: list[bytes] | None = None
-        self._is_closing = False
-        self._has_ended = False
-        self._events = 0
-        self._skipped = 0
         self._sequence: int | None = None
         self._has_gap = False
         self._response: dict[str, Any] = {}
-        self._repeated: tuple[Defect, ...] = ()
 
-    @property
-    def done(self) -> bool:
-        """Whether the provider said that nothing more will come."""
-        return self._has_ended
-
-    def feed(self, chunk: bytes) -> list[StreamDelta]:
-        """Take the next bytes, cut anywhere, and return what can be shown now."""
-        shown: list[StreamDelta] = []
-        if self._has_ended:
-            return shown
-        if not self._is_sniffed:
-            chunk = self._sniff(chunk)
-        if self._body is not None:
-            self._body.append(chunk)
-            return shown
-        for event in self._reader.feed(chunk):
-            self._take_event(event, shown)
-            if self._has_ended:
-                break
-        return shown
-
-    def close(self) -> RawReply:
-        """Return the reply.
-
-        Raises:
-            ProviderError: The stream ended before the reply did (`STREAM_TRUNCATED`, with the text
-                so far in `body`), or what was sent is not a stream of a reply.
-        """
-        if self._body is not None:
-            return parse_body(b"".join(self._body), self._headers)
-        self._is_closing = True
-        if not self._has_ended:
-            for event in self._reader.close():
-                self._take_event(event, [])
-        if not self._has_ended:
-            raise self._incomplete()
-        output, differing = self._final_output()
-        defects = (*self._draft.defects.values(), *differing, *self._repeated)
-        return parse_response(self._response, output, (*defects, *self._lost()))
-
-    def _sniff(self, chunk: bytes) -> bytes:
-        """Find out from the first bytes whether this is a stream of events at all."""
-        chunk = self._head + chunk
-        start = chunk.removeprefix(_MARK).lstrip()
-        if not start or start == _MARK[: len(start)]:
-            self._head = chunk
-            return b""
-        self._is_sniffed = True
-        self._head = chunk[: 4 * MAX_SNIPPET]
-        if start[0] in _BODY_STARTS:
-            self._body = []
-        return chunk
-
-    def _take_event(self, event: SSEEvent, shown: list[StreamDelta]) -> None:
+    def _take_fields(
+        self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
+    ) -> None:
         data = event.data
-        if self._has_ended or not data or data.strip() == _DONE:
-            return
-        self._events += 1
-        try:
-            value = decode(data, surrogates="keep")
-        except JSONTextError as error:
-            if event.event == "error":
-                raise self._reported(data) from None
-            self._refuse_event(data, error.message)
-            return
-        if not isinstance(value, dict):
-            self._refuse_event(data, "it is not a JSON object.")
-            return
         if "\\ud" in data or "\\uD" in data:
             self._draft.has_halves = True
-        fields = cast("dict[str, Any]", value)
         kind = fields.get("type")
         if not isinstance(kind, str):
             kind = event.event
@@ -149,6 +69,20 @@ class ResponsesStreamFolder:
             raise self._reported(fields)
         self._count(fields.get("sequence_number"))
         self._take(kind, fields, data, shown)
+
+    def _has_ended(self) -> bool:
+        return self._done
+
+    def _parse_body(self, body: bytes) -> RawReply:
+        return parse_body(body, self._headers)
+
+    def _so_far(self) -> tuple[str, int]:
+        return self._draft.text, self._draft.calls_count
+
+    def _render(self) -> RawReply:
+        output, differing = self._final_output()
+        defects = (*self._draft.defects.values(), *differing, *self._repeated)
+        return parse_response(self._response, output, (*defects, *self._lost()))
 
     def _take(self, kind: str, fields: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         if kind in _DELTAS:
@@ -179,7 +113,7 @@ class ResponsesStreamFolder:
     ) -> None:
         if kind == "response.failed" or response.get("status") == "failed" or response.get("error"):
             raise self._reported({"error": response.get("error")})
-        self._has_ended = True
+        self._done = True
         begun = {key: self._response.get(key) for key in ("id", "model")}
         self._response = {**begun, **response}
         if response.get("status") != "incomplete":  # whichever of the two says less is believed
@@ -213,7 +147,7 @@ class ResponsesStreamFolder:
         return final, [defect for defect in differing if defect not in known]
 
     def _mended(self, items: list[Any]) -> list[Any]:
-        return _mend(items) if self._draft.has_halves else items
+        return mend_surrogates_in(items) if self._draft.has_halves else items
 
     def _count(self, number: Any) -> None:
         if type(number) is not int:
@@ -232,34 +166,6 @@ class ResponsesStreamFolder:
             return ()
         return (Defect(Code.UPSTREAM_BAD_EVENT, note),)
 
-    def _refuse_event(self, data: str, why: str) -> None:
-        if self._is_closing:  # the last event, cut short; it cannot be the one that ends the reply
-            return
-        if self._skips:
-            self._skipped += 1
-            return
-        message = f"Event {self._events} of the stream cannot be read: {why}"
-        snippet = clip(mend_surrogates(data), MAX_SNIPPET)
-        raise refuse_reply(Code.UPSTREAM_BAD_EVENT, message, snippet)
-
-    def _reported(self, value: Any) -> ProviderError:
-        error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
-        error.body = redact(self._partial()) or None
-        return error
-
-    def _incomplete(self) -> ProviderError:
-        fault = None if self._is_sniffed else check_body(self._headers, self._head)
-        if fault is not None:
-            return fault
-        state = f"{self._events} events and {self._draft.calls_count} begun calls"
-        message = f"The stream ended without the event that ends a response, after {state}."
-        start = self._head.decode("utf-8", "replace") if not self._events else ""
-        body = self._partial() or clip(start, MAX_SNIPPET)
-        return refuse_reply(Code.STREAM_TRUNCATED, message, body)
-
-    def _partial(self) -> str:
-        return clip(self._draft.text, _MAX_PARTIAL_CHARS)
-
 
 def _key(fields: dict[str, Any]) -> Any:
     """Return what tells the item of an event from others."""
@@ -273,15 +179,3 @@ def _key(fields: dict[str, Any]) -> Any:
 def _index(fields: dict[str, Any], name: str) -> int:
     index = fields.get(name)
     return index if type(index) is int else 0
-
-
-def _mend(value: Any) -> Any:
-    """Mend every text in a JSON value; the codec bounds how deep one event can nest."""
-    if isinstance(value, str):
-        return mend_surrogates(value)
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {mend_surrogates(key): _mend(item) for key, item in items}
-    if isinstance(value, list):
-        return [_mend(item) for item in cast("list[Any]", value)]
-    return value

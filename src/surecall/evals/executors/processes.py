@@ -1,0 +1,154 @@
+"""Trials in several processes of this machine; their results come back to the one that writes."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+from surecall.evals.records import Unit
+
+from .base import DEFAULT_CONCURRENCY, Finished, Job
+from .process_worker import work
+from .sharded import Began, ShardedExecutor, ShardWorker, WorkerDiedError, WorkerNews
+from .wire import (
+    Drain,
+    Failed,
+    Leave,
+    RunShard,
+    ShardOver,
+    WorkerMessage,
+    pack,
+    unpack_message,
+)
+
+__all__ = ["ProcessExecutor", "usable_cores"]
+
+_LEASE_S: Final = 120.0
+"""How long a worker may be silent; it says something every few seconds while its loop turns."""
+_LEAVE_S: Final = 2.0
+
+
+def usable_cores() -> int:
+    """Return how many processors this process may use."""
+    count = getattr(os, "sched_getaffinity", None)
+    return len(count(0)) if count is not None else os.cpu_count() or 1
+
+
+class ProcessExecutor(ShardedExecutor):
+    """Runs shards in processes of this machine; one that dies is replaced."""
+
+    name = "processes"
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        workers: int | None = None,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        lease_s: float = _LEASE_S,
+    ) -> None:
+        super().__init__(job, workers=workers or usable_cores(), concurrency=concurrency)
+        self._lease_s = lease_s
+        self.pids: set[int] = set()
+        """The processes at work."""
+
+    async def start_worker(self) -> ShardWorker:
+        """Start a process; it takes orders at once and gets to them when it is ready."""
+        return _ProcessWorker(self.job, self.concurrency, self._lease_s, self.pids)
+
+
+class _ProcessWorker:
+    def __init__(self, job: Job, concurrency: int, lease_s: float, pids: set[int]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=work, args=(theirs, pack(job), concurrency), daemon=True
+        )
+        with _interrupts_blocked():
+            self._process.start()
+        theirs.close()
+        self._lease_s = lease_s
+        self._pids = pids
+        self._pids.add(self._process.pid or 0)
+        self._inbox: asyncio.Queue[WorkerMessage | None] = asyncio.Queue()
+        listener = threading.Thread(
+            target=_listen,
+            args=(self._connection, asyncio.get_running_loop(), self._inbox),
+            daemon=True,
+        )
+        listener.start()
+
+    async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
+        self._send(RunShard(shard))
+        while True:
+            try:
+                async with asyncio.timeout(self._lease_s):
+                    message = await self._inbox.get()
+            except TimeoutError:
+                raise WorkerDiedError from None
+            if message is None:
+                raise WorkerDiedError
+            if isinstance(message, Began | Finished):
+                yield message
+            elif isinstance(message, Failed):
+                raise message.as_error()
+            elif isinstance(message, ShardOver):
+                return
+
+    def drain(self) -> None:
+        self._send(Drain())
+
+    async def stop(self) -> None:
+        self._send(Leave())
+        await asyncio.to_thread(self._process.join, _LEAVE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            await asyncio.to_thread(self._process.join)
+        self._pids.discard(self._process.pid or 0)
+        self._connection.close()
+        self._process.close()
+
+    def _send(self, order: Any) -> None:
+        try:
+            self._connection.send_bytes(pack(order))
+        except OSError:
+            pass  # it is gone; whoever reads from it finds out
+
+
+def _listen(
+    connection: Connection,
+    loop: asyncio.AbstractEventLoop,
+    inbox: "asyncio.Queue[WorkerMessage | None]",
+) -> None:
+    """Pass on what a worker says, from a thread of its own; None is its end."""
+    message: WorkerMessage | None = None
+    while True:
+        try:
+            message = unpack_message(connection.recv_bytes())
+        except (EOFError, OSError):
+            message = None
+        try:
+            loop.call_soon_threadsafe(inbox.put_nowait, message)
+        except RuntimeError:  # the loop has ended, and with it the interest
+            return
+        if message is None:
+            return
+
+
+@contextmanager
+def _interrupts_blocked() -> Generator[None]:
+    """Let a process that is started here never see Ctrl-C; this one sees it afterwards."""
+    mask = getattr(signal, "pthread_sigmask", None)
+    if mask is None:
+        yield
+        return
+    before = mask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        mask(signal.SIG_SETMASK, before)

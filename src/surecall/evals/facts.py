@@ -1,0 +1,345 @@
+"""What can be said about a run from its trace alone: its calls, how it ended, what saved it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surecall.errors import (
+    Code,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderTimeoutError,
+)
+from surecall.formats import ToolNames
+from surecall.loop import Trace, TurnTrace
+from surecall.protocols import find_protocol
+from surecall.reading import find_broken_attempt, read_reply
+from surecall.records import Receipt, ToolCall, ToolResult, ToolSpec, Usage
+from surecall.schema import SchemaChecker
+
+from .ablations import IDENTITY_RULES
+from .provenance import is_faithful, strict_object
+from .records import CallFact, Outcome
+from .schema_errors import list_error_kinds
+
+__all__ = ["RunFacts", "categorize", "collect_facts", "is_timeout"]
+
+_READ_TEXT: Final = "read_call_from_text"
+_TAGS: Final = "assistant_content_tool_call_tags_to_tool_calls"
+_TAG_FORMAT: Final = "tool_call_tags"
+_NAMES: Final = frozenset({"infer_tool_name", "resolve_tool_name", "strip_name"})
+_BLANK: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
+_MOVES: Final = frozenset(
+    {
+        "assistant_function_call_to_tool_calls",
+        "assistant_tool_calls_arguments_json_string_if_hash",
+        "assistant_tool_calls_object_to_array",
+        "rescue_from_error_body",
+        _READ_TEXT,
+        _TAGS,
+    }
+)
+"""Rules that find a call, or move it, without touching its name or arguments."""
+_OF_ALL_CALLS: Final = _MOVES - {_TAGS, "assistant_tool_calls_arguments_json_string_if_hash"}
+_CUT: Final = frozenset({"length", "max_tokens", "model_length"})
+_TRIED: Final = frozenset({Code.MALFORMED_FUNCTION_CALL, Code.TOOL_NOT_EXECUTED})
+_MAX_EXPLAINED_BYTES: Final = 50_000
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """A run in facts."""
+
+    calls: tuple[CallFact, ...] = ()
+    outcome: Outcome = "abstained"
+    rules: tuple[str, ...] = ()
+    """Every rule that changed something, each once."""
+    needed: tuple[str, ...] = ()
+    """Rules without which a call that ran could not have been used, or a turn not been taken."""
+    fabrications: int = 0
+    turns: int = 0
+    requests: int = 0
+    attempts: int = 0
+    usage: Usage = Usage()
+    cut: bool = False
+    """Whether any reply stopped at its token limit."""
+
+
+def collect_facts(
+    trace: Trace,
+    *,
+    exact: Sequence[bool | None] = (),
+    stages: Iterable[str] = (),
+    checkers: Mapping[str, SchemaChecker] | None = None,
+) -> RunFacts:
+    """Collect the facts of a run.
+
+    Args:
+        trace: What happened.
+        exact: Per call, whether its arguments are what was expected.
+        stages: Options that the run made use of, such as `fix_empty_final`.
+        checkers: The compiled schemas of the tools, when there are any already.
+    """
+    tools = _Tools(trace, checkers or {})
+    seen = [
+        _Seen(turn, position, call, tools)
+        for turn in trace.turns
+        for position, call in enumerate(turn.calls)
+    ]
+    calls = tuple(
+        item.fact(exact[number] if number < len(exact) else None)
+        for number, item in enumerate(seen)
+    )
+    stages = tuple(stages)
+    needed = [rule for item in seen for rule in item.needed]
+    if any(item.was_taught and item.executed for item in seen):
+        needed.append("tool_prompting")
+    receipts = trace.receipts
+    return RunFacts(
+        calls=calls,
+        outcome=_outcome(trace, calls),
+        rules=tuple(dict.fromkeys((*(receipt.rule for receipt in receipts), *stages))),
+        needed=tuple(dict.fromkeys((*needed, *stages))),
+        fabrications=sum(item.executed and not item.is_faithful() for item in seen),
+        turns=len(trace.turns),
+        requests=sum((turn.raw is not None) + len(turn.failures) for turn in trace.turns),
+        attempts=sum(
+            (turn.attempts if turn.raw is not None else 0) + len(turn.failures)
+            for turn in trace.turns
+        ),
+        usage=_usage(trace.turns),
+        cut=any(_finish_reason(turn) in _CUT for turn in trace.turns),
+    )
+
+
+class _Tools:
+    """The tools of a run, and their compiled schemas."""
+
+    def __init__(self, trace: Trace, checkers: Mapping[str, SchemaChecker]) -> None:
+        self.max_bytes = trace.options.max_tool_args_bytes
+        self.reads_text = trace.options.text_formats is True
+        self._specs = {tool.name: tool for tool in trace.tools}
+        self._checkers = dict(checkers)
+
+    def spec(self, name: str) -> ToolSpec | None:
+        return self._specs.get(name)
+
+    def checker(self, spec: ToolSpec) -> SchemaChecker:
+        if spec.name not in self._checkers:
+            self._checkers[spec.name] = SchemaChecker(spec.parameters)
+        return self._checkers[spec.name]
+
+
+class _Seen:
+    """One call, with all that was done to it."""
+
+    def __init__(self, turn: TurnTrace, position: int, call: ToolCall, tools: _Tools) -> None:
+        self._turn = turn
+        self._call = call
+        self._tools = tools
+        self._spec = tools.spec(call.name)
+        self._receipts = _receipts_of(turn, position, call)
+        self._rules = tuple(dict.fromkeys(receipt.rule for receipt in self._receipts))
+        self._result = _result_of(turn, call)
+        self.executed = self._result is not None and self._result.executed
+        self.was_taught = turn.request.prompt_mode in ("taught", "constrained")
+        self._object = None if turn.raw is None else strict_object(call.raw)
+        self._valid_before = self._is_valid_before()
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The rules without which the call could not have run."""
+        return self._rules if self.executed and not self._valid_before else ()
+
+    def is_faithful(self) -> bool:
+        """Tell whether the call says only what the model said."""
+        spec, raw = self._spec, self._turn.raw
+        if spec is None or self._call.arguments is None or raw is None:
+            return False
+        return is_faithful(
+            self._call,
+            self._receipts,
+            raw.message,
+            spec,
+            self._tools.checker(spec),
+            max_bytes=self._tools.max_bytes,
+            # Only formats in text have rules that may lose something and still run a call.
+            allows_loss=spec.effect == "read" and self._tools.reads_text,
+        )
+
+    def fact(self, exact: bool | None) -> CallFact:
+        """Return what is counted."""
+        call, result, rules = self._call, self._result, self._rules
+        form = _TAG_FORMAT if _TAGS in rules else call.format
+        codes = [error.code for error in call.errors]
+        if result is not None:
+            codes = [] if result.ok else list(result.envelope.error_codes)
+        return CallFact(
+            turn=self._turn.turn,
+            name=call.name,
+            format=form,
+            structured=self._is_structured(),
+            state=call.state,
+            valid_before=self._valid_before,
+            valid_after=self._valid_before or self._is_valid_after(),
+            changed=any(rule not in _MOVES for rule in rules),
+            exact=exact,
+            executed=self.executed,
+            ok=result is not None and result.ok,
+            rules=rules,
+            lossy=any(not receipt.lossless for receipt in self._receipts),
+            error_codes=tuple(codes),
+            error_kinds=self._error_kinds(),
+            arguments_bytes=call.arguments_bytes,
+        )
+
+    def _is_structured(self) -> bool:
+        return _READ_TEXT not in self._rules and _TAGS not in self._rules
+
+    def _is_valid_before(self) -> bool:
+        """Tell whether the call could be used exactly as it arrived."""
+        if self._spec is None or self._object is None or self._call.state == "cut":
+            return False
+        if not self._is_structured() or _BLANK in self._rules:
+            return False
+        if any(rule in _NAMES for rule in self._rules):
+            return False
+        if any(defect.code == Code.DUPLICATE_KEY for defect in self._turn.defects):
+            return False
+        return self._tools.checker(self._spec).is_valid(self._object)
+
+    def _is_valid_after(self) -> bool:
+        call = self._call
+        if self._spec is None or call.arguments is None or call.state != "whole":
+            return False
+        return self._tools.checker(self._spec).is_valid(call.arguments)
+
+    def _error_kinds(self) -> tuple[str, ...]:
+        """Return what the schema says against the arguments as they arrived."""
+        value = self._call.arguments if self._object is None else self._object
+        if self._valid_before or self._spec is None or value is None:
+            return ()
+        if self._tools.checker(self._spec).is_valid(value):
+            return ()
+        if self._call.arguments_bytes > _MAX_EXPLAINED_BYTES:
+            return ("other",)
+        return list_error_kinds(self._spec.parameters, value)
+
+
+def _receipts_of(turn: TurnTrace, position: int, call: ToolCall) -> tuple[Receipt, ...]:
+    """Return every change that led to a call, also those made to the reply as a whole."""
+    if not turn.receipts and not call.receipts:
+        return ()
+    places = (f"/tool_calls/{position}/", f"/calls/{position}/")
+    is_object = turn.request.prompt_mode == "constrained"
+    found = [
+        receipt
+        for receipt in turn.receipts
+        if is_object
+        or receipt.rule in _OF_ALL_CALLS
+        or receipt.place.startswith(places)
+        or (receipt.rule == _TAGS and receipt.after == f"tag_call_{position + 1}")
+    ]
+    found += call.receipts
+    return tuple(receipt for receipt in found if receipt.rule not in IDENTITY_RULES)
+
+
+def _result_of(turn: TurnTrace, call: ToolCall) -> ToolResult | None:
+    return next((result for result in turn.results if result.call_id == call.id), None)
+
+
+def _outcome(trace: Trace, calls: tuple[CallFact, ...]) -> Outcome:
+    if any(call.executed for call in calls):
+        return "called"
+    if calls or any(turn.ignored_calls for turn in trace.turns):
+        return "broke"
+    return "broke" if _was_tried(trace) else "abstained"
+
+
+def _was_tried(trace: Trace) -> bool:
+    """Tell whether the model meant to call something, though nothing was read as a call."""
+    names = ToolNames(trace.tools)
+    if not names:
+        return False
+    protocol = find_protocol(trace.protocol)
+    for turn in trace.turns:
+        if any(defect.code in _TRIED for defect in turn.defects):
+            return True
+        if turn.raw is None:
+            continue
+        reply = protocol.parse_message(turn.raw)
+        if read_reply(reply, tools=names, taught=True).calls:
+            return True
+        if find_broken_attempt(reply.content or "", names) is not None:
+            return True
+    return False
+
+
+def _usage(turns: Iterable[TurnTrace]) -> Usage:
+    whole = Usage()
+    for turn in turns:
+        summary = turn.response_summary
+        if summary is not None and summary.usage is not None:
+            whole += summary.usage
+    return whole
+
+
+def _finish_reason(turn: TurnTrace) -> str | None:
+    return None if turn.response_summary is None else turn.response_summary.finish_reason
+
+
+# The categories of the original experiment
+
+
+_TOOL_USE: Final = frozenset({Code.NO_TOOL_CALLS, Code.NO_TOOL_USE_ENDPOINT, Code.TOOL_ERROR})
+_BY_STATUS: Final = {
+    401: "AUTH",
+    402: "PAYMENT_REQUIRED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    408: "TIMEOUT",
+    409: "CONFLICT",
+    413: "REQUEST_TOO_LARGE",
+    422: "UNPROCESSABLE",
+    429: "RATE_LIMIT",
+}
+
+
+def is_timeout(error: BaseException | None) -> bool:
+    """Tell whether a deadline ended the run, so that it would have taken longer."""
+    return isinstance(error, ProviderTimeoutError) or (
+        getattr(error, "code", None) == Code.DEADLINE_EXCEEDED
+    )
+
+
+def categorize(error: Exception | None, trace: Trace | None, text: str) -> str:
+    """Return the category that the original experiment gives a failed run."""
+    if error is not None:
+        return _category_of(error)
+    if not text.strip():
+        return "EMPTY_ASSISTANT_TEXT"
+    if trace is None or trace.options.tool_use_mode == "disabled" or not trace.tools:
+        return "ASSERTION_FAILED"
+    return "ASSERTION_FAILED" if any(turn.calls for turn in trace.turns) else "NO_TOOL_CALLS"
+
+
+def _category_of(error: Exception) -> str:
+    code: Any = getattr(error, "code", None)
+    match error:
+        case ProviderConnectionError():
+            return "CONNECTION_ERROR"
+        case ProviderTimeoutError():
+            return "TIMEOUT_ERROR"
+        case ProviderReplyError():
+            return "DECODE_ERROR"
+        case _ if code in _TOOL_USE:
+            return str(code)
+        case _ if is_timeout(error):
+            return "TIMEOUT"
+        case ProviderError(status=int(status)):
+            if 500 <= status <= 599:
+                return "UPSTREAM_5XX"
+            return _BY_STATUS.get(status, f"HTTP_{status}")
+        case _:
+            return "EXCEPTION"

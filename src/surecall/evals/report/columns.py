@@ -1,0 +1,175 @@
+"""Trials as columns: every text once, every trial a few numbers.
+
+The page reads this with `assets/data.js`; the two change together.
+"""
+
+from typing import Any, Final
+
+from surecall.evals.records import CallFact, Cell, Reason, TrialRow
+from surecall.evals.taxonomy import Failure, classify
+from surecall.jsontext import mend_surrogates
+from surecall.records import clip
+
+__all__ = ["Columns"]
+
+_MAX_TEXT_CHARS: Final = 200
+"""Longer texts are whole in the bodies only."""
+_NONE: Final = -1
+
+_TRIAL_FLAGS: Final = ("simulated", "control", "seed_ok", "strict_ok", "cut_by_limit", "censored")
+_CALL_FLAGS: Final = (
+    "structured",
+    "valid_before",
+    "valid_after",
+    "changed",
+    "executed",
+    "ok",
+    "lossy",
+)
+_TRIAL_COLUMNS: Final = (
+    "index",
+    "cell",
+    "case",
+    "trial",
+    "seed",
+    "flags",
+    "outcome",
+    "failure",
+    "code",
+    "category",
+    "error",
+    "status",
+    "seed_reasons",
+    "strict_reasons",
+    "elapsed_ms",
+    "turns",
+    "requests",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "rules",
+    "saved_by",
+    "fabrications",
+    "escalations",
+    "text",
+)
+_CALL_COLUMNS: Final = (
+    "place",
+    "turn",
+    "name",
+    "format",
+    "state",
+    "flags",
+    "exact",
+    "rules",
+    "error_codes",
+    "error_kinds",
+    "arguments_bytes",
+)
+
+
+class Columns:
+    """Takes trials one after the other and gives them back as columns."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, int] = {}
+        self._cells: dict[Cell, int] = {}
+        self._failures: dict[Failure, int] = {}
+        self._trials: dict[str, list[Any]] = {name: [] for name in _TRIAL_COLUMNS}
+        self._calls: dict[str, list[Any]] = {name: [] for name in _CALL_COLUMNS}
+
+    def add(self, row: TrialRow) -> None:
+        """Take one trial."""
+        place = len(self._trials["index"])
+        values = self._trial_values(row)
+        for name, column in self._trials.items():
+            column.append(values[name])
+        for call in row.calls:
+            values = self._call_values(place, call)
+            for name, column in self._calls.items():
+                column.append(values[name])
+
+    def data(self) -> dict[str, Any]:
+        """Return everything that was taken, as plain data."""
+        cells = [
+            [
+                self._text(part)
+                for part in (c.model, c.profile, c.strategy, c.fallback, c.suite, c.scenario)
+            ]
+            for c in self._cells
+        ]
+        failures = [
+            [self._text(part) for part in (failure.layer, failure.code, failure.detail)]
+            for failure in self._failures
+        ]
+        return {
+            "texts": list(self._texts),
+            "cells": cells,
+            "failures": failures,
+            "trials": self._trials,
+            "calls": self._calls,
+        }
+
+    def _trial_values(self, row: TrialRow) -> dict[str, Any]:
+        failure = classify(row)
+        return {
+            "index": row.index,
+            "cell": self._cells.setdefault(row.cell, len(self._cells)),
+            "case": self._text(row.case),
+            "trial": row.trial,
+            "seed": str(row.seed),  # may be larger than a number of JavaScript
+            "flags": _bits(row, _TRIAL_FLAGS),
+            "outcome": self._text(row.outcome),
+            "failure": (
+                _NONE
+                if failure is None
+                else self._failures.setdefault(failure, len(self._failures))
+            ),
+            "code": self._text(row.code),
+            "category": self._text(row.category),
+            "error": self._text(row.error),
+            "status": row.error_status,
+            "seed_reasons": self._reasons(row.seed_reasons),
+            "strict_reasons": self._reasons(row.strict_reasons),
+            "elapsed_ms": round(row.elapsed_ms, 1),
+            "turns": row.turns,
+            "requests": row.requests,
+            "input_tokens": row.usage.input_tokens,
+            "output_tokens": row.usage.output_tokens,
+            "cost_usd": row.cost_usd,
+            "rules": [self._text(rule) for rule in row.rules],
+            "saved_by": [self._text(rule) for rule in row.saved_by],
+            "fabrications": row.fabrications,
+            "escalations": row.escalations,
+            "text": self._text(row.text),
+        }
+
+    def _call_values(self, place: int, call: CallFact) -> dict[str, Any]:
+        return {
+            "place": place,
+            "turn": call.turn,
+            "name": self._text(call.name),
+            "format": self._text(call.format),
+            "state": self._text(call.state),
+            "flags": _bits(call, _CALL_FLAGS),
+            "exact": _NONE if call.exact is None else int(call.exact),
+            "rules": [self._text(rule) for rule in call.rules],
+            "error_codes": [self._text(code) for code in call.error_codes],
+            "error_kinds": [self._text(kind) for kind in call.error_kinds],
+            "arguments_bytes": call.arguments_bytes,
+        }
+
+    def _reasons(self, reasons: tuple[Reason, ...]) -> list[int]:
+        """Return code and message of each reason, one after the other."""
+        return [self._text(part) for one in reasons for part in (one.code, one.message)]
+
+    def _text(self, text: str | None) -> int:
+        if text is None:
+            return _NONE
+        return self._texts.setdefault(
+            clip(mend_surrogates(text), _MAX_TEXT_CHARS), len(self._texts)
+        )
+
+
+def _bits(record: TrialRow | CallFact, names: tuple[str, ...]) -> int:
+    return sum(bool(getattr(record, name)) << place for place, name in enumerate(names))

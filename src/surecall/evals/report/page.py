@@ -1,0 +1,194 @@
+"""One HTML file: data as JSON that nothing runs, style and script that its own policy names."""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any, Final, get_args
+
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.store import RunInfo
+from surecall.evals.store_rows import encode_kept
+
+from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies
+from .columns import Columns
+from .sources import Trials, TrialSource, open_trials
+
+__all__ = ["MAX_FILE_BYTES", "SCRIPTS", "render_html", "write_html"]
+
+MAX_FILE_BYTES: Final = 15_000_000
+"""A report is no larger than this, unless all bodies are asked for."""
+
+SCRIPTS: Final = (
+    "figures.js",
+    "data.js",
+    "bodies.js",
+    "state.js",
+    "dom.js",
+    "chart_parts.js",
+    "chart_rates.js",
+    "chart_counts.js",
+    "chart_curves.js",
+    "overview.js",
+    "facets.js",
+    "trials.js",
+    "transcript.js",
+    "trial.js",
+    "main.js",
+)
+"""The parts of the script, in the order in which they are joined."""
+
+_DATA_VERSION: Final = 1
+
+
+def write_html(
+    source: TrialSource,
+    run_info: RunInfo,
+    out_path: str | Path,
+    *,
+    bodies: BodyChoice = "failed",
+) -> Path:
+    """Write the report of a run and return where it is.
+
+    Args:
+        source: The store, or the rows, or the rows each with its body.
+        run_info: What is known of the run.
+        out_path: The file to write; its folder is made when it is not there.
+        bodies: Whose transcripts go in: `none`, `failed` (and one passing trial of each cell, as
+            long as the file stays below 15 MB) or `all`.
+    """
+    path = Path(out_path)
+    page = render_html(source, run_info, bodies=bodies)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f"{path.name}.part")
+    half.write_bytes(page)
+    half.replace(path)
+    return path
+
+
+def render_html(
+    source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = "failed"
+) -> bytes:
+    """Return the report of a run; the same run gives the same bytes."""
+    if bodies not in get_args(BodyChoice):
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"bodies is {bodies!r}.",
+            hint=did_you_mean(str(bodies), get_args(BodyChoice)),
+        )
+    trials = open_trials(source, run_info.id)
+    columns, marks = Columns(), list[RowMark]()
+    for row in trials.rows:
+        columns.add(row)
+        marks.append(RowMark.of(row))
+    data = columns.data()
+    room = None if bodies == "all" else MAX_FILE_BYTES - len(encode_kept(data)) - 1_000_000
+    packed = pack_bodies(order_bodies(marks, bodies), trials.body, max_bytes=room)
+    data |= {
+        "version": _DATA_VERSION,
+        "run": _header(run_info),
+        "limits": _limits(marks, trials),
+        "bodies": {
+            "choice": bodies,
+            "kept": [int(index) for index in packed.packed],
+            "left_out": packed.left_out,
+        },
+    }
+    return _fill(
+        title=f"surecall {run_info.id}",
+        data=data,
+        bodies={"shared": packed.shared, "packed": packed.packed},
+    )
+
+
+def _header(info: RunInfo) -> dict[str, Any]:
+    """Return what the reader is told about the run."""
+    manifest = info.manifest
+    return {
+        "id": info.id,
+        "status": info.status,
+        "tags": info.tags,
+        "units": info.units,
+        "done": info.done,
+        "created_at": info.created_at,
+        "ended_at": info.ended_at,
+        "command": manifest.command,
+        "package": manifest.package,
+        "python": manifest.python,
+        "engine": manifest.engine,
+        "suites": manifest.suites,
+        "axes": manifest.axes,
+        "options": manifest.options,
+        "simulated": manifest.simulated,
+        "hash": manifest.hash,
+    }
+
+
+def _limits(marks: Iterable[RowMark], trials: Trials) -> list[list[Any]]:
+    """Return the limit on the size of arguments in each scenario, where a body tells it."""
+    found: dict[str, int | None] = {}
+    for mark in marks:
+        scenario = mark.cell[5]
+        if scenario not in found:
+            body = trials.body(mark.index)
+            options: Any = body.config.get("options") if body is not None else None
+            limit: Any = options.get("max_tool_args_bytes") if isinstance(options, dict) else None
+            found[scenario] = limit if isinstance(limit, int) else None
+    return [[scenario, limit] for scenario, limit in found.items() if limit is not None]
+
+
+# The file
+
+
+def _fill(*, title: str, data: Any, bodies: Any) -> bytes:
+    style, script = _asset("report.css"), _script()
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src '{_hash(style)}'",
+            f"script-src '{_hash(script)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+    page = Template(_asset("report.html")).substitute(
+        policy=policy,
+        title=escape(title),
+        style=style,
+        script=script,
+        data=_inert(data),
+        bodies=_inert(bodies),
+    )
+    return page.encode("utf-8")
+
+
+def _inert(value: Any) -> str:
+    """Return JSON that cannot end the element it stands in, whatever a model wrote."""
+    text = encode_kept(value).decode("utf-8")
+    # Outside of strings JSON has none of these characters, and inside an escape means the same.
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _script() -> str:
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
+
+
+@cache
+def _asset(name: str) -> str:
+    folder = resources.files(__package__ or "surecall.evals.report").joinpath("assets")
+    # A browser hashes what it parsed, and it parses every line end as a line feed.
+    return folder.joinpath(name).read_text("utf-8").replace("\r\n", "\n")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -1,0 +1,169 @@
+"""A trial as it is kept for looking at: what was asked, what arrived, what was changed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from surecall.jsontext import decode_own, encode_text
+from surecall.loop import Trace, TurnTrace
+from surecall.records import Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
+from surecall.redaction import Secret, redact
+from surecall.tools.envelopes import plain_data
+
+from .records import TrialBody
+
+__all__ = ["write_body"]
+
+_MAX_RESULT_CHARS: Final = 20_000
+
+
+def write_body(
+    index: int,
+    *,
+    trace: Trace | None,
+    config: Mapping[str, Any],
+    request: Mapping[str, Any] | None = None,
+    state: Mapping[str, Any] | None = None,
+    secrets: Iterable[Secret] = (),
+) -> TrialBody:
+    """Write down a trial, without secrets and without anything empty.
+
+    Args:
+        index: The place of the trial.
+        trace: What happened; None when the run never began.
+        config: What was in force.
+        request: What would have been asked, when the trace does not say.
+        state: What the case left behind.
+        secrets: Values that must not be kept, beside everything that looks like a key.
+    """
+    document: dict[str, Any] = {
+        "request": _request(trace) if trace is not None else dict(request or {}),
+        "config": dict(config),
+        "transcript": [] if trace is None else [_turn(turn) for turn in trace.turns],
+        "state": dict(state or {}),
+    }
+    if trace is not None:
+        document["config"]["prompting"] = trace.strategy
+        document["config"]["ignored_overrides"] = list(trace.ignored_overrides)
+        document["config"]["fingerprint"] = trace.fingerprint
+    clean = _redacted(document, secrets)
+    return TrialBody(
+        index=index,
+        request=clean["request"],
+        config=clean["config"],
+        transcript=tuple(clean["transcript"]),
+        state=clean["state"],
+    )
+
+
+def _redacted(document: dict[str, Any], secrets: Iterable[Secret]) -> dict[str, Any]:
+    """Return the document as plain JSON without secrets; most have none and are not read again."""
+    plain = cast("dict[str, Any]", plain_data(document))
+    text = encode_text(plain)
+    hidden = [*secrets]
+    # A secret with a quote in it stands in JSON in another form.
+    hidden += [Secret(encode_text(secret.reveal())[1:-1]) for secret in hidden]
+    without = redact(text, hidden)
+    return plain if without == text else decode_own(without.encode())
+
+
+def _request(trace: Trace) -> dict[str, Any]:
+    return _filled(
+        {
+            "system": trace.system,
+            "messages": [_message(message) for message in trace.messages],
+            "tools": [_tool(tool) for tool in trace.tools],
+        }
+    )
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return _filled(
+        {
+            "role": message.role,
+            "content": message.content,
+            "calls": [_call(call) for call in message.tool_calls],
+            "tool_call_id": message.tool_call_id,
+        }
+    )
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "effect": tool.effect,
+    }
+
+
+def _turn(turn: TurnTrace) -> dict[str, Any]:
+    summary = turn.response_summary
+    return _filled(
+        {
+            "turn": turn.turn,
+            "mode": turn.request.prompt_mode,
+            "forced_tool": turn.request.forced_tool,
+            "tools": turn.request.tools_count,
+            "elapsed_ms": round(turn.elapsed_ms, 3),
+            "attempts": turn.attempts if turn.attempts > 1 else None,
+            "answered_by": turn.answered_by,
+            "request_id": turn.request_id,
+            "raw": None if turn.raw is None else turn.raw.message,
+            "finish_reason": None if summary is None else summary.finish_reason,
+            "usage": None if summary is None else msgspec.to_builtins(summary.usage),
+            "failures": [msgspec.to_builtins(failure) for failure in turn.failures],
+            "defects": [msgspec.to_builtins(defect) for defect in turn.defects],
+            "receipts": [_receipt(receipt) for receipt in turn.receipts],
+            "calls": [_call(call) for call in turn.calls],
+            "ignored": [_call(call) for call in turn.ignored_calls],
+            "results": [_result(result) for result in turn.results],
+        }
+    )
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return _filled(
+        {
+            "id": call.id,
+            "name": call.name,
+            "format": call.format,
+            "state": call.state,
+            "raw": call.raw,
+            "arguments": call.arguments,
+            "receipts": [_receipt(receipt) for receipt in call.receipts],
+            "errors": [msgspec.to_builtins(error) for error in call.errors],
+        }
+    )
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    kept = {
+        "rule": receipt.rule,
+        "place": receipt.place,
+        "before": receipt.before,
+        "after": receipt.after,
+        "lossless": receipt.lossless,
+    }
+    return kept | {"why": receipt.why} if receipt.why else kept
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    return _filled(
+        {
+            "id": result.call_id,
+            "name": result.name,
+            "ok": result.ok,
+            "executed": result.executed,
+            "replaced": result.replaced or None,
+            "elapsed_ms": round(result.elapsed_ms, 3),
+            "error_codes": list(result.envelope.error_codes),
+            "text": clip(result.text, _MAX_RESULT_CHARS),
+        }
+    )
+
+
+def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is unset or an empty list; an empty object may be what was sent."""
+    return {name: value for name, value in fields.items() if value is not None and value != []}

@@ -1,0 +1,221 @@
+"""What folding a stream of server-sent events has in common in every wire format.
+
+The first bytes tell whether it is a stream at all; an event that cannot be read is refused or
+passed over; a stream that ends before its reply does is `STREAM_TRUNCATED`. What the events mean
+is for each format to say.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast
+
+from surecall.errors import Code, JSONTextError, ProviderError
+from surecall.jsontext import SSEEvent, SSEReader, decode, mend_surrogates
+from surecall.records import Defect, clip
+from surecall.redaction import redact
+
+from .base import RawReply, StreamDelta
+from .faults import check_body, parse_error_object
+from .refusals import MAX_SNIPPET, refuse_reply
+
+__all__ = ["EventFolder", "HeldHalves"]
+
+_DONE: Final = "[DONE]"
+_MARK: Final = b"\xef\xbb\xbf"
+_BODY_STARTS: Final = b'{["<'
+"""No line of an event stream begins so: the provider sent a plain body or a page."""
+_MAX_PARTIAL_CHARS: Final = 20_000
+
+
+class EventFolder(ABC):
+    """Folds one streamed reply; feed it every chunk, then close it."""
+
+    end_is: str = "a finish reason"
+    """What a stream of this format must have to be complete, in words."""
+
+    def __init__(
+        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
+    ) -> None:
+        self._headers = headers or {}
+        self._skips = skip_bad_events
+        self._reader = SSEReader()
+        self._head: bytes = b""
+        self._is_sniffed = False
+        self._body: list[bytes] | None = None
+        self._done = False
+        self._is_closing = False
+        self._events = 0
+        self._skipped = 0
+        self._repeated: tuple[Defect, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the provider said that nothing more will come."""
+        return self._done
+
+    @property
+    def skipped_events(self) -> int:
+        """How many malformed events were passed over."""
+        return self._skipped
+
+    def feed(self, chunk: bytes) -> list[StreamDelta]:
+        """Take the next bytes, cut anywhere, and return what can be shown now."""
+        shown: list[StreamDelta] = []
+        if self._done:
+            return shown
+        if not self._is_sniffed:
+            chunk = self._sniff(chunk)
+        if self._body is not None:
+            self._body.append(chunk)
+            return shown
+        for event in self._reader.feed(chunk):
+            self._take_event(event, shown)
+            if self._done:
+                break
+        return shown
+
+    def close(self) -> RawReply:
+        """Return the reply.
+
+        Raises:
+            ProviderError: The stream ended before the reply did (`STREAM_TRUNCATED`, with the text
+                so far in `body`), or what was sent is not a stream of a reply.
+        """
+        if self._body is not None:
+            return self._parse_body(b"".join(self._body))
+        self._is_closing = True
+        if not self._done:
+            for event in self._reader.close():
+                self._take_event(event, [])
+        if not self._has_ended():
+            raise self._incomplete()
+        return self._render()
+
+    # what each format says
+
+    @abstractmethod
+    def _take_fields(
+        self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
+    ) -> None:
+        """Take what one event brought."""
+
+    @abstractmethod
+    def _has_ended(self) -> bool:
+        """Tell whether the reply came to its own end."""
+
+    @abstractmethod
+    def _render(self) -> RawReply:
+        """Return the reply, which came to its end."""
+
+    @abstractmethod
+    def _parse_body(self, body: bytes) -> RawReply:
+        """Read a plain body that came instead of a stream."""
+
+    @abstractmethod
+    def _so_far(self) -> tuple[str, int]:
+        """Return the text so far, and how many calls have begun."""
+
+    def _decode(self, data: str) -> Any:
+        """Decode an event; halves of characters are kept, to be joined with what follows."""
+        return decode(data, surrogates="keep")
+
+    def _take_done(self, shown: list[StreamDelta]) -> None:  # noqa: B027 - nothing is right
+        """Take `[DONE]`, which says nothing in most formats, though some servers write it."""
+
+    # what they share
+
+    def _sniff(self, chunk: bytes) -> bytes:
+        """Find out from the first bytes whether this is a stream of events at all."""
+        chunk = self._head + chunk
+        start = chunk.removeprefix(_MARK).lstrip()
+        if not start or start == _MARK[: len(start)]:
+            self._head = chunk
+            return b""
+        self._is_sniffed = True
+        self._head = chunk[: 4 * MAX_SNIPPET]
+        if start[0] in _BODY_STARTS:
+            self._body = []
+        return chunk
+
+    def _take_event(self, event: SSEEvent, shown: list[StreamDelta]) -> None:
+        data = event.data
+        if self._done or not data:
+            return
+        if data.startswith(_DONE) and data.strip() == _DONE:
+            self._take_done(shown)
+            return
+        self._events += 1
+        try:
+            value = self._decode(data)
+        except JSONTextError as error:
+            if event.event == "error":
+                raise self._reported(data) from None
+            self._refuse_event(data, error.message)
+            return
+        if event.event == "error":
+            raise self._reported(value)
+        if not isinstance(value, dict):
+            self._refuse_event(data, "it is not a JSON object.")
+            return
+        self._take_fields(cast("dict[str, Any]", value), event, shown)
+
+    def _refuse_event(self, data: str, why: str) -> None:
+        if self._is_closing:  # the last event, cut short; the end decides whether it matters
+            return
+        if self._skips:
+            self._skipped += 1
+            return
+        message = f"Event {self._events} of the stream cannot be read: {why}"
+        snippet = clip(mend_surrogates(data), MAX_SNIPPET)
+        raise refuse_reply(Code.UPSTREAM_BAD_EVENT, message, snippet)
+
+    def _reported(self, value: Any) -> ProviderError:
+        error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
+        error.body = redact(self._partial()) or None
+        return error
+
+    def _incomplete(self) -> ProviderError:
+        fault = None if self._is_sniffed else check_body(self._headers, self._head)
+        if fault is not None:
+            return fault
+        state = f"{self._events} events and {self._so_far()[1]} begun calls"
+        message = f"The stream ended without {self.end_is} after {state}."
+        start = self._head.decode("utf-8", "replace") if not self._events else ""
+        body = self._partial() or clip(start, MAX_SNIPPET)
+        return refuse_reply(Code.STREAM_TRUNCATED, message, body)
+
+    def _partial(self) -> str:
+        return clip(self._so_far()[0], _MAX_PARTIAL_CHARS)
+
+    def _skipped_defects(self) -> tuple[Defect, ...]:
+        if not self._skipped:
+            return ()
+        return (Defect(Code.UPSTREAM_BAD_EVENT, f"{self._skipped} events were passed over."),)
+
+
+class HeldHalves:
+    """Shows text as it comes; half a character waits for its other half."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[Literal["text", "reasoning"], str] = {}
+
+    def show(self, kind: Literal["text", "reasoning"], text: str, shown: list[StreamDelta]) -> str:
+        """Append what can be shown now, and return it."""
+        if self._held:
+            text = self._held.pop(kind, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._held[kind] = text[-1]
+            text = text[:-1]
+        if text:
+            text = mend_surrogates(text)
+            shown.append(StreamDelta(kind, text))
+        return text
+
+    def flush(self, shown: list[StreamDelta]) -> tuple[str, ...]:
+        """Show a mark for every half whose other half cannot come any more; return their kinds."""
+        kinds = tuple(self._held)
+        shown += [StreamDelta(kind, "\ufffd") for kind in kinds]
+        self._held.clear()
+        return kinds
