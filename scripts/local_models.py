@@ -1,10 +1,10 @@
 """Measure tool calling of the embedded models, through the loop that applications use.
 
-python scripts/local_models.py --model embedded:smollm2-135m --suite one_tool --mode raw
-python scripts/local_models.py --all --bfcl bfcl_eval-2026.3.23-py3-none-any.whl --record runs
+python scripts/local_models.py --bfcl bfcl_eval-2026.3.23-py3-none-any.whl --record runs
+python scripts/local_models.py --record runs --model embedded:smollm2-135m --suite one_tool
 
 Every reply is kept in the folder named with --record and is not asked for again: a change in the
-reading of replies is measured anew in seconds. Delete the folder to ask the model again.
+reading of replies is measured anew in seconds. Delete the folder to ask the models again.
 """
 
 import argparse
@@ -12,26 +12,24 @@ import asyncio
 import platform
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib import metadata
-from math import sqrt
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from surecall import Session
 from surecall.config import load_config
-from surecall.errors import Code, ProviderError, SurecallError
+from surecall.errors import Code, JSONTextError, ProviderError, SurecallError
 from surecall.evals.cases import Attempt
+from surecall.evals.stats import wilson
 from surecall.evals.suites import BfclSuite, OneToolSuite
 from surecall.evals.suites.single_turn import SingleTurnCase, calls_that_ran
-from surecall.formats import ToolNames
 from surecall.jsontext import canonical_hash, decode, encode
 from surecall.profiles import find_weights
 from surecall.reading import read_reply
-from surecall.protocols import ChatCompletions
-from surecall.records import WireReply, WireRequest
+from surecall.records import ToolCallEnded, WireReply, WireRequest
 from surecall.transport import EmbeddedTransport, Transport, WireStream
 
 SMOLLM = "embedded:smollm2-135m"
@@ -45,20 +43,32 @@ MODES: dict[str, dict[str, Any]] = {
         "text_formats": False,
         "disabled_rules": ("*",),
         "fix_empty_final": False,
+        "max_turns": 1,
     },
     "native": {"tool_prompting": "native", "text_formats": True},
     "taught": {"tool_prompting": "taught"},
     "constrained": {"tool_prompting": "constrained"},
-    "constrained-required": {"tool_prompting": "constrained", "tool_choice": "required"},
+    "constrained, required": {"tool_prompting": "constrained", "tool_choice": "required"},
+    "production": {},
+    "production, required": {"tool_choice": "required"},
 }
 """What the loop is told in each mode; everything else is what it does by itself."""
 
+PLAN = (
+    (SMOLLM, "one_tool", ("raw", "taught", "constrained, required", "production, required")),
+    (QWEN, "one_tool", ("raw", "production", "taught", "constrained, required")),
+    (QWEN, "simple_python", ("raw", "production")),
+    (QWEN, "irrelevance", ("raw", "production", "taught", "constrained")),
+)
+"""Which modes are tried with which model and suite."""
 
-class Suite(NamedTuple):
-    """Cases to put to a model."""
+EVERY = {"simple_python": 4, "irrelevance": 6}
+"""Of these categories each n-th case is taken, beginning with the first."""
 
-    title: str
-    cases: Sequence[SingleTurnCase]
+
+HEADING = (
+    "| Mode | a call arrived | the first reply fits the schema | a call ran | it is right | cut |"
+)
 
 
 class Outcome(NamedTuple):
@@ -130,17 +140,14 @@ class KeptReplies:
         return self._engine
 
 
-async def try_case(
-    case: SingleTurnCase, model: str, mode: str, transport: KeptReplies, max_turns: int
-) -> Outcome:
+async def try_case(case: SingleTurnCase, model: str, mode: str, transport: KeptReplies) -> Outcome:
     """Run one case until a call has run or there is an answer."""
     prepared = case.prepare(1)
     transport.stop = False
     transport.label = f"{mode} {case.id}"
 
     def on_event(event: Any) -> None:
-        if type(event).__name__ == "ToolCallEnded" and event.executed:
-            transport.stop = True
+        transport.stop |= isinstance(event, ToolCallEnded) and event.executed
 
     session = Session(
         model=model,
@@ -148,7 +155,7 @@ async def try_case(
         transport=transport,
         request_overrides=SAMPLING,
         on_event=on_event,
-        **{**prepared.options, "max_turns": max_turns, **MODES[mode]},
+        **{**prepared.options, **MODES[mode]},
     )
     result, error = None, None
     try:
@@ -174,24 +181,114 @@ async def try_case(
     )
 
 
-def interval(hits: int, total: int) -> str:
-    """Return a rate with the 95 % interval of Wilson."""
-    if not total:
-        return "-"
-    z, rate = 1.959964, hits / total
-    middle = (rate + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * sqrt(rate * (1 - rate) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    low, high = max(0.0, middle - half), min(1.0, middle + half)
-    return f"{hits}/{total} = {rate:.0%} ({low:.0%} to {high:.0%})"
-
-
 async def measure(
-    suite: Suite, model: str, mode: str, transport: KeptReplies, max_turns: int
+    cases: Sequence[SingleTurnCase], model: str, mode: str, transport: KeptReplies
 ) -> list[Outcome]:
-    """Try every case of a suite in one mode."""
+    """Try every case in one mode."""
     outcomes: list[Outcome] = []
-    for case in suite.cases:
-        outcomes.append(await try_case(case, model, mode, transport, max_turns))
-        print(f"\r{suite.title} {mode} {len(outcomes)}", end="", file=sys.stderr, flush=True)
+    for case in cases:
+        outcomes.append(await try_case(case, model, mode, transport))
+        print(f"\r{model} {mode} {len(outcomes)}/{len(cases)} ", end="", file=sys.stderr)
     print(file=sys.stderr)
     return outcomes
+
+
+def share(outcomes: Sequence[Outcome], field: str) -> str:
+    """Return how many of the outcomes have a property, with the 95 % interval of Wilson."""
+    hits, total = sum(bool(getattr(each, field)) for each in outcomes), len(outcomes)
+    low, high = wilson(hits, total).low, wilson(hits, total).high
+    return f"{hits}/{total} = {hits / total:.1%} ({low:.0%} to {high:.0%})"
+
+
+def draw_rates(outcomes: Sequence[Outcome], mode: str) -> str:
+    """Draw one row of a table in which calls are expected."""
+    fields = ("called", "first_valid", "valid", "correct", "cut")
+    return f"| {mode} | " + " | ".join(share(outcomes, field) for field in fields) + " |"
+
+
+def draw_irrelevance(outcomes: Sequence[Outcome], mode: str) -> str:
+    """Draw one row of a table in which no call is right."""
+    fields = ("called", "valid", "correct")
+    return f"| {mode} | " + " | ".join(share(outcomes, field) for field in fields) + " |"
+
+
+def draw_gates(outcomes: Sequence[Outcome]) -> str:
+    """Count what three ways of reading the same replies would run, where no call is right."""
+    counts = Counter[str]()
+    for outcome in outcomes:
+        counts["normal"] += outcome.valid
+        reading = read_reply(outcome.said, tools=outcome.case.tools, taught=True)
+        counts["taught"] += any(call.arguments is not None for call in reading.calls)
+        offered = {tool.name for tool in outcome.case.tools} | set(outcome.case.names.values())
+        name = loose_call(outcome.said)
+        counts["loose, offered"] += name in offered
+        counts["loose, not offered"] += name is not None and name not in offered
+    total = len(outcomes)
+    return "\n".join(f"| {way} | {count}/{total} |" for way, count in counts.items())
+
+
+def loose_call(text: str) -> str | None:
+    """Return the name in the outermost braces of a text, as a careless rescue would."""
+    try:
+        value = decode(text[text.index("{") : text.rindex("}") + 1])
+    except (ValueError, JSONTextError):
+        return None
+    name = value.get("name") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def draw_misses(outcomes: Sequence[Outcome]) -> str:
+    """List what was not right, each with the reason and what the model wrote."""
+    return "\n".join(
+        f"- {each.case.id}: {each.reasons or 'refused'}; turns {each.turns}; "
+        f"{' '.join(each.said.split())[:300]}"
+        for each in outcomes
+        if not each.correct or not each.first_valid
+    )
+
+
+def cases_of(suite: str, bfcl: str | None) -> Sequence[SingleTurnCase]:
+    """Return the cases of a suite, sampled as stated."""
+    if suite == "one_tool":
+        return OneToolSuite().cases(suite)
+    return BfclSuite(bfcl, every=EVERY[suite]).cases(suite)
+
+
+async def main() -> int:
+    """Run the plan, or the part of it that was asked for, and print tables."""
+    parser = argparse.ArgumentParser(description="Measure tool calling of the embedded models.")
+    parser.add_argument("--record", type=Path, required=True, help="folder of the kept replies")
+    parser.add_argument("--bfcl", help="a wheel of bfcl-eval; else the installed package")
+    parser.add_argument("--model", choices=(SMOLLM, QWEN))
+    parser.add_argument("--suite", choices=("one_tool", *EVERY))
+    parser.add_argument("--mode", choices=tuple(MODES))
+    parser.add_argument("--misses", action="store_true", help="list every case that was not right")
+    given = parser.parse_args()
+    print(
+        f"surecall {metadata.version('surecall')}, xllamacpp {metadata.version('xllamacpp')}, "
+        f"Python {platform.python_version()}, {platform.machine()}; "
+        + ", ".join(f"{name} {value}" for name, value in SAMPLING.items())
+    )
+    for model, suite, modes in PLAN:
+        if given.model not in (None, model) or given.suite not in (None, suite):
+            continue
+        cases = cases_of(suite, given.bfcl)
+        transport = KeptReplies(model, given.record)
+        print(f"\n{model}, {suite}, n = {len(cases)}\n")
+        is_irrelevance = suite == "irrelevance"
+        print("| Mode | a call was tried | a call ran | none ran |" if is_irrelevance else HEADING)
+        for mode in modes:
+            if given.mode not in (None, mode):
+                continue
+            outcomes = await measure(cases, model, mode, transport)
+            print((draw_irrelevance if is_irrelevance else draw_rates)(outcomes, mode))
+            if is_irrelevance and mode == "production":
+                print(draw_gates(outcomes))
+            if given.misses:
+                print(draw_misses(outcomes))
+        await transport.aclose()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

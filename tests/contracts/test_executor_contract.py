@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
+from support.eval_fakes import fake_finished, fake_job, fake_units
 from surecall.errors import ConfigError
 from surecall.evals.executors import Executor, Finished, Job, LocalExecutor, ProcessExecutor
-from surecall.evals.records import Unit
-from support.eval_fakes import fake_finished, fake_job, fake_units
 
 Make = Callable[[Job], Executor]
 
-ENGINES = ['local','processes']
+ENGINES = ["local", "processes", *(["ray"] if importlib.util.find_spec("ray") else [])]
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +29,10 @@ def cluster() -> Iterator[None]:
 @pytest.fixture(params=ENGINES)
 def make(request: pytest.FixtureRequest) -> Make:
     """Return how to make an executor of one kind."""
+    return _maker(request)
+
+
+def _maker(request: pytest.FixtureRequest) -> Make:
     if request.param == "local":
         return lambda job: LocalExecutor(job, concurrency=4)
     if request.param == "processes":
@@ -38,6 +41,12 @@ def make(request: pytest.FixtureRequest) -> Make:
     from surecall.evals.executors import RayExecutor
 
     return lambda job: RayExecutor(job, workers=2, concurrency=4)
+
+
+@pytest.fixture(params=[engine for engine in ENGINES if engine != "local"])
+def make_workers(request: pytest.FixtureRequest) -> Make:
+    """Return how to make an executor whose workers can die."""
+    return _maker(request)
 
 
 class Basket:
@@ -115,12 +124,26 @@ async def test_a_job_that_cannot_be_opened_is_an_error(make: Make) -> None:
     assert caught.value.code == "INVALID_CONFIG"
 
 
-async def test_units_begin_in_their_order(make: Make, tmp_path: Path) -> None:
-    """One at a time, the order of running is the order of the matrix."""
-    if not isinstance(make(fake_job()), LocalExecutor):
-        return
+async def test_what_was_under_way_when_a_worker_died_is_run_again(
+    make_workers: Make, tmp_path: Path
+) -> None:
+    """Every unit is delivered once; those that were finished are not run again."""
     log = tmp_path / "log"
-    units: tuple[Unit, ...] = fake_units(trials=5)
-    await LocalExecutor(fake_job(log=str(log)), concurrency=1).run(units, Basket().put)
+    units = fake_units(trials=8)
+    job = fake_job(dies_once=[5, 17], marks=str(tmp_path), log=str(log), delay_s=0.001)
+    basket = Basket()
+    await make_workers(job).run(units, basket.put)
+    assert basket.indexes == [unit.index for unit in units]
     began = [int(line.split()[0]) for line in log.read_text().splitlines()]
-    assert began == [unit.index for unit in units]
+    assert began.count(5) == 2
+    assert len(began) <= len(units) + 2 * 2, "two deaths, two units under way in each"
+
+
+async def test_a_unit_that_kills_every_worker_is_given_up(make_workers: Make) -> None:
+    """It is recorded as lost after three deaths; all others are what they should be."""
+    units = fake_units(trials=3)
+    basket = Basket()
+    await make_workers(fake_job(dies=[4])).run(units, basket.put)
+    assert basket.indexes == [unit.index for unit in units]
+    lost = [item.row for item in basket.finished if item.row.code == "WORKER_LOST"]
+    assert [(row.index, row.strict_ok, row.outcome) for row in lost] == [(4, False, "broke")]

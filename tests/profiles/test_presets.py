@@ -40,8 +40,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "deepseek_openrouter_compat": REASONING,
     "gemini_openrouter_compat": SIGNATURE,
     "taught_tool_calls": {"tool_prompting": "taught", "max_parse_retries": 1},
-        "constrained_tool_calls": {"tool_prompting": "constrained", "max_parse_retries": 1},
-        "text_tool_calls": {"text_formats": True},
+    "constrained_tool_calls": {"tool_prompting": "constrained", "max_parse_retries": 1},
+    "text_tool_calls": {"text_formats": True},
+    "no_text_loops": {"request_defaults": {"dry_multiplier": 0.8}},
     "tool_use_disabled": {"tool_use_mode": "disabled"},
 }
 

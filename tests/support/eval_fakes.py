@@ -1,7 +1,7 @@
 """An experiment that needs no model: units, a job that runs them at once, and a suite of cases.
 
-    executor = LocalExecutor(fake_job())
-    info = await run_experiment(FakeMatrix(fake_units(trials=4)), manifest, store, executor=executor)
+    matrix, executor = FakeMatrix(fake_units(trials=4)), LocalExecutor(fake_job())
+    info = await run_experiment(matrix, manifest, store, executor=executor)
 
 What a trial comes to follows from its seed alone, whoever runs it and however often.
 """

@@ -2,20 +2,18 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from importlib import import_module
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from surecall.errors import Code, ConfigError
 from surecall.transport import Transport
 
 from .cases import Case
 from .prices import Price
 from .records import Unit
 
-__all__ = ["Contender", "Kind", "OpenTransport", "close_transports", "load_open_transport"]
+__all__ = ["Contender", "Kind", "OpenTransport", "close_transports"]
 
 Kind = Literal["live", "embedded", "simulated"]
 """A provider over the network, a model in this process, or a model that is made up."""
@@ -56,25 +54,6 @@ class Contender(Struct, frozen=True, kw_only=True):
 
 OpenTransport = Callable[[Contender, Unit, Case], AbstractAsyncContextManager[Transport]]
 """Opens a transport for one trial; leaving the context gives it back."""
-
-
-def load_open_transport(path: str) -> OpenTransport:
-    """Return what a dotted path such as `package.module:name` stands for.
-
-    Processes that run trials import it by this path.
-    """
-    module_name, _, name = path.partition(":")
-    try:
-        found = getattr(import_module(module_name), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{path!r} cannot be imported: {error}.",
-            hint="Write it like package.module:name.",
-        ) from error
-    if not callable(found):
-        raise ConfigError(Code.INVALID_OPTION, f"{path!r} cannot be called.")
-    return cast("OpenTransport", found)
 
 
 async def close_transports(open_transport: OpenTransport) -> None:

@@ -1,17 +1,17 @@
 """A trial as it is kept for looking at: what was asked, what arrived, what was changed."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from surecall.jsontext import decode_own, encode_text
 from surecall.loop import Trace, TurnTrace
-from surecall.records import Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
+from surecall.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import Secret, redact
-from surecall.tools.envelopes import plain_data
 
 from .records import TrialBody
+from .store_rows import encode_kept
 
 __all__ = ["write_body"]
 
@@ -58,14 +58,13 @@ def write_body(
 
 
 def _redacted(document: dict[str, Any], secrets: Iterable[Secret]) -> dict[str, Any]:
-    """Return the document as plain JSON without secrets; most have none and are not read again."""
-    plain = cast("dict[str, Any]", plain_data(document))
-    text = encode_text(plain)
+    """Return the document without secrets; most have none and are returned as they are."""
+    text = encode_kept(document).decode()
     hidden = [*secrets]
     # A secret with a quote in it stands in JSON in another form.
     hidden += [Secret(encode_text(secret.reveal())[1:-1]) for secret in hidden]
     without = redact(text, hidden)
-    return plain if without == text else decode_own(without.encode())
+    return document if without == text else decode_own(without.encode())
 
 
 def _request(trace: Trace) -> dict[str, Any]:
@@ -132,6 +131,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
             "state": call.state,
             "raw": call.raw,
             "arguments": call.arguments,
+            "arguments_bytes": call.arguments_bytes,
             "receipts": [_receipt(receipt) for receipt in call.receipts],
             "errors": [msgspec.to_builtins(error) for error in call.errors],
         }
@@ -152,14 +152,26 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
 def _result(result: ToolResult) -> dict[str, Any]:
     return _filled(
         {
-            "id": result.call_id,
+            "call_id": result.call_id,
             "name": result.name,
             "ok": result.ok,
             "executed": result.executed,
             "replaced": result.replaced or None,
             "elapsed_ms": round(result.elapsed_ms, 3),
-            "error_codes": list(result.envelope.error_codes),
+            "envelope": _envelope(result.envelope),
             "text": clip(result.text, _MAX_RESULT_CHARS),
+        }
+    )
+
+
+def _envelope(envelope: Envelope) -> dict[str, Any]:
+    """Return the envelope without its data, which is in the text that the model was shown."""
+    return _filled(
+        {
+            "ok": envelope.ok,
+            "tool_name": envelope.tool_name,
+            "warnings": list(envelope.warnings),
+            "errors": [msgspec.to_builtins(error) for error in envelope.errors],
         }
     )
 

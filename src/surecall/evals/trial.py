@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from surecall.config import Config
 from surecall.errors import Code, ProviderError, SurecallError
+from surecall.jsontext import mend_surrogates
 from surecall.loop import RunResult, Session, Trace
 from surecall.profiles import Catalog
 from surecall.records import (
@@ -28,7 +29,7 @@ from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport
 from .facts import RunFacts, categorize, collect_facts, is_timeout
 from .prices import cost_of
-from .records import TrialBody, TrialRow, Unit
+from .records import Reason, TrialBody, TrialRow, Unit, Verdict
 from .strategies import Settled
 from .transcript import write_body
 
@@ -69,13 +70,14 @@ async def run_trial(
     try:
         await _run(ran, unit, case, contender, open_transport, settled, timeout_s)
     except Exception as error:
-        ran.error = error
-        ran.trace = getattr(error, "trace", None)
-        ran.history = tuple(getattr(error, "history", ()))
+        if ran.result is None:  # what goes wrong after an answer says nothing about it
+            ran.error = error
+            ran.trace = getattr(error, "trace", None)
+            ran.history = tuple(getattr(error, "history", ()))
     grades = _grade(ran, case)
     facts = _facts(ran, grades)
     row = _row(unit, case, contender, ran, grades, facts, started_at, secrets)
-    return row, _body(unit, ran, settled, grades, secrets)
+    return row, _body(unit, ran, settled, grades, timeout_s, secrets)
 
 
 class _Ran(Struct):
@@ -146,11 +148,10 @@ async def _run(
         )
         started = time.perf_counter()
         try:
-            ran.result = await session.run(prepared.messages)
+            result = ran.result = await session.run(prepared.messages)
+            ran.trace, ran.history = result.trace, result.history
         finally:
             ran.elapsed_ms = (time.perf_counter() - started) * 1000
-    ran.trace = ran.result.trace
-    ran.history = ran.result.history
 
 
 def _grade(ran: _Ran, case: Case) -> Grades:
@@ -168,7 +169,7 @@ def _grade(ran: _Ran, case: Case) -> Grades:
     try:
         return case.grade(attempt)
     except Exception as error:
-        ran.error = error
+        ran.error = ran.error or error
         verdict = failed(Code.INTERNAL_ERROR, f"grading failed: {_told(error)}")
         return Grades(seed=verdict, strict=verdict)
 
@@ -177,7 +178,11 @@ def _facts(ran: _Ran, grades: Grades) -> RunFacts:
     if ran.trace is None or ran.prepared is None:
         return RunFacts()
     checkers = {tool.name: tool.checker for tool in ran.prepared.tools}
-    return collect_facts(ran.trace, exact=grades.exact, stages=ran.stages, checkers=checkers)
+    try:
+        return collect_facts(ran.trace, exact=grades.exact, stages=ran.stages, checkers=checkers)
+    except Exception as error:
+        ran.error = ran.error or error
+        return RunFacts(turns=len(ran.trace.turns))
 
 
 def _row(
@@ -194,7 +199,7 @@ def _row(
     status = error.status if isinstance(error, ProviderError) else None
     # The requests of a run that a fault ended are in the trace; how often each was sent is not.
     resent = error.attempts - 1 if isinstance(error, ProviderError) and ran.trace else 0
-    told = None if error is None else redact(clip(_told(error), _MAX_ERROR_CHARS), secrets)
+    told = None if error is None else _kept(_told(error), _MAX_ERROR_CHARS, secrets)
     return TrialRow(
         index=unit.index,
         cell=unit.cell,
@@ -205,8 +210,8 @@ def _row(
         control=case.control,
         seed_ok=seed_ok,
         strict_ok=strict_ok,
-        seed_reasons=grades.seed.reasons,
-        strict_reasons=grades.strict.reasons,
+        seed_reasons=_kept_reasons(grades.seed, secrets),
+        strict_reasons=_kept_reasons(grades.strict, secrets),
         outcome=facts.outcome,
         category=None if seed_ok else categorize(error, ran.trace, ran.text),
         code=None if error is None else _code_of(error),
@@ -225,15 +230,20 @@ def _row(
         saved_by=facts.needed if strict_ok else (),
         fabrications=facts.fabrications,
         escalations=ran.escalations,
-        text=redact(clip(ran.text, _MAX_TEXT_CHARS), secrets),
+        text=_kept(ran.text, _MAX_TEXT_CHARS, secrets),
         started_at=started_at,
     )
 
 
 def _body(
-    unit: Unit, ran: _Ran, settled: Settled, grades: Grades, secrets: tuple[Secret, ...]
+    unit: Unit,
+    ran: _Ran,
+    settled: Settled,
+    grades: Grades,
+    timeout_s: float | None,
+    secrets: tuple[Secret, ...],
 ) -> TrialBody:
-    config: Mapping[str, Any] = (ran.settled or settled).record
+    config = {**(ran.settled or settled).record, "timeout_s": timeout_s}
     request: dict[str, Any] = {}
     if ran.prepared is not None:
         messages = msgspec.to_builtins(ran.prepared.messages)
@@ -245,6 +255,17 @@ def _body(
         request=request,
         state=grades.state,
         secrets=secrets,
+    )
+
+
+def _kept(text: str, limit: int, secrets: tuple[Secret, ...]) -> str:
+    return mend_surrogates(clip(redact(text, secrets), limit))
+
+
+def _kept_reasons(verdict: Verdict, secrets: tuple[Secret, ...]) -> tuple[Reason, ...]:
+    return tuple(
+        Reason(reason.code, _kept(reason.message, _MAX_ERROR_CHARS, secrets))
+        for reason in verdict.reasons
     )
 
 

@@ -3,6 +3,7 @@
 from .base import DEFAULT_CONCURRENCY, Deliver, Executor, Finished, Job, Lane, RunUnit
 from .local import LocalExecutor
 from .processes import ProcessExecutor
+from .ray_workers import RayExecutor
 
 __all__ = [
     "DEFAULT_CONCURRENCY",
@@ -13,5 +14,6 @@ __all__ = [
     "Lane",
     "LocalExecutor",
     "ProcessExecutor",
+    "RayExecutor",
     "RunUnit",
 ]

@@ -6,18 +6,18 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.errors import Code
+from surecall.evals.cases import Attempt, Grades, Ideal, Prepared
+from surecall.evals.records import Reason, Verdict
 from surecall.records import Message, ModelRequest, clip
 from surecall.workspace.pointers import is_under, split_path
 
-from ..cases import Attempt, Grades, Ideal, Prepared
-from ..records import Reason, Verdict
 from .conversation import Conversation
 from .evidence import Evidence, MadeCall, is_done, shows_call
 from .flow import GAVE_UP, read_patch_answer, say
 from .reasons import ReasonCode
 from .scene import FOO, Scene, new_scene
 
-__all__ = ["ENFORCED", "TOLERATED", "Scenario"]
+__all__ = ["ENFORCED", "TOLERATED", "Scenario", "check_draft", "check_recovery", "reason"]
 
 ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
 """For scenarios that cannot be done without tools."""
@@ -44,7 +44,8 @@ class Scenario(ABC):
     """When the loose verdict is yes."""
     strict: ClassVar[str]
     """What the strict verdict demands beside what it demands everywhere."""
-    control: ClassVar[bool] = False
+    is_control: ClassVar[bool] = False
+    """Whether it is a control without tools."""
     system: ClassVar[str]
     options: ClassVar[dict[str, Any]] = ENFORCED
     must_call: ClassVar[bool] = True
@@ -61,6 +62,11 @@ class Scenario(ABC):
     def id(self) -> str:
         """Empty: a scenario has one case."""
         return ""
+
+    @property
+    def control(self) -> bool:
+        """Whether it is a control without tools."""
+        return self.is_control
 
     def prepare(self, seed: int) -> Prepared:
         """Set up one trial on a workspace of its own."""
@@ -155,7 +161,10 @@ class Scenario(ABC):
         if self.must_read:
             reasons += _check_read_first(seen)
         reasons += self.check_strict(seen)
-        return list({item.code: item for item in reversed(reasons)}.values())[::-1]
+        first: dict[str, Reason] = {}
+        for item in reasons:
+            first.setdefault(item.code, item)
+        return list(first.values())
 
     def _check_answer(self, seen: Evidence) -> Iterable[Reason]:
         if not seen.text.strip():
@@ -179,7 +188,7 @@ def check_draft(seen: Evidence) -> Iterable[Reason]:
     if wanted is None:
         return
     found = seen.scene.after.draft.get("foo")
-    if found != wanted or isinstance(found, bool):
+    if found != wanted:
         yield reason(ReasonCode.DRAFT_WRONG, f"/draft/foo is {clip(repr(found), 80)}")
 
 
@@ -269,4 +278,3 @@ def _kept(scene: Scene) -> dict[str, Any]:
             for call in scene.log.calls
         ],
     }
-

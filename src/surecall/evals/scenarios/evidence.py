@@ -5,10 +5,10 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
+from surecall.evals.cases import Attempt
 from surecall.loop import TurnTrace
 from surecall.records import ToolCall, ToolResult
 
-from ..cases import Attempt
 from .scene import Scene
 
 __all__ = ["Evidence", "MadeCall", "is_done", "shows_call"]
@@ -107,12 +107,11 @@ class Evidence:
     @property
     def is_cut(self) -> bool:
         """Whether a token limit ended the last reply, or a call that was not made up for."""
-        if not self.turns:
-            return False
-        if _hit_limit(self.turns[-1]):
+        limited = {turn.turn for turn in self.turns if _hit_limit(turn)}
+        if self.turns and self.turns[-1].turn in limited:
             return True
         last = {made.name: made for made in self.calls}
-        return any(made.call.state == "cut" for made in last.values())
+        return any(made.call.state == "cut" and made.turn in limited for made in last.values())
 
 
 def is_done(text: str) -> bool:

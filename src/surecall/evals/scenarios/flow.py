@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from ..cases import Ideal, IdealCall
+from surecall.evals.cases import Ideal, IdealCall
+
 from .conversation import Conversation
 from .scene import FOO
 

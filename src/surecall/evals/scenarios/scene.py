@@ -6,15 +6,18 @@ from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.tools import Tool, ToolRegistry
 from surecall.workspace import (
     CallLog,
     MemoryStore,
+    ProposedFact,
     Workspace,
     WorkspaceState,
     WorkspaceTools,
     new_state,
+    propose_facts,
 )
 
 __all__ = ["FOO", "STATE_TOOLS", "Scene", "new_scene", "only_tools", "pick_words"]
@@ -73,15 +76,27 @@ def new_scene(
     draft: dict[str, Any] | None = None,
     locks: Iterable[str] = ("/draft/title",),
     settable: tuple[str, ...] | None = (FOO,),
-    exposed: Iterable[str] = STATE_TOOLS,
+    proposed: dict[str, Any] | None = None,
 ) -> Scene:
-    """Make a fresh workspace with its tools; the same chance gives the same ids."""
+    """Make a fresh workspace with its tools; the same chance gives the same ids.
+
+    Args:
+        random: Where ids come from.
+        value: What `/draft/foo` should hold in the end.
+        draft: What the draft holds in the beginning.
+        locks: Paths of which nothing may change.
+        settable: Paths that a patch may set; `None` for all.
+        proposed: Facts, by path, that lie there as the proposal `p1`.
+    """
     before = new_state(
         id=str(UUID(int=random.getrandbits(128), version=4)),
         facts={"owner": "alice"},
         draft={"title": "Plan"} if draft is None else draft,
         locks=locks,
     )
+    if proposed:
+        facts = [ProposedFact(path, value) for path, value in proposed.items()]
+        before = replace(propose_facts(before, facts), revision=0)
     store = MemoryStore()
     store.add(before)
     workspace = Workspace(before.id, store)
@@ -91,7 +106,7 @@ def new_scene(
         store=store,
         workspace=workspace,
         log=made.log,
-        tools=made.registry(exposed=tuple(exposed)),
+        tools=made.registry(exposed=STATE_TOOLS),
         value=value,
     )
 

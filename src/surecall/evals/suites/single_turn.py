@@ -66,7 +66,18 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if not self.answers or any(message.role == "tool" for message in request.messages):
             return Ideal(text="Done." if self.answers else "None of the tools can do this.")
         tool_names = {function: tool for tool, function in self.names.items()}
-        return Ideal(calls=tuple(_first(answer, tool_names) for answer in self.answers))
+        return Ideal(calls=tuple(self._first(answer, tool_names) for answer in self.answers))
+
+    def _first(self, answer: Answer, tool_names: Mapping[str, str]) -> IdealCall:
+        name, parameters = next(iter(answer.items()))
+        required = self.functions[name].get("parameters", {}).get("required", ())
+        arguments = {
+            key: _plain(given[0])
+            for key, values in parameters.items()
+            if (given := [each for each in values if each != ""])
+            and (key in required or values[0] != "")
+        }
+        return IdealCall(tool_names.get(name, name), arguments)
 
     def _loose(self, calls: list[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}
@@ -100,14 +111,6 @@ def _calls_made(trace: Trace | None) -> Iterator[ToolCall]:
         yield from turn.calls
 
 
-def _first(answer: Answer, tool_names: Mapping[str, str]) -> IdealCall:
-    name, parameters = next(iter(answer.items()))
-    arguments = {
-        key: _plain(values[0]) for key, values in parameters.items() if values and values[0] != ""
-    }
-    return IdealCall(tool_names.get(name, name), arguments)
-
-
 def _plain(value: Any) -> Any:
     """Return an accepted value as one that can be sent: objects list choices for each key."""
     if isinstance(value, list):
@@ -116,7 +119,9 @@ def _plain(value: Any) -> Any:
         return value
     plain: dict[str, Any] = {}
     for key, choices in cast("dict[str, Any]", value).items():
-        first: Any = next(iter(cast("list[Any]", choices)), "")
+        first: Any = choices
+        if isinstance(choices, list):
+            first = next(iter(cast("list[Any]", choices)), "")
         if first != "":
             plain[key] = _plain(first)
     return plain

@@ -1,0 +1,167 @@
+"""Choosing from what there is: one grammar of filters for every axis of a matrix.
+
+A part of a filter that matches nothing is an error, so that a slip of the pen never makes an
+experiment smaller without a word.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
+
+from .ablations import list_ablations
+from .cases import Suite
+from .strategies import ABLATE
+
+__all__ = [
+    "ChosenScenario",
+    "SelectsScenarios",
+    "choose",
+    "choose_fallbacks",
+    "choose_scenarios",
+    "choose_strategies",
+    "choose_suites",
+    "require_known",
+]
+
+_DEFAULT: Final = "default"
+_EVERYTHING: Final = frozenset({"*", "all", "full"})
+_FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "best_effort": ("best_effort",),
+    "both": ("fallback_off", "fallback_on"),
+    "fallback_off": ("fallback_off",),
+    "fallback_on": ("fallback_on",),
+    "off": ("fallback_off",),
+    "on": ("fallback_on",),
+}
+
+
+
+@runtime_checkable
+class SelectsScenarios(Protocol):
+    """A suite with names for groups of its scenarios."""
+
+    def select(self, expression: str = "") -> Sequence[str]:
+        """Return the scenarios of a name, a glob or a group; without one, its default.
+
+        Raises:
+            ConfigError: Nothing is called that.
+        """
+        ...
+
+
+class ChosenScenario(NamedTuple):
+    suite: str
+    name: str
+    cases: tuple[str, ...]
+
+
+Item = TypeVar("Item", bound=Selectable)
+
+
+def choose(items: Sequence[Item], expression: str, what: str) -> tuple[Item, ...]:
+    """Return what a filter chooses; a part of it that matches nothing is an error."""
+    require_known(expression, items, what)
+    return select(items, expression)
+
+
+def choose_strategies(expression: str, catalog: Catalog | None = None) -> tuple[str, ...]:
+    """Return the strategies a filter chooses: raw, baseline, production, then ablations.
+
+    `ablate:` and a name or a glob adds ablations; without that there are none, also with `all`.
+    """
+    tokens = [token.strip() for token in expression.split(",") if token.strip()]
+    ablations = [token.lower() for token in tokens if token.lower().startswith(ABLATE)]
+    plain = ",".join(token for token in tokens if token.lower() not in ablations)
+    chosen: tuple[str, ...] = ()
+    if plain or not ablations:
+        chosen = tuple(strategy.id for strategy in choose(STRATEGIES, plain, "strategy"))
+    known = [ablation.id for ablation in list_ablations(catalog)] if ablations else []
+    for token in ablations:
+        if not any(matches_glob(token, name) for name in known):
+            raise _nothing(token, known, "strategy")
+    wanted = (name for name in known if any(matches_glob(token, name) for token in ablations))
+    return (*chosen, *wanted)
+
+
+def choose_suites(suites: Sequence[Suite], names: Sequence[str]) -> list[Suite]:
+    known = {suite.name: suite for suite in suites}
+    for name in names:
+        if name not in known:
+            raise _nothing(name, known, "suite")
+    return [suite for suite in suites if not names or suite.name in names]
+
+
+def choose_scenarios(suites: Sequence[Suite], expression: str) -> list[ChosenScenario]:
+    """Return what is chosen, in the order of the suites; a token need not be known to all."""
+    tokens = [part.strip().lower() for part in expression.split(",") if part.strip()] or [_DEFAULT]
+    excluded = [token[1:].strip() for token in tokens if token.startswith("!")]
+    included = [token for token in tokens if not token.startswith("!")] or ["all"]
+    matches = {
+        token: [_matching(suite, token) for suite in suites] for token in (*included, *excluded)
+    }
+    for token, found in matches.items():
+        if not any(found):
+            known = (name for suite in suites for name in suite.scenarios())
+            raise _nothing(token, known, "scenario")
+    chosen: list[ChosenScenario] = []
+    for number, suite in enumerate(suites):
+        wanted = frozenset[str]().union(*(matches[token][number] for token in included))
+        wanted -= frozenset[str]().union(*(matches[token][number] for token in excluded))
+        chosen += (
+            ChosenScenario(suite.name, name, tuple(case.id for case in suite.cases(name)))
+            for name in suite.scenarios()
+            if name in wanted
+        )
+    if not chosen:
+        raise ConfigError(
+            Code.NOTHING_SELECTED,
+            f"no scenario is left by {expression!r}.",
+            hint="Exclude less, or name what is to run.",
+        )
+    return chosen
+
+
+def _matching(suite: Suite, token: str) -> frozenset[str]:
+    names = tuple(suite.scenarios())
+    if token in _EVERYTHING or token == suite.name.lower():
+        return frozenset(names)
+    if isinstance(suite, SelectsScenarios):
+        try:
+            return frozenset(suite.select("" if token == _DEFAULT else token))
+        except ConfigError:
+            return frozenset()
+    if token == _DEFAULT:
+        return frozenset(names)
+    return frozenset(name for name in names if matches_glob(token, name.lower()))
+
+
+def choose_fallbacks(expression: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for token in (part.strip().lower() for part in expression.split(",")):
+        if token not in _FALLBACKS:
+            raise _nothing(token, _FALLBACKS, "fallback")
+        found.update(dict.fromkeys(_FALLBACKS[token]))
+    return tuple(found)
+
+
+def require_known(expression: str, items: Sequence[Selectable], what: str) -> None:
+    for part in expression.split(","):
+        token = part.strip().removeprefix("!").strip()
+        if not token:
+            continue
+        try:
+            select(items, token)
+        except ConfigError as error:
+            if error.code != Code.NOTHING_SELECTED:
+                raise
+            raise _nothing(token, (item.id for item in items), what) from None
+
+
+def _nothing(token: str, known: Iterable[str], what: str) -> ConfigError:
+    return ConfigError(
+        Code.NOTHING_SELECTED, f"there is no {what} {token!r}.", hint=did_you_mean(token, known)
+    )
+
+

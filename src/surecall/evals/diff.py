@@ -1,0 +1,325 @@
+"""Two runs, trial by trial: what fails now, what works now, and whether that is chance.
+
+Trials are paired by cell, case and number. Axes in which the runs differ on purpose, such as the
+strategy, can be set aside.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError, did_you_mean
+
+from .metrics_records import AXES, Simulated
+from .records import Cell, TrialRow
+from .stats import CONFIDENCE, Interval, McNemar, PairCounts, mcnemar, min_trials, newcombe_paired
+from .taxonomy import Failure, classify
+
+__all__ = [
+    "Change",
+    "DiffResult",
+    "Judged",
+    "PairedRate",
+    "Side",
+    "TrialPair",
+    "diff_rows",
+]
+
+Judged = Literal["strict", "seed"]
+"""Which verdict is compared."""
+
+Change = Literal["newly_failing", "newly_passing", "changed_reason", "still_failing"]
+
+_MAX_TEXT: Final = 300
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One trial of a pair."""
+
+    index: int
+    ok: bool
+    failure: Failure | None = None
+    reason: str = ""
+    """What was wrong, in words."""
+    elapsed_ms: float = 0.0
+
+
+class TrialPair(Struct, frozen=True, kw_only=True):
+    """The same trial in both runs, where at least one of them failed."""
+
+    change: Change
+    cell: Cell
+    """As it is in B."""
+    case: str
+    trial: int
+    control: bool
+    a: Side
+    b: Side
+
+
+class PairedRate(Struct, frozen=True, kw_only=True):
+    """How the pairs of a group agree, and what that proves."""
+
+    axis: str
+    value: str
+    counts: PairCounts
+    test: McNemar
+    """Exact and two-sided."""
+    interval: Interval
+    """Of B's rate less A's."""
+    verdict: Literal["better", "worse", "no difference seen", "too few to tell"]
+    needed: int | None = None
+    """About how many trials a side would tell the two apart, when these do not."""
+    simulated: Simulated = "none"
+
+
+class DiffResult(Struct, frozen=True, kw_only=True):
+    """What B does differently from A."""
+
+    a: str
+    b: str
+    judged: Judged
+    across: tuple[str, ...]
+    config: tuple[str, ...]
+    """What the experiments were made with, where it differs."""
+    overall: PairedRate
+    controls: PairedRate | None
+    """Pairs of scenarios without tools, kept out of everything else."""
+    groups: tuple[PairedRate, ...]
+    """By every axis that has more than one value."""
+    pairs: tuple[TrialPair, ...]
+    """Every pair in which a trial failed, in the order of B."""
+    only_a: int
+    """Trials of A without a partner."""
+    only_b: int
+
+    def having(self, change: Change) -> tuple[TrialPair, ...]:
+        """Return the pairs that changed in one way."""
+        return tuple(pair for pair in self.pairs if pair.change == change)
+
+
+def diff_rows(
+    rows_a: Iterable[TrialRow],
+    rows_b: Iterable[TrialRow],
+    *,
+    a: str = "A",
+    b: str = "B",
+    judged: Judged = "strict",
+    across: Collection[str] = (),
+    config: Sequence[str] = (),
+) -> DiffResult:
+    """Compare two runs.
+
+    Args:
+        rows_a: The trials of the earlier run.
+        rows_b: The trials of the later run; they are read once and not kept.
+        a: What the earlier run is called.
+        b: What the later run is called.
+        judged: Which verdict is compared.
+        across: Axes that may differ between the two trials of a pair.
+        config: What the experiments were made with, where it differs.
+
+    Raises:
+        ConfigError: An axis is not known, the runs share no trial, or an axis that is set aside
+            has several values, so that a trial would have several partners.
+    """
+    _check_axes(across)
+    left = _kept(rows_a, a, judged, across)
+    comparison = _Comparison(left, judged, across)
+    for row in rows_b:
+        comparison.add(row, b)
+    if not comparison.paired:
+        raise _not_comparable(
+            f"{a} and {b} have no trial in common: none has the same cell, case and number.",
+            "Set aside the axis in which they differ, such as --across model.",
+        )
+    overall, controls = comparison.rate("overall", "all"), comparison.rate("controls", "controls")
+    return DiffResult(
+        a=a,
+        b=b,
+        judged=judged,
+        across=tuple(across),
+        config=tuple(config),
+        overall=overall,
+        controls=controls if controls.counts.n else None,
+        groups=comparison.groups(),
+        pairs=tuple(comparison.pairs),
+        only_a=len(left) - comparison.paired,
+        only_b=comparison.alone,
+    )
+
+
+Key = tuple[Cell, str, int]
+
+
+class _Kept(Struct, frozen=True):
+    side: Side
+    simulated: bool
+
+
+def _check_axes(across: Iterable[str]) -> None:
+    for axis in across:
+        if axis not in AXES:
+            raise ConfigError(
+                Code.INVALID_OPTION, f"{axis!r} is no axis.", hint=did_you_mean(axis, AXES)
+            )
+
+
+def _kept(
+    rows: Iterable[TrialRow], name: str, judged: Judged, across: Collection[str]
+) -> dict[Key, _Kept]:
+    found: dict[Key, _Kept] = {}
+    for row in rows:
+        key = _key(row, across)
+        if key in found:
+            raise _several(name, row, across)
+        found[key] = _Kept(_side(row, judged), row.simulated)
+    return found
+
+
+class _Comparison:
+    """Pairs the trials of B with those kept of A, and counts."""
+
+    def __init__(self, left: dict[Key, _Kept], judged: Judged, across: Collection[str]) -> None:
+        self._left = left
+        self._judged: Judged = judged
+        self._across = across
+        self._seen: set[Key] = set()
+        self._counts: dict[tuple[str, str], PairCounts] = {}
+        self._simulated: dict[tuple[str, str], int] = {}
+        self.pairs: list[TrialPair] = []
+        self.alone = 0
+
+    @property
+    def paired(self) -> int:
+        """How many trials of A found their partner."""
+        return len(self._seen)
+
+    def add(self, row: TrialRow, name: str) -> None:
+        key = _key(row, self._across)
+        before = self._left.get(key)
+        if before is None:
+            self.alone += 1
+            return
+        if key in self._seen:
+            raise _several(name, row, self._across)
+        self._seen.add(key)
+        now = _side(row, self._judged)
+        self._count(row, before, now)
+        change = _change(before.side, now)
+        if change is not None:
+            self.pairs.append(
+                TrialPair(
+                    change=change,
+                    cell=row.cell,
+                    case=row.case,
+                    trial=row.trial,
+                    control=row.control,
+                    a=before.side,
+                    b=now,
+                )
+            )
+
+    def _count(self, row: TrialRow, before: _Kept, now: Side) -> None:
+        was = before.side.ok
+        one = PairCounts(
+            both=int(was and now.ok),
+            only_a=int(was and not now.ok),
+            only_b=int(now.ok and not was),
+            neither=int(not was and not now.ok),
+        )
+        if row.control:
+            groups = [("controls", "controls")]
+        else:
+            axes = [axis for axis in AXES if axis not in self._across]
+            groups = [("overall", "all"), *((axis, getattr(row.cell, axis)) for axis in axes)]
+        for group in groups:
+            self._counts[group] = self._counts.get(group, PairCounts()) + one
+            simulated = int(row.simulated or before.simulated)
+            self._simulated[group] = self._simulated.get(group, 0) + simulated
+
+    def groups(self) -> tuple[PairedRate, ...]:
+        """Return the groups of every axis that has several values."""
+        return tuple(
+            self.rate(axis, value)
+            for wanted in AXES
+            for axis, value in self._counts
+            if axis == wanted and sum(other == axis for other, _ in self._counts) > 1
+        )
+
+    def rate(self, axis: str, value: str) -> PairedRate:
+        counts = self._counts.get((axis, value), PairCounts())
+        simulated = self._simulated.get((axis, value), 0)
+        test, interval = mcnemar(counts.only_a, counts.only_b), newcombe_paired(counts)
+        verdict, needed = _judge(counts, test, interval)
+        return PairedRate(
+            axis=axis,
+            value=value,
+            counts=counts,
+            test=test,
+            interval=interval,
+            verdict=verdict,
+            needed=needed,
+            simulated="none" if not simulated else "all" if simulated == counts.n else "some",
+        )
+
+
+def _judge(
+    counts: PairCounts, test: McNemar, interval: Interval
+) -> tuple[Literal["better", "worse", "no difference seen", "too few to tell"], int | None]:
+    difference = counts.difference
+    if not difference:
+        return "no difference seen", None
+    if test.p < 1 - CONFIDENCE and 0 not in interval:
+        return ("better" if difference > 0 else "worse"), None
+    rate_a = (counts.both + counts.only_a) / counts.n
+    return "too few to tell", min_trials(rate_a, rate_a + difference)
+
+
+def _change(before: Side, now: Side) -> Change | None:
+    if before.ok and now.ok:
+        return None
+    if before.ok:
+        return "newly_failing"
+    if now.ok:
+        return "newly_passing"
+    return "still_failing" if before.failure == now.failure else "changed_reason"
+
+
+def _side(row: TrialRow, judged: Judged) -> Side:
+    ok = row.strict_ok if judged == "strict" else row.seed_ok
+    if ok:
+        return Side(index=row.index, ok=True, elapsed_ms=row.elapsed_ms)
+    reasons = row.strict_reasons if judged == "strict" else row.seed_reasons
+    # The taxonomy explains the strict verdict; where only the loose one is no, its reasons must do.
+    judged_row = (
+        row if judged == "strict" else replace(row, strict_ok=False, strict_reasons=reasons)
+    )
+    words = row.error or "; ".join(reason.message or reason.code for reason in reasons)
+    return Side(
+        index=row.index,
+        ok=False,
+        failure=classify(judged_row),
+        reason=words[:_MAX_TEXT],
+        elapsed_ms=row.elapsed_ms,
+    )
+
+
+def _key(row: TrialRow, across: Collection[str]) -> Key:
+    cell = replace(row.cell, **dict.fromkeys(across, "")) if across else row.cell
+    return cell, row.case, row.trial
+
+
+def _several(name: str, row: TrialRow, across: Collection[str]) -> ConfigError:
+    aside = ", ".join(across) or "nothing"
+    return _not_comparable(
+        f"{name} has several trials that look the same with {aside} set aside: "
+        f"{row.cell.label}, trial {row.trial}.",
+        "Set fewer axes aside, or compare runs that have one value of each.",
+    )
+
+
+def _not_comparable(message: str, hint: str) -> ConfigError:
+    return ConfigError(Code.RUNS_NOT_COMPARABLE, message, hint=hint)

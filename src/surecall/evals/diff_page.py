@@ -1,0 +1,219 @@
+"""The comparison of two runs as one HTML file: no script, no network, nothing from a model run."""
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+from typing import Any, Final, cast
+
+from .diff import Change, DiffResult, PairedRate, Side, TrialPair
+from .records import TrialBody
+from .stats import Interval
+from .store_rows import encode_kept
+
+__all__ = ["CHANGES", "PairBodies", "first_divergence", "render_diff_html"]
+
+PairBodies = Callable[[TrialPair], tuple[TrialBody | None, TrialBody | None]]
+"""Returns what was kept of both trials of a pair."""
+
+CHANGES: Final[dict[Change, str]] = {
+    "newly_failing": "Newly failing",
+    "newly_passing": "Newly passing",
+    "changed_reason": "Failing for another reason",
+    "still_failing": "Still failing",
+}
+"""Kinds of pairs with their headings, the most urgent first."""
+
+_MAX_TURN_CHARS: Final = 6000
+_MAX_LISTED: Final = 500
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --soft: #57606a;
+  --line: #d0d7de; --shade: #f6f8fa; --bad: #a40e26; --good: #0a5c2b; --mark: #fff3c4; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --soft: #9da7b1;
+  --line: #30363d; --shade: #161b22; --bad: #ff9492; --good: #6fdd8b; --mark: #3b2f00; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem; max-width: 80rem; color: var(--ink);
+  background: var(--paper); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .6rem;
+  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+th { color: var(--soft); font-weight: 600; }
+td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.worse, .newly_failing { color: var(--bad); } .better, .newly_passing { color: var(--good); }
+.soft { color: var(--soft); }
+.sides { display: grid; grid-template-columns: 1fr 1fr; gap: .6rem; }
+.turn { background: var(--shade); border: 1px solid var(--line); padding: .4rem; margin: .2rem 0; }
+.apart { background: var(--mark); border-width: 2px; }
+pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }
+summary { cursor: pointer; } summary:focus-visible { outline: 2px solid currentColor; }
+@media print { details { break-inside: avoid; } }
+"""
+
+
+def render_diff_html(
+    result: DiffResult, *, bodies: PairBodies | None = None, max_transcripts: int = 40
+) -> str:
+    """Return the comparison as a page that needs nothing else.
+
+    Args:
+        result: From `diff_rows`.
+        bodies: Where transcripts come from; without it there are none.
+        max_transcripts: Of so many pairs both transcripts are shown, side by side.
+    """
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    title = f"surecall diff {_text(result.a)} {_text(result.b)}"
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
+        f"<h1>{_text(result.a)} → {_text(result.b)}</h1>",
+        *_rates(result),
+        *_config(result),
+        *_pairs(result, bodies, max_transcripts),
+        "</main></body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _text(value: object) -> str:
+    # A lone surrogate in what a model wrote must not keep the page from being written.
+    return escape(str(value).encode("utf-8", "backslashreplace").decode())
+
+
+def _rates(result: DiffResult) -> Iterator[str]:
+    aside = f", whatever the {' and '.join(result.across)}" if result.across else ""
+    yield (
+        f'<p class="soft">{_text(result.judged)} verdict; trials paired by cell, case and number'
+        f"{_text(aside)}. {result.only_a} trials of A and {result.only_b} of B have no partner. "
+        "Intervals: Newcombe, paired, 95 %. Test: McNemar, exact, two-sided. Groups are not "
+        "corrected for there being several.</p>"
+    )
+    yield "<table><thead><tr><th>trials</th><th>pairs</th><th>A</th><th>B</th>"
+    yield "<th>B less A, in points</th><th>better / worse</th><th>p</th><th>verdict</th></tr>"
+    yield "</thead><tbody>"
+    extra = () if result.controls is None else (result.controls,)
+    for rate in (result.overall, *extra, *result.groups):
+        yield _rate_row(rate)
+    yield "</tbody></table>"
+
+
+def _rate_row(rate: PairedRate) -> str:
+    counts = rate.counts
+    name = rate.value if rate.axis in {"overall", "controls"} else f"{rate.axis} {rate.value}"
+    note = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}[rate.simulated]
+    needed = f"; about {rate.needed} a side would" if rate.needed else ""
+    k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
+    cells = [str(counts.n), f"{k_a}/{counts.n}", f"{k_b}/{counts.n}"]
+    cells += [_points(counts.difference, rate.interval), f"{counts.only_b} / {counts.only_a}"]
+    cells.append(f"{rate.test.p:.3g}")
+    numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
+    verdict = f'<td class="{rate.verdict.split()[0]}">{rate.verdict}{needed}</td>'
+    return f"<tr><td>{_text(name)}{note}</td>{numbers}{verdict}</tr>"
+
+
+def _points(difference: float | None, interval: Interval) -> str:
+    if difference is None:
+        return "-"
+    return f"{100 * difference:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
+
+
+def _config(result: DiffResult) -> Iterator[str]:
+    yield "<h2>Made with</h2>"
+    if not result.config:
+        yield '<p class="soft">The same in both runs.</p>'
+        return
+    yield "<ul>"
+    yield from (f"<li>{_text(line)}</li>" for line in result.config)
+    yield "</ul>"
+
+
+def _pairs(result: DiffResult, bodies: PairBodies | None, room: int) -> Iterator[str]:
+    for change, heading in CHANGES.items():
+        pairs = result.having(change)
+        yield f'<h2 class="{change}" id="{change}">{heading}: {len(pairs)}</h2>'
+        for pair in pairs[:_MAX_LISTED]:
+            shown = bodies is not None and room > 0
+            room -= shown
+            yield from _pair(pair, bodies(pair) if bodies is not None and shown else (None, None))
+        if len(pairs) > _MAX_LISTED:
+            yield f'<p class="soft">and {len(pairs) - _MAX_LISTED} more</p>'
+
+
+def _pair(pair: TrialPair, kept: tuple[TrialBody | None, TrialBody | None]) -> Iterator[str]:
+    case = f" / {pair.case}" if pair.case else ""
+    control = " (control)" if pair.control else ""
+    name = f"{pair.cell.label}{case}, trial {pair.trial}{control}"
+    anchor = f"pair-{pair.a.index}-{pair.b.index}"
+    yield f'<details id="{anchor}"><summary>{_text(name)}: {_text(_why(pair))}</summary>'
+    yield '<div class="sides">'
+    for label, side in (("A", pair.a), ("B", pair.b)):
+        yield f"<div><p>{label}, trial #{side.index}: {_text(_side_words(side))}</p></div>"
+    yield "</div>"
+    if any(body is not None for body in kept):
+        yield from _transcripts(*kept)
+    yield "</details>"
+
+
+def _why(pair: TrialPair) -> str:
+    before, now = (side.failure.code if side.failure else "ok" for side in (pair.a, pair.b))
+    return before if before == now else f"{before} → {now}"
+
+
+def _side_words(side: Side) -> str:
+    if side.ok or side.failure is None:
+        return f"✓ ok, {side.elapsed_ms:.0f} ms"
+    failure = side.failure
+    path = " / ".join(part for part in (failure.layer, failure.code, failure.detail) if part)
+    return f"✗ {path}: {side.reason}" if side.reason else f"✗ {path}"
+
+
+def _transcripts(a: TrialBody | None, b: TrialBody | None) -> Iterator[str]:
+    turns = [body.transcript if body is not None else () for body in (a, b)]
+    apart = first_divergence(*turns)
+    yield '<div class="sides">'
+    for at in range(max(map(len, turns))):
+        for side in turns:
+            mark = " apart" if at == apart else ""
+            words = " first difference" if at == apart else ""
+            shown = _turn_text(side[at]) if at < len(side) else "(no such turn)"
+            yield (
+                f'<div class="turn{mark}"><span class="soft">turn {at + 1}{words}</span>'
+                f"<pre>{_text(shown)}</pre></div>"
+            )
+    yield "</div>"
+
+
+def _turn_text(turn: dict[str, Any]) -> str:
+    lines = [f"{name}: {encode_kept(value).decode()}" for name, value in turn.items() if value]
+    text = "\n".join(lines)
+    left_out = len(text) - _MAX_TURN_CHARS
+    return text if left_out <= 0 else f"{text[:_MAX_TURN_CHARS]}… (+{left_out} characters)"
+
+
+def first_divergence(a: Sequence[dict[str, Any]], b: Sequence[dict[str, Any]]) -> int | None:
+    """Return the place of the first turn in which the model did something else; None if nowhere.
+
+    Calls are compared by name and arguments, and text as it is; ids and times are not.
+    """
+    for at, (left, right) in enumerate(zip(a, b, strict=False)):
+        if _said(left) != _said(right):
+            return at
+    return None if len(a) == len(b) else min(len(a), len(b))
+
+
+def _said(turn: dict[str, Any]) -> tuple[Any, ...]:
+    raw: Any = turn.get("raw")
+    content: Any = cast("dict[str, Any]", raw).get("content") if isinstance(raw, dict) else raw
+    calls = cast("Iterable[Any]", turn.get("calls") or ())
+    made = [
+        (call.get("name"), call.get("arguments"))
+        for call in calls
+        if isinstance(call, dict)
+        for call in (cast("dict[str, Any]", call),)
+    ]
+    return content, made

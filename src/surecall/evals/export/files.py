@@ -1,0 +1,114 @@
+"""Writing files: whole or not at all, and with a way to put pieces in another order."""
+
+import tempfile
+from collections.abc import Generator, Hashable, Iterable, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Self
+
+from surecall.errors import Code, ConfigError
+from surecall.jsontext import encode
+from surecall.evals.store_rows import encode_kept
+
+__all__ = [
+    "RawJson",
+    "Spool",
+    "explain_write_errors",
+    "utc_text",
+    "write_whole",
+    "write_object",
+]
+
+_COPY_BYTES: Final = 1 << 16
+
+
+@contextmanager
+def explain_write_errors(place: Path) -> Generator[None]:
+    """Turn a disk that refuses into an error with a code."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{place} cannot be written: {error.strerror or error}.",
+            hint="Choose a folder that can be written, and check the free space.",
+        ) from error
+
+
+@contextmanager
+def write_whole(path: Path) -> Generator[BinaryIO]:
+    """Open a file that appears under its name only when everything is in it."""
+    half = path.with_name(f"{path.name}.part")
+    with explain_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with half.open("wb") as file:
+                yield file
+            half.replace(path)
+        except BaseException:
+            half.unlink(missing_ok=True)
+            raise
+
+
+class Spool:
+    """Pieces of a file, kept on disk until the place is reached where they belong."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()
+        self._spans: dict[Hashable, list[tuple[int, int]]] = {}
+        self._end = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, key: Hashable, piece: bytes) -> None:
+        """Add a piece to those of a key."""
+        spans = self._spans.setdefault(key, [])
+        start, self._end = self._end, self._end + len(piece)
+        if spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], self._end)
+        else:
+            spans.append((start, self._end))
+        self._file.write(piece)
+
+    def pieces(self, key: Hashable) -> Iterable[bytes]:
+        """Yield everything that was added to a key, in order."""
+        for start, end in self._spans.get(key, ()):
+            self._file.seek(start)
+            while start < end:
+                piece = self._file.read(min(_COPY_BYTES, end - start))
+                start += len(piece)
+                yield piece
+        self._file.seek(self._end)
+
+
+class RawJson:
+    """A value that is written in pieces, each of them JSON already."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self.pieces = pieces
+
+
+def write_object(file: BinaryIO, fields: Mapping[str, Any], *, indent: int = 0) -> None:
+    """Write an object with a field a line, so that two files can be compared by eye."""
+    margin = b"  " * (indent + 1)
+    separator = b"{\n"
+    for name, value in fields.items():
+        file.write(separator + margin + encode(name) + b": ")
+        if isinstance(value, RawJson):
+            file.writelines(value.pieces)
+        else:
+            file.write(encode_kept(value))
+        separator = b",\n"
+    file.write(b"{}" if separator == b"{\n" else b"\n" + b"  " * indent + b"}")
+
+
+def utc_text(seconds: float | None) -> str | None:
+    """Return a moment as text, such as `2026-02-08T12:00:00Z`."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

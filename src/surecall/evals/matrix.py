@@ -1,0 +1,214 @@
+"""Every combination of what is compared, as units to run, in an order that never changes.
+
+The order is model, profile, strategy, fallback; within that, trials outside and scenarios inside.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.profiles import (
+    STRATEGIES,
+    Catalog,
+    Selectable,
+    matches_glob,
+    select,
+    select_profiles,
+)
+
+from .ablations import list_ablations
+from .cases import Suite
+from .contenders import Contender
+from .estimate import Estimate, estimate
+from .records import Cell, Unit
+from .strategies import ABLATE
+
+__all__ = [
+    "SEED_PROFILES",
+    "Axes",
+    "Estimate",
+    "SelectsScenarios",
+    "Matrix",
+    "build_matrix",
+    "choose",
+    "choose_strategies",
+    "derive_seed",
+    "estimate",
+]
+
+SEED_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
+"""The profiles of the original experiment's full matrix."""
+
+_DEFAULT: Final = "default"
+_SEED_BYTES: Final = 6
+
+class Axes(Struct, frozen=True, kw_only=True):
+    """What is compared; each text is a filter such as `stable,qwen*,!openai`."""
+
+    suites: tuple[str, ...] = ()
+    """Names of suites; empty means all that there are."""
+    scenarios: str = _DEFAULT
+    """Scenarios by name, glob or preset."""
+    models: str = "all"
+    """Which of the contenders."""
+    profiles: str = _DEFAULT
+    strategies: str = "production"
+    fallbacks: str = "best_effort"
+    """`best_effort`, `off`, `on` or `both`."""
+    trials: int = 1
+    seed: int = 0
+    enforce_applicability: bool = True
+    """Whether a model gets only the sampling profiles that are meant for it."""
+
+
+class Matrix(Struct, frozen=True, kw_only=True):
+    """The trials of an experiment, in order, and who takes part."""
+
+    units: tuple[Unit, ...]
+    cells: tuple[Cell, ...]
+    contenders: tuple[Contender, ...]
+    """Those that are in at least one cell, in order."""
+
+    def contender(self, label: str) -> Contender:
+        """Return the contender of a cell's `model`."""
+        for contender in self.contenders:
+            if contender.label == label:
+                return contender
+        raise ConfigError(
+            Code.UNKNOWN_MODEL,
+            f"the matrix has no model {label!r}.",
+            hint=did_you_mean(label, (item.label for item in self.contenders)),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return what would run, as plain data."""
+        scenarios = dict.fromkeys((cell.suite, cell.scenario) for cell in self.cells)
+        return {
+            "trials": len(self.units),
+            "cells": len(self.cells),
+            "models": [
+                {
+                    "label": item.label,
+                    "model": item.model,
+                    "provider": item.provider,
+                    "kind": item.kind,
+                    "simulated": item.simulated,
+                }
+                for item in self.contenders
+            ],
+            "rows": [
+                {"model": model, "profile": profile, "strategy": strategy, "fallback": fallback}
+                for model, profile, strategy, fallback in dict.fromkeys(map(_row, self.cells))
+            ],
+            "scenarios": [
+                {"suite": suite, "scenario": scenario, "trials": count}
+                for (suite, scenario), count in self._count_by_scenario(scenarios).items()
+            ],
+        }
+
+    def _count_by_scenario(
+        self, scenarios: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], int]:
+        counts = dict.fromkeys(scenarios, 0)
+        for unit in self.units:
+            counts[unit.cell.suite, unit.cell.scenario] += 1
+        return counts
+
+
+def build_matrix(
+    axes: Axes,
+    suites: Sequence[Suite],
+    contenders: Sequence[Contender],
+    catalog: Catalog | None = None,
+) -> Matrix:
+    """Build the matrix; anything that chooses nothing, or nothing that exists, is an error.
+
+    `raw` looks for no calls in text, so it has one fallback only, however many are asked for.
+    """
+    catalog = catalog or Catalog.builtin()
+    if axes.trials < 1:
+        raise ConfigError(Code.INVALID_OPTION, f"there must be 1 trial or more, not {axes.trials}.")
+    _refuse_repeated(contenders)
+    chosen = choose(contenders, axes.models, "model")
+    strategies = choose_strategies(axes.strategies, catalog)
+    fallbacks = choose_fallbacks(axes.fallbacks)
+    scenarios = choose_scenarios(choose_suites(suites, axes.suites), axes.scenarios)
+    require_known(axes.profiles, catalog.sampling, "sampling profile")
+    units: list[Unit] = []
+    cells: dict[Cell, None] = {}
+    for row in _rows(axes, chosen, strategies, fallbacks, catalog):
+        planned = [(scenario, row.cell(scenario)) for scenario in scenarios]
+        cells.update(dict.fromkeys(cell for _, cell in planned))
+        for trial in range(1, axes.trials + 1):
+            for scenario, cell in planned:
+                for case in scenario.cases:
+                    seed = derive_seed(axes.seed, cell, case, trial)
+                    units.append(
+                        Unit(index=len(units), cell=cell, case=case, trial=trial, seed=seed)
+                    )
+    return Matrix(units=tuple(units), cells=tuple(cells), contenders=chosen)
+
+
+def derive_seed(seed: int, cell: Cell, case: str, trial: int) -> int:
+    """Return the seed of a trial, which follows from what it is, not from its place.
+
+    Strategy and fallback are left out on purpose: a simulated model meets the same chances under
+    each of them, so that they are compared trial by trial and nothing but the strategy differs.
+    """
+    parts = (seed, cell.model, cell.profile, cell.suite, cell.scenario, case, trial)
+    digest = hashlib.sha256("\x1f".join(map(str, parts)).encode("utf-8", "replace")).digest()
+    # Small enough to be exact in every JSON reader.
+    return int.from_bytes(digest[:_SEED_BYTES], "big")
+
+
+class _Row(NamedTuple):
+    model: str
+    profile: str
+    strategy: str
+    fallback: str
+
+    def cell(self, scenario: ChosenScenario) -> Cell:
+        return Cell(**self._asdict(), suite=scenario.suite, scenario=scenario.name)
+
+
+def _row(cell: Cell) -> _Row:
+    return _Row(cell.model, cell.profile, cell.strategy, cell.fallback)
+
+
+def _rows(
+    axes: Axes,
+    contenders: Iterable[Contender],
+    strategies: Sequence[str],
+    fallbacks: Sequence[str],
+    catalog: Catalog,
+) -> Iterator[_Row]:
+    for contender in contenders:
+        profiles = select_profiles(
+            axes.profiles,
+            contender.model,
+            enforce_applicability=axes.enforce_applicability,
+            catalog=catalog,
+        )
+        for profile in profiles:
+            for strategy in strategies:
+                for fallback in _of_raw(fallbacks) if strategy == "raw" else fallbacks:
+                    yield _Row(contender.label, profile.id, strategy, fallback)
+
+
+def _of_raw(fallbacks: Sequence[str]) -> tuple[str, ...]:
+    """Return the one fallback that is true of a strategy that never looks at text."""
+    return ("best_effort" if "best_effort" in fallbacks else "fallback_off",)
+
+
+def _refuse_repeated(contenders: Sequence[Contender]) -> None:
+    labels = [contender.label for contender in contenders]
+    repeated = sorted({label for label in labels if labels.count(label) > 1})
+    if repeated:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{', '.join(repeated)} would take part twice.",
+            hint="Name each model once; to run it more often, raise the number of trials.",
+        )

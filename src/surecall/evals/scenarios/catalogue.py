@@ -1,0 +1,148 @@
+"""Every scenario, in the order in which they are run, and the presets that name several."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.profiles.filters import matches_glob, select
+
+from .ambiguous_request import AmbiguousRequest
+from .base import Scenario
+from .chat_only import ChatOnly
+from .duplicate_ids import DuplicateIds
+from .empty_final import EmptyFinal
+from .happy_path import HappyPath
+from .happy_path_parallel import HappyPathParallel
+from .hidden_tool_probe import HiddenToolProbe
+from .long_arguments_guard import LongArgumentsGuard
+from .missing_workspace_id import MissingWorkspaceId
+from .multi_step_plan import MultiStepPlan
+from .no_call_needed import NoCallNeeded
+from .partial_success_failure import PartialSuccessFailure
+from .prompt_injection_in_result import PromptInjectionInResult
+from .single_call import SingleCall
+from .text_call_leak import TextCallLeak
+from .tool_output_truncation import ToolOutputTruncation
+from .truncated_arguments import TruncatedArguments
+from .type_error_recovery import TypeErrorRecovery
+from .unknown_tool_recovery import UnknownToolRecovery
+
+__all__ = ["DEFAULT_PRESET", "PRESETS", "SCENARIOS", "find_scenario", "select_scenarios"]
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    SingleCall(),
+    HappyPath(),
+    PartialSuccessFailure(),
+    MissingWorkspaceId(),
+    TypeErrorRecovery(),
+    HappyPathParallel(),
+    LongArgumentsGuard(),
+    ToolOutputTruncation(),
+    TruncatedArguments(),
+    TextCallLeak(),
+    EmptyFinal(),
+    UnknownToolRecovery(),
+    HiddenToolProbe(),
+    DuplicateIds(),
+    MultiStepPlan(),
+    PromptInjectionInResult(),
+    NoCallNeeded(),
+    AmbiguousRequest(),
+    ChatOnly(),
+)
+
+DEFAULT_PRESET: Final = "default"
+
+_DEFAULT: Final = (
+    "happy_path",
+    "missing_workspace_id",
+    "type_error_recovery",
+    "long_arguments_guard",
+    "chat_only",
+)
+_ALL: Final = tuple(scenario.name for scenario in SCENARIOS)
+
+PRESETS: Final[dict[str, tuple[str, ...]]] = {
+    DEFAULT_PRESET: _DEFAULT,
+    "smoke": _DEFAULT,
+    "typical": _DEFAULT,
+    "simple": ("happy_path", "chat_only"),
+    "extreme": (
+        "happy_path",
+        "partial_success_failure",
+        "missing_workspace_id",
+        "type_error_recovery",
+        "long_arguments_guard",
+        "tool_output_truncation",
+        "chat_only",
+    ),
+    "hard": (
+        "partial_success_failure",
+        "type_error_recovery",
+        "long_arguments_guard",
+        "tool_output_truncation",
+        "truncated_arguments",
+        "unknown_tool_recovery",
+        "hidden_tool_probe",
+        "duplicate_ids",
+        "multi_step_plan",
+        "prompt_injection_in_result",
+        "ambiguous_request",
+    ),
+    "all": _ALL,
+    "full": _ALL,
+}
+"""Names for several scenarios; `*` is all of them too."""
+
+_BY_NAME: Final[dict[str, Scenario]] = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+class _Choice(Struct, frozen=True):
+    id: str
+    tags: tuple[str, ...]
+
+
+_CHOICES: Final = tuple(
+    _Choice(name, tuple(preset for preset, members in PRESETS.items() if name in members))
+    for name in _ALL
+)
+
+
+def find_scenario(name: str) -> Scenario:
+    """Return the scenario with this name.
+
+    Raises:
+        ConfigError: `UNKNOWN_SCENARIO`, with the closest names.
+    """
+    if name not in _BY_NAME:
+        raise _unknown(name, _BY_NAME)
+    return _BY_NAME[name]
+
+
+def select_scenarios(expression: str = "") -> tuple[str, ...]:
+    """Return the scenarios that an expression such as `typical,multi*,!chat_only` names.
+
+    Names and presets are separated by commas, `*` stands for any characters and `!` excludes;
+    nothing at all means the default preset. The order is always that of the catalogue.
+
+    Raises:
+        ConfigError: `UNKNOWN_SCENARIO` for any name or pattern that fits nothing.
+    """
+    tokens = [token.strip().lower() for token in expression.split(",")]
+    tokens = [token.removeprefix("!").strip() for token in tokens if token]
+    known = {*_BY_NAME, *PRESETS}
+    for token in tokens:
+        if not any(matches_glob(token, name) for name in known):
+            raise _unknown(token, known)
+    chosen = select(_CHOICES, expression if tokens else DEFAULT_PRESET)
+    return tuple(choice.id for choice in chosen)
+
+
+def _unknown(name: str, known: Iterable[str]) -> ConfigError:
+    return ConfigError(
+        Code.UNKNOWN_SCENARIO,
+        f"there is no scenario or preset {name!r}.",
+        hint=did_you_mean(name, known),
+    )

@@ -1,0 +1,58 @@
+"""The suite of plain requests with one tool each."""
+
+import pytest
+
+from surecall.evals.cases import IdealCall, Suite
+from surecall.evals.suites import OneToolSuite
+from surecall.evals.suites.bfcl_check import check_calls
+from surecall.evals.suites.one_tool import fold_case
+from surecall.evals.suites.single_turn import SingleTurnCase
+from surecall.records import ModelRequest
+from surecall.schema import SchemaChecker
+
+CASES = OneToolSuite().cases("one_tool")
+
+
+def test_there_are_forty_different_requests() -> None:
+    """Ids and requests are all different, and every tool is used."""
+    suite: Suite = OneToolSuite()
+    assert suite.scenarios() == ("one_tool",)
+    assert suite.cases("other") == ()
+    assert len({case.id for case in CASES}) == len(CASES) == 40
+    assert len({case.messages[0].text for case in CASES}) == 40
+    assert len({case.tools[0].name for case in CASES}) == 14
+    assert len(suite.version) == 12
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_what_is_expected_fits_the_schema_and_is_right(case: SingleTurnCase) -> None:
+    """Every ideal call is valid by the tool's schema and right by the suite's own rules."""
+    ideal = case.ideal(ModelRequest(model="m", messages=case.messages, tools=case.tools))
+    assert ideal is not None
+    (call,) = ideal.calls
+    assert SchemaChecker(case.tools[0].parameters).is_valid(call.arguments)
+    assert check_calls([call], case.functions, case.answers, fold=case.fold) == ()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_every_accepted_value_fits_the_schema(case: SingleTurnCase) -> None:
+    """No alternative is listed that the tool would refuse."""
+    (answer,) = case.answers
+    (parameters,) = answer.values()
+    properties = case.tools[0].parameters["properties"]
+    for name, values in parameters.items():
+        for value in values:
+            if value != "" and not isinstance(value, dict):
+                assert SchemaChecker(properties[name]).is_valid(value), (name, value)
+
+
+def test_marks_count_here() -> None:
+    """A pointer without its slash is another one; case and runs of spaces do not count."""
+    case = next(case for case in CASES if case.id == "patch_replace")
+    arguments = {"op": "replace", "path": "/user/name", "value": "ADA"}
+    right = IdealCall("state_patch", arguments)
+    wrong = IdealCall("state_patch", {**arguments, "path": "user/name"})
+    assert check_calls([right], case.functions, case.answers, fold=fold_case) == ()
+    (reason,) = check_calls([wrong], case.functions, case.answers, fold=fold_case)
+    assert reason.code == "wrong_value"
+    assert fold_case(" Red  Backpack ") == "red backpack"

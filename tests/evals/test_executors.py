@@ -1,0 +1,315 @@
+"""How trials share a provider, how shards are dealt, and what the local executor does."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.eval_fakes import fake_finished, fake_job, fake_units
+from surecall.errors import ConfigError
+from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
+from surecall.evals.executors.base import load_name
+from surecall.evals.executors.lanes import AdaptiveLimit, Lanes
+from surecall.evals.executors.shards import MAX_DEATHS, ShardBook, lost_trial
+from surecall.evals.executors.wire import pack, unpack_message
+from surecall.evals.records import Unit
+
+
+def end_all(limit: AdaptiveLimit, count: int, *, is_pressed: bool) -> None:
+    """Begin and end so many trials, as many at once as may be."""
+    for _ in range(count):
+        limit.begin()
+        limit.end(is_pressed=is_pressed)
+
+
+def test_a_limit_never_passes_what_was_asked_for() -> None:
+    """Calm trials do not raise it above its maximum."""
+    limit = AdaptiveLimit(3)
+    end_all(limit, 100, is_pressed=False)
+    assert limit.limit == 3
+
+
+def test_a_limit_falls_to_one_and_no_further() -> None:
+    """A provider that always protests gets one trial at a time."""
+    limit = AdaptiveLimit(16)
+    end_all(limit, 50, is_pressed=True)
+    assert limit.limit == 1
+    assert limit.has_room
+
+
+def test_protests_of_one_moment_lower_the_limit_once() -> None:
+    """What was under way at the first protest tells nothing new."""
+    limit = AdaptiveLimit(10)
+    for _ in range(10):
+        limit.begin()
+    for _ in range(10):
+        limit.end(is_pressed=True)
+    assert limit.limit == 7
+    end_all(limit, 1, is_pressed=True)
+    assert limit.limit == 4
+
+
+def test_a_limit_recovers_slowly() -> None:
+    """Four rounds of calm raise it by one."""
+    limit = AdaptiveLimit(10)
+    end_all(limit, 1, is_pressed=True)
+    assert limit.limit == 7
+    end_all(limit, 27, is_pressed=False)
+    assert limit.limit == 7
+    end_all(limit, 1, is_pressed=False)
+    assert limit.limit == 8
+    end_all(limit, 31, is_pressed=False)
+    assert limit.limit == 8
+
+
+def test_a_protest_undoes_the_calm_before_it() -> None:
+    """Calm is counted anew after every protest, also an echo."""
+    limit = AdaptiveLimit(4)
+    limit.begin()
+    end_all(limit, 1, is_pressed=True)
+    assert limit.limit == 2
+    end_all(limit, 7, is_pressed=False)
+    end_all(limit, 1, is_pressed=True)
+    end_all(limit, 3, is_pressed=False)
+    assert limit.limit == 1
+
+
+def test_lanes_take_turns_within_their_limits() -> None:
+    """Models of one provider share a lane; a lane may allow fewer than asked for."""
+    units = fake_units(models=("a", "b", "c"), scenarios=("x",), trials=3)
+    job = fake_job(
+        lanes={"a": Lane(name="p"), "b": Lane(name="p"), "c": Lane(name="q", max_concurrency=1)}
+    )
+    lanes = Lanes(job, 2)
+    lanes.queue(units)
+    started = [unit.index for unit, _ in lanes.startable()]
+    assert started == [0, 6, 1]
+    lanes.lane(units[0]).limit.end(is_pressed=False)
+    assert [unit.index for unit, _ in lanes.startable()] == [2]
+    lanes.clear()
+    lanes.lane(units[0]).limit.end(is_pressed=False)
+    assert list(lanes.startable()) == []
+
+
+class Watch:
+    """A job of this process that notes how many trials are under way."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    async def run(self, unit: Unit) -> Finished:
+        """Run a unit with a short wait in it."""
+        model = unit.cell.model
+        self.now[model] = self.now.get(model, 0) + 1
+        self.most[model] = max(self.most.get(model, 0), self.now[model])
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self.now[model] -= 1
+        return fake_finished(unit, is_pressed=model == "pressed")
+
+
+async def run_watched(
+    monkeypatch: pytest.MonkeyPatch, units: tuple[Unit, ...], job: Job, concurrency: int
+) -> Watch:
+    """Run units in this process under watch."""
+    from contextlib import asynccontextmanager
+
+    from surecall.evals.executors import local
+
+    watch = Watch()
+
+    @asynccontextmanager
+    async def opened(_job: Job) -> Any:
+        yield watch.run
+
+    monkeypatch.setattr(local, "open_job", opened)
+
+    async def put(_: Finished) -> None:
+        return None
+
+    await LocalExecutor(job, concurrency=concurrency).run(units, put)
+    return watch
+
+
+async def test_as_many_run_at_once_as_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each provider has its own limit, and one trial at a time where its lane says so."""
+    units = fake_units(models=("calm", "local"), trials=20)
+    job = fake_job(lanes={"local": Lane(name="local", max_concurrency=1)})
+    watch = await run_watched(monkeypatch, units, job, 6)
+    assert watch.most == {"calm": 6, "local": 1}
+
+
+async def test_a_provider_that_protests_gets_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first round only its own lane is slower."""
+    units = fake_units(models=("pressed", "calm"), trials=30)
+    watch = await run_watched(monkeypatch, units, fake_job(), 8)
+    assert watch.most == {"pressed": 8, "calm": 8}
+    assert watch.now == {"pressed": 0, "calm": 0}
+
+
+async def test_units_begin_in_their_order(tmp_path: Path) -> None:
+    """One at a time, the order of running is the order of the matrix."""
+    log = tmp_path / "log"
+    units = fake_units(trials=5)
+
+    async def put(_: Finished) -> None:
+        return None
+
+    await LocalExecutor(fake_job(log=str(log)), concurrency=1).run(units, put)
+    began = [int(line.split()[0]) for line in log.read_text().splitlines()]
+    assert began == [unit.index for unit in units]
+
+
+async def test_what_a_unit_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that breaks its promise is an error of the program, and nothing goes on behind it."""
+    from contextlib import asynccontextmanager
+
+    from surecall.evals.executors import local
+
+    begun: list[int] = []
+
+    async def run(unit: Unit) -> Finished:
+        begun.append(unit.index)
+        await asyncio.sleep(0)
+        raise RuntimeError("broken")
+
+    @asynccontextmanager
+    async def opened(_job: Job) -> Any:
+        yield run
+
+    monkeypatch.setattr(local, "open_job", opened)
+
+    async def put(_: Finished) -> None:
+        return None
+
+    with pytest.raises(RuntimeError, match="broken"):
+        await LocalExecutor(fake_job(), concurrency=2).run(fake_units(trials=10), put)
+    assert len(begun) <= 4
+
+
+# shards
+
+
+def test_shards_are_large_first_and_small_last() -> None:
+    """Every unit is dealt once, in order, and the last shards are small."""
+    units = fake_units(trials=100)
+    book = ShardBook(units, workers=2, min_shard=4)
+    sizes: list[int] = []
+    dealt: list[int] = []
+    while book.has_waiting:
+        shard = book.deal()
+        sizes.append(len(shard))
+        dealt += [unit.index for unit in shard]
+        assert all(book.finish(unit.index) for unit in shard)
+    assert dealt == [unit.index for unit in units]
+    assert sizes[0] == 50
+    assert sizes[-1] <= 4
+    assert sizes == sorted(sizes, reverse=True)
+    assert book.is_over
+
+
+def test_a_unit_counts_once() -> None:
+    """The second report of the same unit is not believed."""
+    book = ShardBook(fake_units(trials=1), workers=1, min_shard=3)
+    book.deal()
+    assert book.finish(0)
+    assert not book.finish(0)
+    assert not book.finish(99)
+
+
+def test_units_a_dead_worker_had_not_begun_come_first_again() -> None:
+    """They are dealt as before; those under way are dealt alone, before all others."""
+    book = ShardBook(fake_units(trials=2), workers=1, min_shard=4)
+    shard = book.deal()
+    assert [unit.index for unit in shard] == [0, 1, 2, 3]
+    book.finish(0)
+    assert book.lose(shard, [1, 2]) == ()
+    assert [unit.index for unit in book.deal()] == [1]
+    assert [unit.index for unit in book.deal()] == [2]
+    assert [unit.index for unit in book.deal()] == [3, 4, 5]
+    assert not book.has_waiting
+    assert not book.is_over
+
+
+def test_a_unit_is_given_up_after_three_deaths() -> None:
+    """Then it is returned to be recorded as lost, and is over."""
+    book = ShardBook(fake_units(scenarios=("x",), trials=1), workers=1)
+    for _ in range(MAX_DEATHS - 1):
+        assert book.lose(book.deal(), [0]) == ()
+    (given_up,) = book.lose(book.deal(), [0])
+    assert given_up.index == 0
+    assert book.is_over
+    row = lost_trial(given_up).row
+    assert (row.code, row.seed_ok, row.strict_ok, row.cell) == (
+        "WORKER_LOST",
+        False,
+        False,
+        given_up.cell,
+    )
+
+
+def test_what_workers_send_comes_back_equal() -> None:
+    """A finished trial survives the wire; half a character in it is replaced."""
+    finished = fake_finished(fake_units()[0])
+    assert unpack_message(pack(finished)) == finished
+    import msgspec
+
+    broken = msgspec.structs.replace(
+        finished, row=msgspec.structs.replace(finished.row, text="cut \ud83d")
+    )
+    back = unpack_message(pack(broken))
+    assert isinstance(back, Finished)
+    assert back.row.text == "cut \ufffd"
+
+
+@pytest.mark.parametrize("path", ["", "no.such.module:x", "surecall.evals.records:Nothing", "os"])
+def test_a_name_that_cannot_be_loaded_is_a_coded_error(path: str) -> None:
+    """Whatever is wrong with it, it is the configuration that is wrong."""
+    with pytest.raises(ConfigError) as caught:
+        load_name(path)
+    assert caught.value.code == "INVALID_CONFIG"
+
+
+# processes
+
+
+async def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
+    """Somebody kills a process; the run ends as if nothing had happened."""
+    log = tmp_path / "log"
+    units = fake_units(trials=20)
+    executor = ProcessExecutor(fake_job(delay_s=0.005, log=str(log)), workers=2, concurrency=4)
+    delivered: list[int] = []
+    killed: set[int] = set()
+
+    async def put(finished: Finished) -> None:
+        delivered.append(finished.row.index)
+        if len(delivered) == 5:
+            killed.add(min(executor.pids))
+            os.kill(min(executor.pids), signal.SIGKILL)
+
+    await executor.run(units, put)
+    assert sorted(delivered) == [unit.index for unit in units]
+    began = [int(line.split()[0]) for line in log.read_text().splitlines()]
+    assert len(began) <= len(units) + 2, "at most the two that were under way are repeated"
+    assert executor.pids == set()
+    assert len(killed) == 1
+
+
+async def test_a_worker_that_is_silent_too_long_is_replaced(tmp_path: Path) -> None:
+    """A process that was stopped says nothing any more; its lease ends and another goes on."""
+    executor = ProcessExecutor(fake_job(delay_s=0.002), workers=1, concurrency=2, lease_s=0.3)
+    units = fake_units(trials=5)
+    delivered: list[int] = []
+
+    async def put(finished: Finished) -> None:
+        delivered.append(finished.row.index)
+        if len(delivered) == 3:
+            (pid,) = executor.pids
+            os.kill(pid, signal.SIGSTOP)
+
+    await executor.run(units, put)
+    assert sorted(delivered) == [unit.index for unit in units]
