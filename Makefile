@@ -12,17 +12,17 @@ PYTHON ?=
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs build lock clean
+.PHONY: browser help setup demo test check bench docs build lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.dev ## Make .venv with everything needed to work on surecall
+setup: $(VENV)/.dev browser ## Make .venv with everything needed to work on surecall
 
 demo: $(VENV)/.base ## Show what surecall does with broken replies (no key, no network)
 	@$(BIN)/surecall demo
 
-test: $(VENV)/.dev ## Run all tests
+test: $(VENV)/.dev browser ## Run all tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
 check: $(VENV)/.dev ## Check style, types and layers
@@ -65,6 +65,16 @@ $(BIN)/python:
 	echo "surecall needs Python 3.11 or newer; tried: $(CANDIDATES)." >&2; \
 	echo "Install one, or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
 	exit 1
+
+# The report page is tested in a real browser, which no Python package brings along.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	command -v google-chrome >/dev/null || \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		echo "Installing chromium"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else echo "No browser found: install chromium; the report is tested in one." >&2; fi
 
 # A stamp for each level, so that a second call is quick and a changed pin installs again.
 $(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml | $(BIN)/python

@@ -17,6 +17,7 @@ import msgspec
 
 import surecall
 from surecall.config import SETTINGS
+from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.explain import explain_code
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.formats import FORMATS, CallFormat, ToolNames, catalogue
@@ -325,6 +326,54 @@ def fault_row(fault: Fault, *, has_truth: bool) -> str:
     return f"{row} {', '.join(truths)} |"
 
 
+# ---------------------------------------------------------------- scenarios
+
+
+def scenarios_page() -> str:
+    """Every scenario of the suite `state`, its presets, and every reason for failing one."""
+    parts = [
+        "# Scenarios\n",
+        "The suite `state` asks a model to work on [a workspace](../explanation/workspace.md).",
+        "Every trial has a workspace of its own and gets two verdicts.",
+        "The *loose* one is that of the experiment this suite continues: a final text and a value.",
+        "The *strict* one asks whether the model did what it was told, and nothing else.",
+        "For every scenario it also demands that the run ended with the right answer, that",
+        "`/draft/foo` was changed once and nothing else was, that the workspace was read in an",
+        "earlier reply where reading comes first, that no call named another workspace or a locked",
+        "path, that no hidden tool was called, and that no call is shown in the answer.\n",
+        "| scenario | what is asked | loose: yes when | strict: beside what holds for all |",
+        "|---|---|---|---|",
+    ]
+    for scenario in SCENARIOS:
+        name = f"`{scenario.name}`" + (" (control)" if scenario.control else "")
+        texts = (scenario.asks, scenario.loose, scenario.strict)
+        parts.append(f"| {name} | {' | '.join(cell(text) for text in texts)} |")
+    parts += [
+        "",
+        "## Presets\n",
+        "Names and presets can be mixed, separated by commas; `*` stands for any characters and",
+        "`!` excludes, as in `typical,multi*,!chat_only`.",
+        "Without any, `default` is meant; `*` alone is `all`.",
+        "A name that is not known is [an error](codes.md#unknown_scenario).",
+        "The order is always that of the table above.\n",
+        "| preset | scenarios |",
+        "|---|---|",
+    ]
+    everything = tuple(scenario.name for scenario in SCENARIOS)
+    for preset, members in PRESETS.items():
+        listed = "every one" if members == everything else ", ".join(f"`{x}`" for x in members)
+        parts.append(f"| `{preset}` | {listed} |")
+    parts += [
+        "",
+        "## Reasons\n",
+        "A verdict of no has one reason or more, each with a stable code.\n",
+        "| reason | what it means |",
+        "|---|---|",
+        *(f"| `{reason}` | {cell(text)} |" for reason, text in REASON_MEANINGS.items()),
+    ]
+    return "\n".join([*parts, ""])
+
+
 # ---------------------------------------------------------------- API
 
 
@@ -420,6 +469,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "faults.md": faults_page,
     "options.md": options_page,
+    "scenarios.md": scenarios_page,
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,
 }

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from surecall import Session
 from surecall.config import load_config
-from surecall.errors import Code, JSONTextError, ProviderError, SurecallError
+from surecall.errors import Code, JSONTextError, ProviderError, RunError
 from surecall.evals.cases import Attempt
 from surecall.evals.stats import wilson
 from surecall.evals.suites import BfclSuite, OneToolSuite
@@ -39,6 +39,7 @@ SAMPLING = {"temperature": 0, "seed": 1, "max_tokens": 160}
 MODES: dict[str, dict[str, Any]] = {
     "raw": {
         "preset": (),
+        "capabilities": {"supports_tool_use": True},
         "tool_prompting": "native",
         "text_formats": False,
         "disabled_rules": ("*",),
@@ -48,7 +49,11 @@ MODES: dict[str, dict[str, Any]] = {
     "native": {"tool_prompting": "native", "text_formats": True},
     "taught": {"tool_prompting": "taught"},
     "constrained": {"tool_prompting": "constrained"},
-    "constrained, required": {"tool_prompting": "constrained", "tool_choice": "required"},
+    "constrained, required": {
+        "preset": ("default_tool_calling",),
+        "tool_prompting": "constrained",
+        "tool_choice": "required",
+    },
     "production": {},
     "production, required": {"tool_choice": "required"},
 }
@@ -160,24 +165,26 @@ async def try_case(case: SingleTurnCase, model: str, mode: str, transport: KeptR
     result, error = None, None
     try:
         result = await session.run(prepared.messages)
-    except SurecallError as raised:
+    except (ProviderError, RunError) as raised:
         error = raised
     trace = result.trace if result is not None else getattr(error, "trace", None)
     grades = case.grade(
         Attempt(prepared=prepared, result=result, error=error, trace=trace, text="")
     )
     turns = [turn for turn in trace.turns if turn.raw is not None] if trace is not None else []
+    if not turns:
+        raise RuntimeError(f"{case.id}: the model was not asked") from error
     return Outcome(
         case,
         called=any(turn.calls for turn in turns),
-        first_valid=bool(turns) and any(result.executed for result in turns[0].results),
+        first_valid=any(result.executed for result in turns[0].results),
         valid=bool(calls_that_ran(trace, case.names)),
         correct=grades.strict.ok,
         cut=any(turn.response_summary.finish_reason == "length" for turn in turns),
         turns=len(turns),
         reasons="; ".join(f"{r.code} {r.message}".strip() for r in grades.strict.reasons),
-        said=turns[0].raw.message.get("content") or "" if turns else str(error),
-        rules=tuple(dict.fromkeys(receipt.rule for receipt in trace.receipts)) if trace else (),
+        said=turns[0].raw.message.get("content") or "",
+        rules=tuple(dict.fromkeys(receipt.rule for receipt in trace.receipts)),
     )
 
 

@@ -25,6 +25,11 @@ _KEY_SHAPES = re.compile(
 )
 
 
+_PREFIXES: Final = ("sk", "pk", "rk", "gsk", "xai", "hf", "ghp", "glpat", "key")
+_SIGNS: Final = (*(prefix + sign for prefix in _PREFIXES for sign in "-_"), "AIza", "AKIA")
+"""Text without any of these, and without `bearer `, holds nothing that the shapes describe."""
+
+
 class Secret:
     """A value that never shows itself; call `reveal()` at the one place that sends it."""
 
@@ -65,7 +70,10 @@ def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
         for form in _encodings(value):
             if form in text:
                 text = text.replace(form, MASK)
-    return _KEY_SHAPES.sub(MASK, text)
+    # Most texts hold no key at all, and looking for its beginnings is several times as fast.
+    if any(sign in text for sign in _SIGNS) or "bearer " in text.lower():
+        return _KEY_SHAPES.sub(MASK, text)
+    return text
 
 
 def _encodings(value: str) -> tuple[str, ...]:

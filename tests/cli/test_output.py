@@ -87,6 +87,12 @@ def test_error_for_people_has_code_hint_and_next_command() -> None:
     assert more.strip() == "more  surecall explain UNKNOWN_CODE"
 
 
+def test_a_message_that_begins_with_a_name_keeps_it() -> None:
+    """Only an ordinary word gets a capital letter: a setting must stay one that can be copied."""
+    result = invoke("probe", "m", "--base-url", "nowhere")
+    assert result.stderr.startswith("✗ INVALID_CONFIG  base_url (from flag) must be")
+
+
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_error_as_json_goes_to_standard_output(place: str) -> None:
     """`--json` works before and after the command, and the document has code, message and hint."""

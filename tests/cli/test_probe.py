@@ -177,6 +177,7 @@ def test_questions_are_listed_with_their_cost() -> None:
         (("probe", "--base-url", "http://h"), "INVALID_OPTION"),
         (("probe", "m"), "INVALID_CONFIG"),
         (("probe", "m", "--question", "tools", "--all"), "INVALID_OPTION"),
+        (("probe", "--facts", "--forget"), "INVALID_OPTION"),
         (("probe", "m", "--base-url", "http://h", "--protocol", "smtp"), "INVALID_CONFIG"),
     ],
 )

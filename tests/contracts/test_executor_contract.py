@@ -137,13 +137,3 @@ async def test_what_was_under_way_when_a_worker_died_is_run_again(
     began = [int(line.split()[0]) for line in log.read_text().splitlines()]
     assert began.count(5) == 2
     assert len(began) <= len(units) + 2 * 2, "two deaths, two units under way in each"
-
-
-async def test_a_unit_that_kills_every_worker_is_given_up(make_workers: Make) -> None:
-    """It is recorded as lost after three deaths; all others are what they should be."""
-    units = fake_units(trials=3)
-    basket = Basket()
-    await make_workers(fake_job(dies=[4])).run(units, basket.put)
-    assert basket.indexes == [unit.index for unit in units]
-    lost = [item.row for item in basket.finished if item.row.code == "WORKER_LOST"]
-    assert [(row.index, row.strict_ok, row.outcome) for row in lost] == [(4, False, "broke")]

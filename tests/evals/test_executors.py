@@ -235,6 +235,15 @@ def test_units_a_dead_worker_had_not_begun_come_first_again() -> None:
     assert not book.is_over
 
 
+def test_a_worker_that_told_nothing_is_taken_to_have_begun_at_the_front() -> None:
+    """Only as many are suspected as it can have had under way."""
+    book = ShardBook(fake_units(trials=2), workers=1, min_shard=2)
+    book.lose(book.deal(), [])
+    assert [unit.index for unit in book.deal()] == [0]
+    assert [unit.index for unit in book.deal()] == [1]
+    assert [unit.index for unit in book.deal()] == [2, 3]
+
+
 def test_a_unit_is_given_up_after_three_deaths() -> None:
     """Then it is returned to be recorded as lost, and is over."""
     book = ShardBook(fake_units(scenarios=("x",), trials=1), workers=1)
@@ -301,7 +310,7 @@ async def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
 
 async def test_a_worker_that_is_silent_too_long_is_replaced(tmp_path: Path) -> None:
     """A process that was stopped says nothing any more; its lease ends and another goes on."""
-    executor = ProcessExecutor(fake_job(delay_s=0.002), workers=1, concurrency=2, lease_s=0.3)
+    executor = ProcessExecutor(fake_job(delay_s=0.002), workers=1, concurrency=2, lease_s=1.0)
     units = fake_units(trials=5)
     delivered: list[int] = []
 
@@ -313,3 +322,29 @@ async def test_a_worker_that_is_silent_too_long_is_replaced(tmp_path: Path) -> N
 
     await executor.run(units, put)
     assert sorted(delivered) == [unit.index for unit in units]
+
+
+async def test_a_unit_that_kills_every_worker_is_given_up() -> None:
+    """It is recorded as lost after three deaths; all others are what they should be."""
+    units = fake_units(trials=3)
+    delivered: list[Finished] = []
+
+    async def put(finished: Finished) -> None:
+        delivered.append(finished)
+
+    await ProcessExecutor(fake_job(dies=[4]), workers=2, concurrency=4).run(units, put)
+    assert sorted(item.row.index for item in delivered) == [unit.index for unit in units]
+    lost = [item.row for item in delivered if item.row.code == "WORKER_LOST"]
+    assert [(row.index, row.strict_ok, row.outcome) for row in lost] == [(4, False, "broke")]
+
+
+async def test_workers_that_die_before_they_begin_are_an_error() -> None:
+    """Three of them are enough to know that the fault is not in any trial."""
+
+    async def put(_: Finished) -> None:
+        raise AssertionError("nothing can have been run")
+
+    executor = ProcessExecutor(fake_job(dies_when_opened=True), workers=1, concurrency=1)
+    with pytest.raises(ConfigError, match="before they could begin") as caught:
+        await executor.run(fake_units(), put)
+    assert caught.value.code == "WORKER_LOST"

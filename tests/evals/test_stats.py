@@ -15,6 +15,7 @@ from surecall.evals.stats import (
     PairCounts,
     f1_score,
     mcnemar,
+    min_pairs,
     min_trials,
     min_trials_against,
     newcombe,
@@ -262,6 +263,25 @@ def test_min_trials_gives_the_textbook_sizes(rate_a: float, rate_b: float, trial
 def test_equal_rates_are_never_told_apart() -> None:
     """There is no number of trials for a difference of nothing."""
     assert min_trials(0.9, 0.9) is None
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "pairs"),
+    [pytest.param(0.1, 0.2, 234, id="mixed"), pytest.param(0.0, 0.1, 77, id="one way")],
+)
+def test_min_pairs_gives_the_power_it_says(only_a: float, only_b: float, pairs: int) -> None:
+    """In simulated experiments of that size the test sees the difference four times of five."""
+    assert min_pairs(only_a + only_b, only_b - only_a) == pairs
+    drawn = np.random.default_rng(5).multinomial(
+        pairs, [only_a, only_b, 1 - only_a - only_b], size=2000
+    )
+    seen = sum(mcnemar(int(a), int(b), mid_p=True).p < 0.05 for a, b, _ in drawn)
+    assert 0.75 <= seen / 2000 <= 0.9
+
+
+def test_pairs_without_a_difference_tell_nothing() -> None:
+    """There is no number of pairs for a difference of nothing."""
+    assert min_pairs(0.3, 0.0) is None
 
 
 @pytest.mark.parametrize(("rate", "bound"), [(0.9, 0.8), (0.5, 0.6), (0.9, 0.95)])

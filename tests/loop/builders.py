@@ -3,7 +3,7 @@
 from typing import Any
 
 from surecall.loop import Options, Plan, make_plan
-from surecall.loop.turn import Replied, RunState
+from surecall.loop.steps import Replied, RunState
 from surecall.profiles import Capabilities
 from surecall.records import Envelope, Message, Reading, ToolCall, ToolResult, ToolSpec, Usage
 

@@ -36,6 +36,7 @@ class Desk:
 
 
 async def ask(replies: list[Any], desk: Desk, **options: Any) -> tuple[Any, ScriptedTransport]:
+    """Run one question of a weak model with the tools of the desk."""
     transport = ScriptedTransport(replies)
     options.setdefault("capabilities", WEAK)
     result = await surecall.run(
@@ -93,7 +94,7 @@ async def test_words_around_a_taught_call_do_not_hide_it() -> None:
     result, _ = await ask([f"Let me see.\n\n{FENCED}\n\nOne moment.", "5"], desk)
 
     assert desk.seen == [(2, 3)]
-    assert [receipt.rule for receipt in result.receipts][0] == "read_call_from_text"
+    assert next(receipt.rule for receipt in result.receipts) == "read_call_from_text"
 
 
 BROKEN = {
@@ -264,6 +265,65 @@ async def test_a_constrained_reply_that_was_cut_does_not_run() -> None:
     assert result.text == "kept"
 
 
+async def test_rules_that_are_switched_off_hold_for_objects_too() -> None:
+    """Without reading calls from text, the object is no call and its tool does not run."""
+    desk = Desk()
+    call = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
+    result, _ = await ask(
+        [call, '{"answer": "no"}'],
+        desk,
+        capabilities=CONSTRAINED,
+        tool_prompting="constrained",
+        disabled_rules=("read_call_from_text",),
+    )
+
+    assert desk.seen == []
+    assert result.text == "no"
+
+
+async def test_the_receipts_of_an_object_are_with_its_call() -> None:
+    """As for every other call, wherever it was found."""
+    result, _ = await ask(
+        ['```json\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n```', '{"answer": "5"}'],
+        Desk(),
+        capabilities=CONSTRAINED,
+        tool_prompting="constrained",
+    )
+
+    call = result.trace.turns[0].calls[0]
+    assert [receipt.rule for receipt in call.receipts] == [
+        "read_call_from_text",
+        "strip_code_fence",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["taught", "constrained"])
+async def test_a_chosen_tool_is_the_only_one_taught(mode: str) -> None:
+    """Until it was called; no provider holds a taught model to the choice."""
+    desk = Desk()
+    replies = ['{"name": "add", "arguments": {"a": 2, "b": 3}}', '{"answer": "5"}']
+    _, transport = await ask(
+        replies, desk, capabilities=CONSTRAINED, tool_prompting=mode, tool_choice="add"
+    )
+
+    first, second = (str(request.body) for request in transport.requests)
+    assert '"name":"add"' in first
+    assert '"name":"note"' not in first
+    assert '"name":"note"' in second
+
+
+@pytest.mark.parametrize("mode", ["taught", "constrained"])
+async def test_no_tool_is_taught_when_none_may_be_called(mode: str) -> None:
+    """A lesson would ask for calls that are then ignored."""
+    _, transport = await ask(
+        ["5"], Desk(), capabilities=CONSTRAINED, tool_prompting=mode, tool_choice="none"
+    )
+
+    body = transport.requests[0].body
+    assert body["messages"] == [{"role": "user", "content": "What is 2 + 3?"}]
+    assert "response_format" not in body
+
+
 async def test_a_required_call_leaves_no_room_for_an_answer() -> None:
     """Until a call was made, the schema has no branch for an answer."""
     desk = Desk()
@@ -360,6 +420,23 @@ async def test_the_ladder_goes_on_to_a_schema_and_then_to_teaching() -> None:
         "taught",
     ]
     assert desk.seen == [(2, 3)]
+
+
+async def test_a_grammar_alone_is_no_rung() -> None:
+    """A schema is only asked for where it is known to be accepted: the request would be refused."""
+    desk = Desk()
+    bad = '```json\n{"name": "add", "arguments": {"a": "two"}}\n```'
+    events: list[Any] = []
+    result, _ = await ask(
+        [bad, bad, FENCED, "5"],
+        desk,
+        capabilities={"supports_tool_use": False, "grammar": True},
+        max_escalations=2,
+        on_event=events.append,
+    )
+
+    assert result.text == "5"
+    assert [event for event in events if isinstance(event, Escalated)] == []
 
 
 async def test_nothing_escalates_without_a_budget() -> None:

@@ -14,7 +14,7 @@ from surecall.errors import (
     ProviderStatusError,
     ProviderTimeoutError,
 )
-from surecall.loop.turn import (
+from surecall.loop.steps import (
     Accepted,
     AskModel,
     CallsFinished,
@@ -26,9 +26,8 @@ from surecall.loop.turn import (
     Reraise,
     RunCalls,
     RunState,
-    begin,
-    next_step,
 )
+from surecall.loop.turn import begin, next_step
 from surecall.records import (
     CallRepeated,
     Final,

@@ -12,7 +12,7 @@ import pytest
 import surecall
 from support.capability_upstream import CapabilityUpstream, Truth
 from surecall.config import Config, load_config
-from surecall.errors import ConfigError
+from surecall.errors import ConfigError, RunLimitError
 from surecall.loop.probing import FACTS_FILE, ProbedModel, fact_address
 from surecall.probe import FactKey, FactStore, Finding
 from surecall.protocols import ChatCompletions
@@ -134,6 +134,14 @@ async def test_a_probe_that_fails_does_not_fail_the_run() -> None:
     assert note["ok"] is False
     assert note["error"]["code"] == "UPSTREAM_5XX"
     assert result.trace.capability_origins["supports_tool_use"] == "default"
+
+
+async def test_a_probe_takes_no_more_time_than_its_run_has() -> None:
+    """The deadline of a run holds from the first question on."""
+    async with CapabilityUpstream(Truth(delay_s=30)) as upstream:
+        with pytest.raises(RunLimitError, match="DEADLINE_EXCEEDED") as caught:
+            await ask(upstream, probe="auto", deadline_s=0.05)
+    assert caught.value.trace is not None
 
 
 def quiet_config() -> Config:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
+from surecall.protocols.standins import UNREADABLE_KEY
 from surecall.reading import read_arguments
 
 
@@ -138,3 +139,14 @@ def test_an_object_nested_too_deep_is_refused() -> None:
         value = {"a": value}
     assert read_arguments(value).errors[0].code == "ARGUMENTS_TOO_DEEP"
     assert read_arguments(value["a"]).value == value["a"]
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object"}], ids=["no_schema", "open_schema"])
+@pytest.mark.parametrize("raw", [{UNREADABLE_KEY: "{"}, '{"_unreadable_arguments": "{"}'])
+def test_what_stands_for_unreadable_arguments_is_refused(
+    raw: Any, schema: dict[str, Any] | None
+) -> None:
+    """A translation or a model that copies its history must not make them readable."""
+    reading = read_arguments(raw, schema)
+    assert (reading.value, reading.state) == (None, "unreadable")
+    assert [error.code for error in reading.errors] == ["ARGUMENTS_JSON_PARSE_ERROR"]

@@ -47,6 +47,42 @@ def test_a_call_that_ends_inside_is_never_whole(finish_reason: str | None) -> No
     assert reply.finish_reason == "length"
 
 
+@pytest.mark.parametrize(("finish_reason", "kept"), [("stop", "stop"), (None, "length")])
+def test_a_last_bracket_is_only_a_slip_when_the_model_came_to_its_end(
+    finish_reason: str | None, kept: str
+) -> None:
+    """Without a finish reason the same text may have been cut."""
+    reply, _ = parse_object_reply(
+        Reply(content='{"name": "add", "arguments": {"a": 1}', finish_reason=finish_reason)
+    )
+    assert reply.finish_reason == kept
+
+
+def test_thoughts_before_the_object_do_not_hide_it() -> None:
+    """They become reasoning, and the object is read."""
+    thought = "<think>Hm.</think>"
+    reply, _ = parse_object_reply(Reply(content=thought + '{"answer": "Hi."}'))
+    assert (reply.content, reply.reasoning) == ("Hi.", "Hm.")
+    call = '{"reply": {"name": "add", "arguments": {}}}'
+    reply, _ = parse_object_reply(Reply(content=thought + call, reasoning="First."))
+    assert [call.name for call in reply.calls] == ["add"]
+    assert reply.reasoning == "First.\nHm."
+
+
+def test_an_answer_beside_a_call_is_kept_as_its_text() -> None:
+    """Nothing the model said is dropped without a word."""
+    text = '{"name": "add", "arguments": {}, "answer": "One moment."}'
+    reply, _ = parse_object_reply(Reply(content=text, finish_reason="stop"))
+    assert ([call.name for call in reply.calls], reply.content) == (["add"], "One moment.")
+
+
+def test_several_objects_are_left_to_the_reading_of_text() -> None:
+    """The first alone would lose the others."""
+    call = '{"name": "add", "arguments": {"a": 1}}'
+    reply = Reply(content=f"{call}\n{call}", finish_reason="stop")
+    assert parse_object_reply(reply) == (reply, ())
+
+
 @pytest.mark.parametrize("text", ["Hello.", "", '{"name": "x"}', "[1, 2]", '{"answer": 3}', "{"])
 def test_anything_else_is_left_alone(text: str) -> None:
     """A provider that ignored the schema may have answered in its own way."""
@@ -62,6 +98,11 @@ def test_anything_else_is_left_alone(text: str) -> None:
         ('```\n{"arguments": {"a": 1}}\n```', 'has no "name"'),
         ('```json\n{"name": "add", "arguments": "none"}\n```', "must be one JSON object"),
         ('{"name": "add", "arguments": }{', "can be read"),
+        ('Sure: {"name": "add", "arguments": {"a": 1}}', "must stand alone"),
+        ('{"name": "add", "arguments": {"a": 1}} as you wish', "must stand alone"),
+        ('```\n```json\n{"name": "add", "arguments": {"a": 1}}\n```\n```', "must stand alone"),
+        ('```py\nx\n```\n```json\n{"name": "sub", "arguments": {}}\n```', "'sub' is not"),
+        ('I call {"name": "add", "arguments": {"a": ', "cut off"),
     ],
 )
 def test_a_broken_attempt_says_what_is_wrong(text: str, reason: str) -> None:
@@ -79,6 +120,8 @@ def test_a_broken_attempt_says_what_is_wrong(text: str, reason: str) -> None:
         "Use `add` for sums.",
         '```python\nprint("name")\n```',
         '```json\n{"total": 5}\n```',
+        'The server takes {"name": "sub", "arguments": {}} as its body.',
+        'A user is {"name": "add"} there.',
         "```",
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from surecall.errors import RequestError
 from surecall.schema import Dialect, Loss, coerce_arguments, rewrite_schema
 
 TREE = {
@@ -479,3 +480,10 @@ def test_very_deep_and_very_wide_schemas_are_cut_with_a_loss() -> None:
     wide = {"$ref": "#/$defs/D0", "$defs": {**twice, "D40": {"type": "string"}}}
     assert any("too large" in loss.why for loss in rewrite_schema(wide, "gemini").losses)
     assert "$defs" in rewrite_schema(wide, "llama_cpp").schema
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    """A misspelt name is not taken for another dialect."""
+    name: Any = "openai_strickt"
+    with pytest.raises(RequestError, match="Did you mean 'openai_strict'"):
+        rewrite_schema({"type": "object"}, name)

@@ -17,7 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Prepared, failed
+from surecall.evals.contenders import Contender
 from surecall.evals.executors import Finished, Job, Lane, RunUnit
+from surecall.evals.executors.trials import TrialParams, Trials
 from surecall.evals.manifest import Manifest, make_manifest
 from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow, Unit, Verdict
 from surecall.records import Message, ModelRequest, Usage
@@ -33,9 +35,11 @@ __all__ = [
     "fake_job",
     "fake_manifest",
     "fake_row",
+    "fake_trials_job",
     "fake_units",
     "open_fake_job",
     "open_fake_transport",
+    "open_fake_trials",
 ]
 
 SCENARIOS = ("first", "second", "third")
@@ -139,11 +143,13 @@ async def open_fake_job(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]
         dies: Indexes that kill the process that runs them, every time.
         dies_once: Indexes that do so the first time; `marks` is a folder to remember it in.
         log: A file that gets a line for every unit that begins.
-        hangs: Indexes that block the event loop for a long time.
+        dies_when_opened: Whether opening kills the process.
         bad: A message with which opening fails.
     """
     if params.get("bad"):
         raise ValueError(params["bad"])
+    if params.get("dies_when_opened"):
+        os.kill(os.getpid(), signal.SIGKILL)
 
     async def run(unit: Unit) -> Finished:
         if log := params.get("log"):
@@ -209,6 +215,23 @@ class FakeSuite:
     def cases(self, scenario: str) -> Sequence[FakeCase]:
         """Return the only case of a scenario."""
         return (FakeCase(scenario=scenario),) if scenario in SCENARIOS else ()
+
+
+def fake_trials_job(**params: Any) -> Job:
+    """Return a job that runs the cases of `FakeSuite` through the real loop."""
+    return Job(open="support.eval_fakes:open_fake_trials", params=params)
+
+
+@asynccontextmanager
+async def open_fake_trials(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]:
+    """Run units as an experiment does, against models that answer at once."""
+    contenders = tuple(
+        Contender(label=label, model=label, kind="simulated") for label in params["models"]
+    )
+    settings = TrialParams(
+        suites=("fake",), contenders=contenders, open_transport="", timeout_s=5.0
+    )
+    yield Trials(settings, [FakeSuite()], open_fake_transport).run
 
 
 @asynccontextmanager

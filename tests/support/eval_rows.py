@@ -84,6 +84,10 @@ _FAILURES = (
     ("UPSTREAM_5XX", "UPSTREAM_5XX", "UPSTREAM_5XX", "broke"),
     ("TOTAL_TIMEOUT", "TOTAL_TIMEOUT", "TIMEOUT", "abstained"),
 )
+_MESSAGES = {
+    "ARGUMENTS_INVALID": "7 is not of type string.",
+    "ARGUMENTS_TOO_LARGE": "The arguments are larger than 300 bytes.",
+}
 _TIMEOUT_MS = 120_000.0
 _LIMIT_BYTES = 300
 _STARTED_AT = 1_790_000_000.0
@@ -288,14 +292,15 @@ def _received(call: CallFact) -> str:
         return '{"path":"/draft/foo","value":"bar","revision":"3"}'
     if call.name == "state_get":
         return '{"workspace_id":"0190-aaaa"}'
+    if "ARGUMENTS_TOO_LARGE" in call.error_codes:
+        return f'{{"path":"/draft/foo","value":"{"x" * (call.arguments_bytes - 33)}"}}'
     return '{"path":"/draft/foo","value":"bar"}' if call.ok else '{"path":7}'
 
 
 def _read(call: CallFact, raw: str, turn: int) -> dict[str, Any]:
     arguments = {"path": "/draft/foo", "value": "bar"} if call.ok else {"path": 7}
     errors = [
-        {"code": code, "message": "7 is not of type string", "path": "/path"}
-        for code in call.error_codes
+        {"code": code, "message": _MESSAGES[code], "path": "/path"} for code in call.error_codes
     ]
     return {
         "id": f"call_{turn}",
@@ -322,7 +327,7 @@ def _read(call: CallFact, raw: str, turn: int) -> dict[str, Any]:
 
 def _result(call: CallFact, turn: int) -> dict[str, Any]:
     errors = [
-        {"code": code, "message": "7 is not of type string", "hint": "Send text."}
+        {"code": code, "message": _MESSAGES[code], "hint": "Send less, or text."}
         for code in call.error_codes
     ]
     envelope = {"ok": call.ok, "tool_name": call.name, "data": {}, "errors": errors}

@@ -32,6 +32,9 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
     "probe": CommandEntry("probe", "probe", "Ask a provider what a model really does."),
+    "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
+    "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
+    "diff": CommandEntry("diff", "diff", "Compare two eval runs, trial by trial."),
     "models": CommandEntry("models", "models", "List the models the catalog knows."),
     "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
 }

@@ -44,8 +44,7 @@ class ExitCode(IntEnum):
     OK = 0, "It worked."
     NO_ANSWER = (
         1,
-        "The run ended without an answer, a reply is refused or comes out differently, or a gate "
-        "of an eval is not passed.",
+        "The run ended without an answer, a reply is refused or differs, or a gate is not passed.",
     )
     INTERRUPTED = 2, "It was interrupted; an eval, or a run with a journal, can be resumed."
     INTERNAL = 3, "An error inside surecall."
@@ -118,7 +117,9 @@ class Output:
 
         console = self.people()
         message = printable(message.strip())
-        rows = [("✗", f"{code}  ", message[:1].upper() + message[1:])]
+        if message.partition(" ")[0].isalpha():  # a name such as base_url stays as it is
+            message = message[:1].upper() + message[1:]
+        rows = [("✗", f"{code}  ", message)]
         if hint:
             rows.append((" ", "fix   ", printable(hint)))
         rows.append((" ", "more  ", f"surecall explain {code}"))

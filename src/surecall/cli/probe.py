@@ -95,6 +95,8 @@ def probe(
     Every question is a short request with a harmless tool or a short text. What is found out wins
     over the catalog in later runs, until it expires.
     """
+    if list_questions + facts + forget > 1:
+        raise click.UsageError("Give one of --list, --facts and --forget.")
     if list_questions:
         return show_questions(output, QUESTIONS)
     config = load_config(

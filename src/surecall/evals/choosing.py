@@ -37,7 +37,6 @@ _FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-
 @runtime_checkable
 class SelectsScenarios(Protocol):
     """A suite with names for groups of its scenarios."""
@@ -52,6 +51,8 @@ class SelectsScenarios(Protocol):
 
 
 class ChosenScenario(NamedTuple):
+    """A scenario that takes part, with the ids of its cases."""
+
     suite: str
     name: str
     cases: tuple[str, ...]
@@ -71,21 +72,31 @@ def choose_strategies(expression: str, catalog: Catalog | None = None) -> tuple[
 
     `ablate:` and a name or a glob adds ablations; without that there are none, also with `all`.
     """
-    tokens = [token.strip() for token in expression.split(",") if token.strip()]
-    ablations = [token.lower() for token in tokens if token.lower().startswith(ABLATE)]
-    plain = ",".join(token for token in tokens if token.lower() not in ablations)
+    tokens = [token.strip().lower() for token in expression.split(",") if token.strip()]
+    ablations = [token for token in tokens if token.removeprefix("!").startswith(ABLATE)]
+    plain = [token for token in tokens if token not in ablations]
     chosen: tuple[str, ...] = ()
     if plain or not ablations:
-        chosen = tuple(strategy.id for strategy in choose(STRATEGIES, plain, "strategy"))
-    known = [ablation.id for ablation in list_ablations(catalog)] if ablations else []
+        chosen = tuple(item.id for item in choose(STRATEGIES, ",".join(plain), "strategy"))
+    if not ablations:
+        return chosen
+    known = list_ablations(catalog)
     for token in ablations:
-        if not any(matches_glob(token, name) for name in known):
-            raise _nothing(token, known, "strategy")
-    wanted = (name for name in known if any(matches_glob(token, name) for token in ablations))
+        if not any(matches_glob(token.removeprefix("!"), item.id) for item in known):
+            raise _nothing(token, (item.id for item in known), "strategy")
+    included = [token for token in ablations if not token.startswith("!")]
+    excluded = [token[1:] for token in ablations if token.startswith("!")]
+    wanted = (
+        item.id
+        for item in known
+        if any(matches_glob(token, item.id) for token in included)
+        and not any(matches_glob(token, item.id) for token in excluded)
+    )
     return (*chosen, *wanted)
 
 
 def choose_suites(suites: Sequence[Suite], names: Sequence[str]) -> list[Suite]:
+    """Return the suites with these names, or all; in their own order."""
     known = {suite.name: suite for suite in suites}
     for name in names:
         if name not in known:
@@ -138,6 +149,7 @@ def _matching(suite: Suite, token: str) -> frozenset[str]:
 
 
 def choose_fallbacks(expression: str) -> tuple[str, ...]:
+    """Return the fallbacks that an expression such as `both` stands for."""
     found: dict[str, None] = {}
     for token in (part.strip().lower() for part in expression.split(",")):
         if token not in _FALLBACKS:
@@ -147,6 +159,7 @@ def choose_fallbacks(expression: str) -> tuple[str, ...]:
 
 
 def require_known(expression: str, items: Sequence[Selectable], what: str) -> None:
+    """Raise when a part of a filter matches nothing."""
     for part in expression.split(","):
         token = part.strip().removeprefix("!").strip()
         if not token:
@@ -163,5 +176,3 @@ def _nothing(token: str, known: Iterable[str], what: str) -> ConfigError:
     return ConfigError(
         Code.NOTHING_SELECTED, f"there is no {what} {token!r}.", hint=did_you_mean(token, known)
     )
-
-

@@ -14,7 +14,7 @@ from surecall.errors import Code, ConfigError, did_you_mean
 
 from .metrics_records import AXES, Simulated
 from .records import Cell, TrialRow
-from .stats import CONFIDENCE, Interval, McNemar, PairCounts, mcnemar, min_trials, newcombe_paired
+from .stats import CONFIDENCE, Interval, McNemar, PairCounts, mcnemar, min_pairs, newcombe_paired
 from .taxonomy import Failure, classify
 
 __all__ = [
@@ -71,7 +71,7 @@ class PairedRate(Struct, frozen=True, kw_only=True):
     """Of B's rate less A's."""
     verdict: Literal["better", "worse", "no difference seen", "too few to tell"]
     needed: int | None = None
-    """About how many trials a side would tell the two apart, when these do not."""
+    """About how many pairs would tell the two apart, when these do not."""
     simulated: Simulated = "none"
 
 
@@ -274,8 +274,7 @@ def _judge(
         return "no difference seen", None
     if test.p < 1 - CONFIDENCE and 0 not in interval:
         return ("better" if difference > 0 else "worse"), None
-    rate_a = (counts.both + counts.only_a) / counts.n
-    return "too few to tell", min_trials(rate_a, rate_a + difference)
+    return "too few to tell", min_pairs(counts.discordant / counts.n, difference)
 
 
 def _change(before: Side, now: Side) -> Change | None:

@@ -39,7 +39,7 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem;
   border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
-th { color: var(--soft); font-weight: 600; }
+th { color: var(--soft); font-weight: 600; white-space: nowrap; }
 td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .worse, .newly_failing { color: var(--bad); } .better, .newly_passing { color: var(--good); }
 .soft { color: var(--soft); }
@@ -72,8 +72,8 @@ def render_diff_html(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{_STYLE}</style></head><body><main>",
         f"<h1>{_text(result.a)} → {_text(result.b)}</h1>",
-        *_rates(result),
         *_config(result),
+        *_rates(result),
         *_pairs(result, bodies, max_transcripts),
         "</main></body></html>",
     ]
@@ -90,11 +90,11 @@ def _rates(result: DiffResult) -> Iterator[str]:
     yield (
         f'<p class="soft">{_text(result.judged)} verdict; trials paired by cell, case and number'
         f"{_text(aside)}. {result.only_a} trials of A and {result.only_b} of B have no partner. "
-        "Intervals: Newcombe, paired, 95 %. Test: McNemar, exact, two-sided. Groups are not "
-        "corrected for there being several.</p>"
+        "Differences are in points. Intervals: Newcombe, paired, 95 %. Test: McNemar, exact, "
+        "two-sided. Groups are not corrected for there being several.</p>"
     )
     yield "<table><thead><tr><th>trials</th><th>pairs</th><th>A</th><th>B</th>"
-    yield "<th>B less A, in points</th><th>better / worse</th><th>p</th><th>verdict</th></tr>"
+    yield "<th>B less A</th><th>better / worse</th><th>p</th><th>verdict</th></tr>"
     yield "</thead><tbody>"
     extra = () if result.controls is None else (result.controls,)
     for rate in (result.overall, *extra, *result.groups):
@@ -106,7 +106,7 @@ def _rate_row(rate: PairedRate) -> str:
     counts = rate.counts
     name = rate.value if rate.axis in {"overall", "controls"} else f"{rate.axis} {rate.value}"
     note = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}[rate.simulated]
-    needed = f"; about {rate.needed} a side would" if rate.needed else ""
+    needed = f"; about {rate.needed} would" if rate.needed else ""
     k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
     cells = [str(counts.n), f"{k_a}/{counts.n}", f"{k_b}/{counts.n}"]
     cells += [_points(counts.difference, rate.interval), f"{counts.only_b} / {counts.only_a}"]
@@ -123,11 +123,10 @@ def _points(difference: float | None, interval: Interval) -> str:
 
 
 def _config(result: DiffResult) -> Iterator[str]:
-    yield "<h2>Made with</h2>"
     if not result.config:
-        yield '<p class="soft">The same in both runs.</p>'
+        yield '<p class="soft">Made with the same settings.</p>'
         return
-    yield "<ul>"
+    yield "<p>Made with other settings:</p><ul>"
     yield from (f"<li>{_text(line)}</li>" for line in result.config)
     yield "</ul>"
 

@@ -1,8 +1,8 @@
 """What an experiment will take, judged by earlier trials of the same kind."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -10,17 +10,28 @@ from surecall.records import Usage
 
 from .contenders import Contender
 from .prices import Price, cost_of
-from .records import Cell, TrialRow
+from .records import Cell, TrialRow, Unit
 
-if TYPE_CHECKING:
-    from .matrix import Matrix
-
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "PlannedTrials", "estimate"]
 
 _GUESS_REQUESTS: Final = 3.0
 _GUESS_INPUT_TOKENS: Final = 2_400.0
 _GUESS_OUTPUT_TOKENS: Final = 300.0
 _GUESS_SECONDS: Final = 10.0
+
+
+class PlannedTrials(Protocol):
+    """A matrix: what is to be run, and by whom."""
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        """All trials."""
+        ...
+
+    @property
+    def contenders(self) -> Sequence[Contender]:
+        """Everybody who takes part."""
+        ...
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -63,7 +74,7 @@ _KEYS: Final[tuple[_Key, ...]] = (
 
 
 def estimate(
-    matrix: "Matrix", history: Iterable[TrialRow] = (), *, concurrency: int = 1
+    matrix: PlannedTrials, history: Iterable[TrialRow] = (), *, concurrency: int = 1
 ) -> Estimate:
     """Estimate what a matrix will take from the rows of earlier experiments."""
     means: dict[tuple[str, ...], _Mean] = defaultdict(_Mean)

@@ -189,7 +189,7 @@ class _Seen:
             ok=result is not None and result.ok,
             rules=rules,
             lossy=any(not receipt.lossless for receipt in self._receipts),
-            error_codes=tuple(codes),
+            error_codes=tuple(dict.fromkeys(codes)),
             error_kinds=self._error_kinds(),
             arguments_bytes=call.arguments_bytes,
         )

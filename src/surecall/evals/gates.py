@@ -24,7 +24,7 @@ from .stats import (
     PairCounts,
     Rate,
     mcnemar,
-    min_trials,
+    min_pairs,
     min_trials_against,
     newcombe_paired,
 )
@@ -234,9 +234,8 @@ def _about_drop(
     if supported and not holds:
         return f"{counts.only_a} trials got worse, {counts.only_b} better"
     if not holds:
-        before = (counts.both + counts.only_a) / counts.n
-        now = (counts.both + counts.only_b) / counts.n
-        needed = min_trials(max(before - gate.bound, 0.0), now)
+        drop = (counts.only_a - counts.only_b) / counts.n
+        needed = min_pairs(counts.discordant / counts.n, drop - gate.bound)
         enough = f"; about {needed} would" if needed else ""
         return f"n = {counts.n} pairs cannot tell this drop from chance{enough}"
     if of_drop.high > gate.bound:

@@ -4,46 +4,36 @@ The order is model, profile, strategy, fallback; within that, trials outside and
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.profiles import (
-    STRATEGIES,
-    Catalog,
-    Selectable,
-    matches_glob,
-    select,
-    select_profiles,
-)
+from surecall.profiles import Catalog, select_profiles
 
-from .ablations import list_ablations
 from .cases import Suite
+from .choosing import (
+    ChosenScenario,
+    choose,
+    choose_fallbacks,
+    choose_scenarios,
+    choose_strategies,
+    choose_suites,
+    require_known,
+)
 from .contenders import Contender
 from .estimate import Estimate, estimate
 from .records import Cell, Unit
-from .strategies import ABLATE
 
-__all__ = [
-    "SEED_PROFILES",
-    "Axes",
-    "Estimate",
-    "SelectsScenarios",
-    "Matrix",
-    "build_matrix",
-    "choose",
-    "choose_strategies",
-    "derive_seed",
-    "estimate",
-]
+__all__ = ["SEED_PROFILES", "Axes", "Estimate", "Matrix", "build_matrix", "derive_seed", "estimate"]
 
 SEED_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
 """The profiles of the original experiment's full matrix."""
 
 _DEFAULT: Final = "default"
 _SEED_BYTES: Final = 6
+
 
 class Axes(Struct, frozen=True, kw_only=True):
     """What is compared; each text is a filter such as `stable,qwen*,!openai`."""

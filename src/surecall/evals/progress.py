@@ -1,14 +1,13 @@
 """What an experiment tells while it runs, and what is known of it so far."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
-from surecall.errors import Code
-
 from .records import Cell, TrialRow, Unit
 from .store import RunInfo
+from .taxonomy import Layer, layer_of
 
 __all__ = [
     "CellCount",
@@ -23,22 +22,14 @@ __all__ = [
     "was_unanswered",
 ]
 
-_ANSWERED: frozenset[str] = frozenset(
-    {
-        Code.CALL_BUDGET_EXCEEDED,
-        Code.MAX_TURNS_REACHED,
-        Code.NO_TOOL_CALLS,
-        Code.REPEATED_CALL,
-        Code.TOKEN_BUDGET_EXCEEDED,
-        Code.TOOL_ERROR,
-    }
-)
-"""Codes with which a run ends that was asked and answered, and still came to nothing."""
+_UNHEARD: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
 
 
 def was_unanswered(row: TrialRow) -> bool:
     """Tell whether a trial says nothing about the model, because it was never heard."""
-    return row.code is not None and row.code not in _ANSWERED and row.turns == 0
+    return (
+        row.code is not None and row.turns <= 1 and not row.calls and layer_of(row.code) in _UNHEARD
+    )
 
 
 class CellCount:

@@ -21,6 +21,7 @@ __all__ = [
     "Rate",
     "f1_score",
     "mcnemar",
+    "min_pairs",
     "min_trials",
     "min_trials_against",
     "newcombe",
@@ -219,8 +220,7 @@ def min_trials(
 ) -> int | None:
     """Return how many trials on each side tell two rates apart; None when they are equal.
 
-    The usual formula for two independent groups. Paired trials need no more than that unless
-    their results are negatively correlated, so this is the cautious answer for both.
+    The usual formula for two independent groups; for paired trials see `min_pairs`.
     """
     if rate_a == rate_b:
         return None
@@ -229,6 +229,25 @@ def min_trials(
     spread = rate_a * (1 - rate_a) + rate_b * (1 - rate_b)
     under_this = NormalDist().inv_cdf(power) * math.sqrt(spread)
     return math.ceil(((under_none + under_this) / (rate_a - rate_b)) ** 2)
+
+
+def min_pairs(
+    discordant: float, difference: float, *, confidence: float = CONFIDENCE, power: float = _POWER
+) -> int | None:
+    """Return how many pairs tell two paired rates apart; None when they are equal.
+
+    Args:
+        discordant: The share of pairs that differ.
+        difference: How far the two rates are apart, at most that share.
+        confidence: Of the test.
+        power: The chance that a difference of that size is seen.
+    """
+    if not difference:
+        return None
+    under_none = _z(confidence) * math.sqrt(discordant)
+    spread = max(0.0, discordant - difference**2)
+    under_this = NormalDist().inv_cdf(power) * math.sqrt(spread)
+    return math.ceil(((under_none + under_this) / difference) ** 2)
 
 
 def min_trials_against(rate: float, bound: float, *, confidence: float = CONFIDENCE) -> int | None:

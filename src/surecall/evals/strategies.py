@@ -7,13 +7,14 @@ what a probe stored.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.jsontext import decode_own, encode, encode_text
 from surecall.loop import resolve_options
 from surecall.profiles import (
     STRATEGIES,
@@ -26,10 +27,11 @@ from surecall.profiles import (
 from surecall.profiles.entries import canonical_name
 from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
 
-from .ablations import OPTIONS_OFF, TRANSFORM_FIELDS, Ablation, find_ablation
+from .ablations import OPTIONS_OFF, TRANSFORM_FIELDS, Ablation, find_ablation, list_ablations
 from .contenders import Contender
+from .transcript import without_secrets
 
-__all__ = ["ABLATE", "FALLBACKS", "Fallback", "Settled", "settle"]
+__all__ = ["ABLATE", "FALLBACKS", "Fallback", "Settled", "list_ablations", "settle"]
 
 ABLATE: Final = "ablate:"
 """What the name of a strategy begins with that leaves one thing out."""
@@ -68,11 +70,19 @@ class Settled(Struct, frozen=True, kw_only=True):
     """All of it, field by field, with the origin of each value."""
     case_options: dict[str, Any] = {}
     """The part of the options that the scenario asked for."""
+    with_cases: dict[str, "Settled"] = {}
+    """What `with_case` has returned before, by the options it was given."""
 
     def with_case(self, options: Mapping[str, Any]) -> "Settled":
         """Return this with the options of a scenario, which win over everything."""
         if options == self.case_options:
             return self
+        key = encode_text(options)
+        if key not in self.with_cases:
+            self.with_cases[key] = self._merged(options)
+        return self.with_cases[key]
+
+    def _merged(self, options: Mapping[str, Any]) -> "Settled":
         layers = [("strategy", self.options), ("scenario", options)]
         merged = merge_presets(layers)
         origins = {
@@ -80,7 +90,12 @@ class Settled(Struct, frozen=True, kw_only=True):
             for name, origin in merged.origins.items()
         }
         settled = replace(
-            self, options=merged.values, origins=origins, case_options=dict(options), record={}
+            self,
+            options=merged.values,
+            origins=origins,
+            case_options=dict(options),
+            with_cases={},
+            record={},
         )
         return replace(settled, record=_record(settled, self.record))
 
@@ -237,13 +252,13 @@ def _record(settled: Settled, about: Mapping[str, Any]) -> dict[str, Any]:
     resolved = resolve_options(settled.options, settled.origins)
     capabilities = msgspec.convert(settled.capabilities, Capabilities)
     unknown = dict.fromkeys(Capabilities.__struct_fields__, "default")
-    options = cast("dict[str, Any]", msgspec.to_builtins(resolved.options))
-    return {
+    record = {
         **{name: about[name] for name in ("strategy", "fallback", "profile")},
         "presets": list(settled.presets),
         "protocol": settled.protocol,
-        "options": options,
+        "options": resolved.options,
         "origins": resolved.origins,
-        "capabilities": msgspec.to_builtins(capabilities),
+        "capabilities": capabilities,
         "capability_origins": unknown | settled.capability_origins,
     }
+    return without_secrets(decode_own(encode(record)))  # as it is after being stored

@@ -13,7 +13,7 @@ from surecall.redaction import Secret, redact
 from .records import TrialBody
 from .store_rows import encode_kept
 
-__all__ = ["write_body"]
+__all__ = ["without_secrets", "write_body"]
 
 _MAX_RESULT_CHARS: Final = 20_000
 
@@ -32,39 +32,40 @@ def write_body(
     Args:
         index: The place of the trial.
         trace: What happened; None when the run never began.
-        config: What was in force.
+        config: What was in force; it is kept as it is.
         request: What would have been asked, when the trace does not say.
         state: What the case left behind.
         secrets: Values that must not be kept, beside everything that looks like a key.
     """
-    document: dict[str, Any] = {
+    said: dict[str, Any] = {
         "request": _request(trace) if trace is not None else dict(request or {}),
-        "config": dict(config),
         "transcript": [] if trace is None else [_turn(turn) for turn in trace.turns],
         "state": dict(state or {}),
     }
+    clean = without_secrets(said, secrets)
+    in_force = dict(config)
     if trace is not None:
-        document["config"]["prompting"] = trace.strategy
-        document["config"]["ignored_overrides"] = list(trace.ignored_overrides)
-        document["config"]["fingerprint"] = trace.fingerprint
-    clean = _redacted(document, secrets)
+        clean["request"]["tools"] = [_tool(tool) for tool in trace.tools]
+        in_force["prompting"] = trace.strategy
+        in_force["ignored_overrides"] = list(trace.ignored_overrides)
+        in_force["fingerprint"] = trace.fingerprint
     return TrialBody(
         index=index,
         request=clean["request"],
-        config=clean["config"],
+        config=in_force,
         transcript=tuple(clean["transcript"]),
         state=clean["state"],
     )
 
 
-def _redacted(document: dict[str, Any], secrets: Iterable[Secret]) -> dict[str, Any]:
-    """Return the document without secrets; most have none and are returned as they are."""
+def without_secrets(document: dict[str, Any], secrets: Iterable[Secret] = ()) -> dict[str, Any]:
+    """Return a document without secrets; most have none and are returned as they are."""
     text = encode_kept(document).decode()
     hidden = [*secrets]
     # A secret with a quote in it stands in JSON in another form.
     hidden += [Secret(encode_text(secret.reveal())[1:-1]) for secret in hidden]
-    without = redact(text, hidden)
-    return document if without == text else decode_own(without.encode())
+    clean = redact(text, hidden)
+    return document if clean == text else decode_own(clean.encode())
 
 
 def _request(trace: Trace) -> dict[str, Any]:
@@ -72,7 +73,6 @@ def _request(trace: Trace) -> dict[str, Any]:
         {
             "system": trace.system,
             "messages": [_message(message) for message in trace.messages],
-            "tools": [_tool(tool) for tool in trace.tools],
         }
     )
 

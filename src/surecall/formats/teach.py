@@ -102,7 +102,8 @@ def reply_schema(
         tools: The tools that may be called.
         may_answer: Whether the reply may be an answer instead.
         is_grammar: Whether the schema becomes a llama.cpp grammar. Text is bounded then, because
-            a small model may never leave a string; other providers get their strict subset.
+            a small model may never leave a string, and an optional argument may be null; other
+            providers get their strict subset.
     """
     choices: list[dict[str, Any]] = []
     losses: list[Loss] = []
@@ -115,8 +116,11 @@ def reply_schema(
         else:
             fitted = rewrite_schema(parameters, "openai_strict")
         losses.extend(fitted.losses)
+        arguments = fitted.schema
+        if is_grammar and tool.coerce == "on":
+            arguments = _with_null_for_absence(arguments)
         choices.append(
-            _closed({"name": {"type": "string", "enum": [tool.name]}, "arguments": fitted.schema})
+            _closed({"name": {"type": "string", "enum": [tool.name]}, "arguments": arguments})
         )
     if may_answer:
         answer: dict[str, Any] = {"type": "string"}
@@ -128,6 +132,20 @@ def reply_schema(
     if is_grammar:
         return {"anyOf": choices}, tuple(losses)
     return _closed({REPLY_KEY: {"anyOf": choices}}), tuple(losses)
+
+
+def _with_null_for_absence(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Let an optional argument be null, which is read as left out.
+
+    A small model writes every argument it was shown; where it cannot say null it makes up a value.
+    """
+    required = arguments.get("required", ())
+    properties = arguments.get("properties", {})
+    loosened = {
+        name: schema if name in required else {"anyOf": [schema, {"type": "null"}]}
+        for name, schema in properties.items()
+    }
+    return {**arguments, "properties": loosened} if loosened != properties else arguments
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:

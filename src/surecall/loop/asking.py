@@ -4,11 +4,11 @@ from msgspec.structs import replace
 
 from surecall.formats import ToolNames
 from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
-from surecall.records import ModelRequest, Reading, Reply
+from surecall.records import ModelRequest, Reading, Receipt, Reply
 
 from .plan import Plan
 from .prompting import put_tools, taught_way
-from .turn import RunState
+from .steps import RunState
 
 __all__ = ["build_request", "read_answer"]
 
@@ -33,23 +33,29 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
 def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
     """Read a reply in the way its request asked for it."""
     way = taught_way(state.mode)
-    receipts = ()
-    if way == "object":
-        reply, receipts = parse_object_reply(reply)
+    given, receipts = parse_object_reply(reply) if way == "object" else (reply, ())
     reading = read_reply(
-        reply,
+        given,
         used_ids=state.used_ids,
         tools=names,
         text_formats=plan.text_formats or way is not None,
         limits=plan.reading_limits,
         taught=way is not None,
     )
+    if receipts:
+        reading = _with_receipts(reading, receipts)
     if plan.options.disabled_rules:
         reading = without_rules(reading, reply, frozenset(plan.options.disabled_rules))
-    if receipts:
-        reading = replace(reading, receipts=receipts + reading.receipts)
     if way is not None and state.tools_enabled and not reading.calls:
         broken = find_broken_attempt(reading.content, names)
         if broken is not None:
             reading = replace(reading, defects=(*reading.defects, broken))
     return reading
+
+
+def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
+    """Put the receipts of an object to the call it was, or beside the answer it held."""
+    if not reading.calls:
+        return replace(reading, receipts=receipts + reading.receipts)
+    call, *rest = reading.calls
+    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))

@@ -5,8 +5,8 @@ from surecall.records import ToolCall, ToolCallEnded, ToolCallStarted, ToolResul
 from surecall.tools import Dispatcher, ToolContext, run_calls
 
 from .recorder import Recorder
+from .steps import RunCalls
 from .telling import Teller
-from .turn import RunCalls
 
 __all__ = ["CallRunner"]
 

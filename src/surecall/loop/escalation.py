@@ -64,7 +64,7 @@ def find_rung(
             ladder.append(Rung("strict_tool", "strict", tool))
         elif "named" in capabilities.tool_choices:
             ladder.append(Rung("forced_choice", "native", tool))
-    if (capabilities.json_schema or capabilities.grammar) and mode != "constrained":
+    if capabilities.json_schema and mode != "constrained":
         ladder.append(Rung("schema", "constrained", tool))
     if mode in ("native", "strict"):
         ladder.append(Rung("taught", "taught", None))

@@ -15,7 +15,7 @@ from surecall.records import Message, ModelRequest, ToolSpec
 
 from .history import complete_history
 from .options import Options
-from .prompting import PromptMode, choose_mode, taught_way
+from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
 __all__ = ["Plan", "make_plan"]
 
@@ -236,4 +236,4 @@ def _wire_tool_choice(
             f"tool_choice {choice!r} is neither auto, none, required nor a tool of this run.",
             hint=did_you_mean(choice, [*names, *_TOOL_CHOICES]),
         )
-    return {"type": "function", "function": {"name": choice}}
+    return name_choice(choice)

@@ -1,6 +1,6 @@
 """How tools are put to the model: natively, or taught in the prompt."""
 
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from surecall.schema import clean_parameters, rewrite_schema
 
 from .options import Options
 
-__all__ = ["PromptChoice", "PromptMode", "choose_mode", "put_tools", "taught_way"]
+__all__ = ["PromptChoice", "PromptMode", "choose_mode", "name_choice", "put_tools", "taught_way"]
 
 PromptMode = Literal["native", "strict", "taught", "constrained"]
 """`native` sends tools as the provider defines it, `strict` asks it to hold arguments to their
@@ -46,6 +46,11 @@ def choose_mode(
     return PromptChoice("taught", f"supports_tool_use is false ({origin})")
 
 
+def name_choice(tool: str) -> dict[str, Any]:
+    """Return the choice of one tool."""
+    return {"type": "function", "function": {"name": tool}}
+
+
 def taught_way(mode: PromptMode) -> TaughtWay | None:
     """Return how calls are written in a mode; `None` when the provider has its own way."""
     if mode == "taught":
@@ -63,11 +68,16 @@ def put_tools(
 ) -> ModelRequest:
     """Put the tools of a request to the model in the given mode."""
     way = taught_way(mode)
+    if way is not None:
+        # Nobody but the lesson itself can hold a taught model to the choice.
+        forced_tool = forced_tool or _chosen_tool(request)
+        if request.tool_choice == "none":
+            request = replace(request, tools=(), tool_choice=None)
     if not request.tools:
         return request if way is None else _ask_for_answer(request, way, capabilities)
     if forced_tool is not None:
         tools = tuple(tool for tool in request.tools if tool.name == forced_tool)
-        choice = {"type": "function", "function": {"name": forced_tool}}
+        choice = name_choice(forced_tool)
         request = replace(request, tools=tools or request.tools, tool_choice=choice)
         must_call = True
     if mode == "native":
@@ -86,6 +96,13 @@ def put_tools(
     if mode == "taught":
         return taught
     return _held_to_schema(taught, tools, capabilities, may_answer=not must_call)
+
+
+def _chosen_tool(request: ModelRequest) -> str | None:
+    choice = request.tool_choice
+    if not isinstance(choice, dict):
+        return None
+    return next((tool.name for tool in request.tools if choice == name_choice(tool.name)), None)
 
 
 def _ask_for_answer(

@@ -17,8 +17,7 @@ from .asking import build_request, read_answer
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .resolve import make_chain
-from .trace import FailedRequest, Trace, TurnTrace
-from .turn import (
+from .steps import (
     CallsFinished,
     Fail,
     Finish,
@@ -28,9 +27,9 @@ from .turn import (
     RunCalls,
     RunState,
     Step,
-    begin,
-    next_step,
 )
+from .trace import FailedRequest, Trace, TurnTrace
+from .turn import begin, next_step
 
 __all__ = ["Replay", "Resent", "replay_trace", "resend_turn"]
 

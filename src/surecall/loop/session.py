@@ -1,6 +1,8 @@
 """A conversation that keeps its history, tools and connection between runs."""
 
+import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
 from uuid import uuid4
@@ -178,11 +180,16 @@ class Session:
             SetupError: Something given is wrong.
         """
         plan = self.plan(prompt, **options)
+        until = None
         if self._probed.is_unknown(plan):
-            await self._probed.ask(self._open_transport())
+            until = _end_of_time(plan)
+            # When asking takes all the time there is, the run itself says so.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._probed.ask(self._open_transport())
             plan = self.plan(prompt, **options)
         loop = self._loop(plan, combine_listeners(self._on_event, on_event), journal, run_id)
-        result = await loop.run()
+        result = await loop.run(until)
         self._history = result.history
         return result
 
@@ -291,6 +298,11 @@ class Session:
             names=ToolNames(plan.tools, {tool.name: tool.checker for tool in view}),
             recorder=Recorder(FileJournal(journal) if isinstance(journal, str) else journal),
         )
+
+
+def _end_of_time(plan: Plan) -> float | None:
+    seconds = plan.options.deadline_s
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 def _settle_config(config: Config | None, given: Mapping[str, Any]) -> Config:

@@ -41,10 +41,7 @@ from .prompting import taught_way
 from .recorder import Recorder
 from .result import RunResult
 from .shown_text import ShownText
-from .telling import Listener, Teller
-from .trace import FailedRequest, Trace
-from .trace_keeper import TraceKeeper
-from .turn import (
+from .steps import (
     Accepted,
     AskModel,
     CallsFinished,
@@ -58,9 +55,11 @@ from .turn import (
     Reraise,
     RunCalls,
     RunState,
-    begin,
-    next_step,
 )
+from .telling import Listener, Teller
+from .trace import FailedRequest, Trace
+from .trace_keeper import TraceKeeper
+from .turn import begin, next_step
 
 __all__ = ["ToolLoop"]
 
@@ -94,10 +93,11 @@ class ToolLoop:
         self._reading = Reading()
         self._state = RunState(history=plan.messages)
 
-    async def run(self) -> RunResult:
-        """Run to the end; raise when there is no answer."""
+    async def run(self, until: float | None = None) -> RunResult:
+        """Run to the end, or `until` the event loop's clock says so; raise without an answer."""
         plan, teller = self._plan, self._teller
-        deadline = asyncio.timeout(plan.options.deadline_s)
+        seconds = plan.options.deadline_s
+        deadline = asyncio.timeout(seconds) if until is None else asyncio.timeout_at(until)
         try:
             teller.run_id, resumed = self._recorder.open(teller.run_id, plan.fingerprint)
             teller.tell(
@@ -112,7 +112,6 @@ class ToolLoop:
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            seconds = plan.options.deadline_s
             limit = Fail(
                 Code.DEADLINE_EXCEEDED,
                 f"the run did not finish within {seconds} seconds.",

@@ -9,8 +9,8 @@ from surecall.records import ErrorDetail, Reading, ToolResult
 
 from .plan import Plan
 from .prompt_runner import PromptResult
+from .steps import Accepted, RunState
 from .trace import FailedRequest, RequestSummary, ResponseSummary, Trace, TurnTrace
-from .turn import Accepted, RunState
 
 __all__ = ["TraceKeeper"]
 

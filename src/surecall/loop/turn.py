@@ -4,166 +4,46 @@
 to perform. The driver in `tool_loop.py` performs them; replaying a run is calling this again.
 """
 
-from typing import Any, NamedTuple
-
-from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError
 from surecall.formats.teach import tell_not_executed
-from surecall.jsontext import canonical_hash
 from surecall.records import (
-    CallRepeated,
     Defect,
     Escalated,
-    Event,
     Final,
     FixEmptyFinal,
     Message,
     ModelRequestRetried,
     Reading,
-    ToolCall,
     ToolNotExecuted,
     ToolResult,
-    Usage,
 )
 
+from .call_limits import check_limits, count_repeats, repeats_of_last, was_warned
 from .escalation import Rung, count_refusals, find_rung, stuck_tool
 from .finals import check_tool_use, needs_empty_final_repair
 from .plan import Plan
-from .prompting import PromptMode, taught_way
+from .prompting import taught_way
+from .steps import (
+    Accepted,
+    AskModel,
+    CallsFinished,
+    Effect,
+    Emit,
+    Fail,
+    Finish,
+    Happened,
+    Replied,
+    Reraise,
+    RunCalls,
+    RunState,
+    Step,
+)
 
-__all__ = [
-    "Accepted",
-    "AskModel",
-    "CallsFinished",
-    "Effect",
-    "Emit",
-    "Fail",
-    "Finish",
-    "Happened",
-    "Replied",
-    "RequestFailed",
-    "Reraise",
-    "RunCalls",
-    "RunState",
-    "Step",
-    "begin",
-    "next_step",
-]
+__all__ = ["begin", "next_step"]
 
 _CONTENT_SAMPLE_CHARS = 200
-
-
-class RunState(Struct, frozen=True, kw_only=True):
-    """All that a run remembers between steps."""
-
-    history: tuple[Message, ...]
-    turn: int = 0
-    tools_enabled: bool = True
-    retries_left: int = 0
-    empty_final_tried: bool = False
-    calls_seen: int = 0
-    calls_run: int = 0
-    any_success: bool = False
-    last_ok: dict[str, bool] = {}
-    """Per tool name, whether its last result was a success."""
-    repeats: dict[str, int] = {}
-    """How often each call was made since a tool with effects last succeeded."""
-    used_ids: frozenset[str] = frozenset()
-    usage: Usage = Usage()
-    base_mode: PromptMode = "native"
-    """How tools are put to the model when nothing special is tried."""
-    mode: PromptMode = "native"
-    """How tools are put to the model in this turn."""
-    forced_tool: str | None = None
-    """The one tool that is asked for in this turn."""
-    refusals: dict[str, int] = {}
-    """Per tool name, how often in a row its arguments could not be used."""
-    escalations: int = 0
-    parse_retries: int = 0
-
-
-class Replied(Struct, frozen=True):
-    """The model answered and the answer was read."""
-
-    reading: Reading
-    usage: Usage | None = None
-    extra: dict[str, Any] = {}
-    """Fields of the message to echo when it carries calls."""
-
-
-class RequestFailed(Struct, frozen=True):
-    """The model could not be asked."""
-
-    error: ProviderError
-
-
-class CallsFinished(Struct, frozen=True):
-    """Every accepted call has its result."""
-
-    results: tuple[ToolResult, ...]
-
-
-Happened = Replied | RequestFailed | CallsFinished
-
-
-class AskModel(Struct, frozen=True):
-    """Send the history to the model."""
-
-
-class RunCalls(Struct, frozen=True):
-    """Run the calls; `warnings` are told to the model with the result of that call."""
-
-    calls: tuple[ToolCall, ...]
-    warnings: dict[str, str] = {}
-
-
-class Finish(Struct, frozen=True):
-    """The run has its answer."""
-
-    text: str
-
-
-class Fail(Struct, frozen=True):
-    """The run ends without an answer."""
-
-    code: str
-    message: str
-    hint: str
-    details: dict[str, Any] = {}
-
-
-class Reraise(Struct, frozen=True):
-    """The run ends with the provider's error."""
-
-    error: ProviderError
-
-
-class Emit(Struct, frozen=True):
-    """Tell the listeners."""
-
-    event: Event
-
-
-Effect = AskModel | RunCalls | Finish | Fail | Reraise | Emit
-
-
-class Accepted(NamedTuple):
-    """Which calls of a reply are kept, which are not, and what was left out of the history."""
-
-    calls: tuple[ToolCall, ...]
-    ignored: tuple[ToolCall, ...]
-    content_sample: str | None = None
-    """Start of the text that came beside the calls and is not kept in the history."""
-
-
-class Step(NamedTuple):
-    """The new state, what to do, and what was accepted of a reply."""
-
-    state: RunState
-    effects: tuple[Effect, ...]
-    accepted: Accepted | None = None
 
 
 def begin(plan: Plan) -> Step:
@@ -216,8 +96,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         if broken is not None and not ignored:
             return _after_broken_attempt(state, reading.content, broken, plan)
         return _after_text(state, reading.content, plan, Accepted((), ignored))
-    repeats, warnings, events = _count_repeats(state, calls, plan)
-    fail = _check_limits(state, calls, repeats, plan)
+    repeats, warnings, events = count_repeats(state, calls, plan)
+    fail = check_limits(state, calls, repeats, plan)
     if fail is not None:
         return Step(state, (*events, fail), Accepted(calls, ignored))
     keep = plan.options.keep_content_with_calls
@@ -336,11 +216,11 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         calls_run=state.calls_run + len(results),
         any_success=state.any_success or any(result.ok for result in results),
         last_ok=last_ok,
-        repeats=_repeats_of_last(state, plan) if changed else state.repeats,
+        repeats=repeats_of_last(state, plan) if changed else state.repeats,
         refusals=count_refusals(state.refusals, results),
     )
     # A taught model that repeats itself has what it needs: the next turn is for its answer.
-    repeating = taught_way(state.mode) is not None and _was_warned(state, plan)
+    repeating = taught_way(state.mode) is not None and was_warned(state, plan)
     state, effect = _next_turn(state, plan, tools_enabled=plan.tools_allowed and not repeating)
     stuck = stuck_tool(state.refusals)
     if stuck is None or not isinstance(effect, AskModel):
@@ -371,85 +251,3 @@ def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[Run
         forced_tool=None,
     )
     return state, AskModel()
-
-
-def _check_limits(
-    state: RunState, calls: tuple[ToolCall, ...], repeats: dict[str, int], plan: Plan
-) -> Fail | None:
-    options = plan.options
-    if options.max_run_tokens is not None and state.usage.total_tokens > options.max_run_tokens:
-        return Fail(
-            Code.TOKEN_BUDGET_EXCEEDED,
-            f"{state.usage.total_tokens} tokens were used, {options.max_run_tokens} are allowed.",
-            "Raise max_run_tokens, or send less history and smaller tool results.",
-            {"tokens": state.usage.total_tokens, "max_run_tokens": options.max_run_tokens},
-        )
-    wanted = state.calls_run + len(calls)
-    if options.max_tool_calls is not None and wanted > options.max_tool_calls:
-        return Fail(
-            Code.CALL_BUDGET_EXCEEDED,
-            f"the model asked for call number {wanted}, {options.max_tool_calls} are allowed.",
-            "Raise max_tool_calls; none of the calls of the last reply was run.",
-            {"calls": wanted, "max_tool_calls": options.max_tool_calls},
-        )
-    limit = options.max_identical_calls
-    if limit is None:
-        return None
-    for call in calls:
-        count = repeats.get(_call_key(call, plan), 0)
-        if count > limit:
-            return Fail(
-                Code.REPEATED_CALL,
-                f"the model made the same call of {call.name} {count} times, also after a warning.",
-                "Mark tools that are meant to be polled with polling=True, "
-                "or raise max_identical_calls.",
-                {"tool": call.name, "count": count},
-            )
-    return None
-
-
-def _count_repeats(
-    state: RunState, calls: tuple[ToolCall, ...], plan: Plan
-) -> tuple[dict[str, int], dict[str, str], tuple[Effect, ...]]:
-    limit = plan.options.max_identical_calls
-    if limit is None:
-        return state.repeats, {}, ()
-    repeats = dict(state.repeats)
-    warnings: dict[str, str] = {}
-    events: list[Effect] = []
-    for call in calls:
-        key = _call_key(call, plan)
-        if not key:
-            continue
-        repeats[key] = count = repeats.get(key, 0) + 1
-        if count == limit:
-            warnings[call.id] = (
-                f"This is the same call with the same arguments for the {count}. time. "
-                "Use the result you have, change the arguments, or give your final answer: "
-                "one more repetition ends the run."
-            )
-            events.append(Emit(CallRepeated(name=call.name, count=count)))
-    return repeats, warnings, tuple(events)
-
-
-def _was_warned(state: RunState, plan: Plan) -> bool:
-    limit = plan.options.max_identical_calls
-    return limit is not None and any(count >= limit for count in state.repeats.values())
-
-
-def _repeats_of_last(state: RunState, plan: Plan) -> dict[str, int]:
-    """Forget all counts but those of the calls just made: the world has changed since."""
-    for message in reversed(state.history):
-        if message.role == "assistant":
-            keys = {_call_key(call, plan) for call in message.tool_calls}
-            return {key: count for key, count in state.repeats.items() if key in keys}
-    return {}
-
-
-def _call_key(call: ToolCall, plan: Plan) -> str:
-    """Return a key equal for equal calls; empty for calls whose repetition is no sign of a loop."""
-    if call.name in plan.polling_tools:
-        return ""
-    if call.arguments is None:
-        return f"{call.name} {canonical_hash(str(call.raw))}"
-    return f"{call.name} {canonical_hash(call.arguments, finite=True)}"

@@ -6,12 +6,13 @@ from msgspec import Struct
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting, decode_plain, encode, repair_json
+from surecall.protocols.standins import UNREADABLE_KEY
 from surecall.records import CallState, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
 
 from .truncation import truncated
 
-__all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "read_arguments", "text_bytes"]
+__all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "is_stand_in", "read_arguments", "text_bytes"]
 
 MAX_ARGUMENTS_BYTES: Final = 200_000
 
@@ -65,7 +66,7 @@ def read_arguments(
     if isinstance(value, str) and value[:1] == "{":
         size = len(value) if value.isascii() else text_bytes(value)
         plain = decode_plain(value) if size <= max_bytes else None
-        if plain is not None and schema is None:
+        if plain is not None and schema is None and not is_stand_in(plain):
             return ArgumentsReading(value=plain, bytes=size)
     try:
         parsed = _parse(value, max_bytes, plain, ended=ended)
@@ -74,6 +75,8 @@ def read_arguments(
             state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
         )
     found, receipts, errors = parsed.value, parsed.receipts, ()
+    if is_stand_in(found):
+        return _failed(_parse_error("They stand for some that could not be read."), parsed.bytes)
     if schema is not None and isinstance(found, (dict, list)):
         fitted = coerce_arguments(found, schema, checker, tool_name=tool_name)
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
@@ -82,6 +85,11 @@ def read_arguments(
     return ArgumentsReading(
         value=cast("dict[str, Any]", found), receipts=receipts, errors=errors, bytes=parsed.bytes
     )
+
+
+def is_stand_in(value: Any) -> bool:
+    """Tell whether arguments only stand for unreadable ones, as a history or translation does."""
+    return isinstance(value, dict) and cast("dict[Any, Any]", value).keys() == {UNREADABLE_KEY}
 
 
 class _Parsed(NamedTuple):

@@ -19,7 +19,13 @@ from surecall.records import (
     clip,
 )
 
-from .arguments import MAX_ARGUMENTS_BYTES, ArgumentsReading, read_arguments, text_bytes
+from .arguments import (
+    MAX_ARGUMENTS_BYTES,
+    ArgumentsReading,
+    is_stand_in,
+    read_arguments,
+    text_bytes,
+)
 from .ids import CallIds, read_name
 from .truncation import truncated
 
@@ -58,7 +64,7 @@ def read_clean_calls(
         if room_bytes < 0 or size > limits.max_arguments_bytes:
             return None
         value = decode_plain(written)
-        if value is None or (names and not _fits(names, name, value)):
+        if value is None or is_stand_in(value) or (names and not _fits(names, name, value)):
             return None
         used.add(given)
         read.append(

@@ -1,5 +1,6 @@
 """Replies of a model that was taught to call tools in its text."""
 
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -10,10 +11,15 @@ from surecall.formats.teach import ANSWER_KEY, REPLY_KEY
 from surecall.jsontext import Repaired, repair_json
 from surecall.records import Defect, RawCall, Receipt, Reply, clip
 
+from .stream import ReplyReader
+from .truncation import came_to_its_end
+
 __all__ = ["find_broken_attempt", "parse_object_reply"]
 
 _FENCE: Final = "```"
-_CALL_WORDS: Final = ('"arguments"', '"parameters"', '"name"', "'arguments'", "'name'")
+_NAME_WORD: Final = '"name"'
+_CALL_WORDS: Final = ('"arguments"', '"parameters"', _NAME_WORD, "'arguments'", "'name'")
+_SEVERAL: Final = "extra_values"
 _MAX_LOOKED_AT_CHARS: Final = 100_000
 _MAX_SNIPPET_CHARS: Final = 200
 
@@ -21,14 +27,19 @@ _MAX_SNIPPET_CHARS: Final = 200
 def parse_object_reply(reply: Reply) -> tuple[Reply, tuple[Receipt, ...]]:
     """Turn a reply that is one JSON object into the call or the answer it stands for.
 
-    A reply of any other form is returned as it is: a provider may ignore the schema.
+    A reply of any other form is returned as it is, also one of several objects: a provider may
+    ignore the schema.
     """
-    text = reply.content
-    if reply.calls or not text or not text.lstrip().startswith(("{", _FENCE)):
+    if reply.calls or not reply.content:
         return reply, ()
-    repaired = repair_json(text, cut="close", nested="keep")
+    spoken = _without_thoughts(reply)
+    text = spoken.content or ""
+    if not text.lstrip().startswith(("{", _FENCE)):
+        return reply, ()
+    ended = came_to_its_end(reply.finish_reason)
+    repaired = repair_json(text, cut="close", ended=ended, nested="keep")
     fields = _fields(repaired.value)
-    if fields is None:
+    if fields is None or any(receipt.rule == _SEVERAL for receipt in repaired.receipts):
         return reply, ()
     if isinstance(fields.get("name"), str) and "arguments" in fields:
         found = Receipt(
@@ -38,7 +49,7 @@ def parse_object_reply(reply: Reply) -> tuple[Reply, tuple[Receipt, ...]]:
             clip(fields["name"]),
             why="the call came as the object that was asked for",
         )
-        return _as_call(reply, fields, repaired), (found, *repaired.receipts)
+        return _as_call(spoken, fields, repaired), (found, *repaired.receipts)
     answer = fields.get(ANSWER_KEY)
     if len(fields) == 1 and isinstance(answer, str):
         receipt = Receipt(
@@ -49,7 +60,7 @@ def parse_object_reply(reply: Reply) -> tuple[Reply, tuple[Receipt, ...]]:
             repaired.state == "whole" and all(item.lossless for item in repaired.receipts),
             "the answer came in the object that was asked for",
         )
-        return replace(reply, content=answer), (receipt,)
+        return replace(spoken, content=answer), (receipt,)
     return reply, ()
 
 
@@ -60,8 +71,10 @@ def find_broken_attempt(content: str, names: ToolNames) -> Defect | None:
     just that.
     """
     text = content[:_MAX_LOOKED_AT_CHARS]
-    payload = _payload(text)
-    if payload is None or not any(word in payload for word in _CALL_WORDS):
+    payload = next((block for block in _blocks(text) if _looks_like_call(block)), None)
+    if payload is None:
+        payload = _named_in_prose(text, names)
+    if payload is None:
         return None
     repaired = repair_json(payload, nested="keep")
     return Defect(
@@ -69,19 +82,47 @@ def find_broken_attempt(content: str, names: ToolNames) -> Defect | None:
     )
 
 
-def _payload(text: str) -> str | None:
-    """Return what stands in the first fenced block, or the text if it is JSON from the start."""
+def _without_thoughts(reply: Reply) -> Reply:
+    """Move what the model thought aloud before its object to where reasoning belongs."""
+    text = reply.content or ""
+    if not text.lstrip().startswith("<"):
+        return reply
+    reader = ReplyReader()
+    reader.feed(text)
+    reading = reader.close()
+    parts = [part for part in (reply.reasoning, reading.reasoning) if part]
+    return replace(reply, content=reading.content, reasoning="\n".join(parts) or None)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Return what follows each fence up to the next one; without any, the whole text."""
     start = text.find(_FENCE)
-    if start >= 0:
+    if start < 0:
+        yield text.strip()
+    while start >= 0:
         line_end = text.find("\n", start)
         if line_end < 0:
-            return None
+            return
         end = text.find(_FENCE, line_end)
-        payload = text[line_end + 1 : end if end >= 0 else len(text)]
-    else:
-        payload = text
-    payload = payload.strip()
-    return payload if payload.startswith(("{", "[")) else None
+        yield text[line_end + 1 : end if end >= 0 else len(text)].strip()
+        start = end
+
+
+def _looks_like_call(block: str) -> bool:
+    return block.startswith(("{", "[")) and any(word in block for word in _CALL_WORDS)
+
+
+def _named_in_prose(text: str, names: ToolNames) -> str | None:
+    """Return an object among other words, if it names one of the tools and has arguments."""
+    start = text.rfind("{", 0, max(text.find(_NAME_WORD), 0))
+    if start < 0:
+        return None
+    payload = text[start:]
+    fields = _fields(repair_json(payload, cut="close", nested="keep").value) or {}
+    name = fields.get("name")
+    if not isinstance(name, str) or names.resolve(name) is None:
+        return None
+    return payload if "arguments" in fields or "parameters" in fields else None
 
 
 def _reason(repaired: Repaired, names: ToolNames) -> str:
@@ -98,6 +139,8 @@ def _reason(repaired: Repaired, names: ToolNames) -> str:
     if names.resolve(name) is None:
         known = ", ".join(names.names[:20])
         return f"{clip(name, 64)!r} is not an available tool. Call one of these: {known}."
+    if isinstance(fields.get("arguments"), dict):
+        return "The call must stand alone, in the form that was asked for."
     return f'The arguments of {name} must be one JSON object under "arguments".'
 
 
@@ -105,7 +148,9 @@ def _as_call(reply: Reply, fields: dict[str, Any], repaired: Repaired) -> Reply:
     call = RawCall(None, fields["name"], fields["arguments"], "object")
     # An object that ends inside is no whole call, whatever the provider says.
     finish_reason = reply.finish_reason if repaired.state == "whole" else "length"
-    return replace(reply, content="", calls=(call,), finish_reason=finish_reason)
+    answer = fields.get(ANSWER_KEY)
+    content = answer if isinstance(answer, str) else ""
+    return replace(reply, content=content, calls=(call,), finish_reason=finish_reason)
 
 
 def _fields(value: Any) -> dict[str, Any] | None:

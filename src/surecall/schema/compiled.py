@@ -2,13 +2,14 @@
 
 import datetime
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Final, NoReturn, cast
 
 import jsonschema_rs
 import msgspec
 
-from surecall.errors import Code, ToolDefinitionError
-from surecall.jsontext import render_pointer, resolve_pointer
+from surecall.errors import Code, JSONTextError, ToolDefinitionError
+from surecall.jsontext import encode, render_pointer, resolve_pointer
 from surecall.records import ErrorDetail, clip
 
 from .explain import Checked, detail_at, explain_error, most_telling
@@ -18,6 +19,7 @@ from .narrow import MAX_ERRORS, has_few_nodes, narrow, shallow_schema
 __all__ = ["CompiledSchema"]
 
 _MAX_LISTED_NODES: Final = 2_000
+_MAX_COMPILED: Final = 256
 
 _UNASSERTED_FORMATS: Final = (
     "duration",
@@ -32,6 +34,10 @@ _UNASSERTED_FORMATS: Final = (
     "uri-reference",
     "uri-template",
 )
+
+
+_compiled: Final[dict[bytes, tuple[dict[str, Any], jsonschema_rs.Validator]]] = {}
+"""What was compiled last."""
 
 
 class CompiledSchema:
@@ -111,6 +117,26 @@ def _options(retriever: Callable[[str], NoReturn]) -> Any:
 
 
 def _compile(schema: dict[str, Any]) -> jsonschema_rs.Validator:
+    """Compile a schema, or take what was compiled for the very same one before.
+
+    Programs that make their tools anew for every run would otherwise compile them every time.
+    """
+    try:
+        key = encode(schema)
+    except JSONTextError:
+        return _compile_new(schema)
+    known = _compiled.get(key)
+    # Different Python values may be the same JSON, and equal ones may not be.
+    if known is not None and known[0] == schema:
+        return known[1]
+    validator = _compile_new(schema)
+    if len(_compiled) >= _MAX_COMPILED:
+        _compiled.pop(next(iter(_compiled)), None)
+    _compiled[key] = (deepcopy(schema), validator)
+    return validator
+
+
+def _compile_new(schema: dict[str, Any]) -> jsonschema_rs.Validator:
     refuse_unsafe_schema(schema)
     refused: list[str] = []
 

@@ -1,9 +1,10 @@
 """Schemas rewritten for what a provider or an engine understands, with a note of every loss."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
+from surecall.errors import Code, RequestError, did_you_mean
 from surecall.jsontext import encode
 
 from .dialects_gemini import write_gemini
@@ -18,6 +19,7 @@ _MAX_PASSES: Final = 4
 """Choices that became equal and definitions that lost their circle are settled by one more pass."""
 
 Dialect = Literal["gemini", "openai_strict", "llama_cpp"]
+_DIALECTS: Final = get_args(Dialect)
 
 
 class Rewritten(Struct, frozen=True):
@@ -45,7 +47,16 @@ def rewrite_schema(
             (its converter from schema to grammar).
         max_string: For `llama_cpp`, the length of texts that have no upper limit.
         max_items: For `llama_cpp`, the length of arrays that have no upper limit.
+
+    Raises:
+        RequestError: There is no such dialect.
     """
+    if dialect not in _DIALECTS:
+        raise RequestError(
+            Code.INVALID_OPTION,
+            f"there is no schema dialect {dialect!r}.",
+            hint=did_you_mean(dialect, _DIALECTS),
+        )
     losses = Losses()
     written = _rewrite(schema, dialect, losses, max_string, max_items)
     for _ in range(_MAX_PASSES):

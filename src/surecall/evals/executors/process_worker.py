@@ -17,6 +17,7 @@ from .wire import (
     Beat,
     Drain,
     Order,
+    Ready,
     RunShard,
     ShardOver,
     failure_of,
@@ -55,6 +56,7 @@ class _Worker:
         beats = asyncio.create_task(self._beat())
         try:
             async with open_job(self._job) as run_unit:
+                self._send(Ready())
                 while True:
                     shard = await self._orders.get()
                     await self._pool.run(shard.units, self._told(run_unit), self._deliver)

@@ -19,6 +19,7 @@ from .wire import (
     Drain,
     Failed,
     Leave,
+    Ready,
     RunShard,
     ShardOver,
     WorkerMessage,
@@ -57,8 +58,8 @@ class ProcessExecutor(ShardedExecutor):
         self.pids: set[int] = set()
         """The processes at work."""
 
-    async def start_worker(self) -> ShardWorker:
-        """Start a process; it takes orders at once and gets to them when it is ready."""
+    def make_worker(self) -> ShardWorker:
+        """Begin to start a process."""
         return _ProcessWorker(self.job, self.concurrency, self._lease_s, self.pids)
 
 
@@ -83,22 +84,31 @@ class _ProcessWorker:
         )
         listener.start()
 
+    async def start(self) -> None:
+        while not isinstance(await self._hear(_LEASE_S), Ready):
+            pass
+
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         self._send(RunShard(shard))
         while True:
-            try:
-                async with asyncio.timeout(self._lease_s):
-                    message = await self._inbox.get()
-            except TimeoutError:
-                raise WorkerDiedError from None
-            if message is None:
-                raise WorkerDiedError
+            message = await self._hear(self._lease_s)
             if isinstance(message, Began | Finished):
                 yield message
-            elif isinstance(message, Failed):
-                raise message.as_error()
             elif isinstance(message, ShardOver):
                 return
+
+    async def _hear(self, patience_s: float) -> WorkerMessage:
+        """Wait for what the worker says next."""
+        try:
+            async with asyncio.timeout(patience_s):
+                message = await self._inbox.get()
+        except TimeoutError:
+            raise WorkerDiedError from None
+        if message is None:
+            raise WorkerDiedError
+        if isinstance(message, Failed):
+            raise message.as_error()
+        return message
 
     def drain(self) -> None:
         self._send(Drain())

@@ -14,6 +14,7 @@ from .ray_cluster import connect_cluster, load_ray
 from .sharded import Began, ShardedExecutor, ShardWorker, WorkerDiedError, WorkerNews
 from .wire import (
     Failed,
+    Ready,
     RunShard,
     WorkerMessage,
     failure_of,
@@ -35,6 +36,14 @@ class RayShardActor:
         self._stack = AsyncExitStack()
         self._run_unit: RunUnit | None = None
 
+    async def open(self) -> bytes:
+        """Open the job and say so, or say why it cannot be opened."""
+        try:
+            self._run_unit = await self._stack.enter_async_context(open_job(self._job))
+        except Exception as error:
+            return pack(failure_of(error))
+        return pack(Ready())
+
     async def run(self, order: bytes) -> AsyncGenerator[bytes, None]:
         """Run a shard; yield what begins and what is finished."""
         shard = unpack_order(order)
@@ -54,9 +63,8 @@ class RayShardActor:
     async def _run_shard(
         self, units: Sequence[Unit], news: "asyncio.Queue[WorkerMessage | None]"
     ) -> None:
-        if self._run_unit is None:
-            self._run_unit = await self._stack.enter_async_context(open_job(self._job))
         run_unit = self._run_unit
+        assert run_unit is not None
 
         async def tell_and_run(unit: Unit) -> Finished:
             news.put_nowait(Began(unit.index))
@@ -88,8 +96,8 @@ class RayExecutor(ShardedExecutor):
         with connect_cluster(self._address):
             await super().run(units, deliver)
 
-    async def start_worker(self) -> ShardWorker:
-        """Start an actor somewhere on the cluster."""
+    def make_worker(self) -> ShardWorker:
+        """Begin to start an actor somewhere on the cluster."""
         ray = load_ray()
         actor: Any = ray.remote(RayShardActor).options(num_cpus=1, max_restarts=0)
         return _RayWorker(ray, actor.remote(pack(self.job), self.concurrency))
@@ -100,16 +108,26 @@ class _RayWorker:
         self._ray = ray
         self._actor = actor
 
+    async def start(self) -> None:
+        await self._hear(self._actor.open.remote())
+
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         try:
             async for reference in self._actor.run.remote(pack(RunShard(shard))):
-                message = unpack_message(await reference)
-                if isinstance(message, Failed):
-                    raise message.as_error()
+                message = await self._hear(reference)
                 if isinstance(message, Began | Finished):
                     yield message
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDiedError from error
+
+    async def _hear(self, reference: Any) -> WorkerMessage:
+        try:
+            message = unpack_message(await reference)
+        except self._ray.exceptions.RayActorError as error:
+            raise WorkerDiedError from error
+        if isinstance(message, Failed):
+            raise message.as_error()
+        return message
 
     def drain(self) -> None:
         self._actor.drain.remote()

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from surecall.errors import Code, ConfigError
 from surecall.evals.records import Unit
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
-from .shards import ShardBook, lost_trial
+from .shards import MAX_DEATHS, ShardBook, lost_trial
 
 __all__ = ["Began", "ShardWorker", "ShardedExecutor", "WorkerDiedError", "WorkerNews"]
 
@@ -30,6 +31,15 @@ class WorkerDiedError(Exception):
 
 class ShardWorker(Protocol):
     """One process somewhere, with one event loop."""
+
+    async def start(self) -> None:
+        """Wait until it is ready.
+
+        Raises:
+            WorkerDiedError: The worker died before it could do anything.
+            SurecallError: The job cannot be opened.
+        """
+        ...
 
     def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         """Run a shard; tell what begins and what is finished, as it happens.
@@ -62,8 +72,8 @@ class ShardedExecutor(ABC):
         self._is_draining = False
 
     @abstractmethod
-    async def start_worker(self) -> ShardWorker:
-        """Start one worker."""
+    def make_worker(self) -> ShardWorker:
+        """Make one worker that is to be started."""
 
     async def run(self, units: Sequence[Unit], deliver: Deliver) -> None:
         """Run all units, each delivered once."""
@@ -93,12 +103,30 @@ class ShardedExecutor(ABC):
         while await self._wait_for_units():
             shard = self._book.deal()
             if worker is None:
-                worker = await self.start_worker()
-                self._open.add(worker)
+                worker = await self._start_worker()
             if not await self._run_shard(worker, shard, deliver):
                 self._open.discard(worker)
                 await worker.stop()
                 worker = None
+
+    async def _start_worker(self) -> ShardWorker:
+        for _ in range(MAX_DEATHS):
+            worker = self.make_worker()
+            self._open.add(worker)
+            try:
+                await worker.start()
+            except WorkerDiedError:
+                self._open.discard(worker)
+                await worker.stop()
+                continue
+            if self._is_draining:
+                worker.drain()
+            return worker
+        raise ConfigError(
+            Code.WORKER_LOST,
+            f"{MAX_DEATHS} workers died before they could begin.",
+            hint="Run with --engine local to see why.",
+        )
 
     async def _run_shard(
         self, worker: ShardWorker, shard: Sequence[Unit], deliver: Deliver
@@ -113,14 +141,13 @@ class ShardedExecutor(ABC):
                 elif self._book.finish(news.row.index):
                     began.discard(news.row.index)
                     await deliver(news)
+            self._book.leave(shard)
         except WorkerDiedError:
             lives = False
-        given_up = self._book.lose(shard, began)
+            for unit in self._book.lose(shard, began):
+                await deliver(lost_trial(unit))
         if self._is_draining:
             self._book.clear()
-            given_up = ()
-        for unit in given_up:
-            await deliver(lost_trial(unit))
         async with self._changed:
             self._changed.notify_all()
         return lives

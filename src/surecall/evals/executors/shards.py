@@ -59,8 +59,13 @@ class ShardBook:
         return self._dealt.pop(index, None) is not None
 
     def lose(self, shard: Sequence[Unit], started: Iterable[int]) -> tuple[Unit, ...]:
-        """Take back what a dead worker had not finished; return what is given up."""
-        under_way = set(started)
+        """Take back what a dead worker had not finished; return what is given up.
+
+        When nothing is known to have been under way, because the worker could not tell any more,
+        it is taken to be what it must have begun with.
+        """
+        left = [unit.index for unit in shard if unit.index in self._dealt]
+        under_way = set(started) & set(left) or set(left[: self._min_shard])
         given_up: list[Unit] = []
         back: list[Unit] = []
         for unit in shard:
@@ -76,6 +81,11 @@ class ShardBook:
                 self._suspects.append(unit)
         self._waiting.extendleft(reversed(back))
         return tuple(given_up)
+
+    def leave(self, shard: Sequence[Unit]) -> None:
+        """Forget what a worker did not begin because it was told not to."""
+        for unit in shard:
+            self._dealt.pop(unit.index, None)
 
     def clear(self) -> None:
         """Deal nothing more."""

@@ -20,6 +20,7 @@ __all__ = [
     "Failed",
     "Leave",
     "Order",
+    "Ready",
     "RunShard",
     "ShardOver",
     "WorkerMessage",
@@ -45,6 +46,10 @@ class Leave(Struct, frozen=True, tag="leave"):
     """Stop everything and end."""
 
 
+class Ready(Struct, frozen=True, tag="ready"):
+    """The job is open."""
+
+
 class ShardOver(Struct, frozen=True, tag="over"):
     """The shard is finished, or as much of it as was begun."""
 
@@ -66,7 +71,7 @@ class Failed(Struct, frozen=True, tag="failed"):
 
 
 Order = RunShard | Drain | Leave
-WorkerMessage = Began | Finished | ShardOver | Beat | Failed
+WorkerMessage = Began | Finished | Ready | ShardOver | Beat | Failed
 
 
 def failure_of(error: BaseException) -> Failed:

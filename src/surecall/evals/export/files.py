@@ -1,23 +1,23 @@
 """Writing files: whole or not at all, and with a way to put pieces in another order."""
 
 import tempfile
-from collections.abc import Generator, Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
 from surecall.errors import Code, ConfigError
-from surecall.jsontext import encode
 from surecall.evals.store_rows import encode_kept
 
 __all__ = [
     "RawJson",
     "Spool",
     "explain_write_errors",
+    "render_object",
     "utc_text",
-    "write_whole",
     "write_object",
+    "write_whole",
 ]
 
 _COPY_BYTES: Final = 1 << 16
@@ -55,7 +55,7 @@ class Spool:
     """Pieces of a file, kept on disk until the place is reached where they belong."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed on leaving the spool
         self._spans: dict[Hashable, list[tuple[int, int]]] = {}
         self._end = 0
 
@@ -93,18 +93,25 @@ class RawJson:
         self.pieces = pieces
 
 
-def write_object(file: BinaryIO, fields: Mapping[str, Any], *, indent: int = 0) -> None:
-    """Write an object with a field a line, so that two files can be compared by eye."""
+def render_object(fields: Mapping[str, Any], *, indent: int = 0) -> Iterator[bytes]:
+    """Yield an object with a field a line, so that two files can be compared by eye."""
     margin = b"  " * (indent + 1)
     separator = b"{\n"
     for name, value in fields.items():
-        file.write(separator + margin + encode(name) + b": ")
+        yield separator + margin + encode_kept(name) + b": "
         if isinstance(value, RawJson):
-            file.writelines(value.pieces)
+            yield from value.pieces
         else:
-            file.write(encode_kept(value))
+            yield encode_kept(value)
         separator = b",\n"
-    file.write(b"{}" if separator == b"{\n" else b"\n" + b"  " * indent + b"}")
+    yield b"{}" if separator == b"{\n" else b"\n" + b"  " * indent + b"}"
+
+
+def write_object(path: Path, fields: Mapping[str, Any]) -> None:
+    """Write a file that holds one object."""
+    with write_whole(path) as file:
+        file.writelines(render_object(fields))
+        file.write(b"\n")
 
 
 def utc_text(seconds: float | None) -> str | None:

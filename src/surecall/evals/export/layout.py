@@ -1,7 +1,7 @@
 """How runs are named in files: by the dimensions in which they differ."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from surecall.evals.records import Cell, TrialRow
 
@@ -9,6 +9,8 @@ __all__ = ["FileNames", "Layout", "Task", "scan_layout"]
 
 _ALLOWED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _MAX_NAME_CHARS: Final = 200
+
+Value = TypeVar("Value")
 
 
 class Task(NamedTuple):
@@ -82,7 +84,7 @@ def scan_layout(rows: Iterable[TrialRow]) -> Layout:
     return layout._replace(scenarios=_distinct(layout.scenario(cell) for cell in cells))
 
 
-def _distinct[T](values: Iterable[T]) -> tuple[T, ...]:
+def _distinct(values: Iterable[Value]) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(values))
 
 
@@ -100,9 +102,11 @@ class FileNames:
             parts.append(row.case)
         stem = _plain("__".join(parts))
         number = f"__trial_{row.trial:02d}"
-        # Some disks take names for equal that differ in case only.
-        if len(stem) > _MAX_NAME_CHARS or f"{stem}{number}".lower() in self._used:
+        if len(stem) > _MAX_NAME_CHARS:
             stem = f"{stem[:_MAX_NAME_CHARS]}__{row.index}"
+        # Some disks take names for equal that differ in case only.
+        while f"{stem}{number}".lower() in self._used:
+            stem = f"{stem}__{row.index}"
         self._used.add(f"{stem}{number}".lower())
         return f"{stem}{number}.json"
 

@@ -19,7 +19,7 @@ from surecall.evals.store_rows import encode_kept
 __all__ = ["BodyChoice", "PackedBodies", "RowMark", "order_bodies", "pack_bodies"]
 
 BodyChoice = Literal["none", "failed", "all"]
-"""`failed` also takes one passing trial of each cell, and stops where the file gets too large."""
+"""`failed` also takes one passing trial of each case, and stops where the file gets too large."""
 
 _MIN_SHARED_BYTES: Final = 256
 _COMPRESSION: Final = 9
@@ -29,14 +29,17 @@ class RowMark(Struct, frozen=True):
     """As much of a row as decides whether its body goes in."""
 
     index: int
-    cell: tuple[Any, ...]
+    scenario: str
+    case: tuple[Any, ...]
+    """What trials have in common that are repetitions of one another."""
     failed: bool
 
     @classmethod
     def of(cls, row: TrialRow) -> "RowMark":
         """Take the mark of a row."""
-        cell = (*msgspec.structs.astuple(row.cell), row.case)
-        return cls(row.index, cell, failed=not (row.strict_ok and row.seed_ok))
+        case = (*msgspec.structs.astuple(row.cell), row.case)
+        failed = not (row.strict_ok and row.seed_ok)
+        return cls(row.index, row.cell.scenario, case, failed=failed)
 
 
 class PackedBodies(Struct, frozen=True):
@@ -53,8 +56,8 @@ class PackedBodies(Struct, frozen=True):
 def order_bodies(marks: Sequence[RowMark], choice: BodyChoice) -> list[int]:
     """Return which bodies are wanted, the most wanted first.
 
-    Failures come first, and of these one of every cell before the second of any; so that whatever
-    there is room for, every cell can be looked into.
+    Failures come first, and of these one of every case before the second of any; so that whatever
+    there is room for, every case can be looked into.
     """
     if choice == "none":
         return []
@@ -64,7 +67,7 @@ def order_bodies(marks: Sequence[RowMark], choice: BodyChoice) -> list[int]:
     passing: dict[tuple[Any, ...], int] = {}
     for mark in marks:
         if not mark.failed:
-            passing.setdefault(mark.cell, mark.index)
+            passing.setdefault(mark.case, mark.index)
     return [*failures, *passing.values()]
 
 
@@ -72,8 +75,8 @@ def _in_rounds(marks: Iterable[RowMark]) -> list[int]:
     met: dict[tuple[Any, ...], int] = {}
     ranked: list[tuple[int, int]] = []
     for mark in marks:
-        place = met.get(mark.cell, 0)
-        met[mark.cell] = place + 1
+        place = met.get(mark.case, 0)
+        met[mark.case] = place + 1
         ranked.append((place, mark.index))
     return [index for _, index in sorted(ranked)]
 

@@ -11,6 +11,7 @@ from string import Template
 from typing import Any, Final, get_args
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.records import TrialBody
 from surecall.evals.store import RunInfo
 from surecall.evals.store_rows import encode_kept
 
@@ -30,6 +31,7 @@ SCRIPTS: Final = (
     "state.js",
     "dom.js",
     "chart_parts.js",
+    "chart_heat.js",
     "chart_rates.js",
     "chart_counts.js",
     "chart_curves.js",
@@ -58,7 +60,7 @@ def write_html(
         source: The store, or the rows, or the rows each with its body.
         run_info: What is known of the run.
         out_path: The file to write; its folder is made when it is not there.
-        bodies: Whose transcripts go in: `none`, `failed` (and one passing trial of each cell, as
+        bodies: Whose transcripts go in: `none`, `failed` (and one passing trial of each case, as
             long as the file stays below 15 MB) or `all`.
     """
     path = Path(out_path)
@@ -70,9 +72,7 @@ def write_html(
     return path
 
 
-def render_html(
-    source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = "failed"
-) -> bytes:
+def render_html(source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = "failed") -> bytes:
     """Return the report of a run; the same run gives the same bytes."""
     if bodies not in get_args(BodyChoice):
         raise ConfigError(
@@ -128,17 +128,18 @@ def _header(info: RunInfo) -> dict[str, Any]:
     }
 
 
-def _limits(marks: Iterable[RowMark], trials: Trials) -> list[list[Any]]:
+def _limits(marks: Iterable[RowMark], trials: Trials) -> list[tuple[str, int]]:
     """Return the limit on the size of arguments in each scenario, where a body tells it."""
     found: dict[str, int | None] = {}
     for mark in marks:
-        scenario = mark.cell[5]
-        if scenario not in found:
-            body = trials.body(mark.index)
-            options: Any = body.config.get("options") if body is not None else None
-            limit: Any = options.get("max_tool_args_bytes") if isinstance(options, dict) else None
-            found[scenario] = limit if isinstance(limit, int) else None
-    return [[scenario, limit] for scenario, limit in found.items() if limit is not None]
+        if mark.scenario not in found:
+            found[mark.scenario] = _limit_of(trials.body(mark.index))
+    return [(scenario, limit) for scenario, limit in found.items() if limit is not None]
+
+
+def _limit_of(body: TrialBody | None) -> int | None:
+    options: dict[str, Any] = {} if body is None else body.config.get("options", {})
+    return options.get("max_tool_args_bytes")
 
 
 # The file

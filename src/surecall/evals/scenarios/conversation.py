@@ -1,5 +1,6 @@
 """What a model can see in a request: what it called, and what came of it."""
 
+from itertools import groupby
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ class AnsweredCall(Struct, frozen=True, kw_only=True):
     ok: bool
     codes: frozenset[str]
     data: dict[str, Any]
+    reply: int
+    """Which reply of the conversation it came in."""
 
     @property
     def ran(self) -> bool:
@@ -49,6 +52,11 @@ class Conversation:
     def calls_of(self, name: str) -> list[AnsweredCall]:
         """Return the calls of one tool, in order."""
         return [call for call in self.calls if call.name == name]
+
+    @property
+    def replies(self) -> list[list[AnsweredCall]]:
+        """The calls, reply by reply."""
+        return [list(calls) for _, calls in groupby(self.calls, lambda call: call.reply)]
 
     @property
     def workspace_id(self) -> str:
@@ -85,7 +93,9 @@ class Conversation:
 def _answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
     waiting: dict[str, ToolCall] = {}
     answered: list[AnsweredCall] = []
+    replies = 0
     for message in messages:
+        replies += bool(message.tool_calls)
         waiting.update((call.id, call) for call in message.tool_calls)
         call = waiting.pop(message.tool_call_id or "", None) if message.role == "tool" else None
         if call is None:
@@ -100,6 +110,7 @@ def _answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
                 ok=envelope.get("ok") is True,
                 codes=frozenset(str(code) for code in codes),
                 data=_object(envelope.get("data")),
+                reply=replies,
             )
         )
     return answered

@@ -61,10 +61,10 @@ def read_patch_answer(
     seen: Conversation, value: Any = "bar", *, with_id: bool = True, must_read: bool = True
 ) -> Ideal:
     """Read until it worked, patch until it worked, then answer."""
-    if seen.has_set(value):
-        return say()
     if must_read and not seen.has_read:
         return call(read_call(seen, with_id=with_id))
+    if seen.has_set(value):
+        return say()
     return call(patch_call(seen, value, with_id=with_id))
 
 

@@ -21,7 +21,7 @@ class HappyPathParallel(Scenario):
 
     name: ClassVar[str] = "happy_path_parallel"
     asks: ClassVar[str] = "Call `state_get` and the right `state_patch` in the first reply."
-    loose: ClassVar[str] = "As above, and some reply held two calls or more."
+    loose: ClassVar[str] = "As `happy_path`, and some reply held two calls or more."
     strict: ClassVar[str] = "The first reply with calls held both."
     options: ClassVar[dict[str, Any]] = {
         **ENFORCED,
@@ -43,7 +43,7 @@ class HappyPathParallel(Scenario):
         """Make both calls at once; afterwards only what is still missing."""
         if not seen.calls:
             return call(read_call(seen), patch_call(seen))
-        return read_patch_answer(seen, must_read=False)
+        return read_patch_answer(seen)
 
     def check_seed(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for two calls in any reply."""

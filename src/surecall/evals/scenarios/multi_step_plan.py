@@ -72,7 +72,7 @@ class MultiStepPlan(Scenario):
     def set_scene(self, random: Random) -> Scene:
         """Lay out the notes."""
         scene = new_scene(random, value=pick_words(random, 1)[0])
-        scene.keys = tuple(f"{random.getrandbits(32):08x}" for _ in range(_NOTES))
+        scene.keys = tuple(f"k{random.getrandbits(32):08x}" for _ in range(_NOTES))
 
         async def note_open(key: str) -> dict[str, Any]:
             known = key in scene.keys

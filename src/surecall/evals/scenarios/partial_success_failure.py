@@ -1,6 +1,6 @@
 """One call of a reply succeeds and the other fails."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from surecall.errors import Code
@@ -8,7 +8,7 @@ from surecall.evals.cases import Ideal
 from surecall.evals.records import Reason
 
 from .base import ENFORCED, Scenario, check_recovery, reason
-from .conversation import Conversation
+from .conversation import AnsweredCall, Conversation
 from .evidence import Evidence, MadeCall
 from .flow import call, patch_call, read_call, read_patch_answer
 from .reasons import ReasonCode
@@ -18,6 +18,7 @@ from .texts import ANSWER, ARGUMENTS, INTRO, NO_COMMIT, ON_ERROR, instructions
 __all__ = ["PartialSuccessFailure"]
 
 _WRONG_PATH = "/draft/wrong"
+_MAX_TRIES = 2
 
 
 class PartialSuccessFailure(Scenario):
@@ -28,7 +29,9 @@ class PartialSuccessFailure(Scenario):
         "Call `state_get` and a `state_patch` with a wrong path in the first reply, then patch "
         "rightly."
     )
-    loose: ClassVar[str] = "As above, and some reply held a good `state_get` and a failed patch."
+    loose: ClassVar[str] = (
+        "As `happy_path`, and some reply held a good `state_get` and a failed `state_patch`."
+    )
     strict: ClassVar[str] = "That reply was the first one; a patch that succeeded followed."
     options: ClassVar[dict[str, Any]] = {
         **ENFORCED,
@@ -51,9 +54,10 @@ class PartialSuccessFailure(Scenario):
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Make the good and the bad call at once, then the right patch."""
-        if not seen.calls:
+        replies = seen.replies
+        if len(replies) < _MAX_TRIES and not any(_is_partial(reply) for reply in replies):
             return call(read_call(seen), patch_call(seen, path=_WRONG_PATH))
-        return read_patch_answer(seen, must_read=False)
+        return read_patch_answer(seen)
 
     def check_seed(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for a partial failure in any reply."""
@@ -73,6 +77,6 @@ class PartialSuccessFailure(Scenario):
         return None if is_wrong else super().is_expected(made, scene)
 
 
-def _is_partial(reply: list[MadeCall]) -> bool:
+def _is_partial(reply: Sequence[AnsweredCall] | Sequence[MadeCall]) -> bool:
     has_read = any(made.name == "state_get" and made.ok for made in reply)
     return has_read and any(made.name == "state_patch" and not made.ok for made in reply)

@@ -33,7 +33,7 @@ class ToolOutputTruncation(Scenario):
 
     name: ClassVar[str] = "tool_output_truncation"
     asks: ClassVar[str] = "As `happy_path`, but the read is answered `TOOL_OUTPUT_TOO_LARGE`."
-    loose: ClassVar[str] = "As above, and some result was `TOOL_OUTPUT_TOO_LARGE`."
+    loose: ClassVar[str] = "As `happy_path`, and some result was `TOOL_OUTPUT_TOO_LARGE`."
     strict: ClassVar[str] = (
         "The whole workspace was asked for once, and a patch that succeeded followed."
     )

@@ -7,11 +7,16 @@ function curveLook(place) {
 }
 
 function curveLegend(series) {
-  return legend(
+  return longLegend(
     series.map((one, i) => {
       const { css, dash } = curveLook(i);
       return {
-        sign: swatch(s("line", { x1: 0, x2: 22, y1: 7, y2: 7, class: `curve ${css}`, "stroke-dasharray": dash })),
+        sign: swatch(
+          s(
+            "line",
+            { x1: 0, x2: 22, y1: 7, y2: 7, class: `curve ${css}`, "stroke-dasharray": dash },
+          ),
+        ),
         text: one.simulated ? `${one.label} (${one.simulated})` : one.label,
         href: one.href(),
       };
@@ -23,7 +28,11 @@ function shareAxis(left, right, top, bottom) {
   const y = (share) => bottom - share * (bottom - top);
   return [0, 0.25, 0.5, 0.75, 1].map((share) => [
     s("line", { x1: left, x2: right, y1: y(share), y2: y(share), class: "grid" }),
-    s("text", { x: left - 6, y: y(share) + 4, class: "tick", "text-anchor": "end" }, `${100 * share} %`),
+    s(
+      "text",
+      { x: left - 6, y: y(share) + 4, class: "tick", "text-anchor": "end" },
+      `${100 * share} %`,
+    ),
   ]);
 }
 
@@ -33,20 +42,34 @@ function drawLatency(rows) {
   const title = "How long trials take";
   const series = seriesOf(rows).map((one) => ({ ...one, steps: survivalSteps(one.rows) }));
   if (!series.length) return figure("latency", title, "", nothing("No trials match."));
-  const [left, right, top, bottom] = [52, WIDTH - 16, 10, 240];
+  const [left, right, top, bottom] = [52, WIDTH - 24, 10, 240];
   const times = series.flatMap((one) => one.steps.map((step) => Math.max(1, step.ms)));
-  const low = Math.floor(Math.log10(Math.min(...times)) * 2) / 2;
-  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...times)) * 2) / 2);
+  const low = Math.floor(Math.log10(smallest(times)) * 2) / 2;
+  const high = Math.max(low + 1, Math.ceil(Math.log10(largest(times)) * 2) / 2);
   const x = (ms) => left + ((Math.log10(Math.max(1, ms)) - low) / (high - low)) * (right - left);
   const y = (share) => bottom - share * (bottom - top);
-  const ticks = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000].flatMap((power) => [power, 3 * power]).filter((ms) => x(ms) >= left - 1 && x(ms) <= right + 1);
-  const stopped = series.reduce((sum, one) => sum + one.steps.filter((step) => step.censored).length, 0);
+  const ticks = [
+    1,
+    10,
+    100,
+    1000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+  ].flatMap((power) => [power, 3 * power]).filter((ms) => x(ms) >= left - 1 && x(ms) <= right + 1);
+  const stopped = series.reduce(
+    (sum, one) => sum + one.steps.filter((step) => step.censored).length,
+    0,
+  );
   const drawn = series.map((one, i) => latencyCurve(one, curveLook(i), x, y, right));
   return figure(
     "latency",
     title,
     `Share of trials that ended within a time, on a logarithmic axis (Kaplan–Meier). ` +
-      (stopped ? `A cross is a trial that was stopped by a timeout: its true time is longer (${plural(stopped, "trial")}). ` : "No trial was stopped by a timeout. ") +
+      (
+        stopped ? `A cross is a trial that was stopped by a timeout: its true time is longer (${plural(stopped, "trial")}). ` : "No trial was stopped by a timeout. "
+      ) +
       `n = ${count(times.length)}.${shownNote()}`,
     [
       curveLegend(series),
@@ -55,13 +78,29 @@ function drawLatency(rows) {
         bottom + 22,
         "Share of trials that ended within a time, by model",
         shareAxis(left, right, top, bottom),
-        ticks.map((ms) => [s("line", { x1: x(ms), x2: x(ms), y1: top, y2: bottom, class: "grid" }), s("text", { x: x(ms), y: bottom + 16, class: "tick", "text-anchor": "middle" }, shortTime(ms))]),
+        ticks.map(
+          (ms) => [
+            s("line", { x1: x(ms), x2: x(ms), y1: top, y2: bottom, class: "grid" }),
+            s(
+              "text",
+              { x: x(ms), y: bottom + 16, class: "tick", "text-anchor": "middle" },
+              shortTime(ms),
+            ),
+          ],
+        ),
         drawn,
       ),
     ],
     makeTable(
       "Times by model",
-      [{ title: "Model" }, { title: "Trials", numeric: true }, { title: "Stopped", numeric: true }, { title: "p50", numeric: true }, { title: "p95", numeric: true }, { title: "p99", numeric: true }],
+      [
+        { title: "Model" },
+        { title: "Trials", numeric: true },
+        { title: "Stopped", numeric: true },
+        { title: "p50", numeric: true },
+        { title: "p95", numeric: true },
+        { title: "p99", numeric: true },
+      ],
       series.map((one) => [
         link(one.href(), {}, one.simulated ? `${one.label} (${one.simulated})` : one.label),
         count(one.steps.length),
@@ -105,20 +144,31 @@ function drawConsistency(rows) {
   const series = seriesOf(rows)
     .map((one) => ({ ...one, curve: passCurve(one.rows) }))
     .filter((one) => one.curve.length > 1);
-  if (!series.length) return figure("consistency", title, "", nothing("Every case was tried once, so nothing is known about repeats."));
-  const [left, right, top, bottom] = [52, WIDTH - 16, 10, 240];
+  if (!series.length) return figure(
+    "consistency",
+    title,
+    "",
+    nothing("Every case was tried once, so nothing is known about repeats."),
+  );
+  const [left, right, top, bottom] = [52, WIDTH - 24, 10, 240];
   const most = Math.max(...series.map((one) => one.curve.length));
   const x = (k) => left + ((k - 1) / (most - 1)) * (right - left);
   const y = (share) => bottom - share * (bottom - top);
-  const ticks = Array.from({ length: most }, (_, i) => i + 1).filter((k) => most <= 20 || k === 1 || k % 10 === 0);
+  const ticks = Array.from({ length: most }, (_, i) => i + 1).filter(
+    (k) => most <= 20 || k === 1 || k % 10 === 0,
+  );
   const drawn = series.map((one, i) => {
     const { css, dash } = curveLook(i);
-    const path = one.curve.map(({ every }, j) => `${j ? "L" : "M"}${x(j + 1).toFixed(1)} ${y(every).toFixed(1)}`).join("");
+    const path = one.curve.map(
+      ({ every }, j) => `${j ? "L" : "M"}${x(j + 1).toFixed(1)} ${y(every).toFixed(1)}`,
+    ).join("");
     return mark(
       one.href(),
       `${one.label}: all of ${one.curve.length} right in ${percent(one.curve.at(-1).every)}`,
       s("path", { d: path, class: `curve ${css}`, "stroke-dasharray": dash }),
-      one.curve.map(({ every }, j) => s("circle", { cx: x(j + 1), cy: y(every), r: 2.5, class: css })),
+      one.curve.map(
+        ({ every }, j) => s("circle", { cx: x(j + 1), cy: y(every), r: 2.5, class: css }),
+      ),
     );
   });
   return figure(
@@ -132,26 +182,40 @@ function drawConsistency(rows) {
         bottom + 34,
         "Chance that all of k trials pass, by model",
         shareAxis(left, right, top, bottom),
-        ticks.map((k) => s("text", { x: x(k), y: bottom + 16, class: "tick", "text-anchor": "middle" }, k)),
-        s("text", { x: (left + right) / 2, y: bottom + 31, class: "tick", "text-anchor": "middle" }, "k trials"),
+        ticks.map(
+          (k) => s("text", { x: x(k), y: bottom + 16, class: "tick", "text-anchor": "middle" }, k),
+        ),
+        s(
+          "text",
+          { x: (left + right) / 2, y: bottom + 31, class: "tick", "text-anchor": "middle" },
+          "k trials",
+        ),
         drawn,
       ),
     ],
     makeTable(
       "pass^k by model",
-      [{ title: "Model" }, { title: "Cases", numeric: true }, ...ticks.slice(0, 12).map((k) => ({ title: `k = ${k}`, numeric: true }))],
+      [
+        { title: "Model" },
+        { title: "Cases", numeric: true },
+        ...ticks.slice(0, 12).map((k) => ({ title: `k = ${k}`, numeric: true })),
+      ],
       series.map((one) => [
         link(one.href(), {}, one.simulated ? `${one.label} (${one.simulated})` : one.label),
         count(one.curve[0].items),
-        ...ticks.slice(0, 12).map((k) => (one.curve[k - 1] ? percent(one.curve[k - 1].every) : "–")),
+        ...ticks.slice(0, 12).map(
+          (k) => (one.curve[k - 1] ? percent(one.curve[k - 1].every) : "–"),
+        ),
       ]),
     ),
   );
 }
 
 function passCurve(rows) {
-  const shapes = [...groupBy(rows, (trial) => `${trial.cell.place}/${trial.case}`).values()].map((members) => [members.length, members.filter(passes).length]);
-  const most = Math.min(100, Math.max(...shapes.map(([n]) => n)));
+  const shapes = [
+    ...groupBy(rows, (trial) => `${trial.cell.place}/${trial.case}`).values(),
+  ].map((members) => [members.length, members.filter(passes).length]);
+  const most = Math.min(100, largest(shapes.map(([n]) => n)));
   return Array.from({ length: most }, (_, i) => {
     const tried = shapes.filter(([n]) => n > i);
     const sum = tried.reduce((total, [n, right]) => total + passHatK(n, right, i + 1), 0);

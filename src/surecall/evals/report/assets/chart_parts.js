@@ -1,7 +1,7 @@
 // What charts have in common.
 
-const WIDTH = 720;
-const MAX_LABEL = 34;
+const WIDTH = 600;
+const MAX_LABEL = 30;
 const MARKS = ["ring", "diamond", "disc", "square", "triangle"];
 
 function figure(id, title, caption, chart, table) {
@@ -28,7 +28,11 @@ function drawing(width, height, label, ...children) {
   return h(
     "div",
     { class: "scroll" },
-    s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, ...children),
+    s(
+      "svg",
+      { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label },
+      ...children,
+    ),
   );
 }
 
@@ -42,7 +46,10 @@ function clipped(text, max = MAX_LABEL) {
 }
 
 function labelWidth(labels) {
-  return Math.min(300, 16 + 6.9 * Math.max(4, ...labels.map((label) => Math.min(label.length, MAX_LABEL + 11))));
+  return Math.min(
+    250,
+    12 + 6.9 * Math.max(4, ...labels.map((label) => Math.min(label.length, MAX_LABEL + 11))),
+  );
 }
 
 function seriesLabel(one) {
@@ -59,23 +66,52 @@ function rowLabel(one, x, y) {
   );
 }
 
-function percentAxis(left, right, top, bottom, label) {
-  const at = (share) => left + share * (right - left);
+function percentAxis(left, right, top, bottom, label, most = 1) {
+  const at = (share) => left + (share / most) * (right - left);
   return [
-    [0, 0.25, 0.5, 0.75, 1].map((share) => [
+    [0, 0.25, 0.5, 0.75, 1].map((part) => part * most).map((share) => [
       s("line", { x1: at(share), x2: at(share), y1: top, y2: bottom, class: "grid" }),
-      s("text", { x: at(share), y: bottom + 14, class: "tick", "text-anchor": "middle" }, `${100 * share} %`),
+      s(
+        "text",
+        { x: at(share), y: bottom + 14, class: "tick", "text-anchor": "middle" },
+        percent(share),
+      ),
     ]),
-    label ? s("text", { x: (left + right) / 2, y: bottom + 29, class: "tick", "text-anchor": "middle" }, label) : null,
+    label ? s(
+      "text",
+      { x: (left + right) / 2, y: bottom + 29, class: "tick", "text-anchor": "middle" },
+      label,
+    ) : null,
   ];
 }
 
 function shape(kind, x, y, css, size = 4.5) {
   const attributes = { class: css };
-  if (kind === "square") return s("rect", { x: x - size + 0.5, y: y - size + 0.5, width: 2 * size - 1, height: 2 * size - 1, ...attributes });
-  if (kind === "diamond") return s("path", { d: `M${x} ${y - size - 1}l${size + 1} ${size + 1}l${-size - 1} ${size + 1}l${-size - 1} ${-size - 1}z`, ...attributes });
-  if (kind === "triangle") return s("path", { d: `M${x} ${y - size}l${size} ${2 * size}h${-2 * size}z`, ...attributes });
-  return s("circle", { cx: x, cy: y, r: size, ...attributes, class: kind === "ring" ? `${css} hollow` : css });
+  if (kind === "square") return s(
+    "rect",
+    {
+      x: x - size + 0.5,
+      y: y - size + 0.5,
+      width: 2 * size - 1,
+      height: 2 * size - 1,
+      ...attributes,
+    },
+  );
+  if (kind === "diamond") return s(
+    "path",
+    {
+      d: `M${x} ${y - size - 1}l${size + 1} ${size + 1}l${-size - 1} ${size + 1}l${-size - 1} ${-size - 1}z`,
+      ...attributes,
+    },
+  );
+  if (kind === "triangle") return s(
+    "path",
+    { d: `M${x} ${y - size}l${size} ${2 * size}h${-2 * size}z`, ...attributes },
+  );
+  return s(
+    "circle",
+    { cx: x, cy: y, r: size, ...attributes, class: kind === "ring" ? `${css} hollow` : css },
+  );
 }
 
 function strategyLook(strategy) {
@@ -96,7 +132,20 @@ function legend(entries) {
 }
 
 function swatch(draw) {
-  return s("svg", { class: "swatch", viewBox: "0 0 22 14", width: 22, height: 14, "aria-hidden": "true" }, draw);
+  return s(
+    "svg",
+    { class: "swatch", viewBox: "0 0 22 14", width: 22, height: 14, "aria-hidden": "true" },
+    draw,
+  );
+}
+
+// A long legend is folded; names also show when a mark is pointed at.
+function longLegend(entries) {
+  return entries.length > 10 ? foldable(
+    `Legend: ${count(entries.length)} lines`,
+    false,
+    legend(entries),
+  ) : legend(entries);
 }
 
 function strategyLegend(strategies) {
@@ -123,7 +172,10 @@ function seriesOf(rows) {
       rows: members,
       simulated: contender.simulated,
       label: strategies.length > 1 ? `${contender.label} · ${strategy}` : contender.label,
-      href: (more = {}) => linkTo(["trials"], { filters: contenderFilter(contender, { strategy, ...more }) }),
+      href: (more = {}) => linkTo(
+        ["trials"],
+        { filters: contenderFilter(contender, { strategy, ...more }) },
+      ),
     };
   });
 }
@@ -134,6 +186,12 @@ function rateOfRows(rows) {
 
 function rateWords(rate) {
   return `${rate.k} of ${rate.n}, ${percent(rate.value)}, 95 % interval ${interval(rate)}`;
+}
+
+function simulatedNote(rows) {
+  const n = rows.filter((trial) => trial.simulated).length;
+  if (!n) return null;
+  return n === rows.length ? "simulated" : `${count(n)} of ${count(rows.length)} simulated`;
 }
 
 function shownNote() {

@@ -13,7 +13,7 @@ function s(tag, attributes, ...children) {
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "on") for (const [event, run] of Object.entries(value)) node.addEventListener(event, run);
+    if (name === "on") for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
   node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
@@ -21,7 +21,9 @@ function fill(node, attributes, children) {
 }
 
 function replace(node, ...children) {
-  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  node.replaceChildren(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined),
+  );
 }
 
 // Characters that cannot be seen, or that turn the text around them.
@@ -32,7 +34,10 @@ function seen(text) {
   let at = 0;
   for (const found of String(text).matchAll(UNSEEN)) {
     const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-    parts.push(text.slice(at, found.index), h("span", { class: "unseen", title: `U+${code}` }, `U+${code}`));
+    parts.push(
+      text.slice(at, found.index),
+      h("span", { class: "unseen", title: `U+${code}` }, `U+${code}`),
+    );
     at = found.index + 1;
   }
   parts.push(String(text).slice(at));
@@ -66,11 +71,14 @@ function verdictBadge(ok) {
 
 function modelName(model) {
   const note = simulatedModels.get(model);
-  return [h("bdi", {}, model), note ? [" ", badge("sim", note)] : null];
+  return [h("bdi", {}, breakable(model)), note ? [" ", badge("sim", note)] : null];
 }
 
 function contenderName(contender) {
-  return [h("bdi", {}, contender.label), contender.simulated ? [" ", badge("sim", contender.simulated)] : null];
+  return [
+    h("bdi", {}, breakable(contender.label)),
+    contender.simulated ? [" ", badge("sim", contender.simulated)] : null,
+  ];
 }
 
 // A line may break behind the joints of a long name.
@@ -83,7 +91,7 @@ function link(href, attributes, ...children) {
 }
 
 function copyButton(label, text) {
-  const run = async (event) => {
+  const copy = async (event) => {
     const value = text();
     try {
       await navigator.clipboard.writeText(value);
@@ -93,7 +101,7 @@ function copyButton(label, text) {
     }
     event.target.focus();
   };
-  return h("button", { type: "button", class: "small copy", on: { click: run } }, label);
+  return h("button", { type: "button", class: "small copy", on: { click: copy } }, label);
 }
 
 function copyLink(path) {
@@ -109,7 +117,11 @@ function say(text) {
 
 // columns: [{title, numeric}], rows: arrays of text or nodes
 function makeTable(caption, columns, rows) {
-  const cell = (value, i) => h(i ? "td" : "th", { class: columns[i].numeric ? "number" : null, scope: i ? null : "row" }, value);
+  const cell = (value, i) => h(
+    i ? "td" : "th",
+    { class: columns[i].numeric ? "number" : null, scope: i ? null : "row" },
+    value,
+  );
   return h(
     "div",
     { class: "scroll" },
@@ -117,7 +129,21 @@ function makeTable(caption, columns, rows) {
       "table",
       { class: "data" },
       h("caption", { class: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map(({ title, numeric }) => h("th", { scope: "col", class: numeric ? "number" : null }, title)))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map(
+            ({ title, numeric }) => h(
+              "th",
+              { scope: "col", class: numeric ? "number" : null },
+              title,
+            ),
+          ),
+        ),
+      ),
       h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell)))),
     ),
   );
@@ -127,7 +153,9 @@ function facts(pairs) {
   return h(
     "dl",
     { class: "facts" },
-    pairs.filter(Boolean).map(([name, ...value]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value))),
+    pairs.filter(Boolean).map(
+      ([name, ...value]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value)),
+    ),
   );
 }
 

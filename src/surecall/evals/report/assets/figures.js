@@ -88,21 +88,32 @@ function quantile(steps, share) {
   return found ? found.ms : null;
 }
 
+// Not Math.min(...values): that many arguments are too many.
+function smallest(values) {
+  return values.reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+function largest(values) {
+  return values.reduce((a, b) => Math.max(a, b), -Infinity);
+}
+
 // Words for figures
 
-function percent(value) {
-  if (value === null) return "–";
+function hundredths(value) {
   const text = (100 * value).toFixed(1);
-  return `${text.endsWith(".0") ? text.slice(0, -2) : text} %`;
+  return text.endsWith(".0") ? text.slice(0, -2) : text;
+}
+
+function percent(value) {
+  return value === null ? "–" : `${hundredths(value)} %`;
 }
 
 function interval(rate) {
-  return `${(100 * rate.low).toFixed(1)}–${(100 * rate.high).toFixed(1)} %`;
+  return `${hundredths(rate.low)}–${hundredths(rate.high)} %`;
 }
 
 function points(value) {
-  const text = (100 * Math.abs(value)).toFixed(1);
-  return `${value < 0 ? "−" : "+"}${text.endsWith(".0") ? text.slice(0, -2) : text}`;
+  return `${value < 0 ? "−" : "+"}${hundredths(Math.abs(value))}`;
 }
 
 function pValue(p) {
@@ -111,7 +122,7 @@ function pValue(p) {
 
 function duration(ms) {
   if (ms === null) return "longer than waited";
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 1000) return ms > 0 && ms < 0.5 ? "< 1 ms" : `${Math.round(ms)} ms`;
   const s = ms / 1000;
   return `${s < 10 ? s.toFixed(2) : s < 100 ? s.toFixed(1) : Math.round(s)} s`;
 }

@@ -64,7 +64,15 @@ function linkTo(path, changes = {}) {
 }
 
 function cellPath(cell) {
-  return ["cell", cell.model, cell.profile, cell.strategy, cell.fallback, cell.suite, cell.scenario];
+  return [
+    "cell",
+    cell.model,
+    cell.profile,
+    cell.strategy,
+    cell.fallback,
+    cell.suite,
+    cell.scenario,
+  ];
 }
 
 function filtersWith(changes) {
@@ -108,7 +116,8 @@ function failureCodes(trial) {
 }
 
 function toolNames(trial) {
-  return [...new Set(trial.calls.map((call) => call.name))];
+  trial.tools ??= [...new Set(trial.calls.map((call) => call.name))];
+  return trial.tools;
 }
 
 // The strategies that charts of one strategy show.

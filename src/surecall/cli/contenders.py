@@ -1,0 +1,338 @@
+"""From what a user calls a model to who takes part in an experiment, and the door to it.
+
+embedded:NAME, embedded:PATH.gguf   a model in this process
+zoo:NAME, zoo:*                     simulated models
+zoo:catalog                         every model of the catalog, simulated
+faults:NAME                         a perfect model behind one fault
+openrouter:ID                       a model at OpenRouter, or a filter on the catalog
+ID@https://HOST/v1                  a model at any address
+ID                                  a model at the configured address, or such a filter
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
+
+from surecall.config import Config, load_config
+from surecall.config.legacy_eval import read_legacy_eval
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.cases import Case
+from surecall.evals.contenders import Contender
+from surecall.evals.prices import Price
+from surecall.evals.records import Unit
+from surecall.faults import (
+    BUILTIN_ORACLES,
+    CLEAN,
+    Action,
+    Behaviour,
+    CallTools,
+    PlannedCall,
+    Say,
+    SimulatedTransport,
+    find_behaviour,
+    find_fault,
+    zoo,
+)
+from surecall.loop.resolve import EMBEDDED_PROVIDER, find_provider, make_transport
+from surecall.profiles import (
+    EMBEDDED_PREFIX,
+    Catalog,
+    ModelEntry,
+    embedded_name,
+    matches_glob,
+    select,
+)
+from surecall.protocols import find_protocol
+from surecall.records import ModelRequest
+from surecall.transport import EmbeddedTransport, HttpTransport, Transport
+
+__all__ = [
+    "SIMULATED",
+    "CaseOracle",
+    "TransportPool",
+    "find_contenders",
+    "open_transport",
+    "simulate_catalog",
+]
+
+SIMULATED: Final = "simulated:"
+"""What the label begins with of a catalog model that is simulated."""
+
+_OPENROUTER: Final = "openrouter"
+_OPENROUTER_URL: Final = "https://openrouter.ai/api/v1"
+_ZOO: Final = "zoo:"
+_FAULTS: Final = "faults:"
+_ZOO_CATALOG: Final = "catalog"
+
+
+def find_contenders(
+    expression: str,
+    *,
+    config: Config | None = None,
+    catalog: Catalog | None = None,
+    prices: Mapping[str, Price] | None = None,
+) -> tuple[Contender, ...]:
+    """Return who an expression such as `zoo:catalog,embedded:smollm2-135m,!*qwen*` names.
+
+    Args:
+        expression: References separated by commas; `!` excludes by label, glob or tag.
+        config: Settings in force; those of the environment by default.
+        catalog: What is known of models.
+        prices: What models cost, by label or by the provider's name for them.
+
+    Raises:
+        ConfigError: Something does not exist, or nothing is left.
+    """
+    parser = _Parser(config or load_config(), catalog or Catalog.builtin())
+    tokens = [token.strip() for token in expression.split(",") if token.strip()]
+    found: dict[str, Contender] = {}
+    for token in tokens:
+        if not token.startswith("!"):
+            found.update((item.label, item) for item in parser.parse(token))
+    if not found:
+        raise ConfigError(
+            Code.NOTHING_SELECTED,
+            "no model is named.",
+            hint="For example zoo:catalog, embedded:smollm2-135m or openrouter:stable.",
+        )
+    excluded = [token for token in tokens if token.startswith("!")]
+    left = list(found.values())
+    if excluded:
+        left = list(select(left, ",".join(excluded)))
+    known = prices or {}
+    return tuple(replace(item, price=known.get(item.label, known.get(item.model))) for item in left)
+
+
+def simulate_catalog(catalog: Catalog | None = None) -> tuple[Contender, ...]:
+    """Return every catalog model for which there is a simulated one, in the catalog's order."""
+    return tuple(
+        _simulated_entry(entry, behaviour)
+        for entry in (catalog or Catalog.builtin()).models
+        if (behaviour := _behaviour_for(entry.id)) is not None
+    )
+
+
+class CaseOracle:
+    """Tells a simulated model what would be right in one case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+
+    def next_action(self, request: ModelRequest) -> Action | None:
+        """Return what a good model would do, if the case knows."""
+        ideal = self._case.ideal(request)
+        if ideal is None:
+            return None
+        if ideal.calls:
+            return CallTools(tuple(PlannedCall(call.name, call.arguments) for call in ideal.calls))
+        return Say(ideal.text)
+
+
+class TransportPool:
+    """Opens transports; connections to a provider are kept for all trials of an event loop."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Kept]] = (
+            WeakKeyDictionary()
+        )
+
+    @asynccontextmanager
+    async def __call__(
+        self, contender: Contender, unit: Unit, case: Case
+    ) -> AsyncGenerator[Transport, None]:
+        """Open the door to a contender for one trial."""
+        if contender.kind == "simulated":
+            yield SimulatedTransport(
+                contender.behaviour or None,
+                seed=unit.seed,
+                oracles=(CaseOracle(case), *BUILTIN_ORACLES),
+            )
+            return
+        yield await self._shared(contender)
+
+    async def aclose(self) -> None:
+        """Close what is open in the running event loop."""
+        doors = self._kept.pop(asyncio.get_running_loop(), {}).values()
+        for door in await asyncio.gather(*doors, return_exceptions=True):
+            if not isinstance(door, BaseException):
+                await door.aclose()
+
+    async def _shared(self, contender: Contender) -> Transport:
+        doors = self._kept.setdefault(asyncio.get_running_loop(), {})
+        if contender.label not in doors:
+            doors[contender.label] = asyncio.ensure_future(_open(contender))
+        try:
+            return await asyncio.shield(doors[contender.label])
+        except Exception:
+            doors.pop(contender.label, None)  # the next trial may have more luck
+            raise
+
+
+_Kept = asyncio.Future[HttpTransport | EmbeddedTransport]
+
+open_transport: Final = TransportPool()
+"""What executors open transports with."""
+
+
+async def _open(contender: Contender) -> HttpTransport | EmbeddedTransport:
+    """Open a door; a model in this process is loaded now, so that no trial has to wait for it."""
+    protocol = find_protocol(contender.protocol) if contender.protocol else None
+    transport = make_transport(_config_for(contender), protocol)
+    if isinstance(transport, EmbeddedTransport):
+        await transport.open()
+    return transport
+
+
+def _config_for(contender: Contender) -> Config:
+    """Return the settings for a contender: what is meant for one address goes to no other."""
+    if contender.kind == "embedded":
+        return load_config(overrides={"model": contender.model})
+    given: dict[str, Any] = {"model": contender.model, "base_url": contender.base_url}
+    legacy = read_legacy_eval().settings if contender.provider == _OPENROUTER else {}
+    config = load_config(overrides={**legacy, **given})
+    if contender.base_url == load_config().base_url:
+        return config
+    headers = {
+        name: value
+        for name, value in config.headers.items()
+        if config.origins.get(f"headers.{name}") == "flag"
+    }
+    return replace(config, headers=headers, api_prefix=legacy.get("api_prefix"))
+
+
+class _Parser:
+    """Reads references under one configuration."""
+
+    def __init__(self, config: Config, catalog: Catalog) -> None:
+        self._config = config
+        self._catalog = catalog
+
+    def parse(self, token: str) -> Iterable[Contender]:
+        lowered = token.lower()
+        if lowered.startswith(EMBEDDED_PREFIX):
+            return [self._embedded(token)]
+        if lowered.startswith(_ZOO):
+            return self._zoo(lowered.removeprefix(_ZOO))
+        if lowered.startswith(SIMULATED):
+            return [self._simulated(lowered)]
+        if lowered.startswith(_FAULTS):
+            return [_faulty(lowered.removeprefix(_FAULTS))]
+        name, _, url = token.rpartition("@")
+        if name and url.lower().startswith(("http://", "https://")):
+            return [self._at(name, url, label=token)]
+        prefix, _, name = token.partition(":")
+        if prefix.lower() == _OPENROUTER:
+            url = read_legacy_eval().settings.get("base_url", _OPENROUTER_URL)
+            return self._models_at(url, name, label=f"{_OPENROUTER}:")
+        if not self._config.base_url:
+            raise ConfigError(
+                Code.UNKNOWN_MODEL,
+                f"nobody knows where {token!r} is.",
+                hint="Write ID@https://HOST/v1, openrouter:ID, embedded:NAME or zoo:NAME, "
+                "or set SURECALL_BASE_URL.",
+            )
+        if self._catalog.provider_at(urlsplit(self._config.base_url).hostname or "") == _OPENROUTER:
+            return self._models_at(self._config.base_url, token, label="")
+        return [self._at(token, self._config.base_url, label=token)]
+
+    def _embedded(self, token: str) -> Contender:
+        name = embedded_name(token) or ""
+        entry = self._catalog.find(token)
+        return Contender(
+            label=f"{EMBEDDED_PREFIX}{name}",
+            model=f"{EMBEDDED_PREFIX}{name}",
+            provider=EMBEDDED_PROVIDER,
+            kind="embedded",
+            tags=("embedded", *(entry.tags if entry else ())),
+        )
+
+    def _zoo(self, name: str) -> tuple[Contender, ...]:
+        if name == _ZOO_CATALOG:
+            return simulate_catalog(self._catalog)
+        if "*" in name:
+            matching = [item for item in zoo() if matches_glob(name, item.name)]
+            if not matching:
+                find_behaviour(name)
+            return tuple(map(_simulated, matching))
+        return (_simulated(find_behaviour(name)),)
+
+    def _simulated(self, label: str) -> Contender:
+        known = {item.label.lower(): item for item in simulate_catalog(self._catalog)}
+        if label not in known:
+            raise ConfigError(
+                Code.UNKNOWN_MODEL,
+                f"{label!r} is no simulated model.",
+                hint=did_you_mean(label, known),
+            )
+        return known[label]
+
+    def _models_at(self, url: str, name: str, *, label: str) -> list[Contender]:
+        """Return the catalog models that a filter names, or the one model of this name."""
+        served = [entry for entry in self._catalog.models if embedded_name(entry.id) is None]
+        try:
+            chosen = [entry.id for entry in select(served, name)]
+        except ConfigError:
+            chosen = [name]
+        if "/" in name and "*" not in name:
+            chosen = [name]  # a name, also when the catalog has it with another ending
+        return [self._at(model, url, label=f"{label}{model}") for model in chosen]
+
+    def _at(self, model: str, url: str, *, label: str) -> Contender:
+        checked = self._config.with_values({"base_url": url, "model": model})
+        provider = self._catalog.provider_at(urlsplit(checked.base_url or "").hostname or "")
+        entry = self._catalog.find(model)
+        contender = Contender(
+            label=label,
+            model=model,
+            provider=provider,
+            base_url=checked.base_url,
+            tags=(model, *(entry.tags if entry else ()), *((provider,) if provider else ())),
+        )
+        if url != self._config.base_url:
+            return contender
+        return replace(
+            contender,
+            provider=find_provider(checked, self._catalog),
+            protocol=checked.protocol,
+            capabilities=checked.capabilities,
+        )
+
+
+def _simulated(behaviour: Behaviour) -> Contender:
+    name = f"{_ZOO}{behaviour.name}"
+    return Contender(
+        label=name,
+        model=name,
+        kind="simulated",
+        behaviour=behaviour.name,
+        tags=("simulated", "zoo", behaviour.name),
+    )
+
+
+def _simulated_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
+    vendor = entry.id.partition("/")[0]
+    return Contender(
+        label=f"{SIMULATED}{entry.id}",
+        model=entry.id,
+        provider=_OPENROUTER,
+        kind="simulated",
+        behaviour=behaviour.name,
+        tags=("simulated", entry.id, entry.id.partition(":")[0], vendor, *entry.tags),
+    )
+
+
+def _faulty(name: str) -> Contender:
+    if name != CLEAN:
+        find_fault(name)
+    label = f"{_FAULTS}{name}"
+    return Contender(label=label, model=label, kind="simulated", tags=("simulated", "faults", name))
+
+
+def _behaviour_for(model: str) -> Behaviour | None:
+    base = model.partition(":")[0]
+    return next((item for item in zoo() if base in item.models), None)

@@ -1,0 +1,239 @@
+"""`surecall eval`: models, profiles and strategies compared on scenarios."""
+
+import shlex
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from surecall.config import load_config
+from surecall.errors import Code, ConfigError
+from surecall.evals.executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
+from surecall.evals.export import parse_formats
+from surecall.evals.gates import parse_gate
+from surecall.evals.known_suites import SUITES
+from surecall.evals.store_refs import LATEST, check_tag
+
+from .eval_plan import (
+    DEFAULT_TIMEOUT_S,
+    LATEST_MATCH,
+    Wanted,
+    choose_run,
+    parse_prices,
+    plan_experiment,
+    wanted_of,
+)
+from .eval_work import EvalWork
+from .flags import output_flags
+from .option_values import parse_options
+from .output import ExitCode, Output
+from .run_store import open_run_store, run_store_path
+from .vendors import vendors
+
+__all__ = ["evaluate", "make_executor"]
+
+_FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
+_NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
+
+
+class _RunOrCommand(click.Group):
+    """A group in which everything that is no command belongs to `run`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` where a command is expected and none is named."""
+        at = 0
+        while at < len(args) and (args[at] in _FLAGS or args[at].startswith("--color")):
+            at += 2 if args[at] == "--color" else 1
+        if at >= len(args) or args[at] not in self.commands:
+            args = [*args[:at], "run", *args[at:]]
+        return super().parse_args(ctx, args)
+
+
+@click.group("eval", cls=_RunOrCommand, commands=[vendors])
+@output_flags
+def evaluate() -> None:
+    """Compare models, profiles and strategies on scenarios."""
+
+
+@evaluate.command("run")
+@click.option("--models", metavar="LIST", help="Who takes part. [SURECALL_MODEL]")
+@click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
+@click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
+@click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
+@click.option("--strategies", metavar="FILTER", help="raw, baseline, production, ablate:NAME.")
+@click.option(
+    "--fallback",
+    "fallbacks",
+    metavar="WHICH",
+    help="Calls in text: off, on, both, or best_effort as the strategy has it.",
+)
+@click.option("--trials", type=click.IntRange(min=1), help="Of every case. [default: 1]")
+@click.option("--seed", type=int, help="For what is left to chance. [default: 0]")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help=f"Seconds that a trial may take. [default: {DEFAULT_TIMEOUT_S:.0f}]",
+)
+@click.option(
+    "--option", "options", multiple=True, metavar="KEY=VALUE", help="Any option, for every trial."
+)
+@click.option("--concurrency", type=click.IntRange(min=1), help="Trials at once at each provider.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "processes", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where trials run.",
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; one for each processor.")
+@click.option("--ray-address", metavar="ADDRESS", help="A cluster that is there already.")
+@click.option("--price", "prices", multiple=True, metavar="MODEL=IN/OUT", help="$ per 1M tokens.")
+@click.option("--dry-run", is_flag=True, help="Show what would run and what it would take.")
+@click.option("--new", "is_new", is_flag=True, help="Begin a new run.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value=LATEST_MATCH,
+    metavar="[RUN]",
+    help="Go on with this run; by default with the unfinished one of this experiment.",
+)
+@click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
+@click.option("--report", "formats", metavar="LIST", help="Write files: html, md, junit, …")
+@click.option("-o", "--out", "folder", metavar="DIR", help="Folder for them; surecall-RUN.")
+@click.option("--tag", metavar="NAME", help="Give the run a name.")
+@click.option("--store", "store_file", metavar="FILE", help="The file with the runs.")
+@output_flags
+@click.pass_context
+def run(
+    context: click.Context,
+    *,
+    models: str | None,
+    suites: str | None,
+    scenarios: str | None,
+    profiles: str | None,
+    strategies: str | None,
+    fallbacks: str | None,
+    trials: int | None,
+    seed: int | None,
+    timeout_s: float | None,
+    options: tuple[str, ...],
+    concurrency: int | None,
+    engine: str,
+    workers: int | None,
+    ray_address: str | None,
+    prices: tuple[str, ...],
+    dry_run: bool,
+    is_new: bool,
+    resume: str | None,
+    gates: tuple[str, ...],
+    formats: str | None,
+    folder: str | None,
+    tag: str | None,
+    store_file: str | None,
+) -> ExitCode:
+    """Try every combination, and say how often each did what was asked.
+
+    Models: zoo:NAME, zoo:* and zoo:catalog are simulated and need neither key nor network;
+    embedded:NAME runs here; openrouter:ID and ID@https://HOST/v1 are asked over the network.
+    Every finished trial is kept; the same command goes on where an interrupted one ended.
+    `surecall eval vendors` compares endpoints that serve the same model.
+    """
+    output: Output = context.find_root().obj
+    if is_new and resume is not None:
+        raise click.UsageError("Use either --new or --resume.")
+    if ray_address is not None and engine != "ray":
+        raise click.UsageError("--ray-address is for --engine ray.")
+    parsed_gates = [parse_gate(text) for text in gates]
+    parsed_formats = parse_formats(formats) if formats else ()
+    if tag is not None:
+        check_tag(tag)
+    wanted = Wanted(
+        models=models,
+        suites=_list(suites),
+        scenarios=scenarios,
+        profiles=profiles,
+        strategies=strategies,
+        fallbacks=fallbacks,
+        trials=trials,
+        seed=seed,
+        timeout_s=timeout_s,
+        options=parse_options(options) or None,
+        concurrency=concurrency,
+    )
+    if resume == LATEST_MATCH and wanted == Wanted(concurrency=concurrency):
+        resume = LATEST  # nothing is said of the experiment, so it is that of the run
+    work = EvalWork(output, parsed_gates, store_file)
+    if dry_run and resume is None and not run_store_path(store_file).exists():
+        plan = plan_experiment(wanted, load_config(), prices=parse_prices(prices))
+        work.note(plan.notes)
+        return work.show_plan(None, plan, None)
+    with open_run_store(store_file, must_exist=resume is not None) as store:
+        if resume is not None and resume != LATEST_MATCH:
+            wanted = wanted.over(wanted_of(store.info(store.resolve(resume)).manifest))
+        experiment = plan_experiment(
+            wanted,
+            load_config(),
+            prices=parse_prices(prices),
+            command=_command_text(context),
+            engine=engine,
+        )
+        chosen = choose_run(store, experiment.manifest, resume=resume, is_new=is_new)
+        work.note((*experiment.notes, *chosen.notes))
+        if dry_run:
+            return work.show_plan(store, experiment, chosen.run_id)
+        if chosen.is_complete and chosen.run_id is not None:
+            info, tally = store.info(chosen.run_id), None
+            work.note((f"run {info.id} is already complete",))
+        else:
+            executor = make_executor(
+                engine,
+                experiment.job,
+                concurrency=experiment.concurrency,
+                workers=workers,
+                ray_address=ray_address,
+            )
+            info, tally = work.run(store, experiment, executor, chosen.run_id)
+        if tag is not None:
+            store.tag(info.id, tag)
+        return work.finish(store, info, tally, parsed_formats, folder)
+
+
+def _list(text: str | None) -> tuple[str, ...] | None:
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    return tuple(dict.fromkeys(names)) or None
+
+
+def make_executor(
+    engine: str,
+    job: Job,
+    *,
+    concurrency: int,
+    workers: int | None = None,
+    ray_address: str | None = None,
+) -> Executor:
+    """Return where trials run."""
+    match engine:
+        case "local":
+            return LocalExecutor(job, concurrency=concurrency)
+        case "processes":
+            return ProcessExecutor(job, workers=workers, concurrency=concurrency)
+        case "ray":
+            return RayExecutor(job, workers=workers, concurrency=concurrency, address=ray_address)
+        case _:
+            raise ConfigError(Code.INVALID_OPTION, f"there is no engine {engine!r}.")
+
+
+def _command_text(context: click.Context) -> str:
+    """Return the command as it was typed, without what is about this time only."""
+    words = ["surecall", "eval"]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        value: Any = context.params.get(name)
+        if source is not ParameterSource.COMMANDLINE or name in _NOT_IN_COMMAND or not value:
+            continue
+        flag = max(parameter.opts, key=len)
+        for item in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType] - whatever click read
+            words += [flag, str(item)]  # pyright: ignore[reportUnknownArgumentType]
+    return shlex.join(words)

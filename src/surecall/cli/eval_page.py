@@ -1,0 +1,218 @@
+"""How an experiment is shown before it begins, and what it came to."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from surecall.evals.matrix import Estimate
+from surecall.evals.metrics import render_group, summarize_tallies
+from surecall.evals.metrics_records import Group, Summary
+from surecall.evals.metrics_tally import Tally, merge_tallies
+from surecall.evals.records import Cell
+from surecall.evals.stats import Rate
+from surecall.evals.store import RunInfo
+
+from .eval_plan import Experiment
+from .eval_progress import duration_of
+from .output import Output
+from .progress import count_of
+from .terminal import line_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["group_rows", "plan_data", "show_plan", "show_summary", "summary_data"]
+
+_LABELS: Final = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}
+_ROW_AXES: Final = ("profile", "strategy", "fallback")
+_MAX_FAILURES: Final = 5
+_MAX_ROWS: Final = 60
+
+Tallies = dict[tuple[Cell, bool], Tally]
+
+
+def plan_data(experiment: Experiment, guess: Estimate, run_id: str | None) -> dict[str, Any]:
+    """Return what would be run, as data."""
+    return {
+        "type": "plan",
+        "run": run_id,
+        **experiment.matrix.describe(),
+        "concurrency": experiment.concurrency,
+        "timeout_s": experiment.timeout_s,
+        "estimate": msgspec.to_builtins(guess),
+    }
+
+
+def show_plan(output: Output, experiment: Experiment, guess: Estimate, run_id: str | None) -> None:
+    """Show what would be run, and what it would take."""
+    from rich.table import Table
+
+    data = experiment.matrix.describe()
+    console = output.page()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("model", "profile", "strategy", "fallback"):
+        table.add_column(name, overflow="fold")
+    simulated = set(experiment.manifest.simulated)
+    for row in data["rows"][:_MAX_ROWS]:
+        mark = " (simulated)" if row["model"] in simulated else ""
+        table.add_row(
+            line_of(row["model"]) + mark, row["profile"], row["strategy"], row["fallback"]
+        )
+    console.print(table)
+    if len(data["rows"]) > _MAX_ROWS:
+        console.print(f"… {len(data['rows']) - _MAX_ROWS} more", style="dim")
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("suite")
+    table.add_column("scenario")
+    table.add_column("trials", justify="right")
+    for row in data["scenarios"]:
+        table.add_row(row["suite"], line_of(row["scenario"]), str(row["trials"]))
+    console.print(table)
+    console.print()
+    goes_on = f", going on with run {run_id}" if run_id else ""
+    console.print(f"{data['trials']} trials in {data['cells']} cells{goes_on}", soft_wrap=True)
+    cost = "cost unknown" if guess.cost_usd is None else f"${guess.cost_usd:.2f}"
+    basis = (
+        f"judged by earlier runs for {guess.known_trials} of them"
+        if guess.known_trials
+        else "a rough guess"
+    )
+    console.print(
+        f"about {guess.requests} requests, {guess.tokens} tokens, "
+        f"{duration_of(guess.seconds)}, {cost} ({basis})",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def group_rows(tallies: Tallies) -> list[tuple[Cell, Group]]:
+    """Return the figures of each model, profile, strategy and fallback; controls left out."""
+    found: dict[tuple[str, ...], tuple[Cell, list[Tally]]] = {}
+    for (cell, control), tally in tallies.items():
+        if not control:
+            key = (cell.model, cell.profile, cell.strategy, cell.fallback)
+            found.setdefault(key, (cell, []))[1].append(tally)
+    return [
+        (cell, render_group(merge_tallies(members), axis="overall", value="row"))
+        for cell, members in found.values()
+    ]
+
+
+def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]:
+    """Return what an experiment came to, as data."""
+    summary = summarize_tallies(tallies)
+    return {
+        "type": "summary",
+        "run": info.id,
+        "status": info.status,
+        "trials": info.done,
+        "units": info.units,
+        "overall": _group_data(summary.overall),
+        "controls": None if summary.controls is None else _group_data(summary.controls),
+        "rows": [
+            {
+                "model": cell.model,
+                "profile": cell.profile,
+                "strategy": cell.strategy,
+                "fallback": cell.fallback,
+                **_group_data(group),
+            }
+            for cell, group in group_rows(tallies)
+        ],
+        "resume": None if info.is_complete else resume,
+    }
+
+
+def _group_data(group: Group) -> dict[str, Any]:
+    return {
+        "n": group.n,
+        "simulated": group.simulated,
+        "seed": msgspec.to_builtins(group.seed),
+        "strict": msgspec.to_builtins(group.strict),
+        "fabrications": group.fabrications,
+        "failures": [
+            {**msgspec.to_builtins(item.failure), "count": item.count, "example": item.example}
+            for item in group.failures
+        ],
+        "p50_ms": group.latency.p50_ms,
+        "p95_ms": group.latency.p95_ms,
+        "cost_usd": group.costs.cost_usd,
+    }
+
+
+def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
+    """Show what an experiment came to: rates with their intervals, and why trials failed."""
+    console = output.page()
+    rows = group_rows(tallies)
+    console.print(_rates(rows[:_MAX_ROWS]))
+    if len(rows) > _MAX_ROWS:
+        console.print(f"… {len(rows) - _MAX_ROWS} more: surecall report {info.id}", style="dim")
+    summary = summarize_tallies(tallies)
+    if summary.controls is not None:
+        controls = summary.controls
+        console.print(
+            f"\ncontrols without tools: {controls.strict.k}/{controls.n} right, not counted above",
+            style="dim",
+        )
+    if summary.overall.failures:
+        console.print()
+        console.print(_failures(summary))
+    if summary.overall.fabrications:
+        calls = count_of(summary.overall.fabrications, "call")
+        console.print(f"✗ {calls} ran with something the model did not send", style="red")
+    console.print(
+        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, "
+        "intervals are Wilson's at 95 %",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
+    from rich.table import Table
+
+    axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("model", *axes):
+        table.add_column(name, overflow="fold")
+    for name in ("strict", "seed", "p50", "p95"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cell, group in rows:
+        table.add_row(
+            line_of(cell.model) + _LABELS[group.simulated],
+            *(line_of(getattr(cell, axis)) for axis in axes),
+            _rate(group.strict),
+            _rate(group.seed),
+            f"{group.latency.p50_ms:.0f} ms",
+            f"{group.latency.p95_ms:.0f} ms",
+        )
+    return table
+
+
+def _rate(rate: Rate) -> str:
+    low, high = 100 * rate.interval.low, 100 * rate.interval.high
+    return f"{rate.k}/{rate.n} [{low:.0f}, {high:.0f}]"
+
+
+def _failures(summary: Summary) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("why trials failed")
+    table.add_column("where")
+    table.add_column("trials", justify="right")
+    table.add_column("such as", justify="right", style="dim")
+    failures = summary.overall.failures
+    for item in failures[:_MAX_FAILURES]:
+        detail = f" ({line_of(item.failure.detail, 40)})" if item.failure.detail else ""
+        table.add_row(
+            f"{item.failure.code}{detail}",
+            str(item.failure.layer),
+            str(item.count),
+            f"#{item.example}",
+        )
+    if len(failures) > _MAX_FAILURES:
+        table.add_row(f"… {len(failures) - _MAX_FAILURES} more kinds", style="dim")
+    return table

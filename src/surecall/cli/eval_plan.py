@@ -1,0 +1,246 @@
+"""From what the command says to what is run: who, what, how often, and which run it belongs to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from surecall.config import Config
+from surecall.config.legacy_eval import read_legacy_eval
+from surecall.errors import Code, ConfigError, StoreError
+from surecall.evals.contenders import Contender
+from surecall.evals.executors import DEFAULT_CONCURRENCY, Job
+from surecall.evals.executors.trials import make_trials_job
+from surecall.evals.known_suites import load_suite
+from surecall.evals.manifest import Manifest, hash_of, make_manifest
+from surecall.evals.matrix import Axes, Matrix, build_matrix
+from surecall.evals.prices import Price, parse_price
+from surecall.evals.store import RunStore
+from surecall.profiles import Catalog
+
+from .contenders import find_contenders
+
+__all__ = [
+    "DEFAULT_TIMEOUT_S",
+    "LATEST_MATCH",
+    "ChosenRun",
+    "Experiment",
+    "Wanted",
+    "choose_run",
+    "parse_prices",
+    "plan_experiment",
+    "wanted_of",
+]
+
+DEFAULT_TIMEOUT_S: Final = 120.0
+LATEST_MATCH: Final = "(the latest of this experiment)"
+"""What `--resume` without a run stands for."""
+
+_OPEN_TRANSPORT: Final = "surecall.cli.contenders:open_transport"
+_NOT_COMPARED: Final = ("price", "tags")
+_SHOWN_DIFFERENCES: Final = 8
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is asked for; None means that nothing was said."""
+
+    models: str | None = None
+    suites: tuple[str, ...] | None = None
+    scenarios: str | None = None
+    profiles: str | None = None
+    strategies: str | None = None
+    fallbacks: str | None = None
+    trials: int | None = None
+    seed: int | None = None
+    enforce_applicability: bool | None = None
+    timeout_s: float | None = None
+    options: dict[str, Any] | None = None
+    concurrency: int | None = None
+
+    def over(self, weaker: "Wanted") -> "Wanted":
+        """Return this, with what it does not say taken from something weaker."""
+        said = {name: value for name, value in asdict(self).items() if value is not None}
+        return Wanted(**(asdict(weaker) | said))
+
+
+class Experiment(Struct, frozen=True, kw_only=True):
+    """Everything that is needed to begin."""
+
+    matrix: Matrix
+    manifest: Manifest
+    job: Job
+    concurrency: int
+    timeout_s: float
+    notes: tuple[str, ...] = ()
+    """What the user should know before it begins."""
+
+
+class ChosenRun(Struct, frozen=True, kw_only=True):
+    """Which run the trials belong to."""
+
+    run_id: str | None
+    """None for a new one."""
+    is_complete: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def wanted_of(manifest: Manifest) -> Wanted:
+    """Return what a run was begun with, so that its id alone is enough to go on with it."""
+    axes = {name: value for name, value in manifest.axes.items() if value is not None}
+    known = {name: axes[name] for name in Wanted.__struct_fields__ if name in axes}
+    options = {name: manifest.options.get(name) for name in ("timeout_s", "options")}
+    return msgspec.convert(known | options, Wanted)
+
+
+def plan_experiment(
+    wanted: Wanted,
+    config: Config,
+    *,
+    prices: Mapping[str, Price],
+    command: str = "",
+    engine: str = "local",
+) -> Experiment:
+    """Build the matrix and everything around it; nothing is asked and nothing is written."""
+    legacy = read_legacy_eval()
+    wanted = wanted.over(_legacy(legacy.axes, legacy.options, legacy.concurrency))
+    expression = wanted.models or config.model
+    if not expression:
+        raise ConfigError(
+            Code.NOTHING_SELECTED,
+            "no model is named.",
+            hint="Without key or network: surecall eval --models 'zoo:*'.",
+        )
+    catalog = Catalog.builtin()
+    contenders = find_contenders(expression, config=config, catalog=catalog, prices=prices)
+    names = wanted.suites or ("state",)
+    suites = [load_suite(name) for name in names]
+    axes = _axes(wanted)
+    matrix = build_matrix(axes, suites, contenders, catalog)
+    timeout_s = wanted.timeout_s or DEFAULT_TIMEOUT_S
+    options = wanted.options or {}
+    manifest = make_manifest(
+        matrix.units,
+        axes=asdict(axes) | {"models": expression, "suites": list(names)},
+        suites={suite.name: suite.version for suite in suites},
+        contenders={item.label: _compared(item) for item in matrix.contenders},
+        catalog=hash_of(catalog),
+        options={"timeout_s": timeout_s, "options": options},
+        command=command,
+        engine=engine,
+        simulated=[item.label for item in matrix.contenders if item.simulated],
+    )
+    job = make_trials_job(
+        suites=names,
+        contenders=matrix.contenders,
+        open_transport=_OPEN_TRANSPORT,
+        timeout_s=timeout_s,
+        options=options,
+    )
+    return Experiment(
+        matrix=matrix,
+        manifest=manifest,
+        job=job,
+        concurrency=wanted.concurrency or DEFAULT_CONCURRENCY,
+        timeout_s=timeout_s,
+        notes=legacy.notes,
+    )
+
+
+def _axes(wanted: Wanted) -> Axes:
+    said = {
+        name: value
+        for name, value in asdict(wanted).items()
+        if value is not None and name in Axes.__struct_fields__ and name not in {"models", "suites"}
+    }
+    return Axes(**said)
+
+
+def _legacy(axes: Mapping[str, Any], options: dict[str, Any], concurrency: int | None) -> Wanted:
+    given = dict(axes)
+    if "models" in given:
+        given["models"] = _at_openrouter(given["models"])
+    return Wanted(**given, options=options or None, concurrency=concurrency)
+
+
+def _at_openrouter(expression: str) -> str:
+    """Return a filter of the original experiment, whose models were all at one provider."""
+    tokens = [token.strip() for token in expression.split(",") if token.strip()]
+    return ",".join(token if token.startswith("!") else f"openrouter:{token}" for token in tokens)
+
+
+def _compared(contender: Contender) -> dict[str, Any]:
+    fields = cast("dict[str, Any]", msgspec.to_builtins(contender))
+    return {name: value for name, value in fields.items() if name not in _NOT_COMPARED and value}
+
+
+def parse_prices(items: Iterable[str]) -> dict[str, Price]:
+    """Read `MODEL=INPUT/OUTPUT`, in dollars for a million tokens."""
+    prices: dict[str, Price] = {}
+    for item in items:
+        name, equals, price = item.rpartition("=")
+        if not equals or not name:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"{item!r} is not of the form MODEL=INPUT/OUTPUT.",
+                hint="For example --price openai/gpt-5.2=1.75/14.",
+            )
+        prices[name] = parse_price(price)
+    return prices
+
+
+def choose_run(
+    store: RunStore, manifest: Manifest, *, resume: str | None, is_new: bool
+) -> ChosenRun:
+    """Choose the run to go on with, or none; one that does not fit is never taken.
+
+    Raises:
+        StoreError: The run that is named differs, or there is none to go on with.
+    """
+    if is_new:
+        return ChosenRun(run_id=None)
+    if resume is not None and resume != LATEST_MATCH:
+        return _named_run(store, manifest, resume)
+    unfinished = store.find_unfinished(manifest.hash)
+    if unfinished is not None:
+        return ChosenRun(run_id=unfinished)
+    if resume is None:
+        return ChosenRun(run_id=None, notes=_left_behind(store, manifest))
+    complete = store.find_complete(manifest.hash)
+    if complete is None:
+        raise StoreError(
+            Code.RUN_NOT_FOUND,
+            "there is no run of this experiment to go on with.",
+            hint="Leave out --resume to begin one.",
+        )
+    return ChosenRun(run_id=complete, is_complete=True)
+
+
+def _named_run(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:
+    info = store.info(store.resolve(reference))
+    differences = info.manifest.differences(manifest)
+    if differences:
+        raise StoreError(
+            Code.RUN_MISMATCH,
+            f"run {info.id} was made with something else: {'; '.join(_some(differences))}.",
+            hint="Give the flags it was begun with, or begin a new run with --new.",
+        )
+    return ChosenRun(run_id=info.id, is_complete=info.is_complete)
+
+
+def _left_behind(store: RunStore, manifest: Manifest) -> tuple[str, ...]:
+    """Say why an unfinished run that looks the same is not gone on with."""
+    for info in store.runs():
+        if not info.is_complete and info.manifest.axes == manifest.axes:
+            differences = _some(info.manifest.differences(manifest))
+            return (
+                f"run {info.id} is not finished, but cannot be gone on with:",
+                *(f"  {line}" for line in differences),
+            )
+    return ()
+
+
+def _some(differences: Sequence[str]) -> list[str]:
+    more = len(differences) - _SHOWN_DIFFERENCES
+    return [*differences[:_SHOWN_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]

@@ -1,0 +1,159 @@
+"""The job of an experiment: from a unit to the trial that it stands for."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from surecall.config import load_config
+from surecall.errors import Code, ConfigError
+from surecall.evals.cases import Case, Suite
+from surecall.evals.contenders import Contender, OpenTransport, close_transports
+from surecall.evals.known_suites import load_suite
+from surecall.evals.records import Cell, TrialRow, Unit
+from surecall.evals.strategies import Settled, settle
+from surecall.evals.trial import run_trial
+from surecall.profiles import Catalog
+from surecall.redaction import Secret
+
+from .base import Finished, Job, Lane, RunUnit, load_name
+
+__all__ = ["TrialParams", "Trials", "is_pressed", "make_trials_job", "open_trials"]
+
+_PRESSED: Final = frozenset({Code.OVERLOADED, Code.RATE_LIMIT})
+_PRESSED_STATUSES: Final = frozenset({429, 503, 529})
+
+
+class TrialParams(Struct, frozen=True, kw_only=True):
+    """What a process must know to run any trial of an experiment."""
+
+    suites: tuple[str, ...]
+    contenders: tuple[Contender, ...]
+    open_transport: str
+    """Where the function is that opens a transport, as `package.module:name`."""
+    timeout_s: float | None = None
+    options: dict[str, Any] = {}
+    """Options for every trial."""
+
+
+def make_trials_job(
+    *,
+    suites: Iterable[str],
+    contenders: Sequence[Contender],
+    open_transport: str,
+    timeout_s: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Job:
+    """Describe how the trials of an experiment are run, here or in another process."""
+    params = TrialParams(
+        suites=tuple(suites),
+        contenders=tuple(contenders),
+        open_transport=open_transport,
+        timeout_s=timeout_s,
+        options=dict(options or {}),
+    )
+    return Job(
+        open="surecall.evals.executors.trials:open_trials",
+        params=msgspec.to_builtins(params),
+        lanes={contender.label: _lane_of(contender) for contender in contenders},
+    )
+
+
+def _lane_of(contender: Contender) -> Lane:
+    if contender.kind == "embedded":
+        # They share the processors; two at once would only make both seem slow.
+        return Lane(name="embedded", max_concurrency=1)
+    if contender.kind == "simulated":
+        return Lane(name="simulated")  # they need no provider, only this process
+    host = urlsplit(contender.base_url or "").netloc
+    return Lane(name=host or contender.provider or contender.label)
+
+
+@asynccontextmanager
+async def open_trials(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]:
+    """Load suites and models once, and run units until the job is closed."""
+    settings = msgspec.convert(params, TrialParams)
+    opener: OpenTransport = load_name(settings.open_transport)
+    trials = Trials(settings, [load_suite(name) for name in settings.suites], opener)
+    try:
+        yield trials.run
+    finally:
+        await close_transports(opener)
+
+
+class Trials:
+    """Runs units; what all trials of a cell have in common is worked out once."""
+
+    def __init__(
+        self, params: TrialParams, suites: Iterable[Suite], open_transport: OpenTransport
+    ) -> None:
+        self._params = params
+        self._suites = {suite.name: suite for suite in suites}
+        self._contenders = {contender.label: contender for contender in params.contenders}
+        self._open_transport = open_transport
+        self._catalog = Catalog.builtin()
+        self._cases: dict[tuple[str, str], dict[str, Case]] = {}
+        self._settled: dict[tuple[Cell, str], Settled] = {}
+        self._secrets = _secrets_of(params.contenders)
+
+    async def run(self, unit: Unit) -> Finished:
+        """Run the trial of a unit."""
+        case = self._case(unit)
+        contender = self._contenders[unit.cell.model]
+        row, body = await run_trial(
+            unit,
+            case,
+            contender,
+            self._open_transport,
+            self._settle(unit, case, contender),
+            timeout_s=self._params.timeout_s,
+            secrets=self._secrets,
+        )
+        return Finished(row, body, is_pressed(row))
+
+    def _case(self, unit: Unit) -> Case:
+        suite, scenario = unit.cell.suite, unit.cell.scenario
+        if (suite, scenario) not in self._cases:
+            found = self._suites[suite].cases(scenario) if suite in self._suites else ()
+            self._cases[suite, scenario] = {case.id: case for case in found}
+        try:
+            return self._cases[suite, scenario][unit.case]
+        except KeyError:
+            raise ConfigError(
+                Code.UNKNOWN_SCENARIO,
+                f"there is no case {unit.case!r} of scenario {scenario!r} in suite {suite!r}.",
+                hint="The suites of all processes must be the same.",
+            ) from None
+
+    def _settle(self, unit: Unit, case: Case, contender: Contender) -> Settled:
+        key = (unit.cell, unit.case)
+        if key not in self._settled:
+            self._settled[key] = settle(
+                unit.cell.strategy,
+                contender,
+                unit.cell.fallback,
+                unit.cell.profile,
+                case.prepare(unit.seed).options,
+                self._catalog,
+                overrides=self._params.options,
+            )
+        return self._settled[key]
+
+
+def _secrets_of(contenders: Iterable[Contender]) -> tuple[Secret, ...]:
+    """Return the keys that are sent to anybody here: none of them may be kept with a trial."""
+    addresses = {contender.base_url for contender in contenders if contender.kind == "live"}
+    keys = (load_config(overrides={"base_url": address}).api_key for address in addresses)
+    return tuple(key for key in keys if key is not None)
+
+
+def is_pressed(row: TrialRow) -> bool:
+    """Tell whether the provider was asked more than it takes, also when asking again helped."""
+    if row.simulated:
+        return False  # nobody is there who could be asked too much
+    return (
+        row.attempts > row.requests or row.code in _PRESSED or row.error_status in _PRESSED_STATUSES
+    )

@@ -1,0 +1,27 @@
+"""A run in the files of others: summaries, tables, JUnit, Markdown and Parquet."""
+
+from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
+from .csv_tables import write_csv
+from .formats import FORMATS, Exported, export_run, parse_formats
+from .json_summary import write_json
+from .jsonl_rows import write_jsonl
+from .junit import write_junit
+from .markdown import render_markdown, write_markdown
+from .parquet_tables import write_parquet
+
+__all__ = [
+    "CALL_COLUMNS",
+    "FORMATS",
+    "TRIAL_COLUMNS",
+    "Column",
+    "Exported",
+    "export_run",
+    "parse_formats",
+    "render_markdown",
+    "write_csv",
+    "write_json",
+    "write_jsonl",
+    "write_junit",
+    "write_markdown",
+    "write_parquet",
+]

@@ -1,0 +1,172 @@
+"""`summary.json` and its companions: the files of the original experiment, from the store alone.
+
+Three passes over the trials, none of which keeps them: what occurs, one file for each trial with
+the counts, and the summary itself. Times are those of the run, so that writing again gives the
+same bytes.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from surecall.evals.metrics import summarize
+from surecall.evals.records import TrialRow
+from surecall.evals.stats import CONFIDENCE
+from surecall.evals.store import RunStore
+from surecall.evals.store_rows import encode_kept
+
+from .files import RawJson, Spool, render_object, write_object
+from .json_counts import Counts, ScenarioCounts
+from .json_settings import model_base_of, render_settings
+from .json_trial import NO_LANGUAGE_POLICY, error_text, identify, reads_text, render_trial
+from .layout import FileNames, Layout, Task, scan_layout
+from .source import RunSource
+
+__all__ = ["RUNS_FOLDER", "write_json"]
+
+RUNS_FOLDER: Final = "runs"
+"""Where the files of the single trials are."""
+
+_MAX_SAMPLES: Final = 3
+
+
+def write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
+    """Write the summaries, the figures, and a file for each trial into a folder.
+
+    Returns:
+        The summaries and the figures, and the folder with the trials.
+    """
+    source = RunSource(store, run_id)
+    layout = scan_layout(source.rows())
+    names = ("summary", "summary_by_scenario", "summary_by_scenario_and_strategy", "figures")
+    paths = [out / f"{name}.json" for name in names]
+    with Spool() as spool:
+        counted = _Counted(source, layout, spool)
+        counted.write_trials(out)
+        write_object(paths[0], _summary(source, layout, counted))
+    by_strategy = {name: _rendered(found) for name, found in counted.strategies.items()}
+    write_object(paths[1], _rendered(counted.scenarios))
+    write_object(paths[2], by_strategy)
+    write_object(paths[3], msgspec.structs.asdict(summarize(source.rows())))
+    return (*paths, out / RUNS_FOLDER)
+
+
+def _rendered(counts: dict[str, ScenarioCounts]) -> dict[str, Any]:
+    return {name: found.render() for name, found in counts.items()}
+
+
+class _TaskCounts:
+    """What is counted of one task."""
+
+    def __init__(self) -> None:
+        self.all, self.tools, self.controls = Counts(), Counts(), Counts()
+        self.scenarios: dict[str, None] = {}
+        self.samples: list[dict[str, Any]] = []
+        self.reads_text: bool | None = None
+
+    def add(self, row: TrialRow, scenario: str) -> None:
+        self.all.add(row)
+        (self.controls if row.control else self.tools).add(row)
+        self.scenarios[scenario] = None
+
+
+class _Counted:
+    """The counts of all trials; their entries for the summary lie in the spool."""
+
+    def __init__(self, source: RunSource, layout: Layout, spool: Spool) -> None:
+        self.tasks: dict[Task, _TaskCounts] = {task: _TaskCounts() for task in layout.tasks}
+        self.scenarios: dict[str, ScenarioCounts] = {}
+        self.strategies: dict[str, dict[str, ScenarioCounts]] = {}
+        self._source = source
+        self._layout = layout
+        self._spool = spool
+
+    def write_trials(self, out: Path) -> None:
+        """Write a file for each trial, and count it."""
+        names = FileNames(self._layout)
+        for row in self._source.rows():
+            body = self._source.body(row.index)
+            base = model_base_of(self._source.info.manifest, row.cell.model)
+            report = f"{RUNS_FOLDER}/{names.name(row)}"
+            document = render_trial(self._source.run_id, row, body, self._layout, base)
+            write_object(out / report, document)
+            self._count(row, _render_result(self._layout, row, base, report))
+            task = self.tasks[Task.of(row.cell)]
+            if task.reads_text is None:
+                task.reads_text = reads_text(body)
+
+    def results(self, task: Task) -> Iterator[bytes]:
+        """Yield the entries of a task's trials, as JSON."""
+        yield b"["
+        yield from self._spool.pieces(task)
+        yield b"\n    ]"
+
+    def _count(self, row: TrialRow, result: dict[str, Any]) -> None:
+        key, scenario = Task.of(row.cell), self._layout.scenario(row.cell)
+        task = self.tasks[key]
+        separator = b",\n      " if task.all.runs else b"\n      "
+        self._spool.append(key, separator + encode_kept(result))
+        task.add(row, scenario)
+        if not row.seed_ok and len(task.samples) < _MAX_SAMPLES:
+            task.samples.append(result)
+        self.scenarios.setdefault(scenario, ScenarioCounts()).add(row)
+        of_strategy = self.strategies.setdefault(row.cell.strategy, {})
+        of_strategy.setdefault(scenario, ScenarioCounts()).add(row)
+
+
+def _render_result(layout: Layout, row: TrialRow, base: str, report: str) -> dict[str, Any]:
+    return {
+        **identify(layout, Task.of(row.cell), base),
+        "language_policy": NO_LANGUAGE_POLICY,
+        "scenario": layout.scenario(row.cell),
+        "trial": row.trial,
+        "ok": row.seed_ok,
+        "elapsed_ms": row.elapsed_ms,
+        "error": error_text(row),
+        "error_hint": None,
+        "error_status": row.error_status,
+        "error_category": row.category,
+        "report_path": report,
+        "index": row.index,
+        "suite": row.cell.suite,
+        "case": row.case,
+        "strict_ok": row.strict_ok,
+        "strict_reasons": [reason.code for reason in row.strict_reasons],
+        "code": row.code,
+    }
+
+
+def _summary(source: RunSource, layout: Layout, counted: _Counted) -> dict[str, Any]:
+    by_effort = [
+        task.model
+        for task, counts in counted.tasks.items()
+        if task.fallback == "best_effort" and counts.reads_text
+    ]
+    head = render_settings(source.info, layout)
+    head["best_effort_content_tag_tool_call_fallback_models"] = list(dict.fromkeys(by_effort))
+    head["interval"] = {"method": "wilson", "confidence": CONFIDENCE}
+    head["models"] = RawJson(_entries(source, layout, counted))
+    return head
+
+
+def _entries(source: RunSource, layout: Layout, counted: _Counted) -> Iterator[bytes]:
+    separator = b"[\n    "
+    for task, counts in counted.tasks.items():
+        yield separator
+        fields = {
+            **identify(layout, task, model_base_of(source.info.manifest, task.model)),
+            "language_policy": NO_LANGUAGE_POLICY,
+            "language_enabled": False,
+            "content_tag_tool_call_fallback": counts.reads_text,
+            **counts.all.render(),
+            **counts.tools.render("tool_"),
+            **counts.controls.render("control_"),
+            "scenarios": list(counts.scenarios),
+            "run_results": RawJson(counted.results(task)),
+            "failure_samples": counts.samples,
+        }
+        yield from render_object(fields, indent=2)
+        separator = b",\n    "
+    yield b"[]" if separator == b"[\n    " else b"\n  ]"

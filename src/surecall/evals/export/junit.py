@@ -1,0 +1,185 @@
+"""`junit.xml`: a suite for each model, profile and strategy, and a case for each scenario.
+
+A case passes when every trial is strictly right. It is an error, and no failure, when no trial
+failed by what the model did, but by the network, the provider or surecall itself.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from surecall.evals.metrics_tally import Tally, tally_rows
+from surecall.evals.records import Cell, TrialRow
+from surecall.evals.stats import rate_of
+from surecall.evals.store import RunStore
+from surecall.evals.taxonomy import Failure, Layer
+
+from .files import utc_text, write_whole
+from .layout import Layout, Task, scan_layout
+from .source import RunSource
+
+__all__ = ["clean_xml", "write_junit"]
+
+_MAX_FAILURES: Final = 5
+_MAX_TEXT_CHARS: Final = 400
+_NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES: Final = str.maketrans(
+    {
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        '"': "&quot;",
+        # A reader would turn these into spaces in an attribute, and a CR into a line feed in text.
+        "\t": "&#9;",
+        "\n": "&#10;",
+        "\r": "&#13;",
+    }
+)
+_OUTSIDE: Final = frozenset(
+    {Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY, Layer.HARNESS}
+)
+"""Layers in which the model has no part."""
+
+Cells = Mapping[tuple[Cell, bool], Tally]
+
+
+def write_junit(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
+    """Write `junit.xml` into a folder."""
+    source = RunSource(store, run_id)
+    layout = scan_layout(source.rows())
+    cells = tally_rows(source.rows())
+    path = out / "junit.xml"
+    with write_whole(path) as file:
+        for line in _document(source, layout, cells):
+            file.write(line.encode("utf-8") + b"\n")
+    return (path,)
+
+
+def clean_xml(text: str) -> str:
+    """Return text for an attribute or between tags; what XML cannot carry is shown by number."""
+    return _NOT_XML.sub(_by_number, text).translate(_ESCAPES)
+
+
+def _by_number(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _document(source: RunSource, layout: Layout, cells: Cells) -> Iterator[str]:
+    suites: dict[Task, list[tuple[Cell, bool]]] = {}
+    for cell, control in cells:
+        suites.setdefault(Task.of(cell), []).append((cell, control))
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield _open("testsuites", {"name": f"surecall {source.run_id}"} | _totals(cells.values()))
+    for task, members in suites.items():
+        yield from _suite(source, layout, task, {key: cells[key] for key in members})
+    yield "</testsuites>"
+
+
+def _suite(source: RunSource, layout: Layout, task: Task, cells: Cells) -> Iterator[str]:
+    name = _suite_name(layout, task)
+    started = utc_text(source.info.created_at) or ""
+    attributes = {"name": name, **_totals(cells.values()), "timestamp": started.removesuffix("Z")}
+    yield _open("testsuite", attributes, indent=1)
+    about = {
+        "run": source.run_id,
+        "model": task.model,
+        "profile": task.profile,
+        "strategy": task.strategy,
+        "fallback": task.fallback,
+        "simulated": str(task.model in layout.simulated).lower(),
+        "package": source.info.manifest.package,
+    }
+    yield from _properties(about, indent=2)
+    for (cell, _), tally in cells.items():
+        yield from _case(source, layout, name, cell, tally)
+    yield "  </testsuite>"
+
+
+def _case(source: RunSource, layout: Layout, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
+    strict, seed = rate_of(tally.strict_ok, tally.n), rate_of(tally.seed_ok, tally.n)
+    attributes = {"classname": suite, "name": layout.scenario(cell), "time": _seconds([tally])}
+    yield _open("testcase", attributes, indent=2)
+    about = {
+        "suite": cell.suite,
+        "strict": f"{strict.k}/{strict.n}",
+        "strict_interval": f"{strict.interval.low:.4f}..{strict.interval.high:.4f}",
+        "seed": f"{seed.k}/{seed.n}",
+        "seed_interval": f"{seed.interval.low:.4f}..{seed.interval.high:.4f}",
+        "simulated": str(tally.simulated > 0).lower(),
+    }
+    yield from _properties(about, indent=3)
+    kind = _kind(tally)
+    if kind:
+        failures = sorted(tally.failures.items(), key=lambda item: (-item[1], item[0]))
+        worst = failures[0][0] if failures else None
+        message = f"{tally.n - tally.strict_ok} of {tally.n} trials failed"
+        attributes = {"message": message, "type": worst.code if worst else "UNEXPLAINED"}
+        told = clean_xml("\n".join(_told(source, tally, failures)))
+        # Line ends between tags are fine as they are, and people read them.
+        yield f"{_open(kind, attributes, indent=3)}{told.replace('&#10;', chr(10))}</{kind}>"
+    yield "    </testcase>"
+
+
+def _told(
+    source: RunSource, tally: Tally, failures: Sequence[tuple[Failure, int]]
+) -> Iterator[str]:
+    for failure, count in failures[:_MAX_FAILURES]:
+        index = tally.examples[failure]
+        row = source.store.row(source.run_id, index)
+        where = f"{failure.layer} {failure.code} {failure.detail}".rstrip()
+        yield f"{count} x {where}, as in trial {index}: {_words(row)}"
+    if len(failures) > _MAX_FAILURES:
+        yield f"and {len(failures) - _MAX_FAILURES} more kinds"
+
+
+def _words(row: TrialRow) -> str:
+    told = "; ".join(reason.message or reason.code for reason in row.strict_reasons)
+    text = " ".join((row.error or told).split())
+    return text if len(text) <= _MAX_TEXT_CHARS else f"{text[:_MAX_TEXT_CHARS]}…"
+
+
+def _kind(tally: Tally) -> str:
+    if tally.strict_ok == tally.n:
+        return ""
+    outside = all(failure.layer in _OUTSIDE for failure in tally.failures)
+    return "error" if outside else "failure"
+
+
+def _suite_name(layout: Layout, task: Task) -> str:
+    parts = [task.model, task.profile, task.strategy]
+    if len(layout.fallbacks) > 1:
+        parts.append(task.fallback)
+    mark = " (simulated)" if task.model in layout.simulated else ""
+    return " / ".join(parts) + mark
+
+
+def _totals(tallies: Any) -> dict[str, str]:
+    counted: list[Tally] = list(tallies)
+    kinds = [_kind(tally) for tally in counted]
+    return {
+        "tests": str(len(kinds)),
+        "failures": str(kinds.count("failure")),
+        "errors": str(kinds.count("error")),
+        "skipped": "0",
+        "time": _seconds(counted),
+    }
+
+
+def _seconds(tallies: Sequence[Tally]) -> str:
+    spent = (sum(tally.elapsed_ms) + sum(tally.censored_ms) for tally in tallies)
+    return f"{sum(spent) / 1000:.3f}"
+
+
+def _properties(values: Mapping[str, str], *, indent: int) -> Iterator[str]:
+    margin = "  " * indent
+    yield f"{margin}<properties>"
+    for name, value in values.items():
+        yield f'{margin}  <property name="{clean_xml(name)}" value="{clean_xml(value)}"/>'
+    yield f"{margin}</properties>"
+
+
+def _open(tag: str, attributes: Mapping[str, str], *, indent: int = 0) -> str:
+    given = "".join(f' {name}="{clean_xml(value)}"' for name, value in attributes.items())
+    return f"{'  ' * indent}<{tag}{given}>"

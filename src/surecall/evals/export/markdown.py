@@ -1,0 +1,261 @@
+"""`summary.md`: a comment for a pull request, sixty lines at the most, details folded."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from surecall.evals.metrics import summarize
+from surecall.evals.metrics_records import Group, Simulated, StrategyComparison, Summary
+from surecall.evals.records import Cell
+from surecall.evals.stats import Rate, rate_of
+from surecall.evals.store import RunInfo, RunStore
+
+from .files import write_whole
+from .source import RunSource
+
+__all__ = ["MAX_LINES", "code_span", "render_markdown", "write_markdown"]
+
+MAX_LINES: Final = 60
+"""A comment that is longer is not read."""
+
+_MAX_ROWS: Final = 10
+_MAX_SCENARIOS: Final = 8
+_MAX_FAILURES: Final = 5
+_MAX_RECOVERIES: Final = 4
+_MAX_COMPARISONS: Final = 2
+_MAX_COLUMNS: Final = 4
+_MAX_NAME_CHARS: Final = 80
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
+    """Write `summary.md` into a folder."""
+    source = RunSource(store, run_id)
+    path = out / "summary.md"
+    text = render_markdown(summarize(source.rows()), source.info)
+    with write_whole(path) as file:
+        file.write(text.encode("utf-8"))
+    return (path,)
+
+
+def render_markdown(summary: Summary, info: RunInfo) -> str:
+    """Return the comment; names of models, tools and rules cannot become markup."""
+    lines = [
+        *_head(summary, info),
+        *_rates(summary),
+        *_comparisons(summary.strategies),
+        *_fabrications(summary.overall),
+        *_failures(summary.overall),
+        *_details(summary),
+    ]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def code_span(text: str) -> str:
+    """Return text as code, on one line: no markup, mention or table cell can come out of it."""
+    shown = "".join(" " if unicodedata.category(char) in _HIDDEN else char for char in text)
+    shown = " ".join(shown.split()) or "-"
+    if len(shown) > _MAX_NAME_CHARS:
+        shown = f"{shown[:_MAX_NAME_CHARS]}…"
+    fence = "`"
+    while fence in shown:
+        fence += "`"
+    if fence != "`":
+        shown = f" {shown} "
+    # A table ends its cell at a bar even inside code, unless there is a backslash.
+    return f"{fence}{shown.replace('|', chr(92) + '|')}{fence}"
+
+
+# Parts
+
+
+def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
+    mark = _mark(summary.overall.simulated)
+    yield f"### Tool calls: {_share(summary.overall.strict)} right{mark}"
+    yield ""
+    counted = f"{summary.rows:,} trials"
+    if summary.rows < info.units:
+        counted = f"**unfinished**, {summary.rows:,} of {info.units:,} trials"
+    parts = [
+        f"Run {code_span(info.id)}: {counted}",
+        f"by the original's loose assertion {_share(summary.overall.seed)}",
+    ]
+    if summary.controls is not None:
+        parts.append(f"controls without tools {_share(summary.controls.strict)}")
+    parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
+    yield "; ".join(parts) + ". Intervals: Wilson, 95 %."
+    yield ""
+    if summary.overall.simulated != "none":
+        which = "All" if summary.overall.simulated == "all" else "Some"
+        yield f"> {which} models here are *simulated*: their figures say nothing about real ones."
+        yield ""
+
+
+class _Row(NamedTuple):
+    """One line of the table of rates: who, and the rate in each column."""
+
+    name: str
+    simulated: Simulated
+    rates: tuple[Rate | None, ...]
+    rank: float
+    """The rate that decides which rows are shown when there are too many."""
+
+
+def _rates(summary: Summary) -> Iterator[str]:
+    cells = [group for group in summary.cells if not group.control]
+    strategies = list(dict.fromkeys(cell.strategy for cell in _cells(cells)))
+    if 1 < len(strategies) <= _MAX_COLUMNS:
+        columns, rows = [code_span(name) for name in strategies], _by_strategy(cells, strategies)
+    else:
+        columns, rows = ["right", "loose"], _by_task(cells)
+    if not rows:
+        return
+    shown, left = rows, len(rows) - _MAX_ROWS
+    if left > 0:
+        shown = sorted(rows, key=lambda row: row.rank)[:_MAX_ROWS]
+    yield f"| model | {' | '.join(columns)} |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for row in shown:
+        rates = " | ".join("" if rate is None else _share(rate) for rate in row.rates)
+        yield f"| {row.name}{_mark(row.simulated)} | {rates} |"
+    if left > 0:
+        yield f"| {left} more, none of them worse{' |' * len(columns)} |"
+    yield ""
+
+
+def _by_strategy(cells: Sequence[Group], strategies: Sequence[str]) -> list[_Row]:
+    rows: list[_Row] = []
+    for name, members in _grouped(cells, with_strategy=False):
+        rates = tuple(
+            _sum([group for group in members if _cell(group).strategy == strategy])
+            for strategy in strategies
+        )
+        rows.append(_Row(name, _simulated(members), rates, _value(rates[-1])))
+    return rows
+
+
+def _by_task(cells: Sequence[Group]) -> list[_Row]:
+    rows: list[_Row] = []
+    for name, members in _grouped(cells, with_strategy=True):
+        rates = (_sum(members), _sum(members, loose=True))
+        rows.append(_Row(name, _simulated(members), rates, _value(rates[0])))
+    return rows
+
+
+def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
+    overall = [one for one in found if one.model is None and one.counts.difference is not None]
+    for one in sorted(overall, key=lambda one: one.test.p)[:_MAX_COMPARISONS]:
+        points = 100 * (one.counts.difference or 0.0)
+        low, high = 100 * one.interval.low, 100 * one.interval.high
+        p = f"{one.test.p:.3f}" if one.test.p >= 0.001 else "below 0.001"
+        yield (
+            f"- {code_span(one.b)} against {code_span(one.a)}: {points:+.1f} points "
+            f"({low:+.1f} to {high:+.1f}), {one.counts.n:,} pairs, p {p}{_mark(one.simulated)}"
+        )
+    if overall:
+        yield ""
+
+
+def _fabrications(overall: Group) -> Iterator[str]:
+    if overall.fabrications:
+        yield f"**{overall.fabrications} calls ran with something that the model did not send.**"
+        yield ""
+
+
+def _failures(overall: Group) -> Iterator[str]:
+    if not overall.failures:
+        return
+    failed = overall.n - overall.strict.k
+    yield f"| why {failed:,} trials failed | trials | example |"
+    yield "|---|---|---|"
+    for found in overall.failures[:_MAX_FAILURES]:
+        failure = found.failure
+        detail = f" {code_span(failure.detail)}" if failure.detail else ""
+        reason = f"{failure.layer}: {code_span(failure.code)}{detail}"
+        yield f"| {reason} | {found.count:,} | trial {found.example} |"
+    left = overall.failures[_MAX_FAILURES:]
+    if left:
+        yield f"| {len(left)} other reasons | {sum(found.count for found in left):,} | |"
+    yield ""
+
+
+def _details(summary: Summary) -> Iterator[str]:
+    scenarios = summary.axes.get("scenario", ())
+    recoveries = [one for one in summary.overall.recoveries if one.saved.k]
+    if not scenarios:
+        return
+    yield "<details><summary>By scenario, and what saved runs</summary>"
+    yield ""
+    yield "| scenario | right | loose |"
+    yield "|---|---|---|"
+    left = len(scenarios) - _MAX_SCENARIOS
+    if left > 0:
+        scenarios = sorted(scenarios, key=lambda group: group.strict.value or 0.0)[:_MAX_SCENARIOS]
+    for group in scenarios:
+        name = f"{code_span(group.value)}{_mark(group.simulated)}"
+        yield f"| {name} | {_share(group.strict)} | {_share(group.seed)} |"
+    if left > 0:
+        yield f"| {left} more, none of them worse | | |"
+    yield ""
+    if recoveries:
+        yield f"| rule | right runs that needed it{_mark(summary.overall.simulated)} |"
+        yield "|---|---|"
+        for one in recoveries[:_MAX_RECOVERIES]:
+            yield f"| {code_span(one.rule)} | {_share(one.saved)} |"
+        yield ""
+    yield "</details>"
+
+
+# Figures
+
+
+def _share(rate: Rate) -> str:
+    if not rate.n:
+        return "none"
+    low, high = 100 * rate.interval.low, 100 * rate.interval.high
+    return f"{rate.k:,}/{rate.n:,} ({low:.0f}–{high:.0f} %)"
+
+
+def _value(rate: Rate | None) -> float:
+    return (rate.value or 0.0) if rate is not None else 0.0
+
+
+def _sum(groups: Sequence[Group], *, loose: bool = False) -> Rate | None:
+    if not groups:
+        return None
+    rates = [group.seed if loose else group.strict for group in groups]
+    return rate_of(sum(rate.k for rate in rates), sum(rate.n for rate in rates))
+
+
+def _simulated(groups: Sequence[Group]) -> Simulated:
+    first = groups[0].simulated
+    return first if all(group.simulated == first for group in groups) else "some"
+
+
+def _mark(simulated: Simulated) -> str:
+    return {"none": "", "some": " *partly simulated*", "all": " *simulated*"}[simulated]
+
+
+# Names
+
+
+def _cell(group: Group) -> Cell:
+    assert group.cell is not None
+    return group.cell
+
+
+def _cells(groups: Sequence[Group]) -> list[Cell]:
+    return [_cell(group) for group in groups]
+
+
+def _grouped(groups: Sequence[Group], *, with_strategy: bool) -> Iterator[tuple[str, list[Group]]]:
+    """Yield the groups of each row with its name: the model, and what else tells rows apart."""
+    others = ("profile", "fallback", "strategy") if with_strategy else ("profile", "fallback")
+    varying = [name for name in others if len({getattr(c, name) for c in _cells(groups)}) > 1]
+    rows: dict[tuple[str, ...], list[Group]] = {}
+    for group in groups:
+        key = tuple(getattr(_cell(group), name) for name in ("model", *varying))
+        rows.setdefault(key, []).append(group)
+    for key, members in rows.items():
+        yield " ".join(code_span(part) for part in key), members

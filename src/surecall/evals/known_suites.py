@@ -1,0 +1,40 @@
+"""The suites there are, by name; each is loaded when it is asked for."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from surecall.errors import Code, ConfigError, did_you_mean
+
+from .cases import Suite
+
+__all__ = ["CUSTOM", "SUITES", "load_suite"]
+
+CUSTOM: Final = "custom:"
+"""What the name of a suite begins with that is a file."""
+
+SUITES: Final[Mapping[str, str]] = {
+    "state": "surecall.evals.suites.state:StateSuite",
+    "one_tool": "surecall.evals.suites.one_tool:OneToolSuite",
+    "agents": "surecall.evals.suites.agents:AgentsSuite",
+    "bfcl": "surecall.evals.suites.bfcl:BfclSuite",
+}
+"""Where each suite is, in the order in which they are listed."""
+
+_CUSTOM_SUITE: Final = "surecall.evals.suites.custom:load_custom"
+
+
+def load_suite(name: str) -> Suite:
+    """Return the suite of a name, or of a file as in `custom:cases.toml`."""
+    if name.startswith(CUSTOM):
+        module, _, function = _CUSTOM_SUITE.partition(":")
+        return getattr(import_module(module), function)(name.removeprefix(CUSTOM))
+    place = SUITES.get(name)
+    if place is None:
+        raise ConfigError(
+            Code.NOTHING_SELECTED,
+            f"there is no suite {name!r}.",
+            hint=did_you_mean(name, (*SUITES, f"{CUSTOM}FILE")),
+        )
+    module, _, suite = place.partition(":")
+    return getattr(import_module(module), suite)()

@@ -1,0 +1,124 @@
+"""Whether the answer of a stage is right, and why not."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any, Final
+
+from surecall.evals.records import Reason
+from surecall.records import clip
+
+from .database import QueryRefused, Rows, run_query
+from .questions import Question, answer_of
+from .results import same_rows
+
+__all__ = ["AGENT_REASONS", "AgentReason", "judge_stage", "reason"]
+
+
+class AgentReason(StrEnum):
+    """Every reason for which a case of this suite is not passed."""
+
+    RUN_FAILED = "RUN_FAILED"
+    STAGE_NOT_CALLED = "STAGE_NOT_CALLED"
+    CALL_NOT_VALID = "CALL_NOT_VALID"
+    CALL_NOT_ACCEPTED = "CALL_NOT_ACCEPTED"
+    INTENT_WRONG = "INTENT_WRONG"
+    TABLES_MISSING = "TABLES_MISSING"
+    TABLES_NEEDLESS = "TABLES_NEEDLESS"
+    COLUMNS_MISSING = "COLUMNS_MISSING"
+    COLUMNS_NEEDLESS = "COLUMNS_NEEDLESS"
+    COLUMNS_UNSORTED = "COLUMNS_UNSORTED"
+    SQL_WRONG = "SQL_WRONG"
+    SQL_NOT_GENERAL = "SQL_NOT_GENERAL"
+    TABLES_USED_WRONG = "TABLES_USED_WRONG"
+
+
+AGENT_REASONS: Final[dict[AgentReason, str]] = {
+    AgentReason.RUN_FAILED: "The run ended with an error in place of an answer.",
+    AgentReason.STAGE_NOT_CALLED: "The tool of the stage was never called.",
+    AgentReason.CALL_NOT_VALID: "No call of the stage had the required fields, with values of "
+    "the right type and range and names that exist.",
+    AgentReason.CALL_NOT_ACCEPTED: "Every call of the stage was refused.",
+    AgentReason.INTENT_WRONG: "The question was taken to be about another workspace.",
+    AgentReason.TABLES_MISSING: "A table that the query has to read was not chosen.",
+    AgentReason.TABLES_NEEDLESS: "A table was chosen that the query need not read.",
+    AgentReason.COLUMNS_MISSING: "A column that the query has to read was not kept.",
+    AgentReason.COLUMNS_NEEDLESS: "A column was kept that the query need not read.",
+    AgentReason.COLUMNS_UNSORTED: "A column is in both lists, or in none.",
+    AgentReason.SQL_WRONG: "The query does not return what was asked for.",
+    AgentReason.SQL_NOT_GENERAL: "The query returns what was asked for on these rows only.",
+    AgentReason.TABLES_USED_WRONG: "The tables that it says it reads are not those it reads.",
+}
+"""One sentence for each reason."""
+
+
+def reason(code: AgentReason, message: str = "") -> Reason:
+    """Return a reason."""
+    return Reason(str(code), message)
+
+
+def judge_stage(stage: str, arguments: dict[str, Any], question: Question) -> list[Reason]:
+    """Say what is wrong with an accepted answer; nothing when it is right."""
+    match stage:
+        case "intent":
+            return list(_judge_intent(arguments, question))
+        case "table":
+            return list(_judge_tables(arguments, question))
+        case "column_prune":
+            return list(_judge_columns(arguments, question))
+        case _:
+            return list(_judge_sql(arguments, question))
+
+
+def _judge_intent(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+    chosen = arguments["workspace_id"]
+    if chosen != question.workspace.id:
+        yield reason(AgentReason.INTENT_WRONG, f"{chosen} instead of {question.workspace.id}")
+
+
+def _judge_tables(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+    wanted, chosen = set(question.tables), set(arguments["relevant_tables"])
+    if wanted - chosen:
+        yield reason(AgentReason.TABLES_MISSING, _listed(wanted - chosen))
+    if chosen - wanted:
+        yield reason(AgentReason.TABLES_NEEDLESS, _listed(chosen - wanted))
+
+
+def _judge_columns(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+    kept, left = set(arguments["relevant_columns"]), set(arguments["irrelevant_columns"])
+    columns = {column.full_name for column in question.workspace.columns_of(question.tables)}
+    if missing := set(question.columns) - kept:
+        yield reason(AgentReason.COLUMNS_MISSING, _listed(missing))
+    if needless := kept - question.readable:
+        yield reason(AgentReason.COLUMNS_NEEDLESS, _listed(needless))
+    if unsorted := (kept & left) | (columns - kept - left):
+        yield reason(AgentReason.COLUMNS_UNSORTED, _listed(unsorted))
+
+
+def _judge_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
+    sql, workspace = arguments["sql_query"], question.workspace
+    try:
+        found = run_query(sql, workspace.script)
+        elsewhere = run_query(sql, workspace.script, workspace.changes)
+    except QueryRefused as refusal:
+        yield reason(AgentReason.SQL_WRONG, refusal.message)
+        return
+    if not _is_answer(found, question, changed=False):
+        yield reason(AgentReason.SQL_WRONG, _told(found))
+    elif not _is_answer(elsewhere, question, changed=True):
+        yield reason(AgentReason.SQL_NOT_GENERAL, _told(elsewhere))
+    if set(arguments["tables_used"]) != found.tables:
+        yield reason(AgentReason.TABLES_USED_WRONG, f"it reads {_listed(found.tables) or 'none'}")
+
+
+def _is_answer(found: Rows, question: Question, *, changed: bool) -> bool:
+    wanted = answer_of(question.id, changed=changed)
+    return found.is_complete and same_rows(wanted.rows, found.rows, is_ordered=question.is_ordered)
+
+
+def _told(found: Rows) -> str:
+    rows = clip(repr([list(row) for row in found.rows[:5]]), 200)
+    return f"{len(found.rows)} rows: {rows}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,262 @@
+"""A file of cases as data: every key, its type, and what is wrong with a file that has others."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import NoneType
+from typing import Any, Final, Literal, cast
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.records import Effect
+
+from .custom_lines import KeyPath, LineMap, show_path
+
+__all__ = [
+    "CallDoc",
+    "CaseDoc",
+    "ChecksDoc",
+    "Document",
+    "ErrorDoc",
+    "MessageDoc",
+    "ResultDoc",
+    "SuiteDoc",
+    "ToolDoc",
+    "is_given",
+    "read_bytes",
+    "read_document",
+]
+
+_MAX_FILE_BYTES: Final = 10 * 1024 * 1024
+_PLAIN: Final = (str, int, float, bool, NoneType)
+_GUIDE: Final = "docs/how-to/write-your-own-cases.md has every key."
+
+
+class ErrorDoc(Struct, frozen=True, kw_only=True):
+    """An error that a tool answers with."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
+class ResultDoc(Struct, frozen=True, kw_only=True):
+    """What a tool answers to some calls."""
+
+    tool: str = ""
+    """Which tool; only where the result stands with a case."""
+    when: dict[str, Any] = {}
+    """Arguments that the call must have; without any, every call is meant."""
+    result: Any = UNSET
+    error: ErrorDoc | None = None
+
+
+class ToolDoc(Struct, frozen=True, kw_only=True):
+    """A tool that only answers what the file says."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    """JSON Schema of the arguments; without one there are none."""
+    effect: Effect = "write"
+    result: Any = UNSET
+    """What it answers when none of `results` fits."""
+    results: tuple[ResultDoc, ...] = ()
+    """The first that fits is the answer."""
+
+
+class CallDoc(Struct, frozen=True, kw_only=True):
+    """A call that is expected."""
+
+    tool: str = ""
+    arguments: dict[str, Any] = {}
+    match: Literal["exact", "subset"] = "exact"
+    """`exact`: these arguments and no others; `subset`: these, and others may be there."""
+    one_of: dict[str, tuple[Any, ...]] = {}
+    """For each of these arguments, the values that count as right."""
+    absent: tuple[str, ...] = ()
+    """Arguments that must not be there."""
+    any_of: "tuple[CallDoc, ...]" = ()
+    """Calls of which any is right, in place of the fields above."""
+
+
+class ChecksDoc(Struct, frozen=True, kw_only=True):
+    """What is looked at when the run is over."""
+
+    text_equals: str | None = None
+    text_one_of: tuple[str, ...] = ()
+    text_contains: tuple[str, ...] = ()
+    text_lacks: tuple[str, ...] = ()
+    ignore_case: bool = False
+    state: Any = None
+    """A function in Python, as `FILE.py:name`, or `name` in the file with the tools."""
+
+
+class MessageDoc(Struct, frozen=True, kw_only=True):
+    """One message of the conversation so far."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str
+
+
+class CaseDoc(Struct, frozen=True, kw_only=True):
+    """One case."""
+
+    id: str
+    scenario: str = "cases"
+    """The group in which it is counted."""
+    prompt: str | None = None
+    messages: tuple[MessageDoc, ...] = ()
+    system: str | None = None
+    tools: tuple[str, ...] | None = None
+    """The tools that are offered; all of the file when left out."""
+    options: dict[str, Any] = {}
+    calls: tuple[CallDoc, ...] | None = None
+    """The calls that are expected; an empty list means that none may be made."""
+    order: Literal["given", "any"] = "given"
+    extra_calls: Literal["refuse", "allow"] = "refuse"
+    absent: tuple[str, ...] = ()
+    """Tools that must not be called."""
+    results: tuple[ResultDoc, ...] = ()
+    """What tools answer in this case; looked at before what is said of the tool."""
+    checks: ChecksDoc = ChecksDoc()
+    control: bool = False
+
+
+class SuiteDoc(Struct, frozen=True, kw_only=True):
+    """A whole file."""
+
+    cases: tuple[CaseDoc, ...]
+    name: str | None = None
+    system: str | None = None
+    trials: int = 1
+    options: dict[str, Any] = {}
+    tools_from: str | None = None
+    tools: tuple[ToolDoc, ...] = ()
+
+
+_NESTED: Final[Mapping[type[Struct], Mapping[str, type[Struct]]]] = {
+    SuiteDoc: {"cases": CaseDoc, "tools": ToolDoc},
+    CaseDoc: {
+        "calls": CallDoc,
+        "checks": ChecksDoc,
+        "messages": MessageDoc,
+        "results": ResultDoc,
+    },
+    CallDoc: {"any_of": CallDoc},
+    ResultDoc: {"error": ErrorDoc},
+    ToolDoc: {"results": ResultDoc},
+}
+
+
+class Document:
+    """A file that was read, with a way to say what is wrong in it, and where."""
+
+    def __init__(self, place: Path, content: Mapping[str, Any], text: str = "") -> None:
+        self.place = place
+        self._lines = LineMap(text)
+        self._check_keys(content, SuiteDoc, ())
+        self.suite = self._convert(content)
+
+    def refusal(self, path: KeyPath, message: str, hint: str | None = None) -> ConfigError:
+        """Return the error for something that is wrong at a place in the file."""
+        line = self._lines.line_of(path)
+        where = [str(self.place)]
+        if line is not None:
+            where.append(f"line {line}")
+        if path:
+            where.append(show_path(path))
+        return ConfigError(Code.INVALID_CASE, f"{', '.join(where)}: {message}", hint=hint or _GUIDE)
+
+    def _check_keys(self, value: Any, kind: type[Struct], path: KeyPath) -> None:
+        """Refuse the first key that is not known, with the one that was probably meant."""
+        if not isinstance(value, Mapping):
+            return  # what is wrong with it is told when it is converted
+        known = kind.__struct_fields__
+        for key, inner in cast("Mapping[Any, Any]", value).items():
+            if key not in known:
+                hint = did_you_mean(str(key), known)
+                raise self.refusal((*path, str(key)), f"there is no key {key!r} here.", hint)
+            nested = _NESTED.get(kind, {}).get(key)
+            if nested is None:
+                continue
+            if isinstance(inner, list | tuple):
+                for place, item in enumerate(cast("list[Any]", inner)):
+                    self._check_keys(item, nested, (*path, key, place))
+            else:
+                self._check_keys(inner, nested, (*path, key))
+
+    def _convert(self, content: Mapping[str, Any]) -> SuiteDoc:
+        try:
+            return msgspec.convert(content, SuiteDoc)
+        except msgspec.ValidationError as error:
+            message, _, at = str(error).partition(" - at `$")
+            raise self.refusal(_parse_path(at.rstrip("`")), f"{message}.") from error
+
+    def check_json(self, value: Any, path: KeyPath) -> None:
+        """Refuse a value that no model could send, such as a date of TOML's own."""
+        waiting = [value]
+        while waiting:
+            item: Any = waiting.pop()
+            if isinstance(item, Mapping):
+                waiting += cast("Mapping[Any, Any]", item).values()
+            elif isinstance(item, list | tuple):
+                waiting += cast("list[Any]", item)
+            elif not isinstance(item, _PLAIN) or (
+                isinstance(item, float) and not math.isfinite(item)
+            ):
+                message = f"{item!s:.80} ({type(item).__name__}) has no form in JSON."
+                raise self.refusal(path, message, "Write dates and times as text, in quotes.")
+
+
+def read_document(place: Path) -> tuple[Document, bytes]:
+    """Read a TOML file; return it and its bytes.
+
+    Raises:
+        ConfigError: It cannot be read, is not TOML, or has keys or values that are not known.
+    """
+    data = read_bytes(place)
+    try:
+        text = data.decode("utf-8")
+        content = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(
+            Code.INVALID_CASE, f"{place} is not a TOML file: {error}.", hint=_GUIDE
+        ) from error
+    return Document(place, content, text), data
+
+
+def read_bytes(place: Path) -> bytes:
+    """Read a file of a sensible size."""
+    try:
+        with place.open("rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise ConfigError(
+            Code.INVALID_CASE, f"{place}: {problem}.", hint="Name a .toml or .py file with cases."
+        ) from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise ConfigError(
+            Code.INVALID_CASE, f"{place} is larger than 10 MiB.", hint="Split it into several."
+        )
+    return data
+
+
+def _parse_path(text: str) -> KeyPath:
+    """Return the path in a message such as `.cases[0].prompt`."""
+    parts: list[str | int] = []
+    for part in text.split("."):
+        name, *places = part.split("[")
+        if name:
+            parts.append(name)
+        parts += [int(place[:-1]) for place in places if place[:-1].isdigit()]
+    return tuple(parts)
+
+
+def is_given(value: Any) -> bool:
+    """Tell whether a key that may hold anything was there at all."""
+    return not isinstance(value, UnsetType)

@@ -1,0 +1,138 @@
+"""The steps of a run as data: what it remembers, what can happen, and what may follow."""
+
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from surecall.errors import ProviderError
+from surecall.records import Event, Message, Reading, ToolCall, ToolResult, Usage
+
+from .prompting import PromptMode
+
+__all__ = [
+    "Accepted",
+    "AskModel",
+    "CallsFinished",
+    "Effect",
+    "Emit",
+    "Fail",
+    "Finish",
+    "Happened",
+    "Replied",
+    "RequestFailed",
+    "Reraise",
+    "RunCalls",
+    "RunState",
+    "Step",
+]
+
+
+class RunState(Struct, frozen=True, kw_only=True):
+    """All that a run remembers between steps."""
+
+    history: tuple[Message, ...]
+    turn: int = 0
+    tools_enabled: bool = True
+    retries_left: int = 0
+    empty_final_tried: bool = False
+    calls_seen: int = 0
+    calls_run: int = 0
+    any_success: bool = False
+    last_ok: dict[str, bool] = {}
+    """Per tool name, whether its last result was a success."""
+    repeats: dict[str, int] = {}
+    """How often each call was made since a tool with effects last succeeded."""
+    used_ids: frozenset[str] = frozenset()
+    usage: Usage = Usage()
+    base_mode: PromptMode = "native"
+    """How tools are put to the model when nothing special is tried."""
+    mode: PromptMode = "native"
+    """How tools are put to the model in this turn."""
+    forced_tool: str | None = None
+    """The one tool that is asked for in this turn."""
+    refusals: dict[str, int] = {}
+    """Per tool name, how often in a row its arguments could not be used."""
+    escalations: int = 0
+    parse_retries: int = 0
+
+
+class Replied(Struct, frozen=True):
+    """The model answered and the answer was read."""
+
+    reading: Reading
+    usage: Usage | None = None
+    extra: dict[str, Any] = {}
+    """Fields of the message to echo when it carries calls."""
+
+
+class RequestFailed(Struct, frozen=True):
+    """The model could not be asked."""
+
+    error: ProviderError
+
+
+class CallsFinished(Struct, frozen=True):
+    """Every accepted call has its result."""
+
+    results: tuple[ToolResult, ...]
+
+
+Happened = Replied | RequestFailed | CallsFinished
+
+
+class AskModel(Struct, frozen=True):
+    """Send the history to the model."""
+
+
+class RunCalls(Struct, frozen=True):
+    """Run the calls; `warnings` are told to the model with the result of that call."""
+
+    calls: tuple[ToolCall, ...]
+    warnings: dict[str, str] = {}
+
+
+class Finish(Struct, frozen=True):
+    """The run has its answer."""
+
+    text: str
+
+
+class Fail(Struct, frozen=True):
+    """The run ends without an answer."""
+
+    code: str
+    message: str
+    hint: str
+    details: dict[str, Any] = {}
+
+
+class Reraise(Struct, frozen=True):
+    """The run ends with the provider's error."""
+
+    error: ProviderError
+
+
+class Emit(Struct, frozen=True):
+    """Tell the listeners."""
+
+    event: Event
+
+
+Effect = AskModel | RunCalls | Finish | Fail | Reraise | Emit
+
+
+class Accepted(NamedTuple):
+    """Which calls of a reply are kept, which are not, and what was left out of the history."""
+
+    calls: tuple[ToolCall, ...]
+    ignored: tuple[ToolCall, ...]
+    content_sample: str | None = None
+    """Start of the text that came beside the calls and is not kept in the history."""
+
+
+class Step(NamedTuple):
+    """The new state, what to do, and what was accepted of a reply."""
+
+    state: RunState
+    effects: tuple[Effect, ...]
+    accepted: Accepted | None = None

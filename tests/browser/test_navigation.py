@@ -1,0 +1,357 @@
+"""Moving through the report: filters, order, drill-down, addresses and the history."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from support.eval_rows import MODELS, make_body, make_rows
+from support.reports import file_url, make_info, with_bodies
+from surecall.evals.records import TrialRow
+from surecall.evals.report import write_html
+
+from .watched import WatchedPage
+
+ROWS = make_rows()
+CHANGED = next(row for row in ROWS if "replace_quotes" in row.saved_by and row.strict_ok)
+
+
+def shown_trials(page: Page) -> list[int]:
+    """Return the indexes in the table of trials."""
+    return [int(text) for text in page.locator("table.trials tbody a[data-stop]").all_inner_texts()]
+
+
+def tick(page: Page, choice: str) -> None:
+    """Choose one value of a filter."""
+    page.locator(f'input[data-key="{choice}"]').check()
+
+
+def indexes(fits: Callable[[TrialRow], bool]) -> list[int]:
+    """Return the indexes of the rows that fit."""
+    return [row.index for row in ROWS if fits(row)]
+
+
+def cell_hash(row: TrialRow) -> str:
+    """Return the address of the cell of a row."""
+    cell = row.cell
+    parts = (cell.model, cell.profile, cell.strategy, cell.fallback, cell.suite, cell.scenario)
+    return "#/cell/" + "/".join(quote(part, safe="") for part in parts)
+
+
+# Filters
+
+
+def test_a_filter_changes_the_table_and_its_counts(page: Page) -> None:
+    """A choice leaves the trials that fit, and every other choice says what it would leave."""
+    page.get_by_role("link", name="Trials 720").click()
+    expect(page.locator("#shown")).to_have_text("720 trials")
+    tick(page, "verdict=fail")
+    failed = indexes(lambda row: not row.strict_ok)
+    expect(page.locator("#shown")).to_have_text(f"{len(failed)} of 720 trials")
+    tick(page, "model=acme/small-2")
+    both = indexes(lambda row: not row.strict_ok and row.cell.model == "acme/small-2")
+    expect(page.locator("#shown")).to_have_text(f"{len(both)} of 720 trials")
+    assert shown_trials(page) == both
+    other = page.locator(".facets label", has_text="acme/large-2").locator(".n")
+    would = indexes(lambda row: not row.strict_ok and row.cell.model == "acme/large-2")
+    assert other.inner_text() == str(len(would))
+    assert "verdict=fail" in page.url
+    assert "model=acme%2Fsmall-2" in page.url
+
+
+def test_filters_also_hold_for_the_charts(page: Page) -> None:
+    """The overview shows the chosen trials only."""
+    tick(page, "model=acme/large-2")
+    expect(page.locator("#heat tbody tr")).to_have_count(1)
+    expect(page.locator("#chart-latency svg[role=img] path.curve")).to_have_count(1)
+
+
+def test_a_filter_can_be_taken_back(page: Page) -> None:
+    """By its chip, or all at once."""
+    tick(page, "model=acme/large-2")
+    tick(page, "verdict=fail")
+    page.locator(".chip", has_text="Model").click()
+    expect(page.locator(".chip")).to_have_count(1)
+    page.get_by_role("link", name="clear filters").click()
+    expect(page.locator("#shown")).to_have_text("720 trials")
+    expect(page.locator(".facets input:checked")).to_have_count(0)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """An address with filters, and the trials it must show."""
+
+    id: str
+    query: str
+    fits: Callable[[TrialRow], bool]
+
+
+FILTERS = [
+    Filter("scenario", "?scenario=happy_path", lambda row: row.cell.scenario == "happy_path"),
+    Filter("strategy", "?strategy=raw", lambda row: row.cell.strategy == "raw"),
+    Filter("code", "?failure=NO_TOOL_CALLS", lambda row: row.code == "NO_TOOL_CALLS"),
+    Filter("outcome", "?outcome=broke", lambda row: row.outcome == "broke"),
+    Filter("rule", "?rule=replace_quotes", lambda row: "replace_quotes" in row.rules),
+    Filter("tool", "?tool=state_get", lambda row: bool(row.calls)),
+    Filter("original verdict", "?verdict=fail&kind=seed", lambda row: not row.seed_ok),
+    Filter(
+        "two models",
+        "?model=zoo%3Asteady&model=acme%2Flarge-2&verdict=fail",
+        lambda row: row.cell.model in {"zoo:steady", "acme/large-2"} and not row.strict_ok,
+    ),
+    Filter(
+        "words",
+        "?q=upstream_5xx+SMALL-2",
+        lambda row: row.code == "UPSTREAM_5XX" and row.cell.model == "acme/small-2",
+    ),
+    Filter("nothing", "?q=no+such+words", lambda _: False),
+]
+
+
+@pytest.mark.parametrize("given", FILTERS, ids=lambda given: given.id)
+def test_filters_are_in_the_address(watched: WatchedPage, report_path: Path, given: Filter) -> None:
+    """An address with filters opens the trials that fit, and no other."""
+    watched.open(file_url(report_path, f"#/trials{given.query}"))
+    expected = indexes(given.fits)
+    text = f"{len(expected)} of 720 trials"
+    expect(watched.page.locator("#shown")).to_have_text(text)
+    assert shown_trials(watched.page) == expected[:200]
+
+
+def test_flaky_cases_can_be_chosen(watched: WatchedPage, report_path: Path) -> None:
+    """Cases that are right sometimes, but not always."""
+    watched.open(file_url(report_path, "#/trials?flaky=sometimes&strategy=production"))
+    cases: dict[object, list[bool]] = {}
+    for row in ROWS:
+        cases.setdefault(row.cell, []).append(row.strict_ok)
+    expected = indexes(
+        lambda row: row.cell.strategy == "production" and len(set(cases[row.cell])) == 2
+    )
+    assert expected
+    assert shown_trials(watched.page) == expected
+    badges = watched.page.locator("table.trials .badge.flaky")
+    assert badges.count() == len(expected)
+
+
+def test_words_are_looked_for_while_typing(page: Page) -> None:
+    """The table follows, the address too, and the history gets no step for each letter."""
+    page.goto(page.url + "#/trials")
+    before = page.evaluate("history.length")
+    page.locator("#search").press_sequentially("nothing_patched")
+    expected = indexes(lambda row: any(r.code == "NOTHING_PATCHED" for r in row.strict_reasons))
+    expect(page.locator("#shown")).to_have_text(f"{len(expected)} of 720 trials")
+    assert "q=nothing_patched" in page.url
+    assert page.evaluate("history.length") == before
+    assert page.evaluate("document.activeElement.id") == "search"
+
+
+def test_long_tables_grow_on_demand(page: Page) -> None:
+    """200 rows at once, then 200 more."""
+    page.goto(page.url + "#/trials")
+    assert len(shown_trials(page)) == 200
+    page.get_by_role("button", name="Show 200 more of 520").click()
+    assert len(shown_trials(page)) == 400
+
+
+# Order
+
+
+def test_columns_sort_both_ways(page: Page) -> None:
+    """One click up, another down; the order is in the address and told to readers of the page."""
+    page.goto(page.url + "#/trials?verdict=fail&model=acme%2Fsmall-2")
+    failed = [row for row in ROWS if not row.strict_ok and row.cell.model == "acme/small-2"]
+    page.get_by_role("button", name="Time").click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Time ▲")
+    assert shown_trials(page) == [r.index for r in sorted(failed, key=lambda r: r.elapsed_ms)]
+    page.get_by_role("button", name="Time").click()
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Time ▼")
+    assert shown_trials(page) == [
+        r.index for r in sorted(failed, key=lambda r: r.elapsed_ms, reverse=True)
+    ]
+    assert "sort=-time" in page.url
+    page.get_by_role("button", name="Scenario").click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Scenario ▲")
+    assert shown_trials(page) == [r.index for r in sorted(failed, key=lambda r: r.cell.scenario)]
+
+
+# Drill-down
+
+
+def test_from_a_field_to_a_call_and_back(page: Page) -> None:
+    """Cell, trial, turn, call; then back step by step through the history."""
+    cell = CHANGED.cell
+    start = page.url
+    page.get_by_role("link", name=cell.strategy, exact=True).first.click()
+    label = f"{cell.model} (simulated), {cell.scenario}, {cell.strategy}:"
+    page.locator(f'#heat a[aria-label^="{label}"]').click()
+    expect(page.locator("h1")).to_contain_text(cell.scenario)
+    same = indexes(lambda row: row.cell == cell)
+    assert shown_trials(page) == same
+    page.locator("table.trials a", has_text=re.compile(rf"^{CHANGED.index}$")).click()
+    expect(page.locator("h1")).to_contain_text(f"Trial {CHANGED.index}")
+    call = page.locator(".call").last
+    call.locator("h3 a").click()
+    expect(page.locator(".call.target")).to_have_count(1)
+    turn = CHANGED.calls[-1].turn
+    assert page.url.partition("#")[2].startswith(f"/trial/{CHANGED.index}/turn/{turn}/call/0")
+    page.go_back()
+    expect(page.locator(".call.target")).to_have_count(0)
+    page.go_back()
+    expect(page.locator("table.trials tbody tr")).to_have_count(len(same))
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#heat")).to_be_visible()
+    assert page.url == start
+
+
+def test_a_call_shows_what_was_changed(watched: WatchedPage, report_path: Path) -> None:
+    """Received, each receipt with its rule, place, before and after, final form, result."""
+    turn = CHANGED.calls[-1].turn
+    watched.open(file_url(report_path, f"#/trial/{CHANGED.index}/turn/{turn}/call/0"))
+    steps = watched.page.locator(".call.target .lane > li")
+    words = [" ".join(text.split()) for text in steps.all_inner_texts()]
+    body = make_body(CHANGED).transcript[turn]["calls"][0]
+    assert len(words) == 3 + len(body["receipts"])
+    assert words[0].startswith("Received tool_calls")
+    assert body["raw"] in words[0]
+    for text, receipt in zip(words[1:-2], body["receipts"], strict=True):
+        assert text.startswith(f"{receipt['rule']} at {receipt['place']} lossless")
+        assert f"before {receipt['before']} → after {receipt['after']}" in text
+        assert text.endswith(receipt["why"])
+    assert words[-2] == 'Final form state_patch { "path": "/draft/foo", "value": "bar" }'
+    assert words[-1].startswith("Result ✓ ok ran 1 ms")
+
+
+def test_a_refused_call_shows_why(watched: WatchedPage, report_path: Path) -> None:
+    """The code and the words that the model read."""
+    row = next(r for r in ROWS if r.calls and r.calls[-1].error_codes == ("ARGUMENTS_INVALID",))
+    turn = row.calls[-1].turn
+    watched.open(file_url(report_path, f"#/trial/{row.index}/turn/{turn}/call/0"))
+    result = watched.page.locator(".call.target .lane > li.result")
+    expect(result).to_contain_text("✗ not ok")
+    expect(result).to_contain_text("did not run")
+    expect(result).to_contain_text("ARGUMENTS_INVALID 7 is not of type string.")
+
+
+def test_the_configuration_in_force_is_shown_with_its_origin(
+    watched: WatchedPage, report_path: Path
+) -> None:
+    """Each option with its value and where it came from."""
+    watched.open(file_url(report_path, "#/trial/0"))
+    page = watched.page
+    page.get_by_text("What was in force").click()
+    row = page.locator("tr", has_text="max_tool_args_bytes")
+    assert row.locator("th, td").all_inner_texts() == ["max_tool_args_bytes", "200000", "scenario"]
+
+
+def test_neighbours_follow_the_filter(watched: WatchedPage, report_path: Path) -> None:
+    """Next is the next of the trials that were chosen."""
+    chosen = indexes(lambda row: row.code == "NO_TOOL_CALLS" and not row.strict_ok)
+    watched.open(file_url(report_path, f"#/trial/{chosen[1]}?failure=NO_TOOL_CALLS"))
+    page = watched.page
+    expect(page.locator(".neighbours")).to_contain_text(f"2 of {len(chosen)}")
+    page.locator("#next").click()
+    expect(page.locator("h1")).to_contain_text(f"Trial {chosen[2]}")
+    page.locator("#previous").click()
+    page.locator("#previous").click()
+    expect(page.locator("h1")).to_contain_text(f"Trial {chosen[0]}")
+    assert page.locator("#previous").count() == 0
+
+
+def test_a_trial_without_transcript_says_so(
+    watched: WatchedPage, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What was counted of its calls is shown instead."""
+    path = tmp_path_factory.mktemp("bare") / "report.html"
+    rows = make_rows(models=MODELS[3:4], trials=1)
+    watched.open(file_url(write_html(rows, make_info(rows), path, bodies="none"), "#/trial/0"))
+    page = watched.page
+    expect(page.locator("#transcript .notice")).to_contain_text("not in this file")
+    assert page.locator("#transcript tbody tr").count() == len(rows[0].calls)
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("address", "heading"),
+    [
+        ("#/trials", "Trials"),
+        (cell_hash(CHANGED), f"{CHANGED.cell.scenario} · {CHANGED.cell.strategy}"),
+        (f"#/trial/{CHANGED.index}", f"Trial {CHANGED.index}"),
+        (f"#/trial/{CHANGED.index}/turn/0", f"Trial {CHANGED.index}"),
+        ("#/cell/no/such/cell", "Nothing here"),
+        ("#/trial/99999", "Nothing here"),
+        ("#/trial/1e1", "Nothing here"),
+        ("#/trial", "Nothing here"),
+        ("#/%E0%A4%A/%", "Nothing here"),
+        ("#/__proto__/constructor", "Nothing here"),
+    ],
+)
+def test_an_address_opens_its_page(
+    watched: WatchedPage, report_path: Path, address: str, heading: str
+) -> None:
+    """Also one that leads nowhere."""
+    watched.open(file_url(report_path, address))
+    expect(watched.page.locator("h1")).to_contain_text(heading)
+
+
+def test_a_turn_is_brought_into_view(watched: WatchedPage, report_path: Path) -> None:
+    """The turn of the address is marked and on the screen."""
+    watched.open(file_url(report_path, f"#/trial/{CHANGED.index}/turn/1"))
+    turn = watched.page.locator("#turn-1")
+    expect(turn).to_have_class(re.compile("target"))
+    expect(turn).to_be_in_viewport()
+
+
+def test_a_chart_has_an_address(watched: WatchedPage, report_path: Path) -> None:
+    """It opens with the chart in view."""
+    watched.open(file_url(report_path, "#/chart/sizes"))
+    expect(watched.page.locator("#chart-sizes")).to_be_in_viewport()
+    expect(watched.page.locator("#chart-sizes")).to_be_focused()
+
+
+def test_links_can_be_copied(watched: WatchedPage, report_path: Path) -> None:
+    """What is copied opens the same call, with the same filters."""
+    watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    turn = CHANGED.calls[-1].turn
+    watched.open(file_url(report_path, f"#/trial/{CHANGED.index}?strategy=production"))
+    page = watched.page
+    call = page.locator(f"#turn-{turn}-call-0")
+    call.get_by_role("button", name="copy link").click()
+    expect(page.locator("#live")).to_have_text("Copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    path = f"#/trial/{CHANGED.index}/turn/{turn}/call/0?strategy=production"
+    assert copied == file_url(report_path, path)
+
+
+def test_where_the_reader_was_is_found_again(page: Page) -> None:
+    """Going back scrolls to where the page was left."""
+    page.goto(page.url + "#/trials")
+    page.locator("table.trials tbody tr").nth(150).scroll_into_view_if_needed()
+    before = page.evaluate("scrollY")
+    assert before > 1000
+    page.locator("table.trials tbody tr").nth(150).locator("a").first.click()
+    expect(page.locator("h1")).to_contain_text("Trial 150")
+    assert page.evaluate("scrollY") == 0
+    page.go_back()
+    expect(page.locator("table.trials")).to_be_visible()
+    assert abs(page.evaluate("scrollY") - before) < 5
+
+
+def test_every_transcript_can_be_opened(
+    watched: WatchedPage, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each trial of a run opens without trouble, whatever happened in it."""
+    rows = make_rows(models=MODELS[2:], strategies=("production",), trials=1)
+    path = tmp_path_factory.mktemp("all") / "report.html"
+    page_path = write_html(with_bodies(rows), make_info(rows), path, bodies="all")
+    watched.open(file_url(page_path))
+    for row in rows:
+        watched.page.evaluate(f"location.hash = '#/trial/{row.index}'")
+        expect(watched.page.locator("h1")).to_contain_text(f"Trial {row.index}")
+        expect(watched.page.locator("#transcript:not([aria-busy]) .turn").first).to_be_attached()

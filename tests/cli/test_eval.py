@@ -1,0 +1,480 @@
+"""`surecall eval`: what is chosen, what is told, how it ends, and how it goes on."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from support.eval_fakes import fake_manifest, fake_row, fake_units
+from surecall.cli.eval_progress import LineByCell, LiveMatrix, duration_of, make_display
+from surecall.cli.output import Output
+from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
+from surecall.evals.store import RunStore
+
+from .harness import document, documents, invoke
+
+STEADY = ("--models", "zoo:steady", "--scenarios", "happy_path")
+
+
+def of_type(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the documents of one type."""
+    return [item for item in found if item["type"] == kind]
+
+
+def test_an_experiment_runs_without_key_and_network() -> None:
+    """A simulated model is tried, and the table says that it is simulated."""
+    result = invoke("eval", *STEADY, "--trials", "3")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["model", "strict", "seed", "p50", "p95"]
+    assert "zoo:steady (simulated)" in lines[1]
+    assert "3/3 [44, 100]" in lines[1]
+    assert "3 of 3 trials" in lines[-1]
+    assert Path(".surecall/evals.db").exists()
+    assert "*" in Path(".surecall/.gitignore").read_text().splitlines()
+
+
+def test_a_cell_is_a_line_where_nobody_watches() -> None:
+    """Lines go to standard error, with the verdict in words and signs."""
+    result = invoke("eval", *STEADY, "--trials", "2")
+    first, second = result.stderr.splitlines()
+    assert first.endswith(": 2 trials in 1 cells")
+    place = "✓ zoo:steady (simulated) / default / production / best_effort / happy_path"
+    assert second == f"{place}: 2/2 strict, 2/2 seed  [2/2 trials · 0 failed]"
+
+
+def test_quiet_tells_nothing_but_the_result() -> None:
+    """Standard error stays empty."""
+    result = invoke("eval", *STEADY, "-q")
+    assert result.stderr == ""
+    assert "zoo:steady" in result.stdout
+
+
+def test_json_has_a_launch_trials_cells_and_a_summary() -> None:
+    """Every line is a document of its own; nothing else is on standard output."""
+    result = invoke("eval", "--json", *STEADY, "--trials", "2")
+    found = documents(result)
+    assert [item["type"] for item in found] == ["launch", "trial", "trial", "cell", "summary"]
+    launch, first, _, cell, summary = found
+    assert (launch["units"], launch["cells"], launch["resumed"]) == (2, 1, False)
+    assert launch["command"].startswith("surecall eval --models zoo:steady")
+    assert launch["simulated"] == ["zoo:steady"]
+    assert (first["model"], first["scenario"], first["strict_ok"]) == (
+        "zoo:steady",
+        "happy_path",
+        True,
+    )
+    assert (cell["trials"], cell["strict_ok"]) == (2, 2)
+    assert (summary["status"], summary["trials"], summary["resume"]) == ("complete", 2, None)
+    assert summary["overall"]["strict"]["k"] == 2
+    assert summary["overall"]["simulated"] == "all"
+    assert summary["rows"][0]["strategy"] == "production"
+    assert result.stderr == ""
+
+
+def test_the_word_run_may_be_left_out_or_not() -> None:
+    """Flags may come before it as well."""
+    for words in (("eval", "run", "--json"), ("eval", "--json", "run"), ("--json", "eval")):
+        found = documents(invoke(*words, *STEADY, "--dry-run"))
+        assert [item["type"] for item in found] == ["plan"], words
+
+
+def test_help_shows_the_options() -> None:
+    """Those of the experiment, not only a list of commands."""
+    text = invoke("eval", "--help").stdout
+    assert "--strategies" in text
+    assert "vendors" in text
+
+
+def test_a_dry_run_shows_the_matrix_and_leaves_nothing() -> None:
+    """What would run, how much it would take; no file is made."""
+    words = ("eval", "--models", "zoo:steady,zoo:hasty", "--strategies", "raw,production")
+    result = invoke(*words, "--trials", "2", "--scenarios", "simple", "--dry-run")
+    assert result.exit_code == 0
+    assert "16 trials in 8 cells" in result.stdout
+    assert "zoo:hasty (simulated)" in result.stdout
+    assert "a rough guess" in result.stdout
+    plan = document(invoke(*words, "--scenarios", "simple", "--dry-run", "--json"))
+    assert (plan["type"], plan["trials"], plan["cells"], plan["run"]) == ("plan", 8, 8, None)
+    assert plan["estimate"]["requests"] == 24
+    assert list(Path().iterdir()) == []
+
+
+def test_a_dry_run_judges_by_earlier_runs() -> None:
+    """What trials took before is what they are expected to take."""
+    invoke("eval", *STEADY, "-q")
+    plan = document(invoke("eval", *STEADY, "--trials", "3", "--dry-run", "--json"))
+    assert plan["estimate"]["known_trials"] == 3
+    assert plan["estimate"]["requests"] == 9
+    assert plan["estimate"]["cost_usd"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "exit_code"),
+    [
+        ((), "NOTHING_SELECTED", 5),
+        (("--models", "zoo:stedy"), "UNKNOWN_MODEL", 4),
+        ((*STEADY, "--scenarios", "happy"), "NOTHING_SELECTED", 5),
+        ((*STEADY, "--strategies", "best"), "NOTHING_SELECTED", 5),
+        ((*STEADY, "--suite", "stat"), "NOTHING_SELECTED", 5),
+        ((*STEADY, "--profiles", "wild"), "NOTHING_SELECTED", 5),
+        ((*STEADY, "--gate", "strict"), "INVALID_GATE", 4),
+        ((*STEADY, "--report", "pdf"), "INVALID_OPTION", 4),
+        ((*STEADY, "--option", "max_turns"), "INVALID_OPTION", 4),
+        ((*STEADY, "--price", "1/2"), "INVALID_OPTION", 4),
+        ((*STEADY, "--tag", "a b"), "INVALID_OPTION", 4),
+        ((*STEADY, "--trials", "0"), "INVALID_OPTION", 4),
+        ((*STEADY, "--new", "--resume"), "INVALID_OPTION", 4),
+        ((*STEADY, "--ray-address", "x"), "INVALID_OPTION", 4),
+        ((*STEADY, "--resume", "zzz"), "RUN_NOT_FOUND", 4),
+        ((*STEADY, "--resume"), "RUN_NOT_FOUND", 4),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_run(
+    words: tuple[str, ...], code: str, exit_code: int
+) -> None:
+    """Each with its code and exit code, and no trial is made."""
+    result = invoke("eval", *words, "--json")
+    (problem,) = documents(result)
+    assert (problem["code"], result.exit_code) == (code, exit_code)
+    assert not Path(".surecall").exists() or RunStore(Path(".surecall/evals.db")).runs() == []
+
+
+def test_strategies_and_options_reach_the_trials() -> None:
+    """What is in force is kept with every trial."""
+    words = (*STEADY, "--strategies", "raw,production", "--option", "max_turns=7")
+    summary = documents(invoke("eval", *words, "--json"))[-1]
+    assert [row["strategy"] for row in summary["rows"]] == ["raw", "production"]
+    with RunStore(Path(".surecall/evals.db")) as store:
+        body = store.body(summary["run"], 0)
+    assert body.config["options"]["max_turns"] == 7
+    assert body.config["origins"]["max_turns"] == "experiment"
+    assert body.config["timeout_s"] == 120.0
+
+
+def test_the_variables_of_the_original_still_work() -> None:
+    """They say what flags do not."""
+    variables = {"OPENROUTER_TRIALS": "3", "OPENROUTER_STRATEGY_MATRIX": "1"}
+    words = ("eval", *STEADY, "--dry-run", "--json")
+    plan = document(invoke(*words, **variables))
+    assert (plan["trials"], len(plan["rows"])) == (6, 2)
+    plan = document(invoke(*words, "--trials", "1", **variables))
+    assert plan["trials"] == 2
+
+
+# gates, reports, tags
+
+
+def test_a_gate_that_does_not_hold_fails_the_command() -> None:
+    """With exit code 1; one that holds lets it through."""
+    assert invoke("eval", *STEADY, "--gate", "strict>=0.9").exit_code == 0
+    result = invoke("eval", *STEADY, "--gate", "strict<0.5", "--gate", "strict>=0.9", "--json")
+    (gates,) = of_type(documents(result), "gates")
+    assert result.exit_code == 1
+    assert [gate["ok"] for gate in gates["gates"]] == [False, True]
+
+
+def test_reports_are_written_when_asked_for(tmp_path: Path) -> None:
+    """Into the folder that is named."""
+    out = tmp_path / "out"
+    result = invoke("eval", *STEADY, "--report", "md,junit", "-o", str(out), "--json")
+    (report,) = of_type(documents(result), "report")
+    assert result.exit_code == 0
+    assert sorted(Path(path).suffix for path in report["files"]) == [".md", ".xml"]
+    assert all(Path(path).is_file() for path in report["files"])
+
+
+def test_a_run_can_be_named_as_it_is_made() -> None:
+    """The tag finds it again."""
+    run = documents(invoke("eval", *STEADY, "--tag", "baseline", "--json"))[-1]["run"]
+    with RunStore(Path(".surecall/evals.db")) as store:
+        assert store.resolve("@baseline") == run
+
+
+# going on
+
+
+def interrupted_run(trials: int = 4) -> str:
+    """Make a run, take the last of its trials away, and return its id."""
+    run = documents(invoke("eval", *STEADY, "--trials", str(trials), "--json"))[-1]["run"]
+    with RunStore(Path(".surecall/evals.db")) as store:
+        database: Any = store._database
+        database.execute("DELETE FROM bodies WHERE idx >= 2")
+        database.execute("DELETE FROM trials WHERE idx >= 2")
+        database.execute("UPDATE runs SET done = 2, status = 'running'")
+    return run
+
+
+def test_the_same_command_goes_on_with_what_is_left() -> None:
+    """Without a flag; the trials that are there are not run again."""
+    run = interrupted_run()
+    found = documents(invoke("eval", *STEADY, "--trials", "4", "--json"))
+    assert (found[0]["run"], found[0]["resumed"], found[0]["done"]) == (run, True, 2)
+    assert [item["index"] for item in of_type(found, "trial")] == [2, 3]
+    assert (found[-1]["run"], found[-1]["trials"]) == (run, 4)
+
+
+@pytest.mark.parametrize("words", [("--resume",), ("--resume", "@latest")])
+def test_the_name_of_a_run_is_enough_to_go_on_with_it(words: tuple[str, ...]) -> None:
+    """Everything else is taken from the run, and the latest may be left out."""
+    run = interrupted_run()
+    found = documents(invoke("eval", *words, "--json"))
+    assert (found[0]["run"], found[-1]["trials"]) == (run, 4)
+
+
+def test_new_begins_a_new_run() -> None:
+    """Also when there is an unfinished one."""
+    run = interrupted_run()
+    found = documents(invoke("eval", *STEADY, "--trials", "4", "--new", "--json"))
+    assert found[0]["run"] != run
+    assert found[0]["resumed"] is False
+
+
+def test_a_complete_run_is_already_complete() -> None:
+    """Going on with it asks nobody anything, checks the gates, and ends well."""
+    run = documents(invoke("eval", *STEADY, "--json"))[-1]["run"]
+    result = invoke("eval", *STEADY, "--resume", "--json")
+    note, summary = documents(result)
+    assert (note["type"], note["message"]) == ("note", f"run {run} is already complete")
+    assert (summary["run"], result.exit_code) == (run, 0)
+    assert invoke("eval", "--resume", run, "--gate", "strict<0.5").exit_code == 1
+
+
+def test_a_complete_run_is_made_again_without_a_flag() -> None:
+    """Nothing says that an old result is wanted."""
+    first = documents(invoke("eval", *STEADY, "--json"))[-1]["run"]
+    assert documents(invoke("eval", *STEADY, "--json"))[-1]["run"] != first
+
+
+def test_a_run_that_differs_is_not_gone_on_with() -> None:
+    """Every difference is listed."""
+    run = interrupted_run()
+    result = invoke("eval", *STEADY, "--trials", "5", "--seed", "3", "--resume", run, "--json")
+    (problem,) = documents(result)
+    assert (problem["code"], result.exit_code) == ("RUN_MISMATCH", 4)
+    assert "axes.trials: 4 → 5" in problem["message"]
+    assert "axes.seed: 0 → 3" in problem["message"]
+
+
+def test_why_an_unfinished_run_is_left_behind_is_said() -> None:
+    """The same flags with another version of something begin a new run, and say so."""
+    run = interrupted_run()
+    with RunStore(Path(".surecall/evals.db")) as store:
+        database: Any = store._database
+        database.execute(
+            "UPDATE runs SET manifest_hash = 'old', manifest = json_set(manifest, '$.package', '0')"
+        )
+    found = documents(invoke("eval", *STEADY, "--trials", "4", "--json"))
+    notes = [item["message"] for item in of_type(found, "note")]
+    assert notes[0] == f"run {run} is not finished, but cannot be gone on with:"
+    assert notes[1].startswith("  package: 0 → ")
+    assert of_type(found, "launch")[0]["run"] != run
+
+
+def test_a_run_that_somebody_works_on_is_left_to_them() -> None:
+    """The second command stops before it asks anybody."""
+    run = interrupted_run()
+    with RunStore(Path(".surecall/evals.db")) as store, store.hold(run):
+        result = invoke("eval", *STEADY, "--trials", "4", "--json")
+    (problem,) = documents(result)
+    assert (problem["code"], result.exit_code) == ("RUN_IN_USE", 4)
+
+
+# who could not be heard
+
+
+def test_a_provider_that_cannot_be_reached_is_not_a_model_that_failed() -> None:
+    """Exit code 6 when nobody answered, 7 when some did."""
+    nowhere = "m@http://127.0.0.1:9/v1"
+    variables = {"SURECALL_RETRY__MAX_RETRIES": "0"}
+    words = ("--scenarios", "happy_path", "--json")
+    result = invoke("eval", "--models", nowhere, *words, **variables)
+    assert result.exit_code == 6
+    assert documents(result)[-1]["overall"]["failures"][0]["code"] == "CONNECTION_REFUSED"
+    result = invoke("eval", "--models", f"zoo:steady,{nowhere}", *words, **variables)
+    assert result.exit_code == 7
+
+
+# interrupts
+
+
+class Process:
+    """The command as a process of its own."""
+
+    def __init__(self, *words: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "surecall", "eval", "--json", *words],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.documents: list[dict[str, Any]] = []
+
+    def read_until(self, kind: str) -> None:
+        """Read until a document of this type."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.documents.append(json.loads(line))
+            if self.documents[-1]["type"] == kind:
+                return
+
+    def interrupt(self) -> None:
+        """Send what Ctrl-C sends."""
+        self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Read the rest and return how it ended."""
+        self.read_until("")
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return self._process.wait()
+
+
+MANY = ("--models", "zoo:*", "--trials", "200")
+
+
+def test_an_interrupt_leaves_a_run_that_can_be_gone_on_with() -> None:
+    """Exit code 2, the command to go on, and every trial that was told is kept."""
+    process = Process(*MANY)
+    process.read_until("trial")
+    process.interrupt()
+    assert process.end() == 2
+    found = process.documents
+    run = found[0]["run"]
+    assert of_type(found, "stopping") == [
+        {"schema_version": 1, "type": "stopping", "run": run, "how": "draining"}
+    ]
+    assert found[-1]["resume"] == f"surecall eval --resume {run}"
+    told = {item["index"] for item in of_type(found, "trial")}
+    with RunStore(Path(".surecall/evals.db")) as store:
+        assert store.done(run) == told
+        assert store.info(run).status == "interrupted"
+        assert not store.is_held(run)
+    assert 0 < len(told) < 16_000
+
+
+def test_a_second_interrupt_stops_at_once() -> None:
+    """A model that takes its time is not waited for."""
+    process = Process("--models", "zoo:slow-and-strict", "--trials", "500")
+    process.read_until("trial")
+    process.interrupt()
+    process.read_until("stopping")
+    process.interrupt()
+    assert process.end() == 2
+    run = process.documents[0]["run"]
+    told = {item["index"] for item in of_type(process.documents, "trial")}
+    with RunStore(Path(".surecall/evals.db")) as store:
+        assert store.done(run) == told
+
+
+# other engines
+
+
+def test_several_processes_give_the_same_verdicts() -> None:
+    """Trials run elsewhere come to the same."""
+    words = ("--models", "zoo:steady,zoo:storyteller", "--scenarios", "simple", "--trials", "2")
+    local = documents(invoke("eval", *words, "--json"))[-1]
+    other = documents(
+        invoke("eval", *words, "--new", "--engine", "processes", "--workers", "2", "--json")
+    )[-1]
+    assert [row["strict"] for row in other["rows"]] == [row["strict"] for row in local["rows"]]
+    with RunStore(Path(".surecall/evals.db")) as store:
+        rows = [list(store.rows(run)) for run in (local["run"], other["run"])]
+    assert [row.strict_ok for row in rows[0]] == [row.strict_ok for row in rows[1]]
+    assert [row.text for row in rows[0]] == [row.text for row in rows[1]]
+
+
+# the live table
+
+
+def table_of(tally: Tally, *, width: int = 120, height: int = 30) -> str:
+    """Draw the table of a tally as text."""
+    display = LiveMatrix(Output(stderr=io.StringIO()), frozenset({"fake:a"}))
+    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=False)
+    display._console = console
+    console.print(display.render(tally))
+    text = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def test_the_live_table_shows_what_passed_of_what_is_done() -> None:
+    """Dots stand for what is to come; a row for each model, a column for each scenario."""
+    units = fake_units(models=("fake:a", "fake:b"), trials=4)
+    tally = Tally(units)
+    for unit in units[:9]:
+        tally.add(fake_row(unit))
+    lines = table_of(tally).splitlines()
+    assert lines[0].split() == ["model", "first", "second", "third", "all"]
+    rows = [fake_row(unit) for unit in units[:9]]
+    ok = [sum(row.strict_ok for row in rows[at::3]) for at in range(3)]
+    counts = [f"{count}/3…" for count in ok] + [f"{sum(ok)}/9…"]
+    assert lines[1].split() == ["fake:a", "(simulated)", *counts]
+    assert lines[2].split() == ["fake:b", "·", "·", "·", "·"]
+    assert lines[3].startswith("9/24 trials")
+
+
+def test_the_live_table_fits_its_terminal() -> None:
+    """Narrow ones show sums only, low ones the rows that are under way."""
+    units = fake_units(models=tuple(f"fake:{n}" for n in range(50)), trials=1)
+    tally = Tally(units)
+    for unit in units[-4:]:
+        tally.add(fake_row(unit))
+    narrow = table_of(tally, width=60).splitlines()
+    assert narrow[0].split() == ["model", "all"]
+    low = table_of(tally, height=12).splitlines()
+    assert len(low) <= 12
+    assert "fake:48" in "\n".join(low)
+    assert "… 44 more" in low[-2]
+
+
+def test_drawing_takes_less_than_a_hundredth_of_a_processor() -> None:
+    """The longer a drawing took, the longer the next one waits."""
+    now = iter([0.0, 0.5, 10.0, 10.01, 20.0, 20.02, 30.0, 30.9])
+    display = LiveMatrix(Output(stderr=io.StringIO()), frozenset(), clock=lambda: next(now))
+    tally = Tally(fake_units())
+    with display:
+        display.tell(ExperimentStarted(run_id="r", tally=tally, resumed=False))
+        intervals: list[float] = []
+        for _ in range(3):
+            display.refresh()
+            intervals.append(display.interval_s)
+    assert intervals[0] == 0.25
+    assert intervals[1] == pytest.approx(1.25)
+    assert intervals[2] == pytest.approx(2.5)
+
+
+def test_stopping_is_explained() -> None:
+    """What happens now, and what a second interrupt does."""
+    stderr = io.StringIO()
+    display = LineByCell(Output(stderr=stderr), frozenset())
+    display.tell(Stopping(run_id="r", how="draining"))
+    display.tell(Stopping(run_id="r", how="now"))
+    assert stderr.getvalue().splitlines() == [
+        "stopping: what is under way is finished; Ctrl-C again stops at once",
+        "stopping now",
+    ]
+
+
+def test_control_characters_in_names_reach_no_terminal() -> None:
+    """A model may be called anything."""
+    units = fake_units(models=("fake:\x1b[31mred",), trials=1)
+    stderr = io.StringIO()
+    display = make_display(Output(stderr=stderr), fake_manifest(units), "x.db")
+    assert isinstance(display, LineByCell)
+    tally = Tally(units)
+    tally.add(fake_row(units[0]))
+    display.tell(TrialFinished(run_id="r", row=fake_row(units[0]), tally=tally))
+    assert "\x1b" not in table_of(tally)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (89, "89 s"), (120, "2 min"), (7200, "2.0 h")]
+)
+def test_durations_are_told_as_people_say_them(seconds: float, text: str) -> None:
+    """Seconds, minutes, hours."""
+    assert duration_of(seconds) == text

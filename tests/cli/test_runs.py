@@ -1,0 +1,145 @@
+"""`surecall runs`: what is kept is listed, shown, named and removed."""
+
+from pathlib import Path
+
+import pytest
+
+from support.eval_fakes import fake_finished, fake_manifest, fake_units
+from surecall.evals.store import RunStore
+
+from .harness import document, invoke
+
+UNITS = fake_units(trials=2)
+STORE = Path(".surecall/evals.db")
+
+
+@pytest.fixture
+def runs(own_folder: Path) -> list[str]:
+    """Three runs: a complete one, an interrupted one, and one that was killed."""
+    made: list[str] = []
+    with RunStore(STORE) as store:
+        for number, count in enumerate((6, 3, 1)):
+            manifest = fake_manifest(
+                UNITS,
+                axes={"trials": number},
+                command=f"surecall eval --seed {number}",
+                simulated=("fake:a",),
+                contenders={"fake:a": {}},
+            )
+            run = store.create(manifest, now_s=1_790_000_000 + 100_000 * number)
+            finished = [fake_finished(unit) for unit in UNITS[:count]]
+            store.add(run, [(item.row, item.body) for item in finished])
+            made.append(run)
+        store.finish(made[0], "complete", now_s=1_790_000_060)
+        store.finish(made[1], "interrupted")
+    return made
+
+
+def test_runs_are_listed_latest_first(runs: list[str]) -> None:
+    """With their status, how far they came, and that they are simulated."""
+    for words in (("runs",), ("runs", "list")):
+        lines = invoke(*words).stdout.splitlines()
+        assert [line.split()[0] for line in lines] == ["run", *reversed(runs)]
+        assert "complete" in lines[3]
+        assert "6/6" in lines[3]
+        assert "interrupted" in lines[2]
+        assert "interrupted" in lines[1], "killed is interrupted as well"
+        assert "(simulated)" in lines[1]
+        assert "2026-09-21" in lines[3]
+
+
+def test_the_list_as_data(runs: list[str]) -> None:
+    """Everything that is known of each run, and how many there are."""
+    found = document(invoke("runs", "list", "--limit", "2", "--json"))
+    assert (found["type"], found["count"]) == ("runs", 3)
+    assert [item["run"] for item in found["runs"]] == [runs[2], runs[1]]
+    first = found["runs"][0]
+    assert (first["status"], first["done"], first["units"]) == ("interrupted", 1, 6)
+    assert first["manifest"]["axes"] == {"trials": 2}
+
+
+def test_more_than_the_limit_is_said(runs: list[str]) -> None:
+    """So that nobody takes the list for all there is."""
+    result = invoke("runs", "list", "--limit", "1")
+    assert result.stdout.splitlines()[-1] == "… 2 more: --limit 3"
+
+
+def test_a_wide_terminal_shows_the_commands(runs: list[str]) -> None:
+    """There is no room for them elsewhere."""
+    assert "surecall eval --seed 1" in invoke("runs", COLUMNS="160").stdout
+    assert "surecall eval" not in invoke("runs", COLUMNS="80").stdout
+
+
+def test_somebody_at_work_is_seen(runs: list[str]) -> None:
+    """A run that is held is running."""
+    with RunStore(STORE) as store, store.hold(runs[2]):
+        found = document(invoke("runs", "--json"))
+    assert [item["status"] for item in found["runs"]] == ["running", "interrupted", "complete"]
+
+
+def test_a_run_is_shown(runs: list[str]) -> None:
+    """What it is made of, and what it came to."""
+    text = invoke("runs", "show", runs[0]).stdout
+    assert "surecall eval --seed 0" in text
+    assert "fake:a (simulated)" in text
+    assert "6 of 6 trials" in text
+    shown = document(invoke("runs", "show", "@latest~2", "--json"))
+    assert (shown["type"], shown["run"], shown["status"]) == ("run", runs[0], "complete")
+    assert shown["overall"]["n"] == 6
+    assert shown["rows"][0]["model"] == "fake:a"
+    assert shown["manifest"]["command"] == "surecall eval --seed 0"
+
+
+def test_the_latest_is_shown_when_none_is_named(runs: list[str]) -> None:
+    """As everywhere."""
+    assert document(invoke("runs", "show", "--json"))["run"] == runs[2]
+
+
+def test_a_tag_names_a_run(runs: list[str]) -> None:
+    """Given, used, moved and taken away."""
+    assert invoke("runs", "tag", runs[0][:2], "@baseline").exit_code == 4
+    assert invoke("runs", "tag", runs[0], "@baseline").stdout == f"@baseline is {runs[0]}\n"
+    assert document(invoke("runs", "show", "@baseline", "--json"))["run"] == runs[0]
+    moved = document(invoke("runs", "tag", "@latest", "baseline", "--json"))
+    assert (moved["run"], moved["tag"]) == (runs[2], "baseline")
+    assert "baseline" in invoke("runs").stdout.splitlines()[1]
+    assert invoke("runs", "untag", "baseline").exit_code == 0
+    assert invoke("runs", "show", "@baseline").exit_code == 4
+
+
+def test_runs_are_removed(runs: list[str]) -> None:
+    """Those that are named, each once; where nobody can be asked, without asking."""
+    result = invoke("runs", "rm", runs[0], runs[0][:8], "@latest", "--json")
+    assert document(result)["runs"] == [runs[0], runs[2]]
+    assert [item["run"] for item in document(invoke("runs", "--json"))["runs"]] == [runs[1]]
+
+
+def test_nothing_is_removed_when_one_name_is_wrong(runs: list[str]) -> None:
+    """All names are looked up first."""
+    result = invoke("runs", "rm", runs[0], "nothing", "--json")
+    assert (document(result)["code"], result.exit_code) == ("RUN_NOT_FOUND", 4)
+    assert document(invoke("runs", "--json"))["count"] == 3
+
+
+def test_a_run_that_is_worked_on_is_not_removed(runs: list[str]) -> None:
+    """Its trials are still to come."""
+    with RunStore(STORE) as store, store.hold(runs[1]):
+        result = invoke("runs", "rm", runs[1], "--json")
+    assert (document(result)["code"], result.exit_code) == ("RUN_IN_USE", 4)
+
+
+@pytest.mark.parametrize("words", [("list",), ("show",), ("tag", "x", "y"), ("rm", "x")])
+def test_without_a_store_there_are_no_runs(words: tuple[str, ...]) -> None:
+    """Looking does not make one."""
+    result = invoke("runs", *words, "--json")
+    assert (document(result)["code"], result.exit_code) == ("RUN_NOT_FOUND", 4)
+    assert not STORE.exists()
+
+
+def test_the_store_may_be_elsewhere(runs: list[str], tmp_path: Path) -> None:
+    """Named by a flag, or by the settings."""
+    (tmp_path / "other").mkdir()
+    STORE.rename(tmp_path / "other" / "evals.db")
+    flag = document(invoke("runs", "list", "--store", "other/evals.db", "--json"))
+    setting = document(invoke("runs", "list", "--json", SURECALL_EVALS_DIR="other"))
+    assert flag["count"] == setting["count"] == 3

@@ -1,0 +1,1 @@
+"""Tests of the files a run is written to."""

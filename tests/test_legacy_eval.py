@@ -1,0 +1,188 @@
+"""The variables of the original experiment, read as options of today."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from surecall.config import legacy_eval, load_config
+from surecall.config.legacy_eval import LegacyEval, read_legacy_eval
+from surecall.errors import ConfigError
+from surecall.evals.contenders import Contender
+from surecall.evals.matrix import SEED_PROFILES, Axes
+from surecall.evals.strategies import settle
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "environment.md"
+
+
+def read(**variables: str) -> LegacyEval:
+    """Read variables named without their prefix."""
+    return read_legacy_eval({f"OPENROUTER_{name}": value for name, value in variables.items()})
+
+
+def test_without_variables_nothing_is_said() -> None:
+    """Defaults are those of surecall, not of the original; blanks and others are left alone."""
+    assert read_legacy_eval({"VERBOSE": "2", "OPENROUTER_TRIALS": " "}) == LegacyEval()
+    assert read(API_KEY="sk-something") == LegacyEval()
+
+
+@pytest.mark.parametrize(
+    ("variables", "axes"),
+    [
+        pytest.param({"TRIALS": "5"}, {"trials": 5}, id="trials"),
+        pytest.param({"MODEL_FILTER": "stable,!qwen"}, {"models": "stable,!qwen"}, id="models"),
+        pytest.param({"SCENARIOS": "extreme"}, {"scenarios": "extreme"}, id="scenarios"),
+        pytest.param({"STRATEGY_FILTER": "raw"}, {"strategies": "raw"}, id="strategies"),
+        pytest.param(
+            {"STRATEGY_MATRIX": "1", "STRATEGY_FILTER": "raw"},
+            {"strategies": "baseline,production"},
+            id="strategy matrix wins",
+        ),
+        pytest.param({"STRATEGY_MATRIX": "0"}, {}, id="no strategy matrix"),
+        pytest.param({"SAMPLING_PROFILE_FILTER": "qwen"}, {"profiles": "qwen"}, id="profiles"),
+        pytest.param(
+            {"SAMPLING_PROFILE_ENFORCE_APPLICABILITY": "0"},
+            {"enforce_applicability": False},
+            id="applicability",
+        ),
+        pytest.param(
+            {"ENABLE_CONTENT_TAG_TOOL_CALL_FALLBACK": "1"}, {"fallbacks": "on"}, id="fallback"
+        ),
+        pytest.param({"FALLBACK_MATRIX": "1"}, {"fallbacks": "both"}, id="fallback matrix"),
+        pytest.param(
+            {"EVAL_PRESET": "full", "TRIALS": "2"},
+            {
+                "trials": 2,
+                "models": "all",
+                "profiles": SEED_PROFILES,
+                "scenarios": "all",
+                "strategies": "raw,baseline,production",
+            },
+            id="full fills what is unset",
+        ),
+    ],
+)
+def test_axes(variables: dict[str, str], axes: dict[str, Any]) -> None:
+    """Each becomes a field of the axes, and can be used as such."""
+    found = read(**variables)
+    assert found.axes == axes
+    assert msgspec.structs.asdict(Axes(**found.axes)).items() >= axes.items()
+
+
+@pytest.mark.parametrize(
+    ("variables", "options"),
+    [
+        pytest.param({"TOOL_USE_MODE": "Enforced"}, {"tool_use_mode": "enforced"}, id="mode"),
+        pytest.param(
+            {"TOOL_FAILURE_POLICY": "tolerated"}, {"tool_failure_policy": "tolerated"}, id="policy"
+        ),
+        pytest.param(
+            {"TOOL_CALLING_FALLBACK_RETRY_COUNT": "2"}, {"fallback_retry_count": 2}, id="retries"
+        ),
+        pytest.param({"FIX_EMPTY_FINAL": "0"}, {"fix_empty_final": False}, id="empty final"),
+        pytest.param({"TOOL_ALLOWLIST": "a, b"}, {"tool_allowlist": ["a", "b"]}, id="allowlist"),
+        pytest.param({"TOOL_ALLOWLIST": "all"}, {}, id="no allowlist"),
+        pytest.param(
+            {"LLM_OPTIONS_DEFAULTS_JSON": '{"seed": 3, "top_k": 9}', "TEMPERATURE": "0.5",
+             "TOP_K": "4", "TOP_P": "1", "MIN_P": "0.1"},
+            {"request_defaults": {"seed": 3, "top_k": 4, "temperature": 0.5, "top_p": 1,
+                                  "min_p": 0.1}},
+            id="sampling",
+        ),
+        pytest.param(
+            {"ROUTE": "fallback", "TRANSFORMS": "none", "PROVIDER_ONLY": "x,y",
+             "REQUEST_OVERRIDES_JSON": '{"provider": {"sort": "price"}, "user": "u"}'},
+            {"request_overrides": {"provider": {"sort": "price", "only": ["x", "y"]},
+                                   "user": "u", "route": "fallback", "transforms": []}},
+            id="routing",
+        ),
+        pytest.param({"TRANSFORMS": "auto"}, {}, id="automatic transforms"),
+    ],
+)  # fmt: skip
+def test_options(variables: dict[str, str], options: dict[str, Any]) -> None:
+    """Each becomes an option that a strategy accepts."""
+    found = read(**variables)
+    assert found.options == options
+    settled = settle("production", Contender(label="m", model="m"), overrides=found.options)
+    assert settled.strategy == "production"
+
+
+def test_settings() -> None:
+    """Address, headers and deadlines become settings; 0 leaves a deadline alone."""
+    found = read(
+        BASE_URL="https://gateway.example/api",
+        HTTP_REFERER="https://example.com",
+        X_TITLE="Trials",
+        CLIENT_TIMEOUT="90",
+        CLIENT_OPEN_TIMEOUT="2.5",
+        CLIENT_READ_TIMEOUT="0",
+        JOBS="4",
+    )
+    config = load_config(environ={}, overrides=found.settings, search=False)
+    assert (config.base_url, config.api_prefix) == ("https://gateway.example/api", "/v1")
+    assert config.headers == {"http-referer": "https://example.com", "x-title": "Trials"}
+    assert (config.deadlines.total_s, config.deadlines.connect_s) == (90, 2.5)
+    assert config.deadlines.idle_s is None
+    assert found.concurrency == 4
+    assert found.origins["base_url"] == "OPENROUTER_BASE_URL"
+    assert "api_prefix" not in read(BASE_URL="https://gateway.example/v1").settings
+    assert read(BASE_URL="https://x.example", API_PREFIX="/v2").settings["api_prefix"] == "/v2"
+
+
+def test_what_changes_nothing_is_told() -> None:
+    """Variables without a meaning today are noted, not ignored in silence."""
+    found = read(HTTP_ADAPTER="httpx", PRODUCTION_AUTO_SAMPLING_PROFILE="1")
+    assert [note.split()[0] for note in found.notes] == [
+        "OPENROUTER_HTTP_ADAPTER",
+        "OPENROUTER_PRODUCTION_AUTO_SAMPLING_PROFILE",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TRIALS", "0"),
+        ("TRIALS", "many"),
+        ("JOBS", "-1"),
+        ("TOOL_USE_MODE", "forced"),
+        ("TOOL_FAILURE_POLICY", "strict"),
+        ("FIX_EMPTY_FINAL", "maybe"),
+        ("TEMPERATURE", "hot"),
+        ("TEMPERATURE", "true"),
+        ("TOP_K", "1.5"),
+        ("LLM_OPTIONS_DEFAULTS_JSON", "[1]"),
+        ("REQUEST_OVERRIDES_JSON", "{"),
+        ("CLIENT_TIMEOUT", "-1"),
+        ("EVAL_PRESET", "half"),
+        ("TOOL_CALLING_FALLBACK_RETRY_COUNT", "x"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_an_error(name: str, value: str) -> None:
+    """The original took some of these for another value; here each is refused by name."""
+    with pytest.raises(ConfigError) as caught:
+        read(**{name: value})
+    assert caught.value.code == "INVALID_CONFIG"
+    assert f"OPENROUTER_{name}" in caught.value.message
+
+
+def test_the_variables_of_the_process_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a mapping the environment is read."""
+    monkeypatch.setenv("OPENROUTER_TRIALS", "3")
+    assert read_legacy_eval().axes["trials"] == 3
+
+
+def test_every_variable_has_a_row() -> None:
+    """The page names what is read, and nothing else."""
+    source = Path(str(legacy_eval.__file__)).read_text("utf-8")
+    known = set(re.findall(r'"([A-Z][A-Z_]+)"', source)) - {
+        "ONLY",
+        "ORDER",
+        "IGNORE",
+        "OPENROUTER_",
+    }
+    known |= {"PROVIDER_ONLY", "PROVIDER_ORDER", "PROVIDER_IGNORE", "API_KEY"}
+    rows = re.findall(r"^\| (.+?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`OPENROUTER_(\w+)`", row)}
+    assert listed == known
