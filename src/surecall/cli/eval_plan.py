@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from surecall.config import Config
 from surecall.config.legacy_eval import read_legacy_eval
@@ -116,6 +116,8 @@ def plan_experiment(
     contenders = find_contenders(expression, config=config, catalog=catalog, prices=prices)
     names = wanted.suites or ("state",)
     suites = [load_suite(name) for name in names]
+    if wanted.trials is None:
+        wanted = replace(wanted, trials=max(getattr(suite, "trials", 1) for suite in suites))
     axes = _axes(wanted)
     matrix = build_matrix(axes, suites, contenders, catalog)
     timeout_s = wanted.timeout_s or DEFAULT_TIMEOUT_S

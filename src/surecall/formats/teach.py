@@ -62,25 +62,25 @@ def teach_tools(
 def retell_history(messages: Sequence[Message], way: TaughtWay = "fenced") -> tuple[Message, ...]:
     """Tell calls and results as text, for a model that knows no other form of them.
 
-    Results that follow each other become one message, so that the roles go on alternating.
+    Results become one message with what the user says next: many templates refuse a conversation
+    whose roles do not alternate.
     """
     told: list[Message] = []
     names: dict[str, str] = {}
-    results: list[str] = []
+    after_results = False
     for message in messages:
-        if message.role == "tool":
+        is_result = message.role == "tool"
+        if is_result:
             name = names.get(message.tool_call_id or "", "the tool")
-            results.append(f"Result of {name}:\n{message.text}")
-            continue
-        if results:
-            told.append(Message("user", "\n\n".join(results)))
-            results = []
-        if message.tool_calls:
+            message = Message("user", f"Result of {name}:\n{message.text}")
+        elif message.tool_calls:
             names.update((call.id, call.name) for call in message.tool_calls)
             message = Message("assistant", _tell_calls(message, way))
+        if after_results and message.role == "user" and isinstance(message.content, str):
+            told[-1] = replace(told[-1], content=f"{told[-1].content}\n\n{message.content}")
+            continue
         told.append(message)
-    if results:
-        told.append(Message("user", "\n\n".join(results)))
+        after_results = is_result
     return tuple(told)
 
 

@@ -112,7 +112,8 @@ def _ask_for_answer(
     messages = retell_history(request.messages, way)
     if way == "fenced" or messages == request.messages:
         return replace(request, messages=messages)
-    asked = replace(request, messages=(*messages, Message("user", ASK_FOR_ANSWER)))
+    messages = retell_history((*request.messages, Message("user", ASK_FOR_ANSWER)), way)
+    asked = replace(request, messages=messages)
     return _held_to_schema(asked, (), capabilities, may_answer=True)
 
 

@@ -70,7 +70,8 @@ def next_step(state: RunState, happened: Happened, plan: Plan) -> Step:
 
 
 def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
-    if error.code == Code.NO_TOOL_USE_ENDPOINT and state.escalations < plan.options.max_escalations:
+    may_climb = state.escalations < plan.options.max_escalations
+    if error.code == Code.NO_TOOL_USE_ENDPOINT and may_climb and taught_way(state.mode) is None:
         # Nobody serves this model with tools: from now on they are taught.
         rung = Rung("taught", "taught", None)
         state, told = _climb(state, rung, None)
