@@ -138,7 +138,7 @@ async def test_a_probe_that_fails_does_not_fail_the_run() -> None:
 
 async def test_a_probe_takes_no_more_time_than_its_run_has() -> None:
     """The deadline of a run holds from the first question on."""
-    async with CapabilityUpstream(Truth(delay_s=30)) as upstream:
+    async with CapabilityUpstream(Truth(delay_s=2)) as upstream:
         with pytest.raises(RunLimitError, match="DEADLINE_EXCEEDED") as caught:
             await ask(upstream, probe="auto", deadline_s=0.05)
     assert caught.value.trace is not None

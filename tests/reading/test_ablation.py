@@ -3,7 +3,7 @@
 import pytest
 
 from surecall.reading import read_reply, without_rules
-from surecall.records import Reading, RawCall, Reply
+from surecall.records import RawCall, Reading, Reply
 
 TOOLS = [
     {

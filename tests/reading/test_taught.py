@@ -120,6 +120,7 @@ def test_a_broken_attempt_says_what_is_wrong(text: str, reason: str) -> None:
         "Use `add` for sums.",
         '```python\nprint("name")\n```',
         '```json\n{"total": 5}\n```',
+        '```json\n{"name": "left-pad", "version": "1.3.0"}\n```',
         'The server takes {"name": "sub", "arguments": {}} as its body.',
         'A user is {"name": "add"} there.',
         "```",

@@ -91,7 +91,7 @@ async def test_a_thread_out_of_time_goes_on_and_its_result_is_dropped() -> None:
         ended.append("late")
         return "late"
 
-    result = await dispatch([slow], "slow", default_timeout_s=0.01)
+    result = await dispatch([slow], "slow", default_timeout_s=0.3)
     error = shown(result)["errors"][0]
     assert error["code"] == "TOOL_TIMEOUT"
     assert error["hint"] == "It may have taken effect: find out before you call it again."

@@ -44,6 +44,8 @@ from surecall.profiles import (
     Catalog,
     ModelEntry,
     embedded_name,
+    find_weights,
+    is_weights_path,
     matches_glob,
     select,
 )
@@ -242,6 +244,8 @@ class _Parser:
 
     def _embedded(self, token: str) -> Contender:
         name = embedded_name(token) or ""
+        if not is_weights_path(name):
+            find_weights(name)
         entry = self._catalog.find(token)
         return Contender(
             label=f"{EMBEDDED_PREFIX}{name}",

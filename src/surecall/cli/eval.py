@@ -13,6 +13,7 @@ from surecall.evals.export import parse_formats
 from surecall.evals.gates import parse_gate
 from surecall.evals.known_suites import SUITES
 from surecall.evals.store_refs import LATEST, check_tag
+from surecall.loop import resolve_options
 
 from .eval_plan import (
     DEFAULT_TIMEOUT_S,
@@ -148,6 +149,8 @@ def run(
     parsed_formats = parse_formats(formats) if formats else ()
     if tag is not None:
         check_tag(tag)
+    given_options = parse_options(options)
+    resolve_options(given_options, dict.fromkeys(given_options, "flag"))
     wanted = Wanted(
         models=models,
         suites=_list(suites),
@@ -158,7 +161,7 @@ def run(
         trials=trials,
         seed=seed,
         timeout_s=timeout_s,
-        options=parse_options(options) or None,
+        options=given_options or None,
         concurrency=concurrency,
     )
     if resume == LATEST_MATCH and wanted == Wanted(concurrency=concurrency):
@@ -180,23 +183,27 @@ def run(
         )
         chosen = choose_run(store, experiment.manifest, resume=resume, is_new=is_new)
         work.note((*experiment.notes, *chosen.notes))
+        work.find_baselines(store, chosen.run_id)
         if dry_run:
             return work.show_plan(store, experiment, chosen.run_id)
-        if chosen.is_complete and chosen.run_id is not None:
-            info, tally = store.info(chosen.run_id), None
-            work.note((f"run {info.id} is already complete",))
-        else:
-            executor = make_executor(
-                engine,
-                experiment.job,
-                concurrency=experiment.concurrency,
-                workers=workers,
-                ray_address=ray_address,
-            )
-            info, tally = work.run(store, experiment, executor, chosen.run_id)
-        if tag is not None:
-            store.tag(info.id, tag)
-        return work.finish(store, info, tally, parsed_formats, folder)
+        try:
+            if chosen.is_complete and chosen.run_id is not None:
+                info = store.info(chosen.run_id)
+                work.note((f"run {info.id} is already complete",))
+            else:
+                executor = make_executor(
+                    engine,
+                    experiment.job,
+                    concurrency=experiment.concurrency,
+                    workers=workers,
+                    ray_address=ray_address,
+                )
+                info = work.run(store, experiment, executor, chosen.run_id)
+            if tag is not None:
+                store.tag(info.id, tag)
+            return work.finish(store, info, parsed_formats, folder)
+        except KeyboardInterrupt:
+            return work.cut_short(store)
 
 
 def _list(text: str | None) -> tuple[str, ...] | None:

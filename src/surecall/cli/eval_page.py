@@ -32,11 +32,14 @@ _MAX_ROWS: Final = 60
 Tallies = dict[tuple[Cell, bool], Tally]
 
 
-def plan_data(experiment: Experiment, guess: Estimate, run_id: str | None) -> dict[str, Any]:
+def plan_data(
+    experiment: Experiment, guess: Estimate, run_id: str | None, *, done: int = 0
+) -> dict[str, Any]:
     """Return what would be run, as data."""
     return {
         "type": "plan",
         "run": run_id,
+        "done": done,
         **experiment.matrix.describe(),
         "concurrency": experiment.concurrency,
         "timeout_s": experiment.timeout_s,
@@ -44,7 +47,9 @@ def plan_data(experiment: Experiment, guess: Estimate, run_id: str | None) -> di
     }
 
 
-def show_plan(output: Output, experiment: Experiment, guess: Estimate, run_id: str | None) -> None:
+def show_plan(
+    output: Output, experiment: Experiment, guess: Estimate, run_id: str | None, *, done: int = 0
+) -> None:
     """Show what would be run, and what it would take."""
     from rich.table import Table
 
@@ -71,7 +76,7 @@ def show_plan(output: Output, experiment: Experiment, guess: Estimate, run_id: s
         table.add_row(row["suite"], line_of(row["scenario"]), str(row["trials"]))
     console.print(table)
     console.print()
-    goes_on = f", going on with run {run_id}" if run_id else ""
+    goes_on = f", {done} of them already there in run {run_id}" if run_id else ""
     console.print(f"{data['trials']} trials in {data['cells']} cells{goes_on}", soft_wrap=True)
     cost = "cost unknown" if guess.cost_usd is None else f"${guess.cost_usd:.2f}"
     basis = (

@@ -4,17 +4,21 @@ import asyncio
 import contextlib
 import shlex
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
+from msgspec.structs import replace
+
+from surecall.errors import Code, ConfigError
 from surecall.evals.executors import Executor
 from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies
 from surecall.evals.matrix import estimate
 from surecall.evals.metrics_tally import tally_rows
-from surecall.evals.progress import ExperimentEnded, ProgressEvent, Tally
+from surecall.evals.progress import ExperimentStarted, ProgressEvent, Tally
 from surecall.evals.records import TrialRow
 from surecall.evals.runner import Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
@@ -39,6 +43,8 @@ class EvalWork:
         self._output = output
         self._gates = gates
         self._store_file = store_file
+        self._baselines: dict[str, str] = {}
+        self._run_id: str | None = None
 
     def note(self, lines: tuple[str, ...]) -> None:
         """Say something on the side."""
@@ -51,51 +57,125 @@ class EvalWork:
                 self._output.stderr.write(line_of(line) + "\n")
         self._output.stderr.flush()
 
+    def find_baselines(self, store: RunStore, run_id: str | None) -> None:
+        """Find the runs that gates compare with, before a run of this experiment is the latest.
+
+        Raises:
+            StoreError: There is no such run.
+            ConfigError: It is the very run that is gone on with.
+        """
+        for gate in self._gates:
+            if gate.against is None:
+                continue
+            found = store.resolve(gate.against)
+            if found == run_id:
+                raise ConfigError(
+                    Code.INVALID_GATE,
+                    f"the gate {gate.text!r} would compare run {run_id} with itself.",
+                    hint="Name the run before it, or tag one: surecall runs tag RUN baseline.",
+                )
+            self._baselines[gate.against] = found
+
     def show_plan(
         self, store: RunStore | None, experiment: Experiment, run_id: str | None
     ) -> ExitCode:
         """Show what would be run; without a store nothing is known of earlier runs."""
         earlier = () if store is None else islice(_history(store), _HISTORY)
-        guess = estimate(experiment.matrix, earlier, concurrency=experiment.concurrency)
+        done = store.done(run_id) if store is not None and run_id is not None else set[int]()
+        left = tuple(unit for unit in experiment.matrix.units if unit.index not in done)
+        guess = estimate(
+            replace(experiment.matrix, units=left), earlier, concurrency=experiment.concurrency
+        )
         if self._output.json:
-            self._output.data(plan_data(experiment, guess, run_id))
+            self._output.data(plan_data(experiment, guess, run_id, done=len(done)))
         else:
-            show_plan(self._output, experiment, guess, run_id)
+            show_plan(self._output, experiment, guess, run_id, done=len(done))
         return ExitCode.OK
 
     def run(
         self, store: RunStore, experiment: Experiment, executor: Executor, run_id: str | None
-    ) -> tuple[RunInfo, Tally]:
+    ) -> RunInfo:
         """Run what is left of the experiment."""
         display = make_display(self._output, experiment.manifest, str(store.path))
         # What tools and engines print must not get between the data.
         with contextlib.redirect_stdout(self._output.stderr), display:
-            return asyncio.run(_run(store, experiment, executor, run_id, display))
+            return asyncio.run(self._run(store, experiment, executor, run_id, display))
 
-    def finish(
+    async def _run(
         self,
         store: RunStore,
-        info: RunInfo,
-        tally: Tally | None,
-        formats: tuple[str, ...],
-        folder: str | None,
+        experiment: Experiment,
+        executor: Executor,
+        run_id: str | None,
+        display: EvalDisplay,
+    ) -> RunInfo:
+        stop = Stop()
+
+        def tell(event: ProgressEvent) -> None:
+            if isinstance(event, ExperimentStarted):
+                self._run_id = event.run_id
+            try:
+                display.tell(event)
+            except BrokenPipeError:  # as with any program, but what is done is kept
+                self._output.drop_reader()
+                stop.ask()
+
+        async def draw() -> None:
+            while True:
+                display.refresh()
+                await asyncio.sleep(display.interval_s)
+
+        drawing = asyncio.create_task(draw())
+        try:
+            with _interrupts(stop):
+                return await run_experiment(
+                    experiment.matrix,
+                    experiment.manifest,
+                    store,
+                    executor=executor,
+                    run_id=run_id,
+                    on_progress=tell,
+                    stop=stop,
+                )
+        finally:
+            drawing.cancel()
+
+    def finish(
+        self, store: RunStore, info: RunInfo, formats: tuple[str, ...], folder: str | None
     ) -> ExitCode:
         """Show what it came to, write reports, check gates, and say how it ended."""
+        self._run_id = info.id
         tallies = tally_rows(store.rows(info.id))
-        if self._output.json:
-            self._output.data(summary_data(info, tallies, self._resume_command(info)))
-        elif info.done:
-            show_summary(self._output, info, tallies)
+        with self._reader_may_leave():
+            if self._output.json:
+                self._output.data(summary_data(info, tallies, self._resume_command(info)))
+            elif info.done:
+                show_summary(self._output, info, tallies)
         if formats:
             self._report(store, info, formats, folder)
         if not info.is_complete:
             return self._interrupted(info)
         report = check_tallies(
-            self._gates, tallies, rows_of=lambda name: store.rows(store.resolve(name))
+            self._gates, tallies, rows_of=lambda name: store.rows(self._baselines[name])
         )
-        if self._gates and show_gates(self._output, report) != ExitCode.OK:
-            return ExitCode(1)
-        return _exit_code(tally)
+        if self._gates:
+            with self._reader_may_leave():
+                show_gates(self._output, report)
+        return ExitCode(1) if not report.ok else _exit_code(store.rows(info.id))
+
+    def cut_short(self, store: RunStore) -> ExitCode:
+        """Leave out the rest of what would be shown, but not how to go on."""
+        if self._run_id is None:
+            raise KeyboardInterrupt
+        return self._interrupted(store.info(self._run_id))
+
+    @contextlib.contextmanager
+    def _reader_may_leave(self) -> Generator[None]:
+        """Let the command end as it would, also when nobody reads on."""
+        try:
+            yield
+        except BrokenPipeError:
+            self._output.drop_reader()
 
     def _report(
         self, store: RunStore, info: RunInfo, formats: tuple[str, ...], folder: str | None
@@ -103,63 +183,30 @@ class EvalWork:
         out = Path(folder or f"surecall-{info.id}")
         exported = export_run(store, info.id, out, formats)
         paths = [str(path) for written in exported.files.values() for path in written]
-        if self._output.json:
-            self._output.data({"type": "report", "run": info.id, "files": paths})
-        else:
-            self.note(tuple(f"written: {path}" for path in paths))
+        with self._reader_may_leave():
+            if self._output.json:
+                self._output.data({"type": "report", "run": info.id, "files": paths})
+            else:
+                self.note(tuple(f"written: {path}" for path in paths))
 
     def _interrupted(self, info: RunInfo) -> ExitCode:
         resume = self._resume_command(info)
-        if self._output.json:
-            self._output.data({"type": "interrupted", "run": info.id, "resume": resume})
-        else:
-            self._output.stderr.write(
-                f"interrupted: {info.done} of {info.units} trials are kept; to go on:\n"
-                f"  {line_of(resume)}\n"
-            )
-            self._output.stderr.flush()
+        with self._reader_may_leave():
+            if self._output.json:
+                self._output.data({"type": "interrupted", "run": info.id, "resume": resume})
+            else:
+                self._output.stderr.write(
+                    f"interrupted: {info.done} of {info.units} trials are kept; to go on:\n"
+                    f"  {line_of(resume)}\n"
+                )
+                self._output.stderr.flush()
+        if signal.getsignal(signal.SIGINT) is _once_more:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         return ExitCode.INTERRUPTED
 
     def _resume_command(self, info: RunInfo) -> str:
         words = ["surecall", "eval", "--resume", info.id]
         return shlex.join([*words, "--store", self._store_file] if self._store_file else words)
-
-
-async def _run(
-    store: RunStore,
-    experiment: Experiment,
-    executor: Executor,
-    run_id: str | None,
-    display: EvalDisplay,
-) -> tuple[RunInfo, Tally]:
-    stop = Stop()
-    last: list[Tally] = []
-
-    def tell(event: ProgressEvent) -> None:
-        display.tell(event)
-        if isinstance(event, ExperimentEnded):
-            last.append(event.tally)
-
-    async def draw() -> None:
-        while True:
-            display.refresh()
-            await asyncio.sleep(display.interval_s)
-
-    drawing = asyncio.create_task(draw())
-    try:
-        with _interrupts(stop):
-            info = await run_experiment(
-                experiment.matrix,
-                experiment.manifest,
-                store,
-                executor=executor,
-                run_id=run_id,
-                on_progress=tell,
-                stop=stop,
-            )
-    finally:
-        drawing.cancel()
-    return info, last[0]
 
 
 @contextlib.contextmanager
@@ -178,12 +225,23 @@ def _interrupts(stop: Stop) -> Generator[None]:
     finally:
         for number in caught:
             loop.remove_signal_handler(number)
+        if stop.is_asked and signal.SIGINT in caught:
+            signal.signal(signal.SIGINT, _once_more)
 
 
-def _exit_code(tally: Tally | None) -> ExitCode:
+def _once_more(_number: int, _frame: FrameType | None) -> None:
+    """Cut short what is shown after a stop; from then on there is nothing left to interrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _exit_code(rows: Iterable[TrialRow]) -> ExitCode:
     """Say whether everybody was heard."""
-    unheard = len(tally.unanswered_cells) if tally is not None else 0
-    if tally is None or not unheard:
+    tally = Tally(())
+    for row in rows:
+        tally.add(row)
+    unheard = len(tally.unanswered_cells)
+    if not unheard:
         return ExitCode.OK
     return ExitCode.PROVIDER if unheard == len(tally.cells) else ExitCode.PARTIAL
 

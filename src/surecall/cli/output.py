@@ -98,6 +98,18 @@ class Output:
         self.stdout.write(printable(text).rstrip("\n") + "\n")
         self.stdout.flush()
 
+    def drop_reader(self) -> None:
+        """Write to nobody from now on, where whoever read standard output or error has left."""
+        import os
+
+        for stream in (self.stdout, self.stderr):
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
+
     def page(self, *, record: bool = False) -> "Console":
         """Return a console on standard output, for tables and reports."""
         return self._console(self.stdout, record=record)

@@ -169,7 +169,8 @@ def require_known(expression: str, items: Sequence[Selectable], what: str) -> No
         except ConfigError as error:
             if error.code != Code.NOTHING_SELECTED:
                 raise
-            raise _nothing(token, (item.id for item in items), what) from None
+            known = dict.fromkeys(name for item in items for name in (item.id, *item.tags))
+            raise _nothing(token, known, what) from None
 
 
 def _nothing(token: str, known: Iterable[str], what: str) -> ConfigError:

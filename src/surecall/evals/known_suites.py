@@ -8,10 +8,12 @@ from surecall.errors import Code, ConfigError, did_you_mean
 
 from .cases import Suite
 
-__all__ = ["CUSTOM", "SUITES", "load_suite"]
+__all__ = ["BFCL", "CUSTOM", "SUITES", "load_suite"]
 
 CUSTOM: Final = "custom:"
 """What the name of a suite begins with that is a file."""
+BFCL: Final = "bfcl:"
+"""What the name of the leaderboard's suite begins with when its data are in a wheel or folder."""
 
 SUITES: Final[Mapping[str, str]] = {
     "state": "surecall.evals.suites.state:StateSuite",
@@ -25,16 +27,18 @@ _CUSTOM_SUITE: Final = "surecall.evals.suites.custom:load_custom"
 
 
 def load_suite(name: str) -> Suite:
-    """Return the suite of a name, or of a file as in `custom:cases.toml`."""
+    """Return the suite of a name, or of a file as in `custom:cases.toml` or `bfcl:WHEEL`."""
     if name.startswith(CUSTOM):
         module, _, function = _CUSTOM_SUITE.partition(":")
         return getattr(import_module(module), function)(name.removeprefix(CUSTOM))
-    place = SUITES.get(name)
+    path = name.removeprefix(BFCL) if name.startswith(BFCL) else None
+    place = SUITES.get(name if path is None else BFCL[:-1])
     if place is None:
         raise ConfigError(
             Code.NOTHING_SELECTED,
             f"there is no suite {name!r}.",
-            hint=did_you_mean(name, (*SUITES, f"{CUSTOM}FILE")),
+            hint=did_you_mean(name, (*SUITES, f"{BFCL}WHEEL", f"{CUSTOM}FILE")),
         )
     module, _, suite = place.partition(":")
-    return getattr(import_module(module), suite)()
+    make = getattr(import_module(module), suite)
+    return make() if path is None else make(path)

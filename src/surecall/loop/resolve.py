@@ -13,6 +13,7 @@ from surecall.profiles import (
     embedded_name,
     find_preset,
     find_weights,
+    is_weights_path,
     merge_presets,
     presets_for,
     select_profiles,
@@ -159,9 +160,8 @@ def make_embedded(config: Config) -> EmbeddedTransport:
             f"{config.model!r} names no embedded model.",
             hint="Write it like embedded:smollm2-135m or embedded:PATH.gguf.",
         )
-    is_path = name.lower().endswith(".gguf") or "/" in name
     return EmbeddedTransport(
-        name if is_path else find_weights(name),
+        name if is_weights_path(name) else find_weights(name),
         cache_dir=config.cache_dir,
         deadlines=replace(EMBEDDED_DEADLINES, **_given(config.deadlines)),
         **_given(config.local),

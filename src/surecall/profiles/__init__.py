@@ -16,7 +16,14 @@ from .filters import Selectable, matches_glob, select
 from .merge import Merged, deep_merge, merge_presets
 from .presets import DEFAULT_PRESET, STRATEGIES, Strategy, find_preset, presets_for
 from .sampling import DEFAULT_PROFILE, applicable, select_profiles
-from .weights import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights, parse_weights
+from .weights import (
+    EMBEDDED_PREFIX,
+    embedded_name,
+    find_weights,
+    is_weights_path,
+    known_weights,
+    parse_weights,
+)
 
 __all__ = [
     "DEFAULT_PRESET",
@@ -44,6 +51,7 @@ __all__ = [
     "embedded_name",
     "find_preset",
     "find_weights",
+    "is_weights_path",
     "known_weights",
     "matches_glob",
     "merge_presets",

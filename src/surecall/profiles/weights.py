@@ -10,7 +10,14 @@ import msgspec
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.records import Weights
 
-__all__ = ["EMBEDDED_PREFIX", "embedded_name", "find_weights", "known_weights", "parse_weights"]
+__all__ = [
+    "EMBEDDED_PREFIX",
+    "embedded_name",
+    "find_weights",
+    "is_weights_path",
+    "known_weights",
+    "parse_weights",
+]
 
 EMBEDDED_PREFIX: Final = "embedded:"
 """What the name of a model begins with that runs in this process."""
@@ -39,6 +46,11 @@ def parse_weights(document: dict[str, Any]) -> tuple[Weights, ...]:
         raise ConfigError(
             Code.INVALID_CONFIG, f"the catalog of weights is not valid: {error}."
         ) from error
+
+
+def is_weights_path(name: str) -> bool:
+    """Tell whether an embedded model is named by its file, not by its name in the catalog."""
+    return name.lower().endswith(".gguf") or "/" in name
 
 
 def find_weights(name: str) -> Weights:

@@ -18,7 +18,8 @@ __all__ = ["find_broken_attempt", "parse_object_reply"]
 
 _FENCE: Final = "```"
 _NAME_WORD: Final = '"name"'
-_CALL_WORDS: Final = ('"arguments"', '"parameters"', _NAME_WORD, "'arguments'", "'name'")
+_NAME_WORDS: Final = (_NAME_WORD, "'name'")
+_ARGUMENTS_WORDS: Final = ('"arguments"', '"parameters"', "'arguments'")
 _SEVERAL: Final = "extra_values"
 _MAX_LOOKED_AT_CHARS: Final = 100_000
 _MAX_SNIPPET_CHARS: Final = 200
@@ -71,7 +72,7 @@ def find_broken_attempt(content: str, names: ToolNames) -> Defect | None:
     just that.
     """
     text = content[:_MAX_LOOKED_AT_CHARS]
-    payload = next((block for block in _blocks(text) if _looks_like_call(block)), None)
+    payload = next((block for block in _blocks(text) if _looks_like_call(block, names)), None)
     if payload is None:
         payload = _named_in_prose(text, names)
     if payload is None:
@@ -108,8 +109,14 @@ def _blocks(text: str) -> Iterator[str]:
         start = end
 
 
-def _looks_like_call(block: str) -> bool:
-    return block.startswith(("{", "[")) and any(word in block for word in _CALL_WORDS)
+def _looks_like_call(block: str, names: ToolNames) -> bool:
+    """Tell whether an object has arguments, or a name that is one of the tools'."""
+    if not block.startswith(("{", "[")):
+        return False
+    if any(word in block for word in _ARGUMENTS_WORDS):
+        return True
+    named = any(word in block for word in _NAME_WORDS)
+    return named and any(name in block for name in names.names)
 
 
 def _named_in_prose(text: str, names: ToolNames) -> str | None:

@@ -5,7 +5,10 @@ from typing import Final, NamedTuple, TypeVar
 
 from surecall.evals.records import Cell, TrialRow
 
-__all__ = ["FileNames", "Layout", "Task", "scan_layout"]
+__all__ = ["TRIAL_FILES", "FileNames", "Layout", "Task", "scan_layout"]
+
+TRIAL_FILES: Final = "*__trial_*.json"
+"""What the names of trials have in common."""
 
 _ALLOWED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _MAX_NAME_CHARS: Final = 200

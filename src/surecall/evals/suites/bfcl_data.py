@@ -24,7 +24,7 @@ BFCL_PACKAGE: Final = "bfcl-eval"
 _DATA: Final = "bfcl_eval/data"
 _PREFIX: Final = "BFCL_v4_"
 _HINT: Final = (
-    f"Run: pip install --no-deps {BFCL_PACKAGE}==2026.3.23, or name its wheel with the path."
+    f"Run: pip install --no-deps {BFCL_PACKAGE}==2026.3.23, or name its wheel: bfcl:PATH.whl."
 )
 
 
