@@ -63,7 +63,7 @@ PLAN = (
     (SMOLLM, "one_tool", ("raw", "taught", "constrained, required", "production, required")),
     (SMOLLM, "simple_python", ("production, required",)),
     (QWEN, "one_tool", ("raw", "production", "taught", "constrained, required")),
-    (QWEN, "simple_python", ("raw", "production")),
+    (QWEN, "simple_python", ("raw", "production", "constrained, required")),
     (QWEN, "irrelevance", ("raw", "production", "taught", "constrained")),
 )
 """Which modes are tried with which model and suite."""

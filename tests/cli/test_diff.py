@@ -172,3 +172,25 @@ def test_simulated_results_are_labelled() -> None:
     """Nobody takes them for those of a real model."""
     keep("+", simulated=True), keep("+", simulated=True)
     assert "all (simulated)" in invoke("diff", "@latest~1").stdout
+
+
+def test_a_gate_pairs_trials_across_the_same_axes() -> None:
+    """A regression is measured on the pairs that are shown."""
+    for strategy, verdicts in (("raw", "+" * 20), ("production", "-" * 20)):
+        cell = Cell(model="m", scenario="happy_path", strategy=strategy)
+        keep(verdicts, tag=strategy, cell=cell)
+    words = ("diff", "raw", "production", "--across", "strategy", "--json")
+    result = invoke(*words, "--gate", "regression[strategy=production]<=0.02")
+    (gate,) = documents(result)[-1]["gates"]
+    assert (gate["verdict"], gate["n"], gate["observed"]) == ("failed", 20, 1.0)
+    assert result.exit_code == 1
+
+
+def test_trials_that_are_listed_say_that_they_are_simulated() -> None:
+    """At a terminal and on the page, as the rates do."""
+    keep("++", tag="before", simulated=True)
+    keep("+-", tag="after", simulated=True)
+    result = invoke("diff", "before", "after", "--html", "diff.html")
+    title = "happy_path, trial 2 (simulated)"
+    assert title in result.stdout
+    assert title in Path("diff.html").read_text()

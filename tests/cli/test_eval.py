@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from rich.console import Console
 from support.eval_fakes import fake_manifest, fake_row, fake_units
 from surecall.cli.eval_progress import LineByCell, LiveMatrix, duration_of, make_display
 from surecall.cli.output import Output
+from surecall.errors import Code, ConfigError
+from surecall.evals.export.formats import FORMATS
 from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
 
@@ -115,6 +118,26 @@ def test_a_dry_run_judges_by_earlier_runs() -> None:
     assert plan["estimate"]["cost_usd"] == 0.0
 
 
+def test_a_dry_run_counts_what_is_left_of_a_run() -> None:
+    """Trials that are there already cost nothing more."""
+    run = interrupted_run()
+    plan = document(invoke("eval", *STEADY, "--trials", "4", "--dry-run", "--json"))
+    assert (plan["run"], plan["trials"], plan["done"]) == (run, 4, 2)
+    assert plan["estimate"]["requests"] == 6
+    shown = invoke("eval", *STEADY, "--trials", "4", "--dry-run").stdout
+    assert f"4 trials in 1 cells, 2 of them already there in run {run}" in shown
+
+
+def test_a_dry_run_does_not_judge_by_trials_that_were_never_answered() -> None:
+    """They took no tokens, which says nothing about those to come."""
+    words = ("--models", "m@http://127.0.0.1:9/v1", "--scenarios", "happy_path")
+    variables = {"SURECALL_RETRY__MAX_RETRIES": "0"}
+    before = document(invoke("eval", *words, "--dry-run", "--json"))["estimate"]
+    assert invoke("eval", *words, "-q", **variables).exit_code == 6
+    assert document(invoke("eval", *words, "--dry-run", "--json"))["estimate"] == before
+    assert before["tokens"] > 0
+
+
 @pytest.mark.parametrize(
     ("words", "code", "exit_code"),
     [
@@ -134,6 +157,14 @@ def test_a_dry_run_judges_by_earlier_runs() -> None:
         ((*STEADY, "--ray-address", "x"), "INVALID_OPTION", 4),
         ((*STEADY, "--resume", "zzz"), "RUN_NOT_FOUND", 4),
         ((*STEADY, "--resume"), "RUN_NOT_FOUND", 4),
+        ((*STEADY, "--price", "zoo:stedy=1/2"), "UNKNOWN_MODEL", 4),
+        (("--models", "zoo:*,!zoo:stedy"), "NOTHING_SELECTED", 5),
+        (("--models", "openrouter:stabel"), "UNKNOWN_MODEL", 4),
+        ((*STEADY, "--option", "max_turn=3"), "UNKNOWN_OPTION", 4),
+        ((*STEADY, "--option", "max_turns=abc"), "INVALID_OPTION", 4),
+        ((*STEADY, "--gate", "regression<=0 vs @nope"), "RUN_NOT_FOUND", 4),
+        (("--models", "embedded:smolm2-135m"), "UNKNOWN_MODEL", 4),
+        (("--models", "zoo:steady", "--suite", "bfcl:nope.whl"), "SUITE_DATA_MISSING", 4),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_run(
@@ -180,6 +211,19 @@ def test_a_gate_that_does_not_hold_fails_the_command() -> None:
     assert [gate["ok"] for gate in gates["gates"]] == [False, True]
 
 
+def test_a_gate_compares_with_the_latest_run_before_this_one() -> None:
+    """A run that is compared with itself would always pass."""
+    words = ("--models", "zoo:steady", "--scenarios", "happy_path", "--trials", "20")
+    gate = ("--gate", "regression<=0 vs @latest")
+    invoke("eval", *words, "-q")
+    worse = invoke("eval", *words, "--option", "max_turns=1", *gate, "--json")
+    (gates,) = of_type(documents(worse), "gates")
+    assert [item["observed"] for item in gates["gates"]] == [1.0]
+    assert worse.exit_code == 1
+    itself = invoke("eval", "--resume", "@latest", *gate, "--json")
+    assert documents(itself)[-1]["code"] == "INVALID_GATE"
+
+
 def test_reports_are_written_when_asked_for(tmp_path: Path) -> None:
     """Into the folder that is named."""
     out = tmp_path / "out"
@@ -188,6 +232,22 @@ def test_reports_are_written_when_asked_for(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert sorted(Path(path).suffix for path in report["files"]) == [".md", ".xml"]
     assert all(Path(path).is_file() for path in report["files"])
+
+
+def test_a_report_that_cannot_be_written_is_refused_beforehand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is asked for a format whose package is not installed."""
+    missing = ConfigError(Code.MISSING_EXTRA, "it is not installed.")
+    absent = FORMATS["parquet"]._replace(missing=lambda: missing)
+    monkeypatch.setitem(FORMATS, "parquet", absent)  # type: ignore[arg-type] - it is a dict
+    result = invoke("eval", *STEADY, "--report", "md,parquet")
+    assert result.exit_code == 4
+    assert "MISSING_EXTRA" in result.stderr
+    assert not Path(".surecall").exists()
+    told = invoke("eval", *STEADY, "--report", "all")
+    assert told.exit_code == 0
+    assert "parquet left out: it is not installed." in told.stderr
 
 
 def test_a_run_can_be_named_as_it_is_made() -> None:
@@ -299,6 +359,7 @@ def test_a_provider_that_cannot_be_reached_is_not_a_model_that_failed() -> None:
     assert documents(result)[-1]["overall"]["failures"][0]["code"] == "CONNECTION_REFUSED"
     result = invoke("eval", "--models", f"zoo:steady,{nowhere}", *words, **variables)
     assert result.exit_code == 7
+    assert invoke("eval", "--resume", "@latest").exit_code == 7
 
 
 # interrupts
@@ -330,6 +391,12 @@ class Process:
     def end(self) -> int:
         """Read the rest and return how it ended."""
         self.read_until("")
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return self._process.wait()
+
+    def leave(self) -> int:
+        """Read no more, and return how it ended."""
         assert self._process.stdout is not None
         self._process.stdout.close()
         return self._process.wait()
@@ -370,6 +437,37 @@ def test_a_second_interrupt_stops_at_once() -> None:
     told = {item["index"] for item in of_type(process.documents, "trial")}
     with RunStore(Path(".surecall/evals.db")) as store:
         assert store.done(run) == told
+
+
+@pytest.mark.parametrize("times", [3, 6])
+def test_interrupts_without_end_leave_the_command_to_go_on(times: int) -> None:
+    """Also those that come while the run is being closed and summed up."""
+    process = Process(*MANY)
+    process.read_until("trial")
+    for _ in range(times):
+        process.interrupt()
+        time.sleep(0.03)
+    assert process.end() == 2
+    run = process.documents[0]["run"]
+    assert process.documents[-1]["resume"] == f"surecall eval --resume {run}"
+
+
+def test_a_reader_that_leaves_stops_the_run_but_is_no_success() -> None:
+    """As Ctrl-C would: exit code 2, and what is done is kept."""
+    process = Process(*MANY)
+    process.read_until("trial")
+    assert process.leave() == 2
+    with RunStore(Path(".surecall/evals.db")) as store:
+        (info,) = store.runs()
+    assert info.status == "interrupted"
+    assert 0 < info.done < info.units
+
+
+def test_a_gate_fails_also_when_nobody_reads_on() -> None:
+    """The exit code is that of the gate."""
+    process = Process("-q", *STEADY, "--trials", "1", "--gate", "strict<0.5")
+    process.read_until("summary")
+    assert process.leave() == 1
 
 
 # other engines

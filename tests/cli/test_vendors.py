@@ -7,6 +7,7 @@ from click.testing import Result
 
 from surecall.cli import ExitCode
 from surecall.cli.main import COMMANDS, CommandEntry
+from surecall.evals.progress import CellFinished
 from surecall.evals.store import RunStore
 
 from .harness import documents, invoke
@@ -44,7 +45,7 @@ def test_an_endpoint_that_never_calls_is_found_worse() -> None:
     assert any(line.startswith("trigger: 0/6 against 6/6, -100.0 points") for line in lines)
     assert "about 203 trials would do" in result.stdout
     assert "trigger F1 of the reference with itself: 1.000 [0.610, 1.000]" in lines
-    assert "zoo:steady / happy_path: 6/6" in lines_of(result.stderr)
+    assert "zoo:steady (simulated) / happy_path: 6/6" in lines_of(result.stderr)
 
 
 def test_too_few_trials_do_not_fail_the_command() -> None:
@@ -121,3 +122,40 @@ def test_a_kept_run_must_exist() -> None:
     result = vendors("--run", "@latest", "--reference", "zoo:steady")
     assert "RUN_NOT_FOUND" in result.stderr
     assert not STORE.exists()
+
+
+def test_an_endpoint_that_is_not_there_is_not_the_same_as_far_as_seen() -> None:
+    """Nobody heard is exit code 6, and one of several 7: a build must not pass on that."""
+    nowhere = ("a@http://127.0.0.1:9/v1", "b@http://127.0.0.1:9/v1")
+    words = ("--trials", "1", "--scenarios", "happy_path")
+    nobody = invoke("vendors", "--reference", nowhere[0], "--against", nowhere[1], *words)
+    assert nobody.exit_code == ExitCode.PROVIDER, nobody.stderr
+    one = invoke("vendors", "--reference", "zoo:steady", "--against", nowhere[1], *words)
+    assert one.exit_code == ExitCode.PARTIAL
+
+
+def test_an_interrupted_comparison_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 2, and the very command, which then needs to ask for nothing twice."""
+
+    def interrupt(_display: object, event: object) -> None:
+        if isinstance(event, CellFinished):
+            raise KeyboardInterrupt
+
+    words = ("--reference", "zoo:steady", "--against", "zoo:friendly")
+    with monkeypatch.context() as patched:
+        patched.setattr("surecall.cli.vendors._Cells.tell", interrupt)
+        result = vendors(*words)
+    assert result.exit_code == ExitCode.INTERRUPTED
+    command = result.stderr.splitlines()[-1].split()
+    assert command[:3] == ["surecall", "eval", "vendors"]
+    again = invoke("vendors", *command[3:])
+    assert again.exit_code == 0, again.stderr
+    with RunStore(STORE) as store:
+        [info] = store.runs()
+        assert info.is_complete
+
+
+def test_suites_are_named_as_in_an_eval() -> None:
+    """A list with commas, in one option or in several."""
+    result = vendors("--reference", "zoo:steady", "--against", "zoo:friendly", "--suite", "state,x")
+    assert "There is no suite 'x'" in result.stderr

@@ -190,6 +190,7 @@ def test_a_name_need_not_be_known_to_every_suite() -> None:
         pytest.param({"scenarios": "happy_pth"}, "happy_path", id="scenario"),
         pytest.param({"models": "aa"}, "'a'", id="model"),
         pytest.param({"profiles": "grok_defalt"}, "grok_default", id="profile"),
+        pytest.param({"profiles": "creatve"}, "'creative'", id="tag"),
         pytest.param({"strategies": "prodution"}, "production", id="strategy"),
         pytest.param({"strategies": "ablate:strip_fence"}, "ablate:", id="ablation"),
         pytest.param({"fallbacks": "of"}, "'off'", id="fallback"),

@@ -343,6 +343,42 @@ async def test_a_required_call_leaves_no_room_for_an_answer() -> None:
     assert len(second) == 3
 
 
+IGNORES_CHOICES = {"tool_choices": ["auto"], "json_schema": True, "text_formats": True}
+
+
+@pytest.mark.parametrize("choice", ["required", "add"])
+async def test_a_choice_that_is_known_to_be_ignored_is_made_by_a_schema(choice: str) -> None:
+    """The first request leaves no other way; once a call was made, tools are native again."""
+    desk = Desk()
+    result, transport = await ask(
+        ['{"name": "add", "arguments": {"a": 2, "b": 3}}', "5"],
+        desk,
+        capabilities=IGNORES_CHOICES,
+        tool_choice=choice,
+    )
+
+    assert desk.seen == [(2, 3)]
+    first, second = (request.body for request in transport.requests)
+    assert first["response_format"]["type"] == "json_schema"
+    assert "tools" not in first
+    assert "response_format" not in second
+    assert second["tool_choice"] == "auto"
+    assert [turn.request.prompt_mode for turn in result.trace.turns] == ["constrained", "native"]
+
+
+async def test_a_choice_of_which_nothing_is_known_is_sent_as_it_is() -> None:
+    """What the catalog does not say is not taken for a no."""
+    desk = Desk()
+    _, transport = await ask(
+        [assistant(None, tool_call("add", {"a": 2, "b": 3})), "5"],
+        desk,
+        capabilities={"json_schema": True},
+        tool_choice="required",
+    )
+
+    assert transport.requests[0].body["tool_choice"] == "required"
+
+
 async def test_a_streamed_constrained_answer_is_shown_without_its_object() -> None:
     """Listeners get the words of the answer, never the JSON around them."""
     desk = Desk()

@@ -22,6 +22,7 @@ from surecall.config import Config, load_config
 from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Case
+from surecall.evals.choosing import choose
 from surecall.evals.contenders import Contender
 from surecall.evals.prices import Price
 from surecall.evals.records import Unit
@@ -105,8 +106,9 @@ def find_contenders(
     excluded = [token for token in tokens if token.startswith("!")]
     left = list(found.values())
     if excluded:
-        left = list(select(left, ",".join(excluded)))
+        left = list(choose(left, ",".join(excluded), "model"))
     known = prices or {}
+    _refuse_unused(known, left)
     return tuple(replace(item, price=known.get(item.label, known.get(item.model))) for item in left)
 
 
@@ -281,6 +283,13 @@ class _Parser:
         try:
             chosen = [entry.id for entry in select(served, name)]
         except ConfigError:
+            if "/" not in name:  # a tag or a filter: all names of models there have a slash
+                known = {word for entry in served for word in (entry.id, *entry.tags)}
+                raise ConfigError(
+                    Code.UNKNOWN_MODEL,
+                    f"nothing at OpenRouter is called {name!r}.",
+                    hint=did_you_mean(name, sorted(known)),
+                ) from None
             chosen = [name]
         if "/" in name and "*" not in name:
             chosen = [name]  # a name, also when the catalog has it with another ending
@@ -305,6 +314,17 @@ class _Parser:
             protocol=checked.protocol,
             capabilities=checked.capabilities,
         )
+
+
+def _refuse_unused(prices: Mapping[str, Price], contenders: Iterable[Contender]) -> None:
+    named = {name: None for item in contenders for name in (item.label, item.model)}
+    for name in prices:
+        if name not in named:
+            raise ConfigError(
+                Code.UNKNOWN_MODEL,
+                f"there is a price for {name!r}, which does not take part.",
+                hint=did_you_mean(name, named),
+            )
 
 
 def _simulated(behaviour: Behaviour) -> Contender:

@@ -1,6 +1,6 @@
 """`surecall diff`: what a later run does differently from an earlier one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from surecall.errors import Code, ConfigError, StoreError
-from surecall.evals.diff import DiffResult, Judged, TrialPair, diff_rows
+from surecall.evals.diff import DiffResult, Judged, TrialPair, align_rows, diff_rows
 from surecall.evals.diff_page import PairBodies, render_diff_html
 from surecall.evals.gates import check_gates, parse_gate
 from surecall.evals.metrics_records import AXES
@@ -82,7 +82,12 @@ def diff(
         _tell(output, result, (info_a, info_b), limit, html_file)
         if not parsed:
             return ExitCode.OK
-        report = check_gates(parsed, store.rows(info_b.id), rows_of=_rows_of(store))
+
+        def rows_of(name: str) -> Iterator[TrialRow]:
+            rows = store.rows(store.resolve(name))
+            return align_rows(rows, store.rows(info_b.id), across) if across else rows
+
+        report = check_gates(parsed, store.rows(info_b.id), rows_of=rows_of)
         return show_gates(output, report)
 
 
@@ -99,10 +104,6 @@ def _write(path: str, page: str) -> None:
 
 def _name(reference: str, info: RunInfo) -> str:
     return info.id if info.id.startswith(reference) else f"{reference} ({info.id})"
-
-
-def _rows_of(store: RunStore) -> Callable[[str], Iterator[TrialRow]]:
-    return lambda name: store.rows(store.resolve(name))
 
 
 def _bodies_of(store: RunStore, run_a: str, run_b: str) -> PairBodies:

@@ -100,12 +100,9 @@ def _figures(rate: PairedRate) -> tuple[str, ...]:
 
 def _show_pairs(console: "Console", pairs: tuple[TrialPair, ...], limit: int) -> None:
     for pair in pairs[:limit]:
-        case = f" / {pair.case}" if pair.case else ""
-        control = " (control)" if pair.control else ""
-        name = f"{pair.cell.label}{case}, trial {pair.trial}{control}"
         words = _words(pair)
         room = max(console.width - 4, _MIN_ROOM)
-        console.print(f"  {_MARKS[pair.change]} {bounded(name, room)}")
+        console.print(f"  {_MARKS[pair.change]} {bounded(pair.title, room)}")
         console.print(f"    {bounded(words, room)}", style="dim")
     if len(pairs) > limit:
         console.print(f"  and {len(pairs) - limit} more; --limit shows them", style="dim")

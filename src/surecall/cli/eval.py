@@ -1,15 +1,13 @@
 """`surecall eval`: models, profiles and strategies compared on scenarios."""
 
-import shlex
-from typing import Any, Final
+from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
-from surecall.evals.export import parse_formats
+from surecall.evals.export import check_formats, parse_formats
 from surecall.evals.gates import parse_gate
 from surecall.evals.known_suites import SUITES
 from surecall.evals.store_refs import LATEST, check_tag
@@ -29,6 +27,7 @@ from .flags import output_flags
 from .option_values import parse_options
 from .output import ExitCode, Output
 from .run_store import open_run_store, run_store_path
+from .typed_command import command_text, split_names
 from .vendors import vendors
 
 __all__ = ["evaluate", "make_executor"]
@@ -147,13 +146,14 @@ def run(
         raise click.UsageError("--ray-address is for --engine ray.")
     parsed_gates = [parse_gate(text) for text in gates]
     parsed_formats = parse_formats(formats) if formats else ()
+    check_formats(parsed_formats)
     if tag is not None:
         check_tag(tag)
     given_options = parse_options(options)
     resolve_options(given_options, dict.fromkeys(given_options, "flag"))
     wanted = Wanted(
         models=models,
-        suites=_list(suites),
+        suites=split_names(suites),
         scenarios=scenarios,
         profiles=profiles,
         strategies=strategies,
@@ -178,7 +178,7 @@ def run(
             wanted,
             load_config(),
             prices=parse_prices(prices),
-            command=_command_text(context),
+            command=command_text(context, "eval", leave_out=_NOT_IN_COMMAND),
             engine=engine,
         )
         chosen = choose_run(store, experiment.manifest, resume=resume, is_new=is_new)
@@ -206,11 +206,6 @@ def run(
             return work.cut_short(store)
 
 
-def _list(text: str | None) -> tuple[str, ...] | None:
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    return tuple(dict.fromkeys(names)) or None
-
-
 def make_executor(
     engine: str,
     job: Job,
@@ -229,18 +224,3 @@ def make_executor(
             return RayExecutor(job, workers=workers, concurrency=concurrency, address=ray_address)
         case _:
             raise ConfigError(Code.INVALID_OPTION, f"there is no engine {engine!r}.")
-
-
-def _command_text(context: click.Context) -> str:
-    """Return the command as it was typed, without what is about this time only."""
-    words = ["surecall", "eval"]
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        source = context.get_parameter_source(name)
-        value: Any = context.params.get(name)
-        if source is not ParameterSource.COMMANDLINE or name in _NOT_IN_COMMAND or not value:
-            continue
-        flag = max(parameter.opts, key=len)
-        for item in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType] - whatever click read
-            words += [flag, str(item)]  # pyright: ignore[reportUnknownArgumentType]
-    return shlex.join(words)

@@ -18,7 +18,7 @@ from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies
 from surecall.evals.matrix import estimate
 from surecall.evals.metrics_tally import tally_rows
-from surecall.evals.progress import ExperimentStarted, ProgressEvent, Tally
+from surecall.evals.progress import ExperimentStarted, ProgressEvent, Tally, was_unanswered
 from surecall.evals.records import TrialRow
 from surecall.evals.runner import Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
@@ -30,7 +30,7 @@ from .gate_page import show_gates
 from .output import ExitCode, Output
 from .terminal import line_of
 
-__all__ = ["EvalWork"]
+__all__ = ["EvalWork", "exit_code_of_trials"]
 
 _HISTORY: Final = 2_000
 """Trials of earlier runs by which an experiment is judged beforehand."""
@@ -39,10 +39,26 @@ _HISTORY: Final = 2_000
 class EvalWork:
     """What all ways through the command need."""
 
-    def __init__(self, output: Output, gates: list[Gate], store_file: str | None) -> None:
+    def __init__(
+        self,
+        output: Output,
+        gates: list[Gate],
+        store_file: str | None,
+        *,
+        go_on: str | None = None,
+    ) -> None:
+        """Take what the command says.
+
+        Args:
+            output: Where everything is told.
+            gates: What the run must pass.
+            store_file: The file with the runs, when one is named.
+            go_on: The command that goes on with a run, when it is not told by its id.
+        """
         self._output = output
         self._gates = gates
         self._store_file = store_file
+        self._go_on = go_on
         self._baselines: dict[str, str] = {}
         self._run_id: str | None = None
 
@@ -93,10 +109,15 @@ class EvalWork:
         return ExitCode.OK
 
     def run(
-        self, store: RunStore, experiment: Experiment, executor: Executor, run_id: str | None
+        self,
+        store: RunStore,
+        experiment: Experiment,
+        executor: Executor,
+        run_id: str | None,
+        display: EvalDisplay | None = None,
     ) -> RunInfo:
         """Run what is left of the experiment."""
-        display = make_display(self._output, experiment.manifest, str(store.path))
+        display = display or make_display(self._output, experiment.manifest, str(store.path))
         # What tools and engines print must not get between the data.
         with contextlib.redirect_stdout(self._output.stderr), display:
             return asyncio.run(self._run(store, experiment, executor, run_id, display))
@@ -161,7 +182,7 @@ class EvalWork:
         if self._gates:
             with self._reader_may_leave():
                 show_gates(self._output, report)
-        return ExitCode(1) if not report.ok else _exit_code(store.rows(info.id))
+        return ExitCode(1) if not report.ok else exit_code_of_trials(store.rows(info.id))
 
     def cut_short(self, store: RunStore) -> ExitCode:
         """Leave out the rest of what would be shown, but not how to go on."""
@@ -184,6 +205,8 @@ class EvalWork:
         exported = export_run(store, info.id, out, formats)
         paths = [str(path) for written in exported.files.values() for path in written]
         with self._reader_may_leave():
+            for name, error in exported.left_out.items():
+                self.note((f"{name} left out: {error.message} {error.hint or ''}",))
             if self._output.json:
                 self._output.data({"type": "report", "run": info.id, "files": paths})
             else:
@@ -205,6 +228,8 @@ class EvalWork:
         return ExitCode.INTERRUPTED
 
     def _resume_command(self, info: RunInfo) -> str:
+        if self._go_on is not None:
+            return self._go_on
         words = ["surecall", "eval", "--resume", info.id]
         return shlex.join([*words, "--store", self._store_file] if self._store_file else words)
 
@@ -235,7 +260,7 @@ def _once_more(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _exit_code(rows: Iterable[TrialRow]) -> ExitCode:
+def exit_code_of_trials(rows: Iterable[TrialRow]) -> ExitCode:
     """Say whether everybody was heard."""
     tally = Tally(())
     for row in rows:
@@ -247,5 +272,6 @@ def _exit_code(rows: Iterable[TrialRow]) -> ExitCode:
 
 
 def _history(store: RunStore) -> Iterator[TrialRow]:
+    """Yield the trials that tell what one takes, those of the latest run first."""
     for info in store.runs():
-        yield from store.rows(info.id)
+        yield from (row for row in store.rows(info.id) if not was_unanswered(row))

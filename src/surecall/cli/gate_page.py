@@ -69,8 +69,7 @@ def _observed(result: GateResult) -> str:
         case "rate":
             text = f"{result.k}/{result.n} = {result.observed:.1%}"
         case "regression":
-            # Nothing is neither a rise nor a drop: adding 0 takes the sign away from -0.
-            text = f"{100 * result.observed + 0.0:+.1f} points, {result.n} pairs"
+            text = f"{100 * result.observed:+.1f} points, {result.n} pairs"
         case _:
             text = f"{result.observed:g}"
     if result.interval is not None:

@@ -1,35 +1,31 @@
 """`surecall eval vendors`: the same model at several endpoints, measured by one of them."""
 
-import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import click
 import msgspec
 
+from surecall.config import load_config
 from surecall.errors import Code, ConfigError
-from surecall.evals.contenders import Contender
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
-from surecall.evals.executors.trials import make_trials_job
-from surecall.evals.known_suites import load_suite
-from surecall.evals.manifest import hash_of, make_manifest
-from surecall.evals.matrix import Axes, build_matrix
+from surecall.evals.manifest import Manifest
 from surecall.evals.progress import CellFinished, ProgressEvent
-from surecall.evals.runner import run_experiment
-from surecall.evals.store import RunInfo, RunStore
+from surecall.evals.store import RunStore
 from surecall.evals.vendors import compare_vendors
-from surecall.profiles import Catalog
 
 from .contenders import find_contenders
+from .eval_plan import Experiment, Wanted, plan_experiment
+from .eval_progress import EvalDisplay
+from .eval_work import EvalWork, exit_code_of_trials
 from .flags import output_flags
 from .output import ExitCode, Output
 from .run_store import open_run_store
 from .terminal import line_of
+from .typed_command import command_text, split_names
 from .vendors_page import show_vendors
 
 __all__ = ["vendors"]
-
-_OPEN_TRANSPORT: Final = "surecall.cli.contenders:open_transport"
 
 
 @click.command
@@ -42,14 +38,25 @@ _OPEN_TRANSPORT: Final = "surecall.cli.contenders:open_transport"
     help="An endpoint to compare with it; others may follow, or repeat the option.",
 )
 @click.argument("others", nargs=-1, metavar="[MODEL]...")
-@click.option("--suite", "suites", multiple=True, help="Suites to run; state when none is named.")
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="LIST",
+    help="Suites to run; state when none is named.",
+)
 @click.option("--scenarios", default="default", show_default=True, help="Scenarios to run.")
 @click.option("--strategy", default="raw", show_default=True, help="How replies are treated.")
 @click.option(
     "--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Of every case."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is left to chance.")
-@click.option("--timeout", "timeout_s", type=float, help="Seconds that a trial may take.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds that a trial may take.",
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
@@ -68,9 +75,9 @@ _OPEN_TRANSPORT: Final = "surecall.cli.contenders:open_transport"
 @click.option("--new", is_flag=True, help="Ask again, also when there is such a run already.")
 @click.option("--store", "store_file", metavar="FILE", help="The file with the runs.")
 @output_flags
-@click.pass_obj
+@click.pass_context
 def vendors(
-    output: Output,
+    context: click.Context,
     *,
     reference: str,
     named: tuple[str, ...],
@@ -93,20 +100,47 @@ def vendors(
 
     surecall eval vendors --reference m@https://a.example/v1 --against m@https://b.example/v1
     """
+    output: Output = context.find_root().obj
     against = (*named, *others)
     with open_run_store(store_file, must_exist=run is not None) as store:
         if run is not None:
             info = store.info(store.resolve(run))
-            report = compare_vendors(store.rows(info.id), reference, against, margin=margin)
         else:
-            contenders = _endpoints((reference, *against))
-            axes = Axes(
-                scenarios=scenarios, strategies=strategy, trials=trials, seed=seed, models="all"
+            labels = _endpoints((reference, *against))
+            reference, *against = labels
+            command = command_text(context, "eval vendors", leave_out=("new",))
+            experiment = plan_experiment(
+                Wanted(
+                    models=",".join(labels),
+                    suites=split_names(",".join(suites)),
+                    scenarios=scenarios,
+                    profiles="default",
+                    strategies=strategy,
+                    fallbacks="best_effort",
+                    trials=trials,
+                    seed=seed,
+                    timeout_s=timeout_s,
+                    concurrency=concurrency,
+                ),
+                load_config(),
+                prices={},
+                command=command,
             )
-            work = _Work(output, store, contenders, suites or ("state",), axes, timeout_s)
-            info = work.run(concurrency, is_new=new)
-            labels = [contender.label for contender in contenders]
-            report = compare_vendors(store.rows(info.id), labels[0], labels[1:], margin=margin)
+            work = EvalWork(output, [], store_file, go_on=command)
+            try:
+                info = work.run(
+                    store,
+                    experiment,
+                    LocalExecutor(experiment.job, concurrency=concurrency),
+                    None if new else _earlier(store, experiment),
+                    _Cells(output, experiment.manifest),
+                )
+            except KeyboardInterrupt:
+                return work.cut_short(store)
+            if not info.is_complete:
+                return work.cut_short(store)
+        report = compare_vendors(store.rows(info.id), reference, against, margin=margin)
+        heard = exit_code_of_trials(store.rows(info.id))
     if output.json:
         run_data = {"id": info.id, "done": info.done, "units": info.units}
         output.data(
@@ -116,17 +150,18 @@ def vendors(
         show_vendors(output, report)
         if not output.quiet:
             output.stderr.write(f"run {info.id}: {info.done} of {info.units} trials\n")
-    return ExitCode.OK if report.ok else ExitCode(1)
+    return heard if report.ok else ExitCode(1)
 
 
-def _endpoints(references: Sequence[str]) -> list[Contender]:
+def _endpoints(references: Sequence[str]) -> list[str]:
+    """Return the labels of the endpoints, each of which must be one model."""
     if len(references) < 2:
         raise ConfigError(
             Code.INVALID_OPTION,
             "there is nothing to compare the reference with.",
             hint="Name at least one endpoint with --against.",
         )
-    found: list[Contender] = []
+    found: list[str] = []
     for reference in references:
         contenders = find_contenders(reference)
         if len(contenders) != 1:
@@ -135,73 +170,41 @@ def _endpoints(references: Sequence[str]) -> list[Contender]:
                 f"{reference!r} stands for {len(contenders)} models.",
                 hint="Name one model at one address, such as ID@https://HOST/v1.",
             )
-        found += contenders
+        found += [contender.label for contender in contenders]
+    if len(set(found)) < len(found):
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            "an endpoint is named twice.",
+            hint="Name each endpoint once; to ask more often, raise the number of trials.",
+        )
     return found
 
 
-class _Work:
-    """One comparison that is run, or continued where it was left."""
+def _earlier(store: RunStore, experiment: Experiment) -> str | None:
+    """Return the run of this very comparison, to be continued or only read."""
+    wanted = experiment.manifest.hash
+    return store.find_unfinished(wanted) or store.find_complete(wanted)
 
-    def __init__(
-        self,
-        output: Output,
-        store: RunStore,
-        contenders: Sequence[Contender],
-        suites: Sequence[str],
-        axes: Axes,
-        timeout_s: float | None,
-    ) -> None:
+
+class _Cells(EvalDisplay):
+    """One line, or one document, for each cell that is over."""
+
+    def __init__(self, output: Output, manifest: Manifest) -> None:
         self._output = output
-        self._store = store
-        self._contenders = contenders
-        self._suites = suites
-        self._timeout_s = timeout_s
-        loaded = [load_suite(name) for name in suites]
-        catalog = Catalog.builtin()
-        self._matrix = build_matrix(axes, loaded, contenders, catalog)
-        self._manifest = make_manifest(
-            self._matrix.units,
-            axes=axes,
-            suites={suite.name: suite.version for suite in loaded},
-            contenders={item.label: msgspec.to_builtins(item) for item in contenders},
-            catalog=hash_of(catalog.models),
-            options={"timeout_s": timeout_s},
-            command="surecall eval vendors",
-            simulated=[item.label for item in contenders if item.simulated],
-        )
+        self._simulated = frozenset(manifest.simulated)
 
-    def run(self, concurrency: int, *, is_new: bool) -> RunInfo:
-        """Run what is not there yet."""
-        job = make_trials_job(
-            suites=self._suites,
-            contenders=self._contenders,
-            open_transport=_OPEN_TRANSPORT,
-            timeout_s=self._timeout_s,
-        )
-        return asyncio.run(
-            run_experiment(
-                self._matrix,
-                self._manifest,
-                self._store,
-                executor=LocalExecutor(job, concurrency=concurrency),
-                run_id=None if is_new else self._earlier(),
-                on_progress=self._tell,
-            )
-        )
-
-    def _earlier(self) -> str | None:
-        """Return the run of this very comparison, to be continued or only read."""
-        unfinished = self._store.find_unfinished(self._manifest.hash)
-        return unfinished or self._store.find_complete(self._manifest.hash)
-
-    def _tell(self, event: ProgressEvent) -> None:
+    def tell(self, event: ProgressEvent) -> None:
+        """Tell about a cell."""
         if not isinstance(event, CellFinished) or self._output.quiet:
             return
         cell, count = event.count.cell, event.count
         figures: dict[str, Any] = {"done": count.done, "strict_ok": count.strict_ok}
+        is_simulated = cell.model in self._simulated
         if self._output.json:
-            self._output.data({"type": "cell", **msgspec.to_builtins(cell), **figures})
+            told = {"type": "cell", **msgspec.to_builtins(cell), **figures}
+            self._output.data({**told, "simulated": is_simulated})
         else:
-            words = f"{cell.model} / {cell.scenario}: {count.strict_ok}/{count.done}"
+            name = f"{cell.model} (simulated)" if is_simulated else cell.model
+            words = f"{name} / {cell.scenario}: {count.strict_ok}/{count.done}"
             self._output.stderr.write(line_of(words) + "\n")
             self._output.stderr.flush()

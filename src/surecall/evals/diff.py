@@ -4,7 +4,7 @@ Trials are paired by cell, case and number. Axes in which the runs differ on pur
 strategy, can be set aside.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ __all__ = [
     "PairedRate",
     "Side",
     "TrialPair",
+    "align_rows",
     "diff_rows",
 ]
 
@@ -55,8 +56,18 @@ class TrialPair(Struct, frozen=True, kw_only=True):
     case: str
     trial: int
     control: bool
+    simulated: bool
+    """Whether one of the two is."""
     a: Side
     b: Side
+
+    @property
+    def title(self) -> str:
+        """The trial in words, with what must be known about it."""
+        case = f" / {self.case}" if self.case else ""
+        control = " (control)" if self.control else ""
+        simulated = " (simulated)" if self.simulated else ""
+        return f"{self.cell.label}{case}, trial {self.trial}{control}{simulated}"
 
 
 class PairedRate(Struct, frozen=True, kw_only=True):
@@ -159,6 +170,17 @@ class _Kept(Struct, frozen=True):
     simulated: bool
 
 
+def align_rows(
+    rows: Iterable[TrialRow], partners: Iterable[TrialRow], across: Collection[str]
+) -> Iterator[TrialRow]:
+    """Yield the trials that have a partner, each moved to its partner's cell."""
+    cells = {_key(row, across): row.cell for row in partners}
+    for row in rows:
+        cell = cells.get(_key(row, across))
+        if cell is not None:
+            yield replace(row, cell=cell)
+
+
 def _check_axes(across: Iterable[str]) -> None:
     for axis in across:
         if axis not in AXES:
@@ -217,6 +239,7 @@ class _Comparison:
                     case=row.case,
                     trial=row.trial,
                     control=row.control,
+                    simulated=row.simulated or before.simulated,
                     a=before.side,
                     b=now,
                 )

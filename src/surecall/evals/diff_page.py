@@ -144,11 +144,8 @@ def _pairs(result: DiffResult, bodies: PairBodies | None, room: int) -> Iterator
 
 
 def _pair(pair: TrialPair, kept: tuple[TrialBody | None, TrialBody | None]) -> Iterator[str]:
-    case = f" / {pair.case}" if pair.case else ""
-    control = " (control)" if pair.control else ""
-    name = f"{pair.cell.label}{case}, trial {pair.trial}{control}"
     anchor = f"pair-{pair.a.index}-{pair.b.index}"
-    yield f'<details id="{anchor}"><summary>{_text(name)}: {_text(_why(pair))}</summary>'
+    yield f'<details id="{anchor}"><summary>{_text(pair.title)}: {_text(_why(pair))}</summary>'
     yield '<div class="sides">'
     for label, side in (("A", pair.a), ("B", pair.b)):
         yield f"<div><p>{label}, trial #{side.index}: {_text(_side_words(side))}</p></div>"

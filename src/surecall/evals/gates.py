@@ -210,7 +210,7 @@ def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
     if difference is None:
         note = f"no trial has a partner of the same cell, case and number in {gate.against}"
         return GateResult(gate=gate, verdict="empty", observed=None, note=note)
-    drop = -difference
+    drop = 0.0 - difference  # and never -0.0
     interval = newcombe_paired(counts)
     of_drop = Interval(-interval.high, -interval.low)
     p = mcnemar(counts.only_a, counts.only_b).p

@@ -94,6 +94,20 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Tell whether running this tool may change something."""
         return tool_name in self.effect_tools
 
+    def turn_mode(self, base_mode: PromptMode, calls_seen: int) -> PromptMode:
+        """Return how tools are put to the model in a turn.
+
+        A choice that forces a call, and that the provider is known to ignore, is made by a schema.
+        """
+        if base_mode != "native" or calls_seen or self.options.tool_prompting != "auto":
+            return base_mode
+        if self.tool_choice in ("auto", "none") or not self.tools_allowed:
+            return base_mode
+        kind = "required" if self.tool_choice == "required" else "named"
+        known = self.capability_origins.get("tool_choices", "default") != "default"
+        ignored = known and kind not in self.capabilities.tool_choices
+        return "constrained" if ignored and self.capabilities.json_schema else base_mode
+
     def request(
         self,
         history: tuple[Message, ...],

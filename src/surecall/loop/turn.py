@@ -55,7 +55,7 @@ def begin(plan: Plan) -> Step:
         retries_left=plan.retries_per_turn,
         used_ids=used_ids,
         base_mode=plan.mode,
-        mode=plan.mode,
+        mode=plan.turn_mode(plan.mode, 0),
     )
     return Step(state, (AskModel(),))
 
@@ -248,7 +248,7 @@ def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[Run
         turn=state.turn + 1,
         tools_enabled=tools_enabled,
         retries_left=plan.retries_per_turn,
-        mode=state.base_mode,
+        mode=plan.turn_mode(state.base_mode, state.calls_seen),
         forced_tool=None,
     )
     return state, AskModel()

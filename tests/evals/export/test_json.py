@@ -404,3 +404,19 @@ def test_figures_are_those_of_the_report(sample: Stored) -> None:
         "baseline",
         "production",
     ]
+
+
+def test_trials_of_a_run_that_was_written_here_before_are_gone(tmp_path: Path) -> None:
+    """A folder holds one run; files that are no trials stay."""
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+    out = tmp_path / "out"
+    first = keep_rows(tmp_path / "first", series("+++"))
+    write_json(first.store, first.run_id, out)
+    (out / "runs" / "notes.json").write_text("{}")
+    second = keep_rows(tmp_path / "second", series("+"))
+    write_json(second.store, second.run_id, out)
+    assert {path.name for path in (out / "runs").iterdir()} == {
+        "m__s__trial_01.json",
+        "notes.json",
+    }

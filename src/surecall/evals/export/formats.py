@@ -15,7 +15,7 @@ from .junit import write_junit
 from .markdown import write_markdown
 from .parquet_tables import check_parquet, write_parquet
 
-__all__ = ["ALL", "FORMATS", "Exported", "Format", "export_run", "parse_formats"]
+__all__ = ["ALL", "FORMATS", "Exported", "Format", "check_formats", "export_run", "parse_formats"]
 
 ALL: Final = "all"
 """Stands for every format that can be written here."""
@@ -79,6 +79,14 @@ def parse_formats(text: str) -> tuple[str, ...]:
     return chosen
 
 
+def check_formats(formats: Sequence[str]) -> None:
+    """Raise when a format that is named needs something that is not installed."""
+    for name in formats:
+        missing = FORMATS[name].missing() if name in FORMATS else None
+        if missing is not None:
+            raise missing
+
+
 def export_run(
     store: RunStore, run_id: str, out: str | Path, formats: Sequence[str] = (ALL,)
 ) -> Exported:
@@ -93,12 +101,11 @@ def export_run(
         formats: Names from `FORMATS`, or `all`.
     """
     named = parse_formats(",".join(formats))
+    check_formats(named)
     chosen = [name for name in FORMATS if name in named or ALL in named]
     left_out: dict[str, ConfigError] = {}
     for name in chosen:
         missing = FORMATS[name].missing()
-        if missing is not None and name in named:
-            raise missing
         if missing is not None:
             left_out[name] = missing
     folder = Path(out)

@@ -5,6 +5,7 @@ the counts, and the summary itself. Times are those of the run, so that writing 
 same bytes.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ from .files import RawJson, Spool, explain_write_errors, render_object, write_ob
 from .json_counts import Counts, ScenarioCounts
 from .json_settings import model_base_of, render_settings
 from .json_trial import NO_LANGUAGE_POLICY, error_text, identify, reads_text, render_trial
-from .layout import TRIAL_FILES, FileNames, Layout, Task, scan_layout
+from .layout import FileNames, Layout, Task, scan_layout
 from .source import RunSource
 
 __all__ = ["RUNS_FOLDER", "write_json"]
@@ -86,20 +87,17 @@ class _Counted:
     def write_trials(self, out: Path) -> None:
         """Write a file for each trial, and count it."""
         names = FileNames(self._layout)
-        written: set[str] = set()
         for row in self._source.rows():
             body = self._source.body(row.index)
             base = model_base_of(self._source.info.manifest, row.cell.model)
-            name = names.name(row)
-            written.add(name)
-            report = f"{RUNS_FOLDER}/{name}"
+            report = f"{RUNS_FOLDER}/{names.name(row)}"
             document = render_trial(self._source.run_id, row, body, self._layout, base)
             write_object(out / report, document)
             self._count(row, _render_result(self._layout, row, base, report))
             task = self.tasks[Task.of(row.cell)]
             if task.reads_text is None:
                 task.reads_text = reads_text(body)
-        _remove_others(out / RUNS_FOLDER, written)
+        _remove_others(out / RUNS_FOLDER, names)
 
     def results(self, task: Task) -> Iterator[bytes]:
         """Yield the entries of a task's trials, as JSON."""
@@ -120,12 +118,15 @@ class _Counted:
         of_strategy.setdefault(scenario, ScenarioCounts()).add(row)
 
 
-def _remove_others(folder: Path, written: set[str]) -> None:
+def _remove_others(folder: Path, names: FileNames) -> None:
     """Remove the trials of a run that was written to this folder before."""
+    if not folder.is_dir():
+        return
     with explain_write_errors(folder):
-        for path in folder.glob(TRIAL_FILES):
-            if path.name not in written:
-                path.unlink()
+        with os.scandir(folder) as entries:  # one by one: there may be very many
+            others = [entry.path for entry in entries if names.is_left_over(entry.name)]
+        for path in others:
+            os.unlink(path)
 
 
 def _render_result(layout: Layout, row: TrialRow, base: str, report: str) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from surecall.evals.records import Cell, TrialRow
 
-__all__ = ["TRIAL_FILES", "FileNames", "Layout", "Task", "scan_layout"]
-
-TRIAL_FILES: Final = "*__trial_*.json"
-"""What the names of trials have in common."""
+__all__ = ["FileNames", "Layout", "Task", "scan_layout"]
 
 _ALLOWED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _MAX_NAME_CHARS: Final = 200
+_TRIAL: Final = "__trial_"
+_ENDING: Final = ".json"
 
 Value = TypeVar("Value")
 
@@ -104,14 +103,19 @@ class FileNames:
         if row.case:
             parts.append(row.case)
         stem = _plain("__".join(parts))
-        number = f"__trial_{row.trial:02d}"
+        number = f"{_TRIAL}{row.trial:02d}"
         if len(stem) > _MAX_NAME_CHARS:
             stem = f"{stem[:_MAX_NAME_CHARS]}__{row.index}"
         # Some disks take names for equal that differ in case only.
         while f"{stem}{number}".lower() in self._used:
             stem = f"{stem}__{row.index}"
         self._used.add(f"{stem}{number}".lower())
-        return f"{stem}{number}.json"
+        return f"{stem}{number}{_ENDING}"
+
+    def is_left_over(self, name: str) -> bool:
+        """Tell whether a file is of a trial, but of none that was named here."""
+        stem = name.removesuffix(_ENDING)
+        return stem != name and _TRIAL in stem and stem.lower() not in self._used
 
 
 def _plain(text: str) -> str:
