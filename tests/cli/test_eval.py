@@ -161,6 +161,7 @@ def test_a_dry_run_does_not_judge_by_trials_that_were_never_answered() -> None:
         (("--models", "zoo:*,!zoo:stedy"), "NOTHING_SELECTED", 5),
         (("--models", "openrouter:stabel"), "UNKNOWN_MODEL", 4),
         ((*STEADY, "--option", "max_turn=3"), "UNKNOWN_OPTION", 4),
+        ((*STEADY, "--option", 'tool_transforms=["nope"]'), "UNKNOWN_TRANSFORM", 4),
         ((*STEADY, "--option", "max_turns=abc"), "INVALID_OPTION", 4),
         ((*STEADY, "--gate", "regression<=0 vs @nope"), "RUN_NOT_FOUND", 4),
         (("--models", "embedded:smolm2-135m"), "UNKNOWN_MODEL", 4),
@@ -238,12 +239,12 @@ def test_a_report_that_cannot_be_written_is_refused_beforehand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is asked for a format whose package is not installed."""
-    missing = ConfigError(Code.MISSING_EXTRA, "it is not installed.")
+    missing = ConfigError(Code.EXTRA_MISSING, "it is not installed.")
     absent = FORMATS["parquet"]._replace(missing=lambda: missing)
     monkeypatch.setitem(FORMATS, "parquet", absent)  # type: ignore[arg-type] - it is a dict
     result = invoke("eval", *STEADY, "--report", "md,parquet")
     assert result.exit_code == 4
-    assert "MISSING_EXTRA" in result.stderr
+    assert "EXTRA_MISSING" in result.stderr
     assert not Path(".surecall").exists()
     told = invoke("eval", *STEADY, "--report", "all")
     assert told.exit_code == 0

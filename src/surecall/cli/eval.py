@@ -11,7 +11,6 @@ from surecall.evals.export import check_formats, parse_formats
 from surecall.evals.gates import parse_gate
 from surecall.evals.known_suites import SUITES
 from surecall.evals.store_refs import LATEST, check_tag
-from surecall.loop import resolve_options
 
 from .eval_plan import (
     DEFAULT_TIMEOUT_S,
@@ -24,7 +23,7 @@ from .eval_plan import (
 )
 from .eval_work import EvalWork
 from .flags import output_flags
-from .option_values import parse_options
+from .option_values import check_options, parse_options
 from .output import ExitCode, Output
 from .run_store import open_run_store, run_store_path
 from .typed_command import command_text, split_names
@@ -150,7 +149,7 @@ def run(
     if tag is not None:
         check_tag(tag)
     given_options = parse_options(options)
-    resolve_options(given_options, dict.fromkeys(given_options, "flag"))
+    check_options(given_options)
     wanted = Wanted(
         models=models,
         suites=split_names(suites),

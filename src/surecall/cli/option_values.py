@@ -1,12 +1,12 @@
 """`--option KEY=VALUE`: a value as TOML writes it, else as text."""
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from surecall.errors import Code, ConfigError
 
-__all__ = ["parse_options"]
+__all__ = ["check_options", "parse_options"]
 
 
 def parse_options(items: Iterable[str]) -> dict[str, Any]:
@@ -50,3 +50,15 @@ def _parse_value(raw: str) -> Any:
     value: Any = parsed.get("value")
     usable = len(parsed) == 1 and isinstance(value, bool | int | float | str | list | dict)
     return cast("Any", value) if usable else raw
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise when an option, its value or a transform that it names cannot be used."""
+    from surecall.loop import resolve_options
+    from surecall.loop.resolve import make_chain
+    from surecall.profiles import merge_presets
+    from surecall.transforms import TransformRegistry
+
+    merged = merge_presets([("flag", options)])
+    resolved = resolve_options(merged.values, merged.origins)
+    make_chain(TransformRegistry.builtin(), resolved.options)

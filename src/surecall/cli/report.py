@@ -5,14 +5,13 @@ from typing import Any
 
 import click
 
-from surecall.config import load_config
-from surecall.errors import Code, StoreError
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
-from surecall.evals.store import STORE_FILE, RunInfo, RunStore
+from surecall.evals.store import RunInfo
 
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import count_of
+from .run_store import open_run_store
 from .terminal import line_of
 
 __all__ = ["report"]
@@ -44,7 +43,7 @@ def report(
     is not finished is written as far as it is.
     """
     chosen = parse_formats(formats)
-    with _open_store(store_file) as store:
+    with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
         out = Path(folder or f"surecall-{info.id}")
         exported = export_run(store, info.id, out, chosen)
@@ -53,18 +52,6 @@ def report(
     else:
         _tell(output, info, exported)
     return ExitCode.OK
-
-
-def _open_store(path: str | None) -> RunStore:
-    folder = load_config().evals_dir or Path(".surecall")
-    place = Path(path) if path else folder / STORE_FILE
-    if not place.exists():  # opening would make an empty one
-        raise StoreError(
-            Code.RUN_NOT_FOUND,
-            f"there are no runs: {place} does not exist.",
-            hint="Run surecall eval first, or name the file with --store.",
-        )
-    return RunStore(place)
 
 
 def _render(info: RunInfo, out: Path, exported: Exported) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
 from .csv_tables import write_csv
-from .formats import FORMATS, Exported, export_run, parse_formats
+from .formats import FORMATS, Exported, check_formats, export_run, parse_formats
 from .json_summary import write_json
 from .jsonl_rows import write_jsonl
 from .junit import write_junit
@@ -15,6 +15,7 @@ __all__ = [
     "TRIAL_COLUMNS",
     "Column",
     "Exported",
+    "check_formats",
     "export_run",
     "parse_formats",
     "render_markdown",
