@@ -30,6 +30,7 @@ from surecall.jsontext import canonical_hash, decode, encode
 from surecall.profiles import find_weights
 from surecall.reading import read_reply
 from surecall.records import ToolCallEnded, WireReply, WireRequest
+from surecall.schema import SchemaChecker
 from surecall.transport import EmbeddedTransport, Transport, WireStream
 
 SMOLLM = "embedded:smollm2-135m"
@@ -62,8 +63,8 @@ MODES: dict[str, dict[str, Any]] = {
 PLAN = (
     (SMOLLM, "one_tool", ("raw", "taught", "constrained, required", "production, required")),
     (SMOLLM, "simple_python", ("production, required",)),
-    (QWEN, "one_tool", ("raw", "production", "taught", "constrained, required")),
-    (QWEN, "simple_python", ("raw", "production", "constrained, required")),
+    (QWEN, "one_tool", ("raw", "production", "taught", "production, required")),
+    (QWEN, "simple_python", ("raw", "production", "production, required")),
     (QWEN, "irrelevance", ("raw", "production", "taught", "constrained")),
 )
 """Which modes are tried with which model and suite."""
@@ -226,7 +227,11 @@ def draw_gates(outcomes: Sequence[Outcome]) -> str:
     for outcome in outcomes:
         counts["normal"] += outcome.valid
         reading = read_reply(outcome.said, tools=outcome.case.tools, taught=True)
-        counts["taught"] += any(call.arguments is not None for call in reading.calls)
+        fits = {tool.name: SchemaChecker(tool.parameters) for tool in outcome.case.tools}
+        counts["taught"] += any(
+            call.arguments is not None and fits[call.name].is_valid(call.arguments)
+            for call in reading.calls
+        )
         offered = {tool.name for tool in outcome.case.tools} | set(outcome.case.names.values())
         name = loose_call(outcome.said)
         counts["loose, offered"] += name in offered

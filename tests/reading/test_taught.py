@@ -1,5 +1,7 @@
 """Replies of a model that was taught to call tools in its text."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +83,15 @@ def test_several_objects_are_left_to_the_reading_of_text() -> None:
     call = '{"name": "add", "arguments": {"a": 1}}'
     reply = Reply(content=f"{call}\n{call}", finish_reason="stop")
     assert parse_object_reply(reply) == (reply, ())
+
+
+@pytest.mark.parametrize("value", ["x" * 2_000, [1] * 64], ids=["text", "list"])
+def test_a_value_that_the_grammar_ended_is_cut(value: object) -> None:
+    """Nobody knows how the model would have gone on; without a grammar the value is its own."""
+    text = json.dumps({"name": "note", "arguments": {"inner": {"value": value}}})
+    reply = Reply(content=text, finish_reason="stop")
+    assert parse_object_reply(reply, is_grammar=True)[0].finish_reason == "length"
+    assert parse_object_reply(reply)[0].finish_reason == "stop"
 
 
 @pytest.mark.parametrize("text", ["Hello.", "", '{"name": "x"}', "[1, 2]", '{"answer": 3}', "{"])

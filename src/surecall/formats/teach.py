@@ -16,6 +16,8 @@ from surecall.schema import Loss, clean_parameters, rewrite_schema
 __all__ = [
     "ANSWER_KEY",
     "ASK_FOR_ANSWER",
+    "MAX_GRAMMAR_CHARS",
+    "MAX_GRAMMAR_ITEMS",
     "REPLY_KEY",
     "TaughtWay",
     "reply_schema",
@@ -38,9 +40,10 @@ ASK_FOR_ANSWER: Final = (
 
 _EXAMPLE: Final = '```json\n{"name": "tool_name", "arguments": {"argument": "value"}}\n```'
 _OBJECT_EXAMPLE: Final = '{"name": "tool_name", "arguments": {"argument": "value"}}'
-_MAX_STRING_CHARS: Final = 2_000
+MAX_GRAMMAR_CHARS: Final = 2_000
+MAX_GRAMMAR_ITEMS: Final = 64
+"""Bounds of texts and lists in a grammar; what reaches one was ended by it, not by the model."""
 _MAX_ANSWER_CHARS: Final = 4_000
-_MAX_ITEMS: Final = 64
 
 
 def teach_tools(
@@ -111,7 +114,7 @@ def reply_schema(
         parameters = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
         if is_grammar:
             fitted = rewrite_schema(
-                parameters, "llama_cpp", max_string=_MAX_STRING_CHARS, max_items=_MAX_ITEMS
+                parameters, "llama_cpp", max_string=MAX_GRAMMAR_CHARS, max_items=MAX_GRAMMAR_ITEMS
             )
         else:
             fitted = rewrite_schema(parameters, "openai_strict")

@@ -33,7 +33,9 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
 def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
     """Read a reply in the way its request asked for it."""
     way = taught_way(state.mode)
-    given, receipts = parse_object_reply(reply) if way == "object" else (reply, ())
+    given, receipts = reply, ()
+    if way == "object":
+        given, receipts = parse_object_reply(reply, is_grammar=plan.capabilities.grammar)
     reading = read_reply(
         given,
         used_ids=state.used_ids,

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.formats import ToolNames
-from surecall.formats.teach import ANSWER_KEY, REPLY_KEY
+from surecall.formats.teach import (
+    ANSWER_KEY,
+    MAX_GRAMMAR_CHARS,
+    MAX_GRAMMAR_ITEMS,
+    REPLY_KEY,
+)
 from surecall.jsontext import Repaired, repair_json
 from surecall.records import Defect, RawCall, Receipt, Reply, clip
 
@@ -25,11 +30,13 @@ _MAX_LOOKED_AT_CHARS: Final = 100_000
 _MAX_SNIPPET_CHARS: Final = 200
 
 
-def parse_object_reply(reply: Reply) -> tuple[Reply, tuple[Receipt, ...]]:
+def parse_object_reply(
+    reply: Reply, *, is_grammar: bool = False
+) -> tuple[Reply, tuple[Receipt, ...]]:
     """Turn a reply that is one JSON object into the call or the answer it stands for.
 
     A reply of any other form is returned as it is, also one of several objects: a provider may
-    ignore the schema.
+    ignore the schema. A call with a value that a grammar ended at its bound is taken as cut.
     """
     if reply.calls or not reply.content:
         return reply, ()
@@ -50,7 +57,8 @@ def parse_object_reply(reply: Reply) -> tuple[Reply, tuple[Receipt, ...]]:
             clip(fields["name"]),
             why="the call came as the object that was asked for",
         )
-        return _as_call(spoken, fields, repaired), (found, *repaired.receipts)
+        is_cut = repaired.state != "whole" or (is_grammar and _reaches_bound(fields["arguments"]))
+        return _as_call(spoken, fields, is_cut=is_cut), (found, *repaired.receipts)
     answer = fields.get(ANSWER_KEY)
     if len(fields) == 1 and isinstance(answer, str):
         receipt = Receipt(
@@ -151,10 +159,27 @@ def _reason(repaired: Repaired, names: ToolNames) -> str:
     return f'The arguments of {name} must be one JSON object under "arguments".'
 
 
-def _as_call(reply: Reply, fields: dict[str, Any], repaired: Repaired) -> Reply:
+def _reaches_bound(value: Any) -> bool:
+    """Tell whether a text or a list is as long as the grammar allows."""
+    waiting = [value]
+    while waiting:
+        item: Any = waiting.pop()
+        if isinstance(item, str):
+            if len(item) >= MAX_GRAMMAR_CHARS:
+                return True
+        elif isinstance(item, list):
+            if len(cast("list[Any]", item)) >= MAX_GRAMMAR_ITEMS:
+                return True
+            waiting.extend(cast("list[Any]", item))
+        elif isinstance(item, dict):
+            waiting.extend(cast("dict[str, Any]", item).values())
+    return False
+
+
+def _as_call(reply: Reply, fields: dict[str, Any], *, is_cut: bool) -> Reply:
     call = RawCall(None, fields["name"], fields["arguments"], "object")
-    # An object that ends inside is no whole call, whatever the provider says.
-    finish_reason = reply.finish_reason if repaired.state == "whole" else "length"
+    # Whatever the provider says: such a call is not whole.
+    finish_reason = "length" if is_cut else reply.finish_reason
     answer = fields.get(ANSWER_KEY)
     content = answer if isinstance(answer, str) else ""
     return replace(reply, content=content, calls=(call,), finish_reason=finish_reason)
