@@ -34,7 +34,7 @@ _WORDS = {
     "pip_options",
     multiple=True,
     metavar="OPTION",
-    help="Passed on to `pip download`, such as --pip-option=--index-url=URL.",
+    help="Passed on to `pip download`, such as --pip-option=--no-cache-dir.",
 )
 @output_flags
 @click.pass_obj
