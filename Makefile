@@ -9,8 +9,8 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 
 # A model of 135 million weights that runs on this machine, and simulated ones beside it.
 DEMO := --models embedded:smollm2-135m,zoo:tag-writer,zoo:loose-arguments \
-	--scenarios single_call,no_call_needed,happy_path --strategies raw,baseline,production \
-	--trials 2 --option request_defaults.max_tokens=200 --timeout 60 --store build/demo.db --new --report html --out build/demo
+	--scenarios single_call,no_call_needed --strategies raw,baseline,production \
+	--trials 5 --option request_defaults.max_tokens=200 --timeout 60 --store build/demo.db --new --report html --out build/demo
 
 # The Python to make .venv with; the first of these that is new enough when unset.
 PYTHON ?=
