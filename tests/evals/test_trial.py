@@ -42,6 +42,22 @@ async def test_a_clean_trial_says_all_there_is_to_say() -> None:
     assert (row.cell.scenario, row.seed, row.simulated) == ("desk", 5, False)
 
 
+@pytest.mark.parametrize(("kind", "seed"), [("embedded", 5), ("live", None)])
+async def test_a_model_of_this_machine_gets_the_seed_of_its_trial(
+    kind: str, seed: int | None
+) -> None:
+    """So that a trial can be repeated; a provider may refuse the field."""
+    transport = ScriptedTransport([CALL, "Done."])
+
+    @asynccontextmanager
+    async def opened(_who: Contender, _unit: Any, _case: Any) -> AsyncIterator[ScriptedTransport]:
+        yield transport
+
+    who = contender(kind=kind)
+    await run_trial(unit(), DeskCase(), who, opened, settle("raw", who))
+    assert transport.requests[0].body.get("seed") == seed
+
+
 async def test_the_body_holds_what_happened_turn_by_turn() -> None:
     """What arrived, what was changed, the call, its result and what the case left behind."""
     fenced = f"```json\n{GOOD}\n```"

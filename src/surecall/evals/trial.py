@@ -39,6 +39,7 @@ _NO_CATALOG: Final = Catalog()
 """What is known of the model was settled before; nothing may be added."""
 _NO_CACHE: Final = Path(os.devnull, "surecall")
 """No file can be there, so nothing that a probe stored is found."""
+_MAX_SEED: Final = 2**31 - 1
 _MAX_ERROR_CHARS: Final = 400
 _MAX_TEXT_CHARS: Final = 1_000
 
@@ -128,6 +129,10 @@ async def _run(
     deadlines = [limit for limit in (timeout_s, options.get("deadline_s")) if limit is not None]
     if deadlines:
         options["deadline_s"] = min(deadlines)
+    if contender.kind == "embedded":
+        # A model of this machine repeats itself for the same seed; others may refuse the field.
+        defaults: dict[str, Any] = options.get("request_defaults") or {}
+        options["request_defaults"] = {"seed": unit.seed & _MAX_SEED, **defaults}
     async with open_transport(contender, unit, case) as transport:
         session = Session(
             tools=prepared.tools,
