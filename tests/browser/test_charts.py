@@ -211,7 +211,7 @@ def test_simulated_models_are_marked_wherever_they_are_named(page: Page) -> None
 def test_one_strategy_can_be_shown_and_all_at_once(page: Page) -> None:
     """The choice changes the charts, and is in the address."""
     page.get_by_role("link", name="raw", exact=True).first.click()
-    assert "show=raw" in page.url
+    expect(page).to_have_url(re.compile("show=raw"))
     raw = sum(row.strict_ok for row in ROWS if row.cell.strategy == "raw" and not row.control)
     expect(page.locator(".tile").first).to_contain_text(f"{raw} of 210")
     page.get_by_role("link", name="all", exact=True).click()
@@ -222,7 +222,7 @@ def test_the_verdict_can_be_the_original_one(page: Page) -> None:
     """The loose verdict lets more trials pass."""
     page.locator("#kind").select_option("seed")
     expect(page.locator("#chart-heat figcaption")).to_contain_text("the original, loose verdict")
-    assert "kind=seed" in page.url
+    expect(page).to_have_url(re.compile("kind=seed"))
     ok = sum(row.seed_ok for row in TOOLS if row.cell.model == "acme/small-2")
     row = page.locator("#heat tbody tr", has_text="acme/small-2")
     expect(row.locator("td.all")).to_contain_text(f"{ok}/35")

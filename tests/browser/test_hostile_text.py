@@ -14,7 +14,7 @@ from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow
 from surecall.evals.report import write_html
 
 from .payloads import PAYLOADS
-from .watched import WatchedPage
+from .watched import WatchedPage, show
 
 SHORT = PAYLOADS[2]
 
@@ -167,7 +167,7 @@ def test_charts_and_tables_show_hostile_names_as_text(
     assert text_of(page, "#top").count(SHORT) >= 5
     assert page.title() == f"surecall {SHORT}"
     assert_unharmed(page)
-    page.evaluate("location.hash = '#/trials'")
+    show(page, "#/trials")
     expect(page.locator("table.trials")).to_be_visible()
     table = text_of(page, "table.trials")
     assert all(f"m {payload}" in table for payload in PAYLOADS[:200])
@@ -183,7 +183,7 @@ def test_transcripts_show_hostile_text_as_text(watched: WatchedPage, hostile_pat
         "format {}", "state {}", "em {}", "eh {}", "r {}",
     )  # fmt: skip
     for index, payload in enumerate(PAYLOADS):
-        page.evaluate(f"location.hash = '#/trial/{index}/turn/0/call/0'")
+        show(page, f"#/trial/{index}/turn/0/call/0")
         expect(page.locator("h1")).to_contain_text(f"Trial {index} ")
         expect(page.locator("#transcript:not([aria-busy]) .call.target")).to_have_count(1)
         page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
@@ -201,7 +201,7 @@ def test_cells_and_filters_with_hostile_names_can_be_used(
     watched.open(file_url(hostile_path, "#/trials"))
     page = watched.page
     for index, payload in list(enumerate(PAYLOADS))[::12]:
-        page.evaluate(f"location.hash = '#/trials?model={quote(f'm {payload}', safe='')}'")
+        show(page, f"#/trials?model={quote(f'm {payload}', safe='')}")
         expect(page.locator("table.trials tbody tr")).to_have_count(1)
         page.locator("table.trials tbody tr td a").nth(1).click()
         expect(page.locator("h1")).to_contain_text(f"m {payload}")
@@ -216,11 +216,8 @@ def test_hostile_addresses_do_nothing(watched: WatchedPage, hostile_path: Path) 
     for payload in PAYLOADS[::16]:
         part = quote(payload, safe="")
         for address in (f"#/{payload}", f"#/trial/{part}", f"#/cell/{part}", f"#/chart/{part}"):
-            page.evaluate("address => { location.hash = address; }", address)
-        page.evaluate(
-            "address => { location.hash = address; }",
-            f"#/trials?q={part}&model={part}&sort={part}&show={part}&kind={part}",
-        )
+            show(page, address)
+        show(page, f"#/trials?q={part}&model={part}&sort={part}&show={part}&kind={part}")
         expect(page.locator("#shown")).to_contain_text(f"of {len(PAYLOADS)} trials")
         expect(page.locator("#chips")).to_contain_text(f"Text: {' '.join(payload.split())}")
     assert_unharmed(page)
@@ -232,7 +229,7 @@ def test_nothing_but_the_file_is_ever_asked_for(watched: WatchedPage, report_pat
     page = watched.page
     page.route("**/*", lambda route: route.abort())
     for address in ("#/trials", "#/trial/93", "#/trial/93/turn/1", "#/chart/heat", "#/"):
-        page.evaluate(f"location.hash = '{address}'")
+        show(page, address)
         expect(page.locator("[aria-busy]")).to_have_count(0)
     asked = [url for url in watched.requests if not url.startswith("data:")]
     assert asked == [file_url(report_path)]

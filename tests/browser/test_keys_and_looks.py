@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from support.reports import file_url
 
-from .watched import WatchedPage
+from .watched import WatchedPage, show
 
 UNNAMED = """
 () => [...document.querySelectorAll("a, button, input, select, [role=img], table, nav, figure")]
@@ -28,8 +28,12 @@ REPEATED_IDS = """
   return ids.filter((id, i) => ids.indexOf(id) !== i);
 }
 """
-BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 WHITE, NIGHT = "rgb(255, 255, 255)", "rgb(18, 22, 28)"
+
+
+def expect_background(page: Page, colour: str) -> None:
+    """Wait until the page has a colour behind its text."""
+    expect(page.locator("body")).to_have_css("background-color", colour)
 
 
 # Keys
@@ -66,9 +70,9 @@ def test_j_and_k_walk_through_trials_and_enter_opens(page: Page) -> None:
     expect(page.locator("#transcript:not([aria-busy])")).to_be_attached()
     page.keyboard.press("j")
     expect(page.locator("#turn-0")).to_be_focused()
-    assert page.url.endswith("#/trial/1/turn/0")
+    expect(page).to_have_url(re.compile(r"#/trial/1/turn/0$"))
     page.keyboard.press("j")
-    assert page.url.endswith("#/trial/1/turn/0/call/0")
+    expect(page).to_have_url(re.compile(r"#/trial/1/turn/0/call/0$"))
     page.keyboard.press("u")
     expect(page.locator("h1")).to_contain_text("partial_success_failure")
     page.keyboard.press("u")
@@ -155,33 +159,33 @@ def test_the_page_follows_the_system_and_can_be_switched(
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()
     page.goto(file_url(report_path))
-    assert page.evaluate(BACKGROUND) == NIGHT
+    expect_background(page, NIGHT)
     expect(page.locator("#theme")).to_have_text("Light")
     page.locator("#theme").click()
-    assert page.evaluate(BACKGROUND) == WHITE
+    expect_background(page, WHITE)
     page.reload()
-    assert page.evaluate(BACKGROUND) == WHITE
+    expect_background(page, WHITE)
     page.emulate_media(color_scheme="light")
     page.keyboard.press("d")
-    assert page.evaluate(BACKGROUND) == NIGHT
+    expect_background(page, NIGHT)
     context.close()
 
 
 def test_a_change_of_the_system_is_followed(page: Page) -> None:
     """While nothing was chosen by hand."""
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(BACKGROUND) == NIGHT
+    expect_background(page, NIGHT)
     expect(page.locator("#theme")).to_have_text("Light")
     page.emulate_media(color_scheme="light")
-    assert page.evaluate(BACKGROUND) == WHITE
+    expect_background(page, WHITE)
 
 
 def test_paper_has_no_controls_and_is_white(page: Page) -> None:
     """Filters, buttons and navigation are left out, charts and their colours stay."""
     page.locator("#theme").click()
-    assert page.evaluate(BACKGROUND) == NIGHT
+    expect_background(page, NIGHT)
     page.emulate_media(media="print")
-    assert page.evaluate(BACKGROUND) == WHITE
+    expect_background(page, WHITE)
     for gone in (".facets", "#search", "#theme", "#pages", ".controls", ".copy"):
         expect(page.locator(gone).first).not_to_be_visible()
     for kept in (".ran", ".command code", "#heat", "#chart-latency svg[role=img]", ".tile"):
@@ -202,7 +206,7 @@ def test_it_prints_on_several_pages(page: Page) -> None:
 def test_a_narrow_screen_scrolls_in_one_direction(page: Page) -> None:
     """Wide parts scroll by themselves, the page does not."""
     for address in ("#/", "#/trials", "#/trial/93"):
-        page.evaluate(f"location.hash = '{address}'")
+        show(page, address)
         page.set_viewport_size({"width": 420, "height": 800})
         expect(page.locator("#main")).not_to_be_empty()
         expect(page.locator("[aria-busy]")).to_have_count(0)
@@ -216,7 +220,7 @@ def test_everything_has_a_name(page: Page) -> None:
     """Links, buttons, fields, charts and tables, on every kind of page."""
     assert page.locator("html").get_attribute("lang") == "en"
     for address in ("#/", "#/trials?verdict=fail", "#/trial/93"):
-        page.evaluate(f"location.hash = '{address}'")
+        show(page, address)
         expect(page.locator("[aria-busy]")).to_have_count(0)
         expect(page.locator("h1")).to_have_count(1)
         assert page.evaluate(UNNAMED) == []
@@ -234,7 +238,7 @@ def test_charts_say_what_they_show(page: Page) -> None:
 
 def test_verdicts_are_words_and_not_only_colours(page: Page) -> None:
     """A cross and a word, a tick and a word."""
-    page.goto(page.url + "#/trials")
+    show(page, "#/trials")
     words = set(
         page.locator("table.trials .badge.pass, table.trials .badge.fail").all_inner_texts()
     )

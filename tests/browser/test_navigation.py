@@ -14,7 +14,7 @@ from support.reports import file_url, make_info, with_bodies
 from surecall.evals.records import TrialRow
 from surecall.evals.report import write_html
 
-from .watched import WatchedPage
+from .watched import WatchedPage, show
 
 ROWS = make_rows()
 CHANGED = next(row for row in ROWS if "replace_quotes" in row.saved_by and row.strict_ok)
@@ -59,8 +59,8 @@ def test_a_filter_changes_the_table_and_its_counts(page: Page) -> None:
     other = page.locator(".facets label", has_text="acme/large-2").locator(".n")
     would = indexes(lambda row: not row.strict_ok and row.cell.model == "acme/large-2")
     assert other.inner_text() == str(len(would))
-    assert "verdict=fail" in page.url
-    assert "model=acme%2Fsmall-2" in page.url
+    expect(page).to_have_url(re.compile("verdict=fail"))
+    expect(page).to_have_url(re.compile("model=acme%2Fsmall-2"))
 
 
 def test_filters_also_hold_for_the_charts(page: Page) -> None:
@@ -139,19 +139,19 @@ def test_flaky_cases_can_be_chosen(watched: WatchedPage, report_path: Path) -> N
 
 def test_words_are_looked_for_while_typing(page: Page) -> None:
     """The table follows, the address too, and the history gets no step for each letter."""
-    page.goto(page.url + "#/trials")
+    show(page, "#/trials")
     before = page.evaluate("history.length")
     page.locator("#search").press_sequentially("nothing_patched")
     expected = indexes(lambda row: any(r.code == "NOTHING_PATCHED" for r in row.strict_reasons))
     expect(page.locator("#shown")).to_have_text(f"{len(expected)} of 720 trials")
-    assert "q=nothing_patched" in page.url
+    expect(page).to_have_url(re.compile("q=nothing_patched"))
     assert page.evaluate("history.length") == before
     assert page.evaluate("document.activeElement.id") == "search"
 
 
 def test_long_tables_grow_on_demand(page: Page) -> None:
     """200 rows at once, then 200 more."""
-    page.goto(page.url + "#/trials")
+    show(page, "#/trials")
     assert len(shown_trials(page)) == 200
     page.get_by_role("button", name="Show 200 more of 520").click()
     assert len(shown_trials(page)) == 400
@@ -162,7 +162,7 @@ def test_long_tables_grow_on_demand(page: Page) -> None:
 
 def test_columns_sort_both_ways(page: Page) -> None:
     """One click up, another down; the order is in the address and told to readers of the page."""
-    page.goto(page.url + "#/trials?verdict=fail&model=acme%2Fsmall-2")
+    show(page, "#/trials?verdict=fail&model=acme%2Fsmall-2")
     failed = [row for row in ROWS if not row.strict_ok and row.cell.model == "acme/small-2"]
     page.get_by_role("button", name="Time").click()
     expect(page.locator("th[aria-sort=ascending]")).to_have_text("Time ▲")
@@ -172,7 +172,7 @@ def test_columns_sort_both_ways(page: Page) -> None:
     assert shown_trials(page) == [
         r.index for r in sorted(failed, key=lambda r: r.elapsed_ms, reverse=True)
     ]
-    assert "sort=-time" in page.url
+    expect(page).to_have_url(re.compile("sort=-time"))
     page.get_by_role("button", name="Scenario").click()
     expect(page.locator("th[aria-sort=ascending]")).to_have_text("Scenario ▲")
     assert shown_trials(page) == [r.index for r in sorted(failed, key=lambda r: r.cell.scenario)]
@@ -197,7 +197,7 @@ def test_from_a_field_to_a_call_and_back(page: Page) -> None:
     call.locator("h3 a").click()
     expect(page.locator(".call.target")).to_have_count(1)
     turn = CHANGED.calls[-1].turn
-    assert page.url.partition("#")[2].startswith(f"/trial/{CHANGED.index}/turn/{turn}/call/0")
+    expect(page).to_have_url(re.compile(f"#/trial/{CHANGED.index}/turn/{turn}/call/0"))
     page.go_back()
     expect(page.locator(".call.target")).to_have_count(0)
     page.go_back()
@@ -205,7 +205,7 @@ def test_from_a_field_to_a_call_and_back(page: Page) -> None:
     page.go_back()
     page.go_back()
     expect(page.locator("#heat")).to_be_visible()
-    assert page.url == start
+    expect(page).to_have_url(start)
 
 
 def test_a_call_shows_what_was_changed(watched: WatchedPage, report_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_links_can_be_copied(watched: WatchedPage, report_path: Path) -> None:
 
 def test_where_the_reader_was_is_found_again(page: Page) -> None:
     """Going back scrolls to where the page was left."""
-    page.goto(page.url + "#/trials")
+    show(page, "#/trials")
     page.locator("table.trials tbody tr").nth(150).scroll_into_view_if_needed()
     before = page.evaluate("scrollY")
     assert before > 1000
@@ -352,6 +352,6 @@ def test_every_transcript_can_be_opened(
     page_path = write_html(with_bodies(rows), make_info(rows), path, bodies="all")
     watched.open(file_url(page_path))
     for row in rows:
-        watched.page.evaluate(f"location.hash = '#/trial/{row.index}'")
+        show(watched.page, f"#/trial/{row.index}")
         expect(watched.page.locator("h1")).to_contain_text(f"Trial {row.index}")
         expect(watched.page.locator("#transcript:not([aria-busy]) .turn").first).to_be_attached()

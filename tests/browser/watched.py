@@ -1,8 +1,28 @@
 """A page that remembers everything that should not happen in it."""
 
-from playwright.sync_api import ConsoleMessage, Dialog, Page, Request
+from playwright.sync_api import ConsoleMessage, Dialog, Page, Request, expect
 
-__all__ = ["WatchedPage"]
+__all__ = ["WatchedPage", "settle", "show"]
+
+FOLLOW = """
+address => new Promise((shown) => {
+  const before = location.hash;
+  addEventListener("hashchange", () => shown(), { once: true });
+  location.hash = address;
+  if (location.hash === before) shown();
+})
+"""
+
+
+def settle(page: Page) -> None:
+    """Wait until the page shows what its address names; transcripts are unpacked later."""
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+def show(page: Page, address: str) -> None:
+    """Go to another address of the page and wait until it is shown."""
+    page.evaluate(FOLLOW, address)
+    settle(page)
 
 
 class WatchedPage:
@@ -22,6 +42,7 @@ class WatchedPage:
         """Open a file; it is the only thing that may ever be asked for."""
         self._own = url.partition("#")[0]
         self.page.goto(url)
+        settle(self.page)
 
     def _note_request(self, request: Request) -> None:
         self.requests.append(request.url)
