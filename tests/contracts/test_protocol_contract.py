@@ -22,7 +22,7 @@ from support.family_server import render_stream
 from surecall.errors import Code, ProviderError, ProviderStatusError
 from surecall.jsontext import decode_own, encode
 from surecall.protocols import PROTOCOLS, RawReply, WireProtocol, find_protocol
-from surecall.records import ModelRequest, RawCall, Reply
+from surecall.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec
 
 RECORDED = Path(__file__).parents[1] / "protocols" / "recorded"
 
@@ -260,6 +260,104 @@ def test_a_stream_without_its_end_is_truncated(family: WireProtocol, reply: Repl
     with pytest.raises(ProviderError) as caught:
         fold(family, b"".join(pieces))
     assert caught.value.code == Code.STREAM_TRUNCATED
+
+
+@each_family
+@pytest.mark.parametrize("calls", [(), (RawCall("c1", "look", {}),)], ids=["text", "calls"])
+def test_a_finish_that_is_not_known_is_the_same_whole_and_streamed(
+    family: WireProtocol, calls: tuple[RawCall, ...]
+) -> None:
+    """A provider that answered whole without one did not cut the reply."""
+    reply = Reply(content="Hello", calls=calls, model="m", id="reply_1")
+    whole = family.parse_message(family.parse_body(encode(family.render_reply(reply))))
+    streamed = fold(family, b"".join(render_stream(family, reply)))
+    expected = "tool_calls" if calls else "stop"
+    assert whole.finish_reason == streamed.finish_reason == expected
+
+
+SAME_IDS = (
+    RawCall("c1", "look", {"what": "a"}),
+    RawCall("c1", "look", {"what": "b"}),
+    RawCall("c1__2", "look", {"what": "c"}),
+    RawCall("c2", "look", {}),
+)
+
+
+@each_family
+def test_calls_with_one_id_get_ids_of_their_own(family: WireProtocol) -> None:
+    """The same whole, streamed and again, and the first keeps what the model said."""
+    reply = Reply(calls=SAME_IDS, finish_reason="tool_calls", model="m", id="reply_1")
+    whole = family.parse_message(family.parse_body(encode(family.render_reply(reply))))
+    streamed = fold(family, b"".join(render_stream(family, reply)))
+    expected = [("c1", "a"), ("c1__2", "b"), ("c1__2__2", "c"), ("c2", None)]
+    for got in (whole, streamed):
+        assert [
+            (call[0], call[2].get("what")) for call in essence_of_reply(got)["calls"]
+        ] == expected
+
+
+@each_family
+def test_calls_without_ids_are_told_apart_in_the_same_way_every_time(family: WireProtocol) -> None:
+    """Whole or streamed; a format that needs no ids has none."""
+    calls = (RawCall(None, "look", {"a": 1}), RawCall("", "look", {"a": 1}), RawCall(7, "go", {}))
+    reply = Reply(calls=calls, finish_reason="tool_calls", model="m", id="reply_1")
+    whole = family.parse_message(family.parse_body(encode(family.render_reply(reply))))
+    streamed = fold(family, b"".join(render_stream(family, reply)))
+    ids = [call.id for call in whole.calls]
+    assert ids == [call.id for call in streamed.calls]
+    assert ids == [None] * 3 if family.name == "gemini" else len(set(ids)) == 3
+
+
+@each_family
+def test_a_plain_body_in_place_of_a_stream_is_told(family: WireProtocol) -> None:
+    """Whoever asks whether a provider streams has to know."""
+    reply = Reply(content="Hello", finish_reason="stop", model="m", id="reply_1")
+    folder = family.open_stream()
+    folder.feed(encode(family.render_reply(reply)))
+    assert folder.came_whole
+    folder = family.open_stream()
+    for piece in render_stream(family, reply):
+        folder.feed(piece)
+    assert not folder.came_whole
+
+
+@each_family
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_a_choice_among_some_tools_leaves_only_those(family: WireProtocol, mode: str) -> None:
+    """Whether by a word of the format or by offering no other."""
+    named = {"type": "function", "function": {"name": "look"}}
+    request = ModelRequest(
+        model="m",
+        messages=(Message("user", "Hi"),),
+        tools=(ToolSpec(name="look"), ToolSpec(name="leap")),
+        tool_choice={
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": mode, "tools": [named]},
+        },
+    )
+    got = family.parse_request(family.render_request(request))
+    assert [tool.name for tool in got.tools] == ["look"]
+    assert got.tool_choice == mode
+
+
+@each_family
+def test_a_name_that_a_tool_has_is_the_same_in_history(family: WireProtocol) -> None:
+    """What the model reads in its own calls is what it is offered."""
+    name = "weather/" + "x" * 140
+    request = ModelRequest(
+        model="m",
+        messages=(
+            Message("user", "Hi"),
+            Message("assistant", None, (ToolCall(id="c1", name=name, arguments={}),)),
+            Message("tool", "fine", tool_call_id="c1"),
+        ),
+        tools=(ToolSpec(name=name),),
+        tool_choice={"type": "function", "function": {"name": name}},
+    )
+    got = family.parse_request(family.render_request(request))
+    offered = got.tools[0].name
+    assert got.messages[1].tool_calls[0].name == offered
+    assert got.tool_choice == {"type": "function", "function": {"name": offered}}
 
 
 @each_family

@@ -226,6 +226,14 @@ CASES = (
         "0 calls instead of 1",
     ),
     Case("stream-sometimes", "streaming", Truth(streaming="sometimes"), "yes", {"streaming": True}),
+    Case(
+        "stream-ignored",
+        "streaming",
+        Truth(streaming="ignored"),
+        "no",
+        {"streaming": False},
+        "whole reply",
+    ),
     Case("stream-refused", "streaming", Truth(streaming="refused"), "no", {"streaming": False}),
     Case(
         "stream-unfinished", "streaming", Truth(streaming="unfinished"), "no", {"streaming": False}

@@ -296,9 +296,14 @@ def test_a_call_without_an_id_gets_one_of_its_own() -> None:
     assert first["function"]["arguments"] == "{}"
 
 
-def test_a_finish_is_never_invented() -> None:
-    """What the provider did not say stays unsaid."""
-    assert CHAT.render_reply(Reply(content="x"))["choices"][0]["finish_reason"] is None
+def test_a_call_has_the_same_id_every_time() -> None:
+    """Also one that was made here; another reply has another."""
+
+    def made(reply_id: str) -> str:
+        reply = Reply(id=reply_id, calls=(RawCall(None, "look", {"a": 1}),))
+        return CHAT.render_reply(reply)["choices"][0]["message"]["tool_calls"][0]["id"]
+
+    assert made("r1") == made("r1") != made("r2")
 
 
 def test_a_stream_is_written_event_by_event() -> None:

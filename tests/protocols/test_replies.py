@@ -189,6 +189,16 @@ def test_a_repeated_key_elsewhere_is_no_finding() -> None:
         pytest.param(
             {"prompt_tokens": 1, "prompt_tokens_details": 3}, Usage(1, 0, 1), id="odd details"
         ),
+        pytest.param(
+            {"prompt_tokens": 9, "prompt_cache_hit_tokens": 4},
+            Usage(9, 0, 9, cached_tokens=4),
+            id="cache hits",
+        ),
+        pytest.param(
+            {"prompt_tokens": 9, "cached_tokens": 4},
+            Usage(9, 0, 9, cached_tokens=4),
+            id="cached beside the others",
+        ),
     ],
 )
 def test_usage_is_read_as_far_as_it_can_be(usage: Any, expected: Usage | None) -> None:

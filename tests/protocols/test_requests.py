@@ -200,3 +200,45 @@ def test_after_any_shape_the_history_is_valid(shape: ArgumentShape) -> None:
         assert len(value["_unreadable_arguments"]) <= 200
     else:
         assert value == shape.value
+
+
+PICTURE: dict[str, Any] = {
+    "type": "image_url",
+    "image_url": {"url": "data:image/png;base64,AA=="},
+}
+
+
+def test_pictures_in_results_are_shown_by_the_user_behind_them() -> None:
+    """Results of this format are text; all of a turn come before anybody else speaks."""
+    messages = (
+        Message("assistant", None, (_call(), _call(id="c2"))),
+        Message("tool", [{"type": "text", "text": "Two:"}, PICTURE], tool_call_id="c1"),
+        Message("tool", [PICTURE], tool_call_id="c2"),
+        Message("assistant", "Nice."),
+        Message("tool", [PICTURE], tool_call_id="c1"),
+    )
+    wire = ChatCompletions().render_request(ModelRequest(model="m", messages=messages))
+    _, first, second, shown, _, third, last = wire.body["messages"]
+    assert first["content"] == [{"type": "text", "text": "Two:"}]
+    assert [second["role"], third["role"]] == ["tool", "tool"]
+    assert second["content"] == third["content"]
+    assert isinstance(second["content"], str)
+    assert [part.get("text", "picture") for part in shown["content"]] == [
+        "[From the result of the call c1:]",
+        "picture",
+        "[From the result of the call c2:]",
+        "picture",
+    ]
+    assert (shown["role"], last["role"], last["content"][1]) == ("user", "user", PICTURE)
+
+
+def test_a_call_of_an_offered_tool_keeps_its_name_in_history() -> None:
+    """Other names are made acceptable."""
+    calls = (_call(name="weather/today"), _call(id="c2", name="what ever"))
+    request = ModelRequest(
+        model="m",
+        messages=(Message("assistant", None, calls),),
+        tools=(ToolSpec(name="weather/today"),),
+    )
+    found = ChatCompletions().render_request(request).body["messages"][0]["tool_calls"]
+    assert [call["function"]["name"] for call in found] == ["weather/today", "what_ever"]

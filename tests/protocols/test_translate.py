@@ -27,7 +27,15 @@ from surecall.protocols import (
     translate_reply,
     translate_request,
 )
-from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec, WireRequest
+from surecall.records import (
+    Message,
+    ModelRequest,
+    RawCall,
+    Reply,
+    ToolCall,
+    ToolSpec,
+    WireRequest,
+)
 
 CHAT = ChatCompletions()
 PAIRS = [
@@ -251,6 +259,98 @@ def test_within_one_format_nothing_is_left_out() -> None:
     translated = translate_request(wire, CHAT, CHAT)
     assert translated.request.body == body
     assert translated.dropped == ()
+
+
+NAMES = ("weather/today", "weather.today", "weather_today", "Größe", "x" * 200, "plain", "4ever")
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+def test_a_tool_has_one_name_everywhere_and_the_client_gets_its_own_back(name: str) -> None:
+    """Tools, choice and history agree; what was changed is told, and undone in the reply."""
+    target = find_protocol(name)
+    calls = tuple(
+        ToolCall(id=f"c{number}", name=tool, arguments={}) for number, tool in enumerate(NAMES)
+    )
+    request = ModelRequest(
+        model="m",
+        messages=(
+            Message("user", "Hi"),
+            Message("assistant", None, calls),
+            *(Message("tool", "x", tool_call_id=call.id, name=call.name) for call in calls),
+        ),
+        tools=tuple(ToolSpec(name=tool) for tool in NAMES),
+        tool_choice={"type": "function", "function": {"name": NAMES[0]}},
+    )
+    translated = translate_request(CHAT.render_request(request), CHAT, target)
+    there = target.parse_request(translated.request)
+    known = [translated.renamed.get(tool, tool) for tool in NAMES]
+    assert len(set(known)) == len(NAMES)
+    assert [tool.name for tool in there.tools] == known
+    assert [call.name for message in there.messages for call in message.tool_calls] == known
+    assert there.tool_choice == {"type": "function", "function": {"name": known[0]}}
+    assert translated.renamed.keys() >= {"weather/today", "Größe", "x" * 200}
+    assert not translated.renamed.keys() & {"weather_today", "plain"}
+
+    reply = Reply(
+        calls=tuple(RawCall(f"d{number}", tool, {}) for number, tool in enumerate(known)),
+        finish_reason="tool_calls",
+        model="m",
+        id="r1",
+    )
+    body = translate_reply(
+        encode(target.render_reply(reply)), target, CHAT, renamed=translated.renamed
+    )
+    found = body["choices"][0]["message"]["tool_calls"]
+    assert [call["function"]["name"] for call in found] == list(NAMES)
+    translator = StreamTranslator(target, CHAT, "m", renamed=translated.renamed)
+    data = b"".join(translator.feed(piece) for piece in render_stream(target, reply))
+    streamed = folded(CHAT, data + translator.close())
+    assert [call.name for call in streamed.calls] == list(NAMES)
+    assert translator.reply is not None
+    assert [call.name for call in translator.reply.calls] == list(NAMES)
+
+
+def test_a_format_of_ones_own_takes_every_name() -> None:
+    """Its rules are not known here."""
+
+    class Own(ChatCompletions):
+        name: str = "own"
+
+    tools = (ToolSpec(name="weather/today"),)
+    request = ModelRequest(model="m", messages=(Message("user", "Hi"),), tools=tools)
+    translated = translate_request(CHAT.render_request(request), CHAT, Own())
+    assert translated.renamed == {}
+    assert translated.request.body["tools"][0]["function"]["name"] == "weather/today"
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+def test_calls_that_share_an_id_keep_their_own_results(name: str) -> None:
+    """In one turn and in different ones."""
+    target = find_protocol(name)
+
+    def turn(*given: str) -> tuple[Message, ...]:
+        calls = tuple(ToolCall(id="c1", name="look", arguments={"what": what}) for what in given)
+        results = (Message("tool", f"saw {what}", tool_call_id="c1") for what in given)
+        return Message("assistant", None, calls), *results, Message("user", "More?")
+
+    request = ModelRequest(
+        model="m",
+        messages=(Message("user", "Hi"), *turn("a", "b"), *turn("c")),
+        tools=(ToolSpec(name="look"),),
+    )
+    wire = translate_request(CHAT.render_request(request), CHAT, target).request
+    got = target.parse_request(wire)
+    calls = {
+        call.id: (call.arguments or {})["what"]
+        for message in got.messages
+        for call in message.tool_calls
+    }
+    results = [message for message in got.messages if message.role == "tool"]
+    assert list(calls) == ["c1", "c1__2", "c1__3"]
+    assert [message.text for message in results] == ["saw a", "saw b", "saw c"]
+    assert [f"saw {calls[message.tool_call_id or '']}" for message in results] == [
+        message.text for message in results
+    ]
 
 
 SIGNED = {"type": "thinking", "thinking": "Hm.", "signature": "s"}

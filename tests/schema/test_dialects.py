@@ -44,6 +44,15 @@ def _obj(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
+def _closed(**properties: Any) -> dict[str, Any]:
+    return {**_obj(**properties), "required": list(properties), "additionalProperties": False}
+
+
+def _only(value: Any) -> dict[str, Any]:
+    kind = {bool: "boolean", int: "integer", str: "string"}[type(value)]
+    return {"type": kind, "enum": [value]}
+
+
 GEMINI = (
     Case("plain", {"type": "string", "minLength": 1}, {"type": "string", "minLength": 1}),
     Case("upper-case type", {"type": "STRING"}, {"type": "string"}),
@@ -312,6 +321,93 @@ STRICT = (
         (("", "type", "changed"), ("", "additionalProperties", "changed")),
     ),
     Case(
+        "a listed object is closed",
+        {
+            **_obj(a={"const": {"b": 1, "c": {"d": "x"}}}),
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+        _closed(a=_closed(b=_only(1), c=_closed(d=_only("x")))),
+    ),
+    Case(
+        "listed objects and other values",
+        {
+            **_obj(a={"enum": [{"b": True}, {}, "x", None], "description": "A."}),
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+        _closed(
+            a={
+                "description": "A.",
+                "anyOf": [
+                    _closed(b=_only(True)),
+                    _closed(),
+                    _only("x"),
+                    {"type": "null"},
+                ],
+            }
+        ),
+    ),
+    Case(
+        "an optional listed object",
+        {**_obj(a={"const": {"b": 1}}), "additionalProperties": False},
+        _closed(a={**_closed(b=_only(1)), "type": ["object", "null"]}),
+        (("", "required", "changed"),),
+    ),
+    Case(
+        "listed arrays",
+        {
+            **_obj(a={"const": [1, 1]}, b={"const": []}, c={"const": [1, "x"]}),
+            "required": ["a", "b", "c"],
+            "additionalProperties": False,
+        },
+        _closed(
+            a={"type": "array", "items": _only(1), "minItems": 2, "maxItems": 2},
+            b={"type": "array", "items": {"type": "null"}, "minItems": 0, "maxItems": 0},
+            c={
+                "type": "array",
+                "items": {"anyOf": [_only(1), _only("x")]},
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        ),
+        (("/properties/c", "enum", "weakened"),),
+    ),
+    Case(
+        "a listed object at the top",
+        {"const": {"a": 1}, "title": "T"},
+        {**_closed(a=_only(1)), "title": "T"},
+    ),
+    Case(
+        "listed objects at the top",
+        {"enum": [{"a": 1}, {"a": 2}]},
+        _closed(a={"anyOf": [_only(1), _only(2)]}),
+        (("", "anyOf", "weakened"),),
+    ),
+    Case(
+        "what looks around goes into the description",
+        {
+            **_obj(a={"type": "string", "pattern": "^(?!x)"}, b={"type": "integer"}),
+            "required": ["a", "b"],
+            "additionalProperties": False,
+        },
+        _closed(
+            a={"type": "string", "description": "[pattern: ^(?!x)]"},
+            b={"type": "integer"},
+        ),
+        (("/properties/a", "pattern", "dropped"),),
+    ),
+    Case(
+        "a format is one of texts",
+        {
+            **_obj(a={"type": "integer", "format": "date"}),
+            "required": ["a"],
+            "additionalProperties": False,
+        },
+        _closed(a={"type": "integer", "description": "[format: date]"}),
+        (("/properties/a", "format", "dropped"),),
+    ),
+    Case(
         "not an object at the top",
         {"type": "string"},
         {"type": "string"},
@@ -353,6 +449,26 @@ def test_limits_of_strict_mode_are_reported() -> None:
         ("enum", "over_limit"),
     ]
     assert losses[0].why == "11 levels; at most 10 are taken"
+
+
+def test_the_length_of_names_and_values_is_limited_in_strict_mode() -> None:
+    """All of them together, and those of one long list."""
+    listed = {"enum": [f"{number:0100}" for number in range(251)]}
+    losses = rewrite_schema(_closed(a=listed), "openai_strict").losses
+    assert _losses(losses) == (("/properties/a", "enum", "over_limit"),)
+    names = {f"{number:0100}": {"type": "string"} for number in range(1201)}
+    losses = rewrite_schema(_closed(**names), "openai_strict").losses
+    assert _losses(losses) == (("", "properties", "over_limit"),)
+    assert losses[0].why.startswith("120100 characters")
+
+
+def test_a_listed_value_may_be_nested_as_deep_as_it_likes() -> None:
+    """It is cut with a loss; a schema cannot make rewriting run out of stack."""
+    value: Any = {}
+    for _ in range(300):
+        value = {"a": value}
+    rewritten = rewrite_schema(_closed(a={"const": value}), "openai_strict")
+    assert ("/properties/a", "enum", "weakened") in _losses(rewritten.losses)
 
 
 LLAMA = (

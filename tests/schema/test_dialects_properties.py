@@ -49,7 +49,7 @@ def _members(inner: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]]
     named = st.dictionaries(names, inner, max_size=3)
     return {
         "type": types | st.lists(types, min_size=1, max_size=3, unique=True),
-        "enum": st.lists(scalars, min_size=1, max_size=3),
+        "enum": st.lists(values, min_size=1, max_size=3),
         "const": values,
         "minimum": st.integers(-1, 3) | st.just(1.5),
         "maximum": st.integers(-1, 3) | st.just(1.5),
@@ -140,6 +140,11 @@ def _unknown(schema: Any, dialect: str) -> list[str]:
         if dialect == "gemini":
             found += [value for value in item.get("enum", []) if not isinstance(value, str)]
             found += ["type list"] if isinstance(item.get("type"), list) else []
+        if dialect == "openai_strict":
+            kinds = item.get("type", [])
+            kinds = [kinds] if isinstance(kinds, str) else kinds
+            found += ["bare object"] if "object" in kinds and "properties" not in item else []
+            found += ["bare array"] if "array" in kinds and "items" not in item else []
         if dialect == "openai_strict" and "properties" in item:
             found += sorted(set(item["properties"]) ^ set(item["required"]))
             found += ["open"] if item.get("additionalProperties") is not False else []

@@ -184,6 +184,7 @@ ARGUMENT_SHAPES = (
     _shape("unknown escape", '{"a": "\\x41"}', {"a": "A"}, ("fix_escapes",)),
     _shape("extra closing brace", '{"a": 1}}', {"a": 1}, ("drop_stray_closer",)),
     # text that is not JSON, or could mean two things
+    _shape("the same object twice", '{"a": 1}{"a": 1}', {"a": 1}, ("extra_values",)),
     _shape("two objects", '{"a": 1}{"b": 2}', PARSE),
     _shape("two objects on two lines", '{"a": 1}\n{"b": 2}', PARSE),
     _shape("array with single quotes", "['a']", PARSE),

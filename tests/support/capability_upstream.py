@@ -36,7 +36,7 @@ class Truth:
     refused_choices: frozenset[str] = frozenset()
     parallel: Literal["many", "one", "refused"] = "many"
     parallel_false: Respect = "honoured"
-    streaming: Literal["equal", "refused", "less", "unfinished", "sometimes"] = "equal"
+    streaming: Literal["equal", "refused", "ignored", "less", "unfinished", "sometimes"] = "equal"
     ids: Literal["unique", "same", "same_in_reply", "none"] = "unique"
     id_style: str = r".+"
     empty_arguments: Literal["object", "blank", "null", "missing"] = "object"
@@ -120,7 +120,7 @@ class CapabilityUpstream:
             return web.json_response({"error": {"message": refusal}}, status=code)
         message, finish = self._answer(body)
         usage = self._usage(body)
-        if body.get("stream"):
+        if body.get("stream") and self.truth.streaming != "ignored":
             return await self._stream(request, message, finish, usage)
         choice = {"index": 0, "message": message, "finish_reason": finish}
         whole = {"id": "r", "model": "m", "choices": [choice]}

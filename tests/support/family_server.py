@@ -84,6 +84,7 @@ def render_stream(protocol: WireProtocol, reply: Reply, model: str = "m") -> lis
     writer = protocol.open_writer(model=model, reply_id=reply.id)
     pieces = [writer.begin()]
     pieces += [writer.reasoning(part) for part in _halves(reply.reasoning)]
+    pieces.append(writer.reasoning("", reply.extra))
     pieces += [writer.text(part) for part in _halves(reply.content)]
     pieces += [writer.call(call) for call in reply.calls]
     pieces.append(writer.end(reply))

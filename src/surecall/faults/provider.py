@@ -204,7 +204,7 @@ def _other_answer(
     if not occasion.stream:
         return json_answer(protocol.render_reply(reply))
     writer = protocol.open_writer(model=occasion.request.model, reply_id=reply_id)
-    events = [writer.begin(), writer.reasoning(reply.reasoning or "")]
+    events = [writer.begin(), writer.reasoning(reply.reasoning or "", reply.extra)]
     events += [writer.text(reply.content or ""), *(writer.call(call) for call in reply.calls)]
     return event_stream([event for event in (*events, writer.end(reply)) if event])
 

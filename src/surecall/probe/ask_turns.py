@@ -40,6 +40,8 @@ async def ask_streaming(asker: Asker) -> Finding:
             continue
         if isinstance(streamed, Refused):
             return no(f"streaming is refused with {streamed.said}", streaming=False)
+        if streamed.came_whole:
+            return no("a stream was asked for, and a whole reply came", streaming=False)
         difference = _difference(whole, streamed)
         if difference is None:
             return _streams(differences)

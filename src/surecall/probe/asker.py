@@ -40,6 +40,8 @@ class Answered(NamedTuple):
 
     reply: Reply
     raw: RawReply
+    came_whole: bool = True
+    """Whether it came in one piece, though it may have been asked for as a stream."""
 
     @property
     def content(self) -> str:
@@ -212,10 +214,10 @@ class Asker:
         wire = self.protocol.render_request(request)
         try:
             if request.stream:
-                raw, attempts = await self._stream(wire)
+                raw, attempts, came_whole = await self._stream(wire)
             else:
                 answer = await self.transport.send(wire)
-                attempts = answer.attempts
+                attempts, came_whole = answer.attempts, True
                 raw = self.protocol.parse_body(answer.body, answer.headers)
         except ProviderError as error:
             self.cost += Cost(max(error.attempts, 1))
@@ -224,16 +226,16 @@ class Asker:
         self.cost += Cost(
             attempts, usage.input_tokens if usage else 0, usage.output_tokens if usage else 0
         )
-        return Answered(self.protocol.parse_message(raw), raw)
+        return Answered(self.protocol.parse_message(raw), raw, came_whole)
 
-    async def _stream(self, wire: Any) -> tuple[RawReply, int]:
+    async def _stream(self, wire: Any) -> tuple[RawReply, int, bool]:
         async with self.transport.stream(wire) as stream:
             folder = self.protocol.open_stream(stream.headers)
             async for chunk in stream:
                 folder.feed(chunk)
                 if folder.done:
                     break
-            return folder.close(), stream.attempts
+            return folder.close(), stream.attempts, folder.came_whole
 
     def _require_request(self) -> None:
         if self.cost.requests >= self._max_requests:

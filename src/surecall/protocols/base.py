@@ -34,6 +34,8 @@ class StreamDelta(Struct, frozen=True):
 
     kind: Literal["text", "reasoning"]
     text: str
+    extra: dict[str, Any] = {}
+    """What a client has to send back of the thought that ends here, such as its signature."""
 
 
 class StreamFolder(Protocol):
@@ -42,6 +44,11 @@ class StreamFolder(Protocol):
     @property
     def done(self) -> bool:
         """Whether the provider said that nothing more will come."""
+        ...
+
+    @property
+    def came_whole(self) -> bool:
+        """Whether a plain body came where a stream was asked for."""
         ...
 
     def feed(self, chunk: bytes) -> list[StreamDelta]:
@@ -75,8 +82,14 @@ class StreamWriter(Protocol):
         """Write a piece of the text."""
         ...
 
-    def reasoning(self, text: str) -> bytes:
-        """Write a piece of the reasoning; formats without a place for it write nothing."""
+    def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Write a piece of the reasoning; formats without a place for it write nothing.
+
+        Args:
+            text: The piece.
+            extra: What a client has to send back of the thoughts that end here, in the form of
+                `Reply.extra`. What comes with `end` only may be too late for its place.
+        """
         ...
 
     def call(self, call: RawCall) -> bytes:

@@ -54,6 +54,11 @@ class EventFolder(ABC):
         return self._done
 
     @property
+    def came_whole(self) -> bool:
+        """Whether a plain body came where a stream was asked for."""
+        return self._body is not None
+
+    @property
     def skipped_events(self) -> int:
         """How many malformed events were passed over."""
         return self._skipped

@@ -1,6 +1,7 @@
 """What stands in a history for parts of a call that no provider would take back."""
 
 import re
+from collections.abc import Container
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -22,9 +23,15 @@ def stand_in_arguments(raw: Any) -> dict[str, Any]:
     return {UNREADABLE_KEY: _echo(raw)}
 
 
-def stand_in_name(name: str, max_chars: int = 64) -> str:
-    """Return a name that providers accept in history, though no such tool may exist."""
-    if len(name) <= max_chars and _NAME.fullmatch(name):
+def stand_in_name(name: str, max_chars: int = 64, offered: Container[str] = ()) -> str:
+    """Return a name that providers accept in history, though no such tool may exist.
+
+    Args:
+        name: The name that a call has.
+        max_chars: How long a name may be.
+        offered: Names of the tools of the same request; these stay, so that both agree.
+    """
+    if name in offered or (len(name) <= max_chars and _NAME.fullmatch(name)):
         return name
     return _NOT_IN_NAMES.sub("_", name[:max_chars]) or "unnamed"
 

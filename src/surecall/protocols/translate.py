@@ -16,7 +16,9 @@ from surecall.errors import ProviderError
 from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 
-from .base import StreamFolder, StreamWriter, WireProtocol
+from .base import StreamDelta, StreamFolder, StreamWriter, WireProtocol
+from .call_ids import pair_calls
+from .tool_names import rename_tools, restore_names
 
 __all__ = ["StreamTranslator", "Translated", "translate_reply", "translate_request"]
 
@@ -80,17 +82,25 @@ class Translated(Struct, frozen=True):
     dropped: tuple[str, ...] = ()
     """Names of fields that the target cannot carry, such as `seed` or `messages.input_audio`;
     `tools.parameters` when a schema had to be changed."""
+    renamed: dict[str, str] = {}
+    """Names of tools that the target does not take, and those it knows them by; what translates
+    the reply needs them to give the client its own names again."""
 
 
 def translate_request(wire: WireRequest, source: WireProtocol, target: WireProtocol) -> Translated:
     """Translate a client's request.
 
+    Names of tools that the target does not take are replaced everywhere alike, and calls that
+    share an id get ids of their own, which their results follow.
+
     Raises:
         RequestError: The request cannot be understood.
     """
     asked = source.parse_request(wire)
+    asked = replace(asked, messages=pair_calls(asked.messages))
+    asked, renamed = rename_tools(asked, target.name)
     rendered = target.render_request(_without_own(asked, source.name, target.name))
-    return Translated(rendered, _missing(asked, target.parse_request(rendered)))
+    return Translated(rendered, _missing(asked, target.parse_request(rendered)), renamed)
 
 
 def translate_reply(
@@ -98,13 +108,23 @@ def translate_reply(
     source: WireProtocol,
     target: WireProtocol,
     headers: Mapping[str, str] | None = None,
+    *,
+    renamed: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Translate a provider's whole reply.
+
+    Args:
+        body: The reply.
+        source: The format of the provider.
+        target: The format of the client.
+        headers: The headers that came with the reply.
+        renamed: The names that the translated request was given.
 
     Raises:
         ProviderError: The body is not a reply; `target.render_fault` renders it for the client.
     """
-    return target.render_reply(source.parse_message(source.parse_body(body, headers)))
+    reply = source.parse_message(source.parse_body(body, headers))
+    return target.render_reply(restore_names(reply, renamed or {}))
 
 
 class StreamTranslator:
@@ -121,8 +141,10 @@ class StreamTranslator:
         *,
         headers: Mapping[str, str] | None = None,
         reply_id: str | None = None,
+        renamed: Mapping[str, str] | None = None,
     ) -> None:
         self._source = source
+        self._renamed = renamed or {}
         self._folder: StreamFolder = source.open_stream(headers)
         self._writer: StreamWriter = target.open_writer(model=model, reply_id=reply_id)
         self._has_begun = False
@@ -146,7 +168,7 @@ class StreamTranslator:
             deltas = self._folder.feed(chunk)
         except ProviderError as error:
             return written + self._fail(error)
-        return written + b"".join(self._write(delta.kind, delta.text) for delta in deltas)
+        return written + b"".join(self._write(delta) for delta in deltas)
 
     def close(self) -> bytes:
         """Return what is left to write: the calls and the end, or the error."""
@@ -157,9 +179,10 @@ class StreamTranslator:
             reply = self._source.parse_message(self._folder.close())
         except ProviderError as error:
             return written + self._fail(error)
-        self.reply = reply
-        written += self._write("reasoning", self._unshown("reasoning", reply.reasoning))
-        written += self._write("text", self._unshown("text", reply.content))
+        self.reply = reply = restore_names(reply, self._renamed)
+        thoughts = self._unshown("reasoning", reply.reasoning)
+        written += self._write(StreamDelta("reasoning", thoughts, reply.extra))
+        written += self._write(StreamDelta("text", self._unshown("text", reply.content)))
         written += b"".join([self._writer.call(call) for call in reply.calls])
         return written + self._writer.end(reply)
 
@@ -169,11 +192,11 @@ class StreamTranslator:
         self._has_begun = True
         return self._writer.begin()
 
-    def _write(self, kind: str, text: str) -> bytes:
-        if not text:
-            return b""
-        self._shown[kind].append(text)
-        return self._writer.text(text) if kind == "text" else self._writer.reasoning(text)
+    def _write(self, delta: StreamDelta) -> bytes:
+        self._shown[delta.kind].append(delta.text)
+        if delta.kind == "text":
+            return self._writer.text(delta.text)
+        return self._writer.reasoning(delta.text, delta.extra)
 
     def _unshown(self, kind: str, whole: str | None) -> str:
         """Return what was not written yet; a provider may answer a stream with a plain body."""

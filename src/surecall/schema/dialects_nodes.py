@@ -221,6 +221,7 @@ def _merge_plain(first: Node, second: Node, texts: dict[str, Any], losses: Losse
         return Node(place=first.place, types=(), texts=texts)
     if enum is not None and types is not None:
         enum = [item for item in enum if any(kind in types for kind in json_types(item))]
+        types = tuple(kind for kind in types if any(kind in json_types(item) for item in enum))
     items = first.items or second.items
     if first.items and second.items:
         items = merge_nodes(first.items, second.items, losses)

@@ -1,10 +1,13 @@
 """The subset that OpenAI's strict mode takes: every object closed, every property required.
 
+That holds for objects among listed values too, so these are written as the objects they are.
 An optional property becomes one that may be null; whoever reads the arguments takes null for
 absence, as coercion does. That makes the result stricter, so each such place is `changed`.
 """
 
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from .dialects_forms import (
     flat_root,
@@ -16,19 +19,26 @@ from .dialects_forms import (
 )
 from .dialects_nodes import Losses, Node
 from .dialects_refs import used_definitions
+from .dialects_values import spell_out_all
 
 __all__ = ["write_openai_strict"]
 
 _MAX_PROPERTIES: Final = 5_000
 _MAX_DEPTH: Final = 10
 _MAX_ENUM: Final = 1_000
+_MAX_CHARS: Final = 120_000
+"""How long all names and listed texts may be together."""
+_LONG_ENUM: Final = 250
+_MAX_LONG_ENUM_CHARS: Final = 15_000
+"""How long the texts of one list may be together, when it has more than `_LONG_ENUM`."""
 _FORMATS: Final = frozenset(
     {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"}
 )
 _KEPT: Final = frozenset(
     {"exclusiveMaximum", "exclusiveMinimum", "maxItems", "maximum", "minItems", "minimum"}
-    | {"multipleOf", "pattern"}
+    | {"multipleOf"}
 )
+_LOOKAROUNDS: Final = ("(?=", "(?!", "(?<=", "(?<!")
 _SCALARS: Final = ("string", "number", "boolean", "null")
 
 
@@ -42,9 +52,12 @@ class _StrictWriter:
         self._losses = losses
         self._properties = 0
         self._values = 0
+        self._chars = 0
         self._depth = 0
 
     def write_root(self, root: Node, definitions: dict[str, Node]) -> dict[str, Any]:
+        if root.types == ("object",) and root.enum is not None:
+            root = replace(spell_out_all(root.enum, root.place, self._losses), texts=root.texts)
         root = settled(flat_root(root, self._losses), self._losses)
         if root.is_any:
             self._losses.note(root, "type", "at the top there must be an object", "changed")
@@ -54,6 +67,7 @@ class _StrictWriter:
             self._losses.note(root, "type", why, "over_limit")
         schema = self._write(root, 1)
         written = {name: self._write(node, 1) for name, node in definitions.items()}
+        self._chars += sum(len(name.rsplit("/", 1)[-1]) for name in written)
         self._note_limits()
         return used_definitions(schema, written)
 
@@ -62,6 +76,7 @@ class _StrictWriter:
             (self._properties, _MAX_PROPERTIES, "properties", "properties"),
             (self._depth, _MAX_DEPTH, "properties", "levels"),
             (self._values, _MAX_ENUM, "enum", "listed values"),
+            (self._chars, _MAX_CHARS, "properties", "characters in names and listed values"),
         ):
             if count > limit:
                 why = f"{count} {what}; at most {limit} are taken"
@@ -93,10 +108,13 @@ class _StrictWriter:
         wire: dict[str, Any] = {"type": [kind, "null"] if has_null else kind}
         values = values_of(node, kind)
         if values is not None:
-            self._values += len(values)
+            if kind in {"array", "object"}:
+                written = self._write(spell_out_all(values, node.place, self._losses), depth)
+                return joined([written, {"type": "null"}] if has_null else [written], texts)
+            self._count_values(node, values)
             wire["enum"] = [*values, None] if has_null else values
         for keyword, value in limits_of(node, kind).items():
-            if keyword in _KEPT or (keyword == "format" and value in _FORMATS):
+            if _is_kept(kind, keyword, value):
                 wire[keyword] = value
             else:
                 why = f"{keyword} cannot be said as it is"
@@ -104,9 +122,20 @@ class _StrictWriter:
                 remark(texts, keyword, value)
         if kind == "array":
             wire["items"] = self._write(node.items or Node(place=node.place), depth + 1)
-        elif kind == "object" and values is None:
+        elif kind == "object":
             self._write_object(node, wire, depth)
         return {**wire, **texts}
+
+    def _count_values(self, node: Node, values: list[Any]) -> None:
+        chars = sum(len(value) for value in values if isinstance(value, str))
+        self._values += len(values)
+        self._chars += chars
+        if len(values) > _LONG_ENUM and chars > _MAX_LONG_ENUM_CHARS:
+            why = (
+                f"{chars} characters in {len(values)} values; "
+                f"at most {_MAX_LONG_ENUM_CHARS} are taken for more than {_LONG_ENUM}"
+            )
+            self._losses.note(node, "enum", why, "over_limit")
 
     def _write_object(self, node: Node, wire: dict[str, Any], depth: int) -> None:
         self._depth = max(self._depth, depth)
@@ -118,6 +147,7 @@ class _StrictWriter:
             if name not in properties:
                 properties[name] = node.additional or Node(place=node.place)
         self._properties += len(properties)
+        self._chars += sum(map(len, properties))
         wire["properties"] = {}
         for name, inner in properties.items():
             written = self._write(inner, depth + 1)
@@ -128,6 +158,15 @@ class _StrictWriter:
             wire["properties"][name] = written
         wire["required"] = list(properties)
         wire["additionalProperties"] = False
+
+
+def _is_kept(kind: str, keyword: str, value: Any) -> bool:
+    """Tell whether a limit can be said."""
+    if keyword == "format":
+        return kind == "string" and value in _FORMATS
+    if keyword == "pattern":
+        return not any(opener in value for opener in _LOOKAROUNDS)
+    return keyword in _KEPT
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:

@@ -220,6 +220,21 @@ def test_a_path_without_a_model_is_refused() -> None:
         _parse("/generate")
 
 
+def test_a_result_may_show_pictures() -> None:
+    """They stay with the result that they belong to."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    response = {"name": "look", "response": {"output": "one"}, "parts": [picture]}
+    contents = [
+        *USER,
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": response}]},
+    ]
+    assert _parse(contents=contents).messages[-1].content == [
+        {"type": "text", "text": "one"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+    ]
+
+
 _KEYS = st.sampled_from(
     [
         *("contents", "parts", "role", "text", "functionCall", "functionResponse", "name", "args"),

@@ -199,6 +199,10 @@ def test_the_form_of_the_answer_is_rendered() -> None:
             {"type": "function", "function": {"name": "look"}},
             {"mode": "ANY", "allowedFunctionNames": ["look"]},
         ),
+        ({"type": "function", "name": "look"}, {"mode": "ANY", "allowedFunctionNames": ["look"]}),
+        ({"type": "tool", "name": "look"}, {"mode": "ANY", "allowedFunctionNames": ["look"]}),
+        ({"type": "auto"}, {"mode": "AUTO"}),
+        ({"type": "any"}, {"mode": "ANY"}),
     ],
 )
 def test_tool_choices_are_modes(choice: Any, config: dict[str, Any]) -> None:

@@ -44,6 +44,7 @@ def _written(reply: Reply, size: int = 2) -> bytes:
     data = writer.begin()
     for start in range(0, len(reply.reasoning or ""), size):
         data += writer.reasoning((reply.reasoning or "")[start : start + size])
+    data += writer.reasoning("", reply.extra)
     for start in range(0, len(reply.content or ""), size):
         data += writer.text((reply.content or "")[start : start + size])
     for call in reply.calls:
@@ -124,34 +125,103 @@ def test_a_stream_has_the_events_of_the_format() -> None:
     block = ["content_block_start", "content_block_delta", "content_block_stop"]
     assert names == [
         "message_start",
+        *[block[0], block[1], block[1], block[2]],
+        *[block[0], block[2]],
         *block,
         *block,
         *block,
-        *block,
-        "content_block_delta",
-        "content_block_start",
-        "content_block_stop",
         "message_delta",
         "message_stop",
     ]
     assert all(name == value["type"] for name, value in _events(data))
     assert [value["index"] for _, value in _events(data) if "index" in value] == [
-        *[0, 0, 0],
-        *[1, 1, 1],
+        *[0, 0, 0, 0],
+        *[1, 1],
         *[2, 2, 2],
         *[3, 3, 3],
-        0,
-        *[4, 4],
+        *[4, 4, 4],
     ]
 
 
-def test_a_thought_that_was_not_written_follows_whole() -> None:
-    """What a client has to send back is never lost, though its text is not shown twice."""
-    omitted = {"type": "thinking", "thinking": "", "signature": "sig"}
-    reply = Reply(content="Hi.", finish_reason="stop", extra={"thinking_blocks": [omitted]})
-    raw, _, reasoning = fold(_written(reply))
-    assert raw.message["content"] == [{"type": "text", "text": "Hi."}, omitted]
-    assert reasoning == ""
+@dataclass(frozen=True)
+class Thoughts:
+    id: str
+    steps: tuple[tuple[str, list[dict[str, Any]]], ...]
+    """Pieces of reasoning, each with the thoughts that end there; then follow the text and the end.
+    """
+    blocks: list[dict[str, Any]]
+    """What a client then has."""
+    late: tuple[dict[str, Any], ...] = ()
+    """Thoughts that only the end tells of."""
+
+
+def _thought(words: str, signature: str = "") -> dict[str, Any]:
+    return {"type": "thinking", "thinking": words, "signature": signature}
+
+
+TEXT = {"type": "text", "text": "Hi."}
+THOUGHTS = (
+    Thoughts("in one piece", (("Hm.", [THOUGHT]),), [THOUGHT, TEXT]),
+    Thoughts("in pieces", (("H", []), ("m.", []), ("", [THOUGHT])), [THOUGHT, TEXT]),
+    Thoughts("the rest with the signature", (("H", []), ("m.", [THOUGHT])), [THOUGHT, TEXT]),
+    Thoughts(
+        "two",
+        (("Hm.", []), ("", [THOUGHT]), ("So.", []), ("", [_thought("So.", "s")])),
+        [THOUGHT, _thought("So.", "s"), TEXT],
+    ),
+    Thoughts(
+        "two at once",
+        (("Hm.So.", [THOUGHT, _thought("So.", "s")]),),
+        [THOUGHT, _thought("So.", "s"), TEXT],
+    ),
+    Thoughts(
+        "unsigned before signed",
+        (("So.", []), ("", [_thought("So.")]), ("Hm.", []), ("", [THOUGHT])),
+        [_thought("So."), THOUGHT, TEXT],
+    ),
+    Thoughts(
+        "without words", (("", [_thought("", "sig"), HIDDEN]),), [_thought("", "sig"), HIDDEN, TEXT]
+    ),
+    Thoughts("hidden behind words", (("Hm.", [HIDDEN]),), [_thought("Hm."), HIDDEN, TEXT]),
+    Thoughts("other words", (("Ah.", [THOUGHT]),), [_thought("Ah."), THOUGHT, TEXT]),
+    Thoughts("told too late", (("Hm.", []),), [_thought("Hm."), TEXT], (THOUGHT,)),
+    Thoughts(
+        "told too late, two in one",
+        (("Hm.So.", []),),
+        [_thought("Hm.So."), TEXT],
+        (THOUGHT, _thought("So.", "s")),
+    ),
+    Thoughts("told at the end, without words", (), [TEXT, HIDDEN], (HIDDEN,)),
+    Thoughts("told twice", (("Hm.", [THOUGHT]),), [THOUGHT, TEXT], (THOUGHT,)),
+)
+
+
+@pytest.mark.parametrize("case", THOUGHTS, ids=lambda case: case.id)
+def test_a_thought_is_signed_inside_its_block(case: Thoughts) -> None:
+    """Blocks follow each other; none gets anything after it was closed."""
+    writer = PROTOCOL.open_writer(model="m")
+    data = writer.begin()
+    for text, blocks in case.steps:
+        data += writer.reasoning(text, {"thinking_blocks": blocks})
+    extra = {"thinking_blocks": list(case.late)}
+    data += writer.text("Hi.") + writer.end(Reply(finish_reason="stop", extra=extra))
+    place, is_open = -1, False
+    for name, event in _events(data):
+        if name == "content_block_start":
+            assert (event["index"], is_open) == (place + 1, False)
+            place, is_open = event["index"], True
+        elif name.startswith("content_block"):
+            assert (event["index"], is_open) == (place, True)
+            is_open = name != "content_block_stop"
+    assert fold(data)[0].message["content"] == case.blocks
+
+
+def test_a_thought_at_the_very_end_is_signed_by_the_end() -> None:
+    """Nothing came between its words and its signature."""
+    writer = PROTOCOL.open_writer(model="m")
+    data = writer.begin() + writer.reasoning("Hm.")
+    data += writer.end(Reply(reasoning="Hm.", extra={"thinking_blocks": [THOUGHT]}))
+    assert fold(data)[0].message["content"] == [THOUGHT]
 
 
 def test_reasoning_without_a_signature_gets_an_empty_one() -> None:
@@ -203,7 +273,8 @@ def test_a_client_always_gets_a_usable_id(call_id: Any) -> None:
         ("length", (CALL,), "max_tokens"),
         ("content_filter", (), "refusal"),
         ("pause_turn", (), "pause_turn"),
-        (None, (CALL,), None),
+        (None, (CALL,), "tool_use"),
+        (None, (), "end_turn"),
     ],
 )
 def test_a_client_looks_for_calls_where_there_are_some(

@@ -28,7 +28,7 @@ def _body(*messages: Message, **fields: Any) -> dict[str, Any]:
     protocol: WireProtocol = Messages()
     wire = protocol.render_request(ModelRequest(model="m", messages=messages or (HI,), **fields))
     assert wire.path == "/messages"
-    assert wire.headers == {"anthropic-version": "2023-06-01"}
+    assert wire.headers == {"anthropic-version": "2026-10-21"}
     assert broken_rules(wire.body) == []
     return wire.body
 
@@ -77,9 +77,9 @@ def test_a_plain_request_has_a_model_a_limit_and_messages() -> None:
     }
 
 
-def test_a_key_goes_into_its_own_header() -> None:
-    """It is no bearer token here."""
-    assert Messages().render_auth("k") == {"x-api-key": "k"}
+def test_a_key_is_a_bearer_token() -> None:
+    """As the official SDK sends it."""
+    assert Messages().render_auth("k") == {"Authorization": "Bearer k"}
 
 
 @dataclass(frozen=True)
@@ -497,6 +497,16 @@ def test_tool_choices_are_translated(choice: Any, parallel: bool | None, sent: A
     """Whether several calls may come at once is part of the choice here."""
     body = _body(tools=(TOOL,), tool_choice=choice, parallel_tool_calls=parallel)
     assert body.get("tool_choice") == sent
+
+
+def test_a_choice_among_some_tools_offers_only_those() -> None:
+    """Also in the form of the other house."""
+    other = ToolSpec(name="other")
+    named = {"type": "function", "name": "look_up"}
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [named, 3]}
+    body = _body(tools=(TOOL, other), tool_choice=choice)
+    assert [tool["name"] for tool in body["tools"]] == ["look_up"]
+    assert body["tool_choice"] == {"type": "any"}
 
 
 def test_settings_of_tools_are_left_out_without_tools() -> None:

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 from support.family_server import FamilyServer, render_stream
 from surecall.errors import Code, ProviderStatusError, SurecallError
 from surecall.jsontext import SSEReader, decode, encode
+from surecall.protocols import StreamTranslator
 from surecall.protocols.messages import Messages
 from surecall.records import Message, ModelRequest, RawCall, Reply, ToolCall, ToolSpec, Usage
 
@@ -56,6 +57,17 @@ async def _sdk(
         anthropic.AsyncAnthropic(base_url=server.url, api_key="test", max_retries=0) as client,
     ):
         yield client, server
+
+
+async def test_requests_carry_the_headers_of_the_sdk() -> None:
+    """The key and the version of the API, as the SDK sends them for an API key."""
+    async with _sdk(FULL) as (client, server):
+        await client.messages.create(model="m", max_tokens=9, messages=[HI])
+    wire = PROTOCOL.render_request(ModelRequest(model="m", messages=(Message("user", "Hi"),)))
+    ours = {**wire.headers, **PROTOCOL.render_auth("test")}
+    sent = server.wires[0].headers
+    assert {name.lower(): value for name, value in ours.items()}.items() <= sent.items()
+    assert "x-api-key" not in sent
 
 
 def _check_full(message: Any) -> None:
@@ -102,7 +114,44 @@ async def test_the_sdk_folds_a_stream() -> None:
         2,
         1,
     ]
+    assert kinds.index("signature") < kinds.index("content_block_stop") < kinds.index("text")
+    assert [block.type for block in message.content] == [
+        "thinking",
+        "redacted_thinking",
+        "text",
+        "tool_use",
+        "tool_use",
+    ]
     assert server.requests[0].stream is True
+
+
+async def test_the_sdk_gets_signatures_in_time_through_a_translation() -> None:
+    """A stream of the same format that passes through is signed where it was signed before."""
+    data = b"".join(render_stream(PROTOCOL, FULL))
+
+    class Passing:
+        """Answers with what a translator made of a stream."""
+
+        def begin(self) -> bytes:
+            translator = StreamTranslator(PROTOCOL, PROTOCOL, "m", reply_id="msg_1")
+            pieces = [translator.feed(data[at : at + 7]) for at in range(0, len(data), 7)]
+            return b"".join(pieces) + translator.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: b""
+
+    class Through(Messages):
+        open_writer: Any = staticmethod(lambda **_: Passing())
+
+    async with (
+        FamilyServer(Through(), [FULL]) as server,
+        anthropic.AsyncAnthropic(base_url=server.url, api_key="test", max_retries=0) as client,
+        client.messages.stream(model="m", max_tokens=9, messages=[HI]) as stream,
+    ):
+        kinds = [event.type async for event in stream]
+        message = await stream.get_final_message()
+    _check_full(message)
+    assert kinds.index("signature") < kinds.index("content_block_stop") < kinds.index("text")
 
 
 async def test_the_sdk_reads_raw_events() -> None:

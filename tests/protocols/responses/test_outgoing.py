@@ -196,7 +196,7 @@ def test_items_to_send_back_stand_where_they_led_to() -> None:
 
 
 def test_items_to_send_back_replace_the_reasoning_that_was_shown() -> None:
-    """A stream learns of them at its end only; the words are the same."""
+    """Also when a stream learns of them at its end only; the words are the same."""
     item = thought_item("rs_1", "Hm.", encrypted_content="e")
     extra = {"reasoning_items": [item], "phase": "commentary"}
     reply = Reply(content="a", reasoning="Hm.", calls=FULL.calls, id="resp_1", extra=extra)
@@ -205,13 +205,13 @@ def test_items_to_send_back_replace_the_reasoning_that_was_shown() -> None:
     assert (text, reasoning, got.extra, got.defects) == ("a", "Hm.", extra, ())
 
 
-def test_items_to_send_back_without_words_are_written_at_the_end() -> None:
-    """So that a client which collects items gets them too."""
+def test_items_to_send_back_that_come_late_are_written_at_the_end() -> None:
+    """So that a client which collects items gets them too; the response has them in their place."""
     item = thought_item("rs_1", encrypted_content="e")
     reply = Reply(content="a", id="resp_1", extra={"reasoning_items": [{**item, "status": None}]})
     *_, added, done, last = events(written(reply))
     assert (added["item"], done["item"], done["output_index"]) == (item, item, 1)
-    assert last["response"]["output"][1] == item
+    assert last["response"]["output"][0] == item
     assert fold(written(reply))[0].defects == ()
 
 
@@ -259,3 +259,41 @@ def test_errors_have_the_shape_that_clients_know(
     assert failed["type"] == "response.failed"
     assert failed["response"]["status"] == "failed"
     assert failed["response"]["error"] == {"code": failure, "message": told["message"]}
+
+
+def test_items_to_send_back_that_come_in_time_are_written_in_their_place() -> None:
+    """Before the text that they led to, in the events as well as in the response."""
+    item = thought_item("rs_1", encrypted_content="e")
+    writer = RESPONSES.open_writer(model="m", reply_id="resp_1")
+    data = writer.begin() + writer.reasoning("", {"reasoning_items": [item]}) + writer.text("a")
+    data += writer.end(Reply(content="a", extra={"reasoning_items": [item]}))
+    found = events(data)
+    done = [event["item"]["type"] for event in found if event["type"].endswith("item.done")]
+    output = found[-1]["response"]["output"]
+    assert done == [entry["type"] for entry in output] == ["reasoning", "message"]
+    assert output[0] == item
+
+
+def test_thoughts_that_led_to_different_calls_stand_before_them() -> None:
+    """The API takes reasoning back only directly before what it led to."""
+    items = [thought_item("rs_1", "A.", encrypted_content="e"), thought_item("rs_2", "B.")]
+    writer = RESPONSES.open_writer(model="m", reply_id="resp_1")
+    data = writer.begin()
+    data += writer.reasoning("A.") + writer.reasoning("", {"reasoning_items": items[:1]})
+    data += writer.reasoning("\n\n") + writer.reasoning("B.")
+    data += writer.reasoning("", {"reasoning_items": items[1:]})
+    data += b"".join(writer.call(call) for call in FULL.calls)
+    extra = {"reasoning_items": [items[0], {**items[1], "_before": "c2"}]}
+    reply = Reply(reasoning="A.\n\nB.", calls=FULL.calls, id="resp_1", extra=extra)
+    data += writer.end(reply)
+    assert comparable(events(data)[-1]["response"])["output"] == [
+        {**item, "id": ids}
+        for item, ids in zip(
+            RESPONSES.render_reply(reply)["output"],
+            [item["id"] for item in events(data)[-1]["response"]["output"]],
+            strict=True,
+        )
+    ]
+    raw, _, reasoning = fold(data)
+    got = RESPONSES.parse_message(raw)
+    assert (reasoning, got.reasoning, got.extra, got.defects) == ("A.\n\nB.", "A.\n\nB.", extra, ())

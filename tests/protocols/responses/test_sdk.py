@@ -99,6 +99,34 @@ async def test_streams_are_folded_by_the_sdk() -> None:
     assert server.requests[0].stream
 
 
+async def test_calls_with_one_id_are_folded_by_the_sdk() -> None:
+    """Its accumulator tells calls apart by their ids alone; results then pair one to one."""
+    calls = (RawCall("c1", "look", {"what": "a"}), RawCall("c1", "look", {"what": "b"}))
+    reply = Reply(calls=calls, finish_reason="tool_calls", model="m", id="resp_1")
+    async with (
+        FamilyServer(RESPONSES, [reply, FINAL]) as server,
+        client(server) as sdk,
+    ):
+        async with sdk.responses.stream(model="m", input="Hi", tools=[TOOL]) as stream:
+            got = await stream.get_final_response()
+        items: list[Any] = [item.model_dump(exclude_none=True) for item in got.output]
+        results: list[Any] = [
+            {
+                "type": "function_call_output",
+                "call_id": item["call_id"],
+                "output": item["arguments"],
+            }
+            for item in items
+        ]
+        await sdk.responses.create(model="m", input=[*items, *results])
+    assistant, *answers = server.requests[1].messages
+    assert [call.id for call in assistant.tool_calls] == ["c1", "c1__2"]
+    assert [(answer.tool_call_id, answer.text) for answer in answers] == [
+        ("c1", '{"what":"a"}'),
+        ("c1__2", '{"what":"b"}'),
+    ]
+
+
 async def test_raw_streams_are_understood_event_by_event() -> None:
     """With consecutive numbers and one end."""
     async with FamilyServer(RESPONSES, [CALLING]) as server, client(server) as sdk:
@@ -259,8 +287,7 @@ async def test_a_stream_that_breaks_off_is_an_error_for_the_sdk() -> None:
     data = writer.begin() + writer.text("Hel") + writer.fail(error)
 
     class Broken(Responses):
-        def open_writer(self, **_: Any) -> Any:
-            return _Recorded(data)
+        open_writer: Any = staticmethod(lambda **_: _Recorded(data))
 
     async with FamilyServer(Broken(), [FINAL]) as server, client(server) as sdk:
         stream: Any = await sdk.responses.create(model="m", input="Hi", stream=True)
@@ -279,6 +306,9 @@ class _Recorded:
         return self._data
 
     def text(self, _: str) -> bytes:
+        return b""
+
+    def reasoning(self, *_: Any) -> bytes:
         return b""
 
     def end(self, _: Reply) -> bytes:

@@ -1,5 +1,6 @@
 """Replies and errors as a server of the format answers them."""
 
+from collections.abc import Mapping
 from time import time
 from typing import Any, Final
 from uuid import uuid4
@@ -7,6 +8,8 @@ from uuid import uuid4
 from surecall.errors import ProviderError, SurecallError
 from surecall.jsontext import encode_text, render_event
 from surecall.protocols.base import WireFault
+from surecall.protocols.call_ids import CallIds
+from surecall.protocols.endings import ending_of
 from surecall.protocols.statuses import error_text, status_of
 from surecall.records import RawCall, Reply, Usage
 
@@ -31,13 +34,14 @@ def render_reply(reply: Reply) -> dict[str, Any]:
     """Render a reply as a whole completion.
 
     What a client is to send back, such as signed thoughts, goes along as extra fields of the
-    message. A finish reason that is not known stays null.
+    message.
     """
+    ids = CallIds(seed=reply.id or "")
     message: dict[str, Any] = {"role": "assistant", "content": reply.content}
     if reply.reasoning:
         message[_REASONING_KEY] = reply.reasoning
     if reply.calls:
-        message["tool_calls"] = [_render_call(call) for call in reply.calls]
+        message["tool_calls"] = [_render_call(call, ids) for call in reply.calls]
     for key, value in _echoed(reply).items():
         message.setdefault(key, value)
     body: dict[str, Any] = {
@@ -50,7 +54,7 @@ def render_reply(reply: Reply) -> dict[str, Any]:
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                "finish_reason": reply.finish_reason,
+                "finish_reason": ending_of(reply),
             }
         ],
     }
@@ -86,6 +90,7 @@ class ChatStreamWriter:
             "created": int(time()),
             "model": model,
         }
+        self._ids = CallIds(seed=reply_id or "")
         self._calls = 0
 
     def begin(self) -> bytes:
@@ -96,20 +101,21 @@ class ChatStreamWriter:
         """Write a piece of the text."""
         return self._chunk({"content": text}) if text else b""
 
-    def reasoning(self, text: str) -> bytes:
-        """Write a piece of the reasoning."""
+    def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Write a piece of the reasoning; what is to be sent back goes along with the end."""
         return self._chunk({_REASONING_KEY: text}) if text else b""
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
-        entry = {"index": self._calls, **_render_call(call)}
+        entry = {"index": self._calls, **_render_call(call, self._ids)}
         self._calls += 1
         return self._chunk({"tool_calls": [entry]})
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         usage = None if reply.usage is None else _render_usage(reply.usage)
-        return self._chunk(_echoed(reply), reply.finish_reason, usage) + _DONE
+        finish = ending_of(reply, wrote_calls=self._calls > 0)
+        return self._chunk(_echoed(reply), finish, usage) + _DONE
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event; no end follows."""
@@ -128,13 +134,13 @@ class ChatStreamWriter:
         return render_event(encode_text(chunk))
 
 
-def _render_call(call: RawCall) -> dict[str, Any]:
+def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; a client needs an id and text, also where the model gave neither."""
     arguments = call.arguments
     if not isinstance(arguments, str):
         arguments = encode_text({} if arguments is None else arguments)
     wire: dict[str, Any] = {
-        "id": call.id if isinstance(call.id, str) and call.id else _new_id("call_"),
+        "id": ids.assign_to(call),
         "type": "function",
         "function": {
             "name": call.name if isinstance(call.name, str) else "",

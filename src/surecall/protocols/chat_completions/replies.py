@@ -111,7 +111,15 @@ def parse_usage(usage: Any) -> Usage | None:
         output_tokens=made or 0,
         total_tokens=total if total is not None else (given or 0) + (made or 0),
         reasoning_tokens=_detail(counts.get("completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=_detail(counts.get("prompt_tokens_details"), "cached_tokens"),
+        cached_tokens=_cached(counts),
+    )
+
+
+def _cached(counts: dict[str, Any]) -> int:
+    """Return how many tokens came from the cache, wherever a provider counts them."""
+    found = _detail(counts.get("prompt_tokens_details"), "cached_tokens")
+    return (
+        found or _count(counts, "prompt_cache_hit_tokens") or _count(counts, "cached_tokens") or 0
     )
 
 

@@ -1,6 +1,9 @@
 """Requests on their way out."""
 
+from collections.abc import Container, Iterator
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from surecall.jsontext import encode_text
 from surecall.protocols.standins import stand_in_arguments, stand_in_name
@@ -14,13 +17,17 @@ _FOREIGN_KEYS: Final = frozenset(
     {"is_error", "reasoning_items", "thinking_blocks", "thought_signature"}
 )
 """What only other wire formats take back."""
+_SHOWN_BELOW: Final = "[The result is in the next message of the user.]"
 
 
 def render_request(request: ModelRequest) -> WireRequest:
     """Render a request; tool settings are left out when there are no tools."""
+    offered = {tool.name for tool in request.tools}
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": [render_message(message) for message in request.messages],
+        "messages": [
+            render_message(message, offered) for message in _show_results(request.messages)
+        ],
     }
     if request.tools:
         body["tools"] = [render_tool(tool) for tool in request.tools]
@@ -36,6 +43,27 @@ def render_request(request: ModelRequest) -> WireRequest:
         body["stream"] = True
         body.setdefault("stream_options", {"include_usage": True})
     return WireRequest(path=_PATH, body=body, stream=request.stream)
+
+
+def _show_results(messages: tuple[Message, ...]) -> Iterator[Message]:
+    """Move what is not text out of results, which take nothing else, to the user behind them."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        if shown and message.role != "tool":
+            yield Message("user", shown)
+            shown = []
+        if message.role != "tool" or not isinstance(message.content, list):
+            yield message
+            continue
+        texts = [part for part in message.content if part.get("type") == "text"]
+        others = [part for part in message.content if part.get("type") != "text"]
+        if others:
+            told = f"[From the result of the call {message.tool_call_id}:]"
+            shown += [{"type": "text", "text": told}, *others]
+            message = replace(message, content=texts or _SHOWN_BELOW)
+        yield message
+    if shown:
+        yield Message("user", shown)
 
 
 def render_tool(tool: ToolSpec) -> dict[str, Any]:
@@ -54,15 +82,20 @@ def render_tool(tool: ToolSpec) -> dict[str, Any]:
     return wire
 
 
-def render_message(message: Message) -> dict[str, Any]:
-    """Render a message; whatever the model once sent, the result is valid for the wire."""
+def render_message(message: Message, offered: Container[str] = ()) -> dict[str, Any]:
+    """Render a message; whatever the model once sent, the result is valid for the wire.
+
+    Args:
+        message: The message.
+        offered: Names of the tools of the same request, which calls keep as they are.
+    """
     calls = message.tool_calls
     content: Any = message.content
     if content is None and not (calls and message.role == "assistant"):
         content = ""
     wire: dict[str, Any] = {"role": message.role, "content": content}
     if calls:
-        wire["tool_calls"] = [_render_call(call) for call in calls]
+        wire["tool_calls"] = [_render_call(call, offered) for call in calls]
     if message.tool_call_id is not None:
         wire["tool_call_id"] = message.tool_call_id
     if message.name:
@@ -73,8 +106,9 @@ def render_message(message: Message) -> dict[str, Any]:
     return wire
 
 
-def _render_call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": stand_in_name(call.name), "arguments": _render_arguments(call)}
+def _render_call(call: ToolCall, offered: Container[str]) -> dict[str, Any]:
+    name = stand_in_name(call.name, offered=offered)
+    function = {"name": name, "arguments": _render_arguments(call)}
     wire: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     for key, value in call.extra.items():
         if key not in _FOREIGN_KEYS:

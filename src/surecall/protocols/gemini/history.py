@@ -91,7 +91,9 @@ class _Conversation:
         self._open = [entry for entry in self._open if entry[0] != call_id]
         text, is_error = parse_response(response.get("response") or {})
         extra = {"is_error": True} if is_error else {}
-        return Message("tool", text, tool_call_id=call_id, extra=extra)
+        shown = [_parsed(part, place) for part in _parts(response)]
+        content: Any = [{"type": "text", "text": text}, *shown] if shown else text
+        return Message("tool", content, tool_call_id=call_id, extra=extra)
 
     def _take_model(self, parts: list[dict[str, Any]], place: str) -> None:
         said: list[dict[str, Any]] = []

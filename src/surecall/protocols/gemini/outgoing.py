@@ -1,11 +1,14 @@
 """Replies and errors as a server of the format answers them."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import uuid4
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
 from surecall.protocols.base import WireFault
+from surecall.protocols.call_ids import CallIds
+from surecall.protocols.endings import ending_of
 from surecall.protocols.statuses import error_text, status_of
 from surecall.records import RawCall, Reply, Usage
 
@@ -41,14 +44,15 @@ _STATUSES: Final = {
 
 
 def render_reply(reply: Reply) -> dict[str, Any]:
-    """Render a reply as a whole body; a finish reason that is not known stays out."""
+    """Render a reply as a whole body; a finish reason that the format has no word for is OTHER."""
+    ids = CallIds()
     parts: list[dict[str, Any]] = []
     if reply.reasoning:
         parts.append({"text": reply.reasoning, "thought": True})
     signature = reply.extra.get("thought_signature")
     if reply.content or signature:
         parts.append(_signed({"text": reply.content or ""}, signature))
-    parts += [_render_call(call) for call in reply.calls]
+    parts += [_render_call(call, ids) for call in reply.calls]
     chunk = _chunk(parts, reply.model or "", reply.id or _new_id())
     return _finished(chunk, reply)
 
@@ -67,6 +71,7 @@ class GeminiStreamWriter:
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._model = model
         self._id = reply_id or _new_id()
+        self._ids = CallIds()
 
     def begin(self) -> bytes:
         """Write nothing: the first chunk opens the reply."""
@@ -76,13 +81,13 @@ class GeminiStreamWriter:
         """Write a piece of the text."""
         return self._event([{"text": text}]) if text else b""
 
-    def reasoning(self, text: str) -> bytes:
-        """Write a piece of the reasoning."""
+    def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Write a piece of the reasoning; signatures belong to what follows it."""
         return self._event([{"text": text, "thought": True}]) if text else b""
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
-        return self._event([_render_call(call)])
+        return self._event([_render_call(call, self._ids)])
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
@@ -104,20 +109,20 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
 
 
 def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    if reply.finish_reason is not None:
-        chunk["candidates"][0]["finishReason"] = _FINISHES.get(reply.finish_reason, "OTHER")
+    chunk["candidates"][0]["finishReason"] = _FINISHES.get(ending_of(reply), "OTHER")
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
     return chunk
 
 
-def _render_call(call: RawCall) -> dict[str, Any]:
+def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
+    """Render a call; without an id its result is matched by the name and the order."""
     function: dict[str, Any] = {
         "name": wire_name(call.name if isinstance(call.name, str) else ""),
         "args": render_arguments(call.arguments),
     }
     if isinstance(call.id, str) and call.id:
-        function = {"id": call.id, **function}
+        function = {"id": ids.assign(call.id), **function}
     return _signed({"functionCall": function}, call.extra.get("thought_signature"))
 
 

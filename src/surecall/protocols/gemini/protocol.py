@@ -1,17 +1,10 @@
 """The Gemini format behind the `WireProtocol` seam."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from surecall.errors import ProviderError, SurecallError
-from surecall.protocols.base import RawReply, WireFault
-from surecall.records import ModelRequest, Reply, WireRequest
-
 from .faults import parse_fault
 from .incoming import parse_request
 from .outgoing import GeminiStreamWriter, render_fault, render_reply
 from .replies import parse_body, parse_message
-from .requests import render_request
+from .requests import render_auth, render_request
 from .streams import GeminiStreamFolder
 
 __all__ = ["Gemini"]
@@ -24,44 +17,14 @@ class Gemini:
     default_prefix: str = "/v1beta"
     takes_transforms: bool = False
 
-    def render_auth(self, key: str) -> dict[str, str]:
-        """Render the headers that carry a key."""
-        return {"x-goog-api-key": key}
+    render_auth = staticmethod(render_auth)
+    render_request = staticmethod(render_request)
+    parse_body = staticmethod(parse_body)
+    parse_message = staticmethod(parse_message)
+    open_stream = GeminiStreamFolder
+    parse_fault = staticmethod(parse_fault)
 
-    def render_request(self, request: ModelRequest) -> WireRequest:
-        """Render a request."""
-        return render_request(request)
-
-    def parse_body(self, body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
-        """Find the assistant message in a whole body, or raise `ProviderError`."""
-        return parse_body(body, headers)
-
-    def parse_message(self, raw: RawReply) -> Reply:
-        """Understand the assistant message; whatever shape it has, nothing is raised."""
-        return parse_message(raw)
-
-    def open_stream(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> GeminiStreamFolder:
-        """Begin to fold one streamed reply."""
-        return GeminiStreamFolder(headers, skip_bad_events=skip_bad_events)
-
-    def parse_fault(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """Understand an error answer; nothing is raised."""
-        return parse_fault(status, headers, body)
-
-    def parse_request(self, request: WireRequest) -> ModelRequest:
-        """Understand a request that a client sent, or raise `RequestError`."""
-        return parse_request(request)
-
-    def render_reply(self, reply: Reply) -> dict[str, Any]:
-        """Render a reply as a server's whole body."""
-        return render_reply(reply)
-
-    def open_writer(self, *, model: str, reply_id: str | None = None) -> GeminiStreamWriter:
-        """Begin to write one streamed reply."""
-        return GeminiStreamWriter(model=model, reply_id=reply_id)
-
-    def render_fault(self, error: SurecallError) -> WireFault:
-        """Render an error as a server answers it."""
-        return render_fault(error)
+    parse_request = staticmethod(parse_request)
+    render_reply = staticmethod(render_reply)
+    open_writer = GeminiStreamWriter
+    render_fault = staticmethod(render_fault)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote
 
+from surecall.protocols.choices import narrow_to_allowed
 from surecall.records import ModelRequest, ToolSpec, WireRequest
 from surecall.schema import Loss, rewrite_schema
 
@@ -11,10 +12,15 @@ from .contents import render_contents, render_instruction
 from .names import wire_name
 from .settings import render_choice, render_config
 
-__all__ = ["render_request", "render_tool", "schema_losses"]
+__all__ = ["render_auth", "render_request", "render_tool", "schema_losses"]
 
 _WHOLE: Final = "generateContent"
 _STREAMED: Final = "streamGenerateContent?alt=sse"
+
+
+def render_auth(key: str) -> dict[str, str]:
+    """Render the header that carries a key."""
+    return {"x-goog-api-key": key}
 
 
 def render_request(request: ModelRequest) -> WireRequest:
@@ -23,6 +29,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     Raises:
         RequestError: `INVALID_MESSAGE`, when a part of a message cannot be sent.
     """
+    request = narrow_to_allowed(request)
     body: dict[str, Any] = {"contents": render_contents(request.messages)}
     instruction = render_instruction(request.messages)
     if instruction is not None:

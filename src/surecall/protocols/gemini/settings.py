@@ -40,7 +40,7 @@ _FORMAT_FIELDS: Final = ("responseMimeType", "responseSchema", "responseJsonSche
 _BUDGETS: Final = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 _EFFORTS: Final = {budget: effort for effort, budget in _BUDGETS.items()}
 _LEVELS: Final = {"none": "MINIMAL", "xhigh": "HIGH"}
-_MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_MODES: Final = {"any": "ANY", "auto": "AUTO", "none": "NONE", "required": "ANY"}
 _JSON: Final = "application/json"
 
 
@@ -94,7 +94,10 @@ def render_choice(choice: str | dict[str, Any]) -> dict[str, Any]:
     """Render which tools may or must be called."""
     if isinstance(choice, str):
         return {"functionCallingConfig": {"mode": _MODES.get(choice, choice.upper())}}
-    name = as_dict(choice.get("function")).get("name")
+    kind = choice.get("type")
+    if isinstance(kind, str) and kind in _MODES:
+        return render_choice(kind)
+    name = as_dict(choice.get("function")).get("name") or choice.get("name")
     config: dict[str, Any] = {"mode": "ANY"}
     if isinstance(name, str):
         config["allowedFunctionNames"] = [wire_name(name)]

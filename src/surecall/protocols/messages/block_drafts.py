@@ -11,6 +11,7 @@ from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode_text, mend_surrogates
 from surecall.records import Defect, clip
 
+from .blocks import THOUGHT_BLOCKS
 from .inputs import parse_object
 
 __all__ = ["BlockDraft", "BlockDrafts"]
@@ -35,6 +36,7 @@ class BlockDraft:
         self.kind = kind if isinstance(kind, str) else ""
         self.field: _Field | None = None
         self.pieces: list[str] = []
+        self.is_told = False
         if self.kind in {"text", "thinking"}:
             self.field = cast("_Field", self.kind)
         elif self.kind.endswith("tool_use"):
@@ -114,6 +116,14 @@ class BlockDrafts:
             shown = clip(kind, 40) if isinstance(kind, str) else type(kind).__name__
             self._note(Code.PART_NOT_KNOWN, f"A piece is of the unknown kind {shown}.")
         return None
+
+    def ended_thought(self) -> dict[str, Any] | None:
+        """Return the last block, once, when it is a thought; call it when the block has ended."""
+        draft = self._drafts[-1] if self._drafts else None
+        if draft is None or draft.is_told or draft.kind not in THOUGHT_BLOCKS:
+            return None
+        draft.is_told = True
+        return draft.render()
 
     def render(self) -> list[dict[str, Any]]:
         """Return the blocks in the order of their indexes, or of their arrival without these."""

@@ -5,7 +5,7 @@ from binascii import Error as Base64Error
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["SERVER_BLOCKS", "Place", "parse_block", "plain_text", "render_parts"]
+__all__ = ["SERVER_BLOCKS", "THOUGHT_BLOCKS", "Place", "parse_block", "plain_text", "render_parts"]
 
 Place: TypeAlias = Literal["assistant", "tool", "user"]
 
@@ -24,6 +24,8 @@ SERVER_BLOCKS: Final = frozenset(
     }
 )
 """What the provider's own tools leave in an assistant message."""
+
+THOUGHT_BLOCKS: Final = frozenset({"redacted_thinking", "thinking"})
 
 _NATIVE: Final[dict[Place, frozenset[str]]] = {
     "assistant": SERVER_BLOCKS,

@@ -5,8 +5,7 @@ from typing import Any, Final, cast
 from surecall.errors import Code, RequestError, did_you_mean
 from surecall.records import Message, ToolCall, clip
 
-from .blocks import parse_block, plain_text
-from .replies import THOUGHT_BLOCKS
+from .blocks import THOUGHT_BLOCKS, parse_block, plain_text
 
 __all__ = ["parse_conversation", "parse_system"]
 

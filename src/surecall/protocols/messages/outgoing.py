@@ -6,6 +6,8 @@ from uuid import uuid4
 
 from surecall.errors import SurecallError
 from surecall.protocols.base import WireFault
+from surecall.protocols.call_ids import CallIds
+from surecall.protocols.endings import ending_of
 from surecall.protocols.standins import stand_in_arguments, stand_in_name
 from surecall.protocols.statuses import error_text, status_of
 from surecall.records import RawCall, Reply, Usage
@@ -15,6 +17,7 @@ from .turns import MAX_NAME_CHARS
 from .wire_ids import wire_id
 
 __all__ = [
+    "call_ids",
     "new_id",
     "render_call",
     "render_fault",
@@ -51,19 +54,20 @@ def render_reply(reply: Reply) -> dict[str, Any]:
 
     Reasoning that came without a signature gets an empty one: none is ever invented.
     """
-    content = thoughts_of(reply)
+    content = thoughts_of(reply.extra)
     if not content and reply.reasoning:
         content.append({"type": "thinking", "thinking": reply.reasoning, "signature": ""})
     if reply.content:
         content.append({"type": "text", "text": reply.content})
-    content += [render_call(call) for call in reply.calls]
+    ids = call_ids(reply.id)
+    content += [render_call(call, ids) for call in reply.calls]
     return {
         "id": reply.id or new_id("msg_"),
         "type": "message",
         "role": "assistant",
         "model": reply.model or "",
         "content": content,
-        "stop_reason": render_stop_reason(reply.finish_reason, has_calls=bool(reply.calls)),
+        "stop_reason": render_stop_reason(reply),
         "stop_sequence": None,
         "usage": render_usage(reply.usage),
     }
@@ -77,22 +81,27 @@ def render_fault(error: SurecallError) -> WireFault:
     return WireFault(status, {"type": "error", "error": fields})
 
 
-def render_call(call: RawCall) -> dict[str, Any]:
+def call_ids(reply_id: str | None) -> CallIds:
+    """Return what gives the calls of a reply their ids."""
+    return CallIds(wire_id, prefix="toolu_", seed=reply_id or "")
+
+
+def render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; a client needs an id and an object, also where the model gave neither."""
-    call_id = call.id if isinstance(call.id, str) and call.id else new_id("toolu_")
     name = call.name if isinstance(call.name, str) else ""
     return {
         "type": "tool_use",
-        "id": wire_id(call_id),
+        "id": ids.assign_to(call),
         "name": stand_in_name(name, MAX_NAME_CHARS),
         "input": _render_input(call.arguments),
     }
 
 
-def render_stop_reason(finish_reason: str | None, *, has_calls: bool) -> str | None:
+def render_stop_reason(reply: Reply, *, wrote_calls: bool = False) -> str:
     """Render a finish reason: clients look for calls when it is `tool_use`, and only then."""
-    reason = _STOP_REASONS.get(finish_reason, finish_reason) if finish_reason else None
-    return "tool_use" if has_calls and reason == "end_turn" else reason
+    finish = ending_of(reply)
+    reason = _STOP_REASONS.get(finish, finish)
+    return "tool_use" if (reply.calls or wrote_calls) and reason == "end_turn" else reason
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:
@@ -110,9 +119,9 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
     return wire
 
 
-def thoughts_of(reply: Reply) -> list[dict[str, Any]]:
+def thoughts_of(extra: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the thoughts that a client has to send back as they are."""
-    blocks: Any = reply.extra.get("thinking_blocks")
+    blocks: Any = extra.get("thinking_blocks")
     items = cast("list[Any]", blocks) if isinstance(blocks, list) else []
     found = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
     return [{"signature": "", **item} if "thinking" in item else dict(item) for item in found]

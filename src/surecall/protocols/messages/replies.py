@@ -10,18 +10,15 @@ from surecall.protocols.faults import check_body, parse_error_object
 from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
-from .blocks import SERVER_BLOCKS
+from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
 
 __all__ = [
-    "THOUGHT_BLOCKS",
     "parse_body",
     "parse_message",
     "parse_usage",
     "raw_reply",
     "repeated_keys",
 ]
-
-THOUGHT_BLOCKS: Final = frozenset({"redacted_thinking", "thinking"})
 
 _BESIDE_MESSAGE: Final = frozenset({"id", "model", "stop_reason", "usage"})
 _CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any, Final, cast
 
+from surecall.protocols.choices import narrow_to_allowed
 from surecall.protocols.standins import stand_in_name
 from surecall.records import Message, ModelRequest, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
@@ -17,7 +18,7 @@ DEFAULT_MAX_TOKENS: Final = 4096
 """The format demands a limit; this one holds when the caller names none."""
 
 _PATH: Final = "/messages"
-_HEADERS: Final = {"anthropic-version": "2023-06-01"}
+_HEADERS: Final = {"anthropic-version": "2026-10-21"}
 _SYSTEM_ROLES: Final = ("system", "developer")
 
 _OWN_PARAMS: Final = frozenset(
@@ -76,11 +77,12 @@ def render_request(request: ModelRequest) -> WireRequest:
     `output_config.effort`, and `none` turns thinking off; a `thinking` parameter goes through as
     it is. Reasoning without a signature, and the names of participants, have no place here.
     """
+    request = narrow_to_allowed(request)
     system, messages = _split_system(request.messages)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": _max_tokens(request.params),
-        "messages": render_turns(messages),
+        "messages": render_turns(messages, {tool.name for tool in request.tools}),
     }
     if system:
         text = plain_text(system)

@@ -5,7 +5,7 @@ never invented.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from surecall.jsontext import SSEEvent, decode
 from surecall.protocols.base import RawReply, StreamDelta
@@ -15,6 +15,10 @@ from .block_drafts import BlockDrafts
 from .replies import parse_body, raw_reply, repeated_keys
 
 __all__ = ["MessagesStreamFolder"]
+
+_BLOCK_ENDS: Final = frozenset(
+    {"content_block_start", "content_block_stop", "message_delta", "message_stop"}
+)
 
 
 class MessagesStreamFolder(EventFolder):
@@ -38,6 +42,8 @@ class MessagesStreamFolder(EventFolder):
         kind = fields.get("type") or event.event
         if kind == "error" or fields.get("error"):
             raise self._reported(fields)
+        if kind in _BLOCK_ENDS:
+            self._end_thought(shown)
         if kind == "message_stop":
             self._done = True
             self._halves.flush(shown)
@@ -101,6 +107,12 @@ class MessagesStreamFolder(EventFolder):
         piece = self._drafts.take(event.get("index"), cast("dict[str, Any]", delta))
         if piece is not None:
             self._show(*piece, shown)
+
+    def _end_thought(self, shown: list[StreamDelta]) -> None:
+        """Hand out the thought that has ended, which a client has to send back as it is."""
+        block = self._drafts.ended_thought()
+        if block is not None:
+            shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
 
     def _keep_fields(self, fields: Any) -> None:
         if isinstance(fields, dict):

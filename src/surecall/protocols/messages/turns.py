@@ -9,14 +9,16 @@ What must be added is added openly: a call without a result gets one that says s
 without its call becomes text, and before an assistant who begins stands `(continued)`.
 """
 
+from collections.abc import Container
 from typing import Any, Final, Literal, cast
 
 from surecall.errors import Code, RequestError
+from surecall.protocols.call_ids import CallIds
 from surecall.protocols.standins import stand_in_arguments, stand_in_name
 from surecall.records import Message, ToolCall
 
 from .blocks import plain_text, render_parts
-from .wire_ids import WireIds
+from .wire_ids import wire_id
 
 __all__ = ["MAX_NAME_CHARS", "render_turns"]
 
@@ -28,13 +30,19 @@ _LOST_CALL: Final = "[The result of a call that is not part of this conversation
 _CALL_FIELDS: Final = ("cache_control", "caller", "toolset_name")
 
 
-def render_turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+def render_turns(
+    messages: tuple[Message, ...], offered: Container[str] = ()
+) -> list[dict[str, Any]]:
     """Render messages as alternating turns.
+
+    Args:
+        messages: The messages.
+        offered: Names of the tools of the same request, which calls keep as they are.
 
     Raises:
         RequestError: `INVALID_MESSAGE`, when no message says anything.
     """
-    turns = _Turns()
+    turns = _Turns(offered)
     for message in messages:
         if message.role == "assistant":
             turns.add_assistant(message)
@@ -60,9 +68,10 @@ class _Turn:
 
 
 class _Turns:
-    def __init__(self) -> None:
+    def __init__(self, offered: Container[str]) -> None:
+        self._offered = offered
         self._turns: list[_Turn] = []
-        self._ids = WireIds()
+        self._ids = CallIds(wire_id)
         self._waiting: dict[str, list[str]] = {}
         """Calls of the last assistant turn without a result: their ids in records and here."""
 
@@ -80,9 +89,9 @@ class _Turns:
         turn.first += _thoughts(message)
         turn.words += words
         for call in message.tool_calls:
-            wire_id = self._ids.assign(call.id)
-            self._waiting.setdefault(call.id, []).append(wire_id)
-            turn.calls.append(_render_call(call, wire_id))
+            call_id = self._ids.assign(call.id)
+            self._waiting.setdefault(call.id, []).append(call_id)
+            turn.calls.append(_render_call(call, call_id, self._offered))
 
     def add_result(self, message: Message) -> None:
         waiting = self._waiting.get(message.tool_call_id or "")
@@ -122,18 +131,18 @@ class _Turns:
 
     def _settle(self) -> None:
         """Answer the calls that are still waiting; their results cannot come any more."""
-        for wire_id in [item for items in self._waiting.values() for item in items]:
-            result = {"type": "tool_result", "tool_use_id": wire_id, "content": _NO_RESULT}
+        for call_id in [item for items in self._waiting.values() for item in items]:
+            result = {"type": "tool_result", "tool_use_id": call_id, "content": _NO_RESULT}
             self._turn("user").first.append({**result, "is_error": True})
         self._waiting.clear()
 
 
-def _render_call(call: ToolCall, wire_id: str) -> dict[str, Any]:
+def _render_call(call: ToolCall, call_id: str, offered: Container[str]) -> dict[str, Any]:
     arguments = call.arguments
     return {
         "type": "tool_use",
-        "id": wire_id,
-        "name": stand_in_name(call.name, MAX_NAME_CHARS),
+        "id": call_id,
+        "name": stand_in_name(call.name, MAX_NAME_CHARS, offered),
         "input": stand_in_arguments(call.raw) if arguments is None else arguments,
         **{key: call.extra[key] for key in _CALL_FIELDS if call.extra.get(key) is not None},
     }

@@ -1,5 +1,6 @@
 """A reply as the events that a client of the format expects."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from surecall.errors import SurecallError
@@ -7,6 +8,7 @@ from surecall.jsontext import encode_text, mend_surrogates, render_event
 from surecall.records import RawCall, Reply
 
 from .outgoing import (
+    call_ids,
     new_id,
     render_call,
     render_fault,
@@ -23,16 +25,20 @@ _Kind: TypeAlias = Literal["text", "thinking"]
 class MessagesStreamWriter:
     """Writes one reply as events, block after block.
 
-    Signatures of thoughts are known only at the end. There, a thought that was written gets its
-    signature, and one that was not, or that nobody may read, follows as a block of its own.
+    The signature of a thought belongs into its block, before the block ends. A thought whose
+    words were written and followed by something else before its signature came stays unsigned.
     """
 
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._model = model
         self._id = reply_id or new_id("msg_")
+        self._ids = call_ids(reply_id)
         self._index = -1
         self._open: _Kind | None = None
-        self._thoughts: dict[int, list[str]] = {}
+        self._words: list[str] = []
+        """The words of the thought that is being written."""
+        self._unsigned: set[str] = set()
+        self._thoughts: list[dict[str, Any]] = []
         self._has_calls = False
 
     def begin(self) -> bytes:
@@ -56,28 +62,27 @@ class MessagesStreamWriter:
         opened = self._switch("text", {"type": "text", "text": ""})
         return opened + self._delta({"type": "text_delta", "text": mend_surrogates(text)})
 
-    def reasoning(self, text: str) -> bytes:
-        """Write a piece of the reasoning."""
-        if not text:
-            return b""
-        opened = self._switch("thinking", {"type": "thinking", "thinking": "", "signature": ""})
-        self._thoughts.setdefault(self._index, []).append(text)
-        delta = {"type": "thinking_delta", "thinking": mend_surrogates(text)}
-        return opened + self._delta(delta)
+    def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
+        blocks = [block for block in thoughts_of(extra or {}) if block not in self._thoughts]
+        told = "".join(block["thinking"] for block in blocks if _is_readable(block))
+        written = b""
+        if "".join([*self._words, text]) != told:  # the words are not only those of the blocks
+            written = self._think(text)
+        return written + b"".join([self._end_thought(block) for block in blocks])
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         self._has_calls = True
-        block = render_call(call)
+        block = render_call(call, self._ids)
         begun = self._close() + self._start({**block, "input": {}})
         delta = {"type": "input_json_delta", "partial_json": encode_text(block["input"])}
         return begun + self._delta(delta) + self._stop()
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        written = self._close() + self._sign(thoughts_of(reply))
-        has_calls = self._has_calls or bool(reply.calls)
-        reason = render_stop_reason(reply.finish_reason, has_calls=has_calls)
+        written = self.reasoning("", reply.extra) + self._close()
+        reason = render_stop_reason(reply, wrote_calls=self._has_calls)
         delta = {"stop_reason": reason, "stop_sequence": None}
         ended = _event("message_delta", delta=delta, usage=render_usage(reply.usage))
         return written + ended + _event("message_stop")
@@ -86,20 +91,31 @@ class MessagesStreamWriter:
         """Break the reply off with an error event; no end follows."""
         return render_event(encode_text(render_fault(error).body), event="error")
 
-    def _sign(self, blocks: list[dict[str, Any]]) -> bytes:
-        unsigned: dict[str, list[int]] = {}
-        for index, pieces in self._thoughts.items():
-            unsigned.setdefault("".join(pieces), []).append(index)
-        written: list[bytes] = []
-        for block in blocks:
-            text, signature = block.get("thinking"), block.get("signature")
-            places = unsigned.get(text) if isinstance(text, str) else None
-            if not places:
-                written.append(self._start(block) + self._stop())
-            elif isinstance(signature, str) and signature:
-                delta = {"type": "signature_delta", "signature": signature}
-                written.append(_event("content_block_delta", index=places.pop(0), delta=delta))
-        return b"".join(written)
+    def _think(self, text: str) -> bytes:
+        if not text:
+            return b""
+        opened = self._begin_thought()
+        self._words.append(text)
+        return opened + self._delta({"type": "thinking_delta", "thinking": mend_surrogates(text)})
+
+    def _begin_thought(self) -> bytes:
+        return self._switch("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+
+    def _end_thought(self, block: dict[str, Any]) -> bytes:
+        """Write what is not written yet of a thought, and its signature."""
+        self._thoughts.append(block)
+        if not _is_readable(block):
+            return self._close() + self._start(block) + self._stop()
+        thought, signature = block["thinking"], block["signature"]
+        if thought and any(thought in words for words in self._unsigned):
+            return b""
+        written = b"" if thought.startswith("".join(self._words)) else self._close()
+        rest = thought[len("".join(self._words)) :]
+        written += self._begin_thought() + self._think(rest)
+        if isinstance(signature, str) and signature:
+            written += self._delta({"type": "signature_delta", "signature": signature})
+            self._words.clear()
+        return written + self._close()
 
     def _switch(self, kind: _Kind, block: dict[str, Any]) -> bytes:
         if self._open == kind:
@@ -112,6 +128,9 @@ class MessagesStreamWriter:
         if self._open is None:
             return b""
         self._open = None
+        if self._words:
+            self._unsigned.add("".join(self._words))
+            self._words.clear()
         return self._stop()
 
     def _start(self, block: dict[str, Any]) -> bytes:
@@ -123,6 +142,10 @@ class MessagesStreamWriter:
 
     def _stop(self) -> bytes:
         return _event("content_block_stop", index=self._index)
+
+
+def _is_readable(block: dict[str, Any]) -> bool:
+    return block.get("type") == "thinking" and isinstance(block.get("thinking"), str)
 
 
 def _event(kind: str, **fields: Any) -> bytes:

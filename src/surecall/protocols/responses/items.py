@@ -1,5 +1,6 @@
 """One message as the items it is on the wire."""
 
+from collections.abc import Container
 from hashlib import sha256
 from typing import Any, Final
 
@@ -15,12 +16,15 @@ _CALL_EXTRA: Final = ("async", "caller", "namespace")
 _MAX_ID_CHARS: Final = 64
 
 
-def render_items(message: Message, *, stored: bool = False) -> list[dict[str, Any]]:
+def render_items(
+    message: Message, *, stored: bool = False, offered: Container[str] = ()
+) -> list[dict[str, Any]]:
     """Render a message; whatever the model once sent, the items are valid for the wire.
 
     Args:
         message: The message.
         stored: Whether the server keeps replies, so that reasoning may be named by its id alone.
+        offered: Names of the tools of the same request, which calls keep as they are.
     """
     if message.role == "tool":
         return [
@@ -31,11 +35,13 @@ def render_items(message: Message, *, stored: bool = False) -> list[dict[str, An
             }
         ]
     if message.role == "assistant":
-        return _render_turn(message, stored=stored)
+        return _render_turn(message, stored=stored, offered=offered)
     return [{"role": message.role, "content": render_content(message.content)}]
 
 
-def _render_turn(message: Message, *, stored: bool) -> list[dict[str, Any]]:
+def _render_turn(
+    message: Message, *, stored: bool, offered: Container[str]
+) -> list[dict[str, Any]]:
     """Render what the model said: reasoning before what it led to, text, calls."""
     items: list[dict[str, Any]] = []
     calls = message.tool_calls
@@ -54,12 +60,13 @@ def _render_turn(message: Message, *, stored: bool) -> list[dict[str, Any]]:
         items.append(text)
     for call in calls:
         items += [item for item in before.get(call.id, ()) if is_sendable(item, stored=stored)]
-        items.append(_render_call(call))
+        items.append(_render_call(call, offered))
     return items
 
 
-def _render_call(call: ToolCall) -> dict[str, Any]:
-    function = render_message(Message("assistant", None, (call,)))["tool_calls"][0]["function"]
+def _render_call(call: ToolCall, offered: Container[str]) -> dict[str, Any]:
+    message = render_message(Message("assistant", None, (call,)), offered)
+    function = message["tool_calls"][0]["function"]
     wire: dict[str, Any] = {
         "type": "function_call",
         "call_id": _wire_id(call.id),

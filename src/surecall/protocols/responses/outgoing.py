@@ -5,10 +5,12 @@ from typing import Any, Final
 from uuid import uuid4
 
 from surecall.jsontext import encode_text
+from surecall.protocols.call_ids import CallIds
 from surecall.protocols.chat_completions import render_fault
+from surecall.protocols.endings import ending_of
 from surecall.records import RawCall, Reply, Usage
 
-from .reasoning import OWN_REASONING_ID, place_reasoning
+from .reasoning import OWN_REASONING_ID, insert_reasoning
 
 __all__ = [
     "ItemIds",
@@ -22,16 +24,22 @@ __all__ = [
     "render_thought",
 ]
 
-_COMPLETE: Final = frozenset({None, "function_call", "stop", "tool_calls"})
+_COMPLETE: Final = frozenset({"function_call", "stop", "tool_calls"})
 _REASONS: Final = {"length": "max_output_tokens"}
 
 
 class ItemIds:
-    """Gives the items of one reply ids, which follow from the id of the reply."""
+    """Gives the items of one reply ids, which follow from the id of the reply.
 
-    def __init__(self, reply_id: str) -> None:
+    Args:
+        reply_id: The id of the reply.
+        seed: What ids of calls depend on that came without one: its own id, if it has one.
+    """
+
+    def __init__(self, reply_id: str, seed: str | None) -> None:
         self._stem = reply_id.removeprefix("resp_")
         self._count = 0
+        self.calls = CallIds(seed=seed or "")
 
     def next(self, prefix: str) -> str:
         """Return the next id; the prefix says what kind of item it is for."""
@@ -42,15 +50,15 @@ class ItemIds:
 def render_reply(reply: Reply) -> dict[str, Any]:
     """Render a reply as a whole response."""
     reply_id = reply.id or new_id("resp_")
-    ids = ItemIds(reply_id)
-    calls = [render_call(call, ids) for call in reply.calls]
-    output, before = place_reasoning(reply.extra.get("reasoning_items"))
+    ids = ItemIds(reply_id, reply.id)
+    calls = [(render_call(call, ids), call.id) for call in reply.calls]
+    said: list[tuple[dict[str, Any], Any]] = []
     if reply.reasoning and not reply.extra.get("reasoning_items"):
-        output.append(render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)))
+        said.append((render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
     if reply.content or (reply.content is not None and not calls):
-        output.append(render_text(reply.content, ids.next("msg_"), reply.extra.get("phase")))
-    for call in calls:
-        output += [*before.get(call["call_id"], ()), call]
+        text = render_text(reply.content, ids.next("msg_"), reply.extra.get("phase"))
+        said.append((text, None))
+    output = insert_reasoning(reply.extra.get("reasoning_items"), [*said, *calls])
     return render_response(reply, output, reply_id, reply.model or "", int(time()))
 
 
@@ -59,11 +67,11 @@ def render_response(
 ) -> dict[str, Any]:
     """Render the response object that ends a reply; the last item of a cut one is not complete."""
     response = render_response_head(reply_id, model, created_at)
-    reason = reply.finish_reason
+    reason = ending_of(reply)
     if reason in _COMPLETE:
         response |= {"status": "completed", "completed_at": int(time())}
     else:
-        details = {"reason": _REASONS.get(reason or "", reason)}
+        details = {"reason": _REASONS.get(reason, reason)}
         response |= {"status": "incomplete", "incomplete_details": details}
         if output and "status" in output[-1]:
             output = [*output[:-1], {**output[-1], "status": "incomplete"}]
@@ -128,7 +136,7 @@ def render_call(call: RawCall, ids: ItemIds) -> dict[str, Any]:
     item: dict[str, Any] = {
         "type": "function_call",
         "id": ids.next("fc_"),
-        "call_id": call.id if isinstance(call.id, str) and call.id else new_id("call_"),
+        "call_id": ids.calls.assign_to(call),
         "name": call.name if isinstance(call.name, str) else "",
         "arguments": arguments,
         "status": "completed",

@@ -12,6 +12,7 @@ from .shapes import as_fields, as_list
 
 __all__ = [
     "OWN_REASONING_ID",
+    "insert_reasoning",
     "is_sendable",
     "mark_places",
     "place_reasoning",
@@ -76,6 +77,22 @@ def place_reasoning(
         elif isinstance(place, str):
             before.setdefault(place, []).append(render_reasoning(fields))
     return leading, before
+
+
+def insert_reasoning(
+    items: Any, output: Sequence[tuple[dict[str, Any], Any]]
+) -> list[dict[str, Any]]:
+    """Return an output with each reasoning item in its place.
+
+    Args:
+        items: The reasoning items.
+        output: The other items; with a call the id that the model gave it.
+    """
+    placed, before = place_reasoning(items)
+    for item, call_id in output:
+        placed += before.pop(call_id, ()) if isinstance(call_id, str) else ()
+        placed.append(item)
+    return placed
 
 
 def render_reasoning(item: Mapping[str, Any]) -> dict[str, Any]:

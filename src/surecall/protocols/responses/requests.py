@@ -41,7 +41,12 @@ def render_request(request: ModelRequest) -> WireRequest:
         body["instructions"] = messages[0].content
         messages = messages[1:]
     stored = params.get("store") is True
-    body["input"] = [item for message in messages for item in render_items(message, stored=stored)]
+    offered = {tool.name for tool in request.tools}
+    body["input"] = [
+        item
+        for message in messages
+        for item in render_items(message, stored=stored, offered=offered)
+    ]
     if request.tools:
         body["tools"] = [render_tool(tool) for tool in request.tools]
         if request.tool_choice is not None:

@@ -103,6 +103,10 @@ class ResponsesStreamFolder(EventFolder):
             item = as_fields(fields.get("item"))
             self._draft.finish(_key(fields), item, shown)
             self._repeated = self._repeated or repeated_keys([item], data)
+            if item.get("type") == "reasoning":
+                shown.append(
+                    StreamDelta("reasoning", "", {"reasoning_items": self._mended([item])})
+                )
         elif kind in _BEGINS:
             self._response = as_fields(fields.get("response")) or self._response
         elif kind == "response.failed" or kind in _ENDS:

@@ -1,5 +1,6 @@
 """Streamed replies, written for a client."""
 
+from collections.abc import Mapping
 from time import time
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,7 +18,8 @@ from .outgoing import (
     render_text,
     render_thought,
 )
-from .reasoning import OWN_REASONING_ID, render_reasoning
+from .output import REASONING_BREAK
+from .reasoning import OWN_REASONING_ID, insert_reasoning, render_reasoning
 from .shapes import as_fields, as_list
 
 __all__ = ["ResponsesStreamWriter"]
@@ -33,15 +35,23 @@ _FAILURES: Final = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 
 
 class ResponsesStreamWriter:
-    """Writes one reply as the numbered events of a response."""
+    """Writes one reply as the numbered events of a response.
+
+    Reasoning is shown under an id of our own. The items that a client has to send back stand for
+    it in the response that ends the reply, each before what it led to.
+    """
 
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._id = reply_id or new_id("resp_")
         self._model = model
         self._created_at = int(time())
-        self._ids = ItemIds(self._id)
+        self._ids = ItemIds(self._id, reply_id)
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
+        self._call_ids: dict[str, Any] = {}
+        """By the ids of call items, what the model called the calls."""
+        self._thoughts: list[dict[str, Any]] = []
+        """Items to send back that were told of."""
         self._kind: _Kind | None = None
         self._item_id = ""
         self._pieces: list[str] = []
@@ -56,14 +66,17 @@ class ResponsesStreamWriter:
         """Write a piece of the text."""
         return self._piece("output_text", text)
 
-    def reasoning(self, text: str) -> bytes:
-        """Write a piece of the reasoning."""
-        return self._piece("reasoning_text", text)
+    def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
+        if self._kind != "reasoning_text" and self._thoughts:
+            text = text.removeprefix(REASONING_BREAK)  # two items are apart already
+        return self._piece("reasoning_text", text) + self._end_thoughts(extra or {})
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         written = self._close_item()
         item = render_call(call, self._ids)
+        self._call_ids[item["id"]] = call.id
         place = {"item_id": item["id"], "output_index": len(self._output)}
         arguments = item["arguments"]
         written += self._item("added", {**item, "arguments": "", "status": "in_progress"})
@@ -75,8 +88,9 @@ class ResponsesStreamWriter:
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        written = self._close_item() + self._take_echoed(reply)
-        response = render_response(reply, self._output, self._id, self._model, self._created_at)
+        written = self._close_item() + self._end_thoughts(reply.extra)
+        output = self._final_output(reply)
+        response = render_response(reply, output, self._id, self._model, self._created_at)
         return written + self._event(f"response.{response['status']}", response=response)
 
     def fail(self, error: SurecallError) -> bytes:
@@ -128,24 +142,32 @@ class ResponsesStreamWriter:
         self._pieces = []
         return written + self._end_item(item)
 
-    def _take_echoed(self, reply: Reply) -> bytes:
-        """Let the items that a client must send back stand for the reasoning as it was shown.
-
-        Without any shown, they are written now, so that the events tell the same as the end.
-        """
-        items = [render_reasoning(as_fields(item)) for item in _reasoning_items(reply)]
-        if reply.extra.get("phase"):
-            texts = [item for item in self._output if item["type"] == "message"]
-            for item in texts:
-                item["phase"] = reply.extra["phase"]
+    def _end_thoughts(self, extra: Mapping[str, Any]) -> bytes:
+        """End the thought that was shown; items without words that were shown are written now."""
+        told = [render_reasoning(as_fields(item)) for item in as_list(extra.get("reasoning_items"))]
+        known = [item.get("id") for item in self._thoughts]
+        items = [item for item in told if item.get("id") not in known]
         if not items:
             return b""
-        shown = [at for at, item in enumerate(self._output) if _is_own_thought(item)]
-        if shown:
-            rest = [item for item in self._output[shown[0] :] if not _is_own_thought(item)]
-            self._output[shown[0] :] = [*items, *rest]
-            return b""
-        return b"".join(self._item("added", item) + self._end_item(item) for item in items)
+        written = self._close_item() if self._kind == "reasoning_text" else b""
+        if written or (not self._thoughts and any(map(_is_own_thought, self._output))):
+            items, self._thoughts = [], [*self._thoughts, *items]
+        for item in items:
+            written += self._close_item() + self._item("added", item) + self._end_item(item)
+            self._thoughts.append(item)
+        return written
+
+    def _final_output(self, reply: Reply) -> list[dict[str, Any]]:
+        """Return the items as the same reply in one piece has them."""
+        if reply.extra.get("phase"):
+            for item in self._output:
+                if item["type"] == "message":
+                    item["phase"] = reply.extra["phase"]
+        if not self._thoughts:
+            return self._output
+        rest = [item for item in self._output if item["type"] != "reasoning"]
+        output = [(item, self._call_ids.get(item["id"])) for item in rest]
+        return insert_reasoning(reply.extra.get("reasoning_items") or self._thoughts, output)
 
     def _rendered(self, text: str) -> dict[str, Any]:
         render = render_text if self._kind == "output_text" else render_thought
@@ -168,10 +190,6 @@ class ResponsesStreamWriter:
         data = {"type": kind, "sequence_number": self._sequence, **fields}
         self._sequence += 1
         return render_event(encode_text(data), event=kind)
-
-
-def _reasoning_items(reply: Reply) -> list[Any]:
-    return as_list(reply.extra.get("reasoning_items"))
 
 
 def _is_own_thought(item: dict[str, Any]) -> bool:
