@@ -19,6 +19,7 @@ class Case:
 
 ONE = {"a": 1}
 
+ENTITIES = ("unescape_entities",)
 REPAIRED = [
     # around the value
     Case("fence", '```json\n{"a": 1}\n```', ONE, ("strip_code_fence",)),
@@ -137,6 +138,18 @@ REPAIRED = [
         {"a": "A ' \\d C:\\Windows 😀 \0"},
         ("fix_escapes",),
     ),
+    Case(
+        "windows-path",
+        r'{"a": "C:\Users\name\file"}',
+        {"a": r"C:\Users\name\file"},
+        ("fix_escapes",),
+    ),
+    Case("share", r'{"a": "\\host\share\new"}', {"a": r"\\host\share\new"}, ("fix_escapes",)),
+    Case("word-boundary", r'{"a": "\bx\d+\b"}', {"a": r"\bx\d+\b"}, ("fix_escapes",)),
+    Case("formula", r'{"a": "\frac{1}{2} \alpha"}', {"a": r"\frac{1}{2} \alpha"}, ("fix_escapes",)),
+    Case(
+        "code", r'{"a": "x\nre.match(r\"\d+\")"}', {"a": 'x\nre.match(r"\\d+")'}, ("fix_escapes",)
+    ),
     Case("line-continuation", '{"a": "x\\\ny"}', {"a": "xy"}, ("fix_escapes",)),
     Case("long-escape", "['\\U0001F600']", ["😀"], ("replace_quotes", "fix_escapes")),
     # commas and colons
@@ -210,6 +223,23 @@ REPAIRED = [
     ),
     Case("missing-at-the-end", '{"a": {"b": [1]}', {"a": {"b": [1]}}, ("close_missing_brackets",)),
     Case("doubled-braces", '{{"a": {{"b": 1}}}}', {"a": {"b": 1}}, ("collapse_doubled_braces",)),
+    # text with calls, addresses and times in it
+    Case("call-in-text", '{"a": "print("x")"}', {"a": 'print("x")'}, ("escape_inner_quotes",)),
+    Case(
+        "arguments-in-text", '{"a": "f("x", "y")"}', {"a": 'f("x", "y")'}, ("escape_inner_quotes",)
+    ),
+    Case(
+        "bare-address",
+        '{"a": https://x.y/z?q=1#f, "b": [http://u.v] // c\n}',
+        {"a": "https://x.y/z?q=1#f", "b": ["http://u.v"]},
+        ("quote_bare_text", "drop_comment"),
+    ),
+    Case(
+        "bare-time",
+        '{"a": 2026-01-05T10:00:00+02:00, "b": 2026-01-05 10:00}',
+        {"a": "2026-01-05T10:00:00+02:00", "b": "2026-01-05 10:00"},
+        ("quote_bare_text",),
+    ),
     # encoding
     Case("double-encoding", r'"{\"a\": 1}"', ONE, ("decode_nested_text",)),
     Case("triple-encoding", r'"\"{\\\"a\\\": 1}\""', ONE, ("decode_nested_text",)),
@@ -217,6 +247,10 @@ REPAIRED = [
     Case(
         "quoted-without-escapes", '"{"a": 1}"', ONE, ("escape_inner_quotes", "decode_nested_text")
     ),
+    Case("escaped-quotes", r"{\"a\": 1}", ONE, ("decode_nested_text",)),
+    Case("escaped-text", r"{\n\"a\": \"x\\ny\"}", {"a": "x\ny"}, ("decode_nested_text",)),
+    Case("escaped-blanks", r'{\n "a": "x\ny"\n}', {"a": "x\ny"}, ("strip_invisible",)),
+    Case("entities", "{&quot;a&quot;: &#34;x &amp;amp; y&quot;}", {"a": "x &amp; y"}, ENTITIES),
     # scalars
     Case("bare-literal", "True", True, ("replace_literal",)),
     Case("quoted-text", "'hello'", "hello", ("replace_quotes",)),
@@ -269,6 +303,17 @@ REFUSED = [
     Refusal("two-faults", '{"a": [1, 2}, "b": 3}}', "more than one way"),
     Refusal("json-in-a-string", '{"a": "{"b": "c"}"}', "where this string ends"),
     Refusal("string-with-structure", '{"a": "x", :"b": "y", "c": 1}', "where this string ends"),
+    Refusal("missing-quote-in-a-list", '["a", "b, "c", "d"]', "where this string ends"),
+    Refusal("missing-single-quote-in-a-list", "['a, 'b']", "where this string ends"),
+    Refusal("unpaired-quotes-in-a-list", '["a "b", "c" d", "e"]', "where this string ends"),
+    Refusal("text-after-a-string", '{"a": "b" c}', "where this string ends"),
+    Refusal("stray-parenthesis", '{"a": "b"), "c": 1}', "closes nothing"),
+    Refusal("a-key-alone", '{"a": {"x"}}', "':'"),
+    Refusal("line-break-or-letter", r'{"a": "\alpha \nu"}', "begins an escape"),
+    Refusal("path-in-text", r'{"a": "dir C:\Users\name"}', "begins an escape"),
+    Refusal("escaped-blank-and-backslash", r'{\n "a": "x\\ny"}', "key"),
+    Refusal("half-of-the-entities", "{&quot;a&quot;: &quot;?x&copy=2&quot;}", "key"),
+    Refusal("two-backticks", "``", "no JSON value"),
     Refusal("key-before", '"a": {"b": 1}', "key"),
     Refusal("ended-too-soon", '{"a": 1}, "b": 2}', "goes on"),
     Refusal("several-in-prose", 'Use {"a": 1} or maybe {"a": 2}.', "several"),
@@ -300,6 +345,7 @@ def test_what_could_mean_two_things_is_refused(case: Refusal) -> None:
     [
         "{",
         "[1, 2",
+        "\n[",
         '{"a": 12',
         '{"a": "x',
         '{"a": "x"',
@@ -459,3 +505,27 @@ def test_size_and_encoding_are_checked_first() -> None:
 def test_hostile_text_is_refused_without_recursion(text: str) -> None:
     """No text exhausts the stack, whatever it is made of."""
     assert repair_json(text).state in {"cut", "unreadable"}
+
+
+CUT_ANYWHERE = (
+    '{"a": [[1, [2, {"b": "x\\\\y\\"z\\n, {["}]], {}], "c": {"d": {"e": []}, "f": "g"}}',
+    '[{"a": "\\u00e9\\ud83d\\ude00", "b": [true, null, -1.5e3]}, "é😀", {"k,{[": "v,]}"}]',
+)
+
+
+@pytest.mark.parametrize("cut", ["refuse", "close"])
+@pytest.mark.parametrize("text", CUT_ANYWHERE)
+def test_a_cut_text_is_read_from_its_last_entry_as_from_its_start(text: str, cut: Any) -> None:
+    """The quick way, which a blank in front switches off, gives the same value and rules."""
+    for end in range(1, len(text)):
+        quick = repair_json(text[:end], cut=cut, ended=False)
+        slow = repair_json(" " + text[:end], cut=cut, ended=False)
+        assert (quick.state, quick.value) == (slow.state, slow.value), text[:end]
+        assert [one.rule for one in quick.receipts] == [one.rule for one in slow.receipts]
+
+
+def test_a_cut_text_that_nested_too_deep_before_is_refused() -> None:
+    """What was closed again counts as well."""
+    repaired = repair_json("[" + "[" * 200 + "]" * 200 + ', "x', cut="close")
+    assert (repaired.state, repaired.value) == ("unreadable", None)
+    assert repaired.errors[0].code == Code.JSON_TOO_DEEP

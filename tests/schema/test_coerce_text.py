@@ -33,6 +33,7 @@ TEXTS = [
     Text("integer", one("integer"), "42", 42),
     Text("integer in space", one("integer"), "\n42\n", 42),
     Text("big integer", one("integer"), "1" + "0" * 30, 10**30),
+    Text("quotes around an integer", one("integer"), '"42"', "42"),
     Text("fraction for an integer", one("integer"), "3.5", 3.5),
     Text("number", one("number"), "2.50", 2.5),
     Text("whole number", one("number"), "2", 2),

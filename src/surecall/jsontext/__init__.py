@@ -16,6 +16,7 @@ from .patch import apply_patch
 from .pointer import parse_pointer, render_pointer, resolve_pointer
 from .repair import repair_json, repair_json_all
 from .repaired import CutPolicy, NonFinitePolicy, Repaired
+from .spellings import number_spellings
 from .sse import SSEEvent, SSEReader, render_comment, render_event
 from .surrogates import mend_surrogates, mend_surrogates_in
 
@@ -40,6 +41,7 @@ __all__ = [
     "encode_text",
     "mend_surrogates",
     "mend_surrogates_in",
+    "number_spellings",
     "parse_pointer",
     "render_comment",
     "render_event",

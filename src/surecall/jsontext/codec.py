@@ -39,6 +39,7 @@ __all__ = [
     "encode",
     "encode_sorted",
     "encode_text",
+    "is_start_of_json",
 ]
 
 SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
@@ -151,6 +152,17 @@ def decode_doubtful(
     except RecursionError:
         raise _too_deep(_source(data)) from None
     return Decoded(value, conflicts)
+
+
+def is_start_of_json(text: str) -> bool:
+    """Tell whether the only thing wrong with JSON text is that it ends too soon."""
+    try:
+        _decoder.decode(text)
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    except (ValueError, RecursionError):
+        pass
+    return False
 
 
 def encode(value: Any) -> bytes:

@@ -41,6 +41,24 @@ class Mender(BracketReader):
         """Read the value that begins at `start` and return where it ends."""
         self.pos = start
         self._read_value()
+        return self._read_on()
+
+    def resume(self, position: int, stack: list[str]) -> int:
+        """Do the same from a place on before which all is strict JSON; see `find_resumption`."""
+        self.stack = stack
+        self.is_committed = self.has_evidence = True
+        self.pos = position
+        mark = self.text[position]
+        if mark == '"':
+            raise CutShortError("string", position, "inside a string")
+        if mark == ",":
+            self._comma = position
+            self.pos += 1
+        else:
+            self._read_value()
+        return self._read_on()
+
+    def _read_on(self) -> int:
         stack = self.stack
         for _ in range(MAX_STEPS):
             if not stack:

@@ -96,7 +96,12 @@ NUMBER_TO_END: Final = re.compile(r"[+-]?+[\w.]*+[+-]?+\Z")
 WORD: Final = re.compile(r"[+-]?+[^\W\d][\w$]*+")
 BARE_KEY: Final = re.compile(_BARE_KEY)
 BARE_KEY_AHEAD: Final = re.compile(rf"[\"'”’]?+{_ANY_WS}[:=]")
-BARE_TEXT: Final = re.compile(r"[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t](?![ \t]*+#))*+")
+BARE_TEXT: Final = re.compile(
+    r"[a-zA-Z][a-zA-Z0-9+.\-]*+://[^\s,;\"'`{}\[\]()<>\\\x00-\x1f]++"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9:.]++(?:Z|[+-][0-9:]++)?+"
+    r"|[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t](?![ \t]*+#))*+"
+)
+"""Text without quotes: an address, a date with its time, or words."""
 _BARE_KEY_NEXT: Final = rf"{_BARE_KEY}[\"']?+{_ANY_WS}[:=]"
 BARE_TEXT_END: Final = {
     True: re.compile(

@@ -9,9 +9,11 @@ from surecall.records import ErrorDetail, Receipt, clip
 
 from .codec import decode_noting, encode
 from .mender import Mender
+from .repair_escaped import read_escaped
 from .repair_found import Found, apply_edits, edit_receipts
 from .repair_numbers import LITERALS
 from .repair_patterns import FENCE, GAP_ANY, QUOTES, STRICT_STRING
+from .repair_resume import find_resumption
 from .repair_signals import CutShortError, RefusedError
 from .repair_strings import close_string
 from .repair_surroundings import (
@@ -67,7 +69,7 @@ class Search:
                 chosen, others, surrounding_receipts(self._text, chosen, others, self._lead)
             )
         except RefusedError as refusal:
-            return _unreadable(self._error(refusal))
+            return read_escaped(self._text) or _unreadable(self._error(refusal))
 
     def every(self) -> tuple[Repaired, ...]:
         """Return all values of the text."""
@@ -120,7 +122,8 @@ class Search:
         fence = FENCE.match(text, after)
         if fence and is_fenced:
             after = _skip(GAP_ANY, text, fence.end())
-        if after < len(text):
+        # Two backticks are no text: they may be the start of a code fence.
+        if after < len(text) or text[start:end] == "``":
             return None
         return Found(start, end, mender.edits, is_fenced=is_fenced)
 
@@ -160,10 +163,11 @@ class Search:
     def _read_at(self, start: int, previous_end: int) -> "Found | int | None":
         """Return the value at a bracket, or where to look on when it belongs to prose."""
         text = self._text
-        is_fenced = has_fence_before(text, previous_end, start)
+        is_fenced = start > 0 and has_fence_before(text, previous_end, start)
         mender = Mender(text, self._non_finite, is_fenced=is_fenced)
+        known = find_resumption(text) if start == 0 else None
         try:
-            end = mender.read(start)
+            end = mender.resume(*known) if known else mender.read(start)
         except RefusedError as refusal:
             if mender.is_committed or refusal.code != Code.INVALID_JSON or start == 0:
                 raise
@@ -181,7 +185,8 @@ class Search:
         self, mender: Mender, start: int, cut: CutShortError, *, is_fenced: bool
     ) -> Found | None:
         text = self._text
-        if start and text[start] == "[" and not mender.has_evidence and not is_fenced:
+        is_doubtful = text[start] == "[" and not mender.has_evidence and not is_fenced
+        if is_doubtful and text[:start].strip():
             return None
         has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
         is_complete = (

@@ -24,7 +24,7 @@ class CutShortError(Exception):
         self.what = what
         self.prefix_characters = len(prefix)
         """How much stands before the quote of a string, as in `r"\\d"`."""
-        self.is_raw = "r" in prefix.lower()
+        self.is_raw = prefix != "" and "r" in prefix.lower()
 
 
 class RefusedError(Exception):

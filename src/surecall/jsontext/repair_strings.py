@@ -1,11 +1,11 @@
 """Strings as models write them: any quotes, raw line breaks, inner quotes, odd escapes."""
 
 import re
-from collections.abc import Callable
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from surecall.errors import Code
 
+from .repair_contents import write_content
 from .repair_patterns import (
     AFTER_ARRAY_STRING,
     AFTER_KEY,
@@ -77,6 +77,12 @@ _STRUCTURE: Final = {
     for quote in "\"'"
 }
 _BRACKET: Final = re.compile(r"[{}\[\]\"]")
+# Quotes inside a string that are neither escaped nor apostrophes: in an array, where nothing but
+# commas tells strings apart, they come in pairs or belong to other strings.
+_INNER: Final = {
+    '"': re.compile(r"\\.|(\")", re.DOTALL),
+    "'": re.compile(r"\\.|((?<!\w)'|'(?!\w))", re.DOTALL),
+}
 _KEY_WITHOUT_END: Final = re.compile(r"[\"'“]([\w$][\w$.\-]*+)(?=\s*+:)")
 _KEY_AFTER_COMMA: Final = re.compile(r"\"[\w$][\w$ .\-]*+\"\s*+:")
 _VALUE_AFTER_KEY: Final = re.compile(
@@ -90,7 +96,8 @@ _JOINT_BY_LINE: Final = re.compile(
     r"\s*+(?:[,}\])]|[\"'+]))"
 )
 _PREFIX: Final = re.compile(r"[bBrRuU]{0,2}+")
-_COMMA_BEFORE: Final = 64
+_LOOK_BACK: Final = 64
+_IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 
 
 def read_string(text: str, start: int, role: Role, prefix: str = "") -> StringRead:
@@ -123,7 +130,7 @@ def close_string(text: str, start: int, *, is_raw: bool = False) -> str:
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return _written(content, is_raw=is_raw)[0]
+    return write_content(content, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -170,15 +177,15 @@ def _read_one(text: str, start: int, role: Role, prefix: str) -> StringRead:
         raise RefusedError("a template with a placeholder has no value of its own", start)
     if quote != '"':
         rules.append("replace_quotes")
-    elif '"' in content and _has_bare_quote(content, is_raw):
+    elif '"' in content and (is_raw or _count_inner(content, '"')):
         rules.append("escape_inner_quotes")
     if quote in _STRUCTURE and role != "top":
-        _refuse_structure(content, start, quote, is_open=length == 0)
+        _refuse_structure(content, start, quote, role, is_open=length == 0)
     return _finished(content, close + length, rules + more, is_raw)
 
 
 def _finished(content: str, end: int, rules: list[str], is_raw: bool) -> StringRead:
-    written, found = _written(content, is_raw=is_raw)
+    written, found = write_content(content, is_raw=is_raw)
     return StringRead(end, written, tuple(dict.fromkeys((*rules, *found))))
 
 
@@ -197,7 +204,8 @@ def _find_close(text: str, start: int, role: Role, prefix: str) -> tuple[int, in
     quote = text[start]
     after = _LATER[role]
     search = _RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
-    steps = 0
+    steps = opened = 0
+    counted = start + 1
     for match in (search or _QUOTE_OR_ESCAPE[quote]).finditer(text, start + 1):
         if text[match.start()] == "\\":
             continue
@@ -207,6 +215,10 @@ def _find_close(text: str, start: int, role: Role, prefix: str) -> tuple[int, in
             is_end = _ends(text, end, role)
         else:
             is_end = after.match(text, end) is not None
+        if text.startswith(")", end):
+            opened += text.count("(", counted, end) - text.count(")", counted, end)
+            counted = end
+            is_end = is_end and opened <= 0
         if is_end:
             return match.start(), 1, []
         if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, match.start()):
@@ -216,15 +228,19 @@ def _find_close(text: str, start: int, role: Role, prefix: str) -> tuple[int, in
         steps += 1
         if steps > MAX_STEPS:
             raise _budget(end)
+    if steps and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
+        raise RefusedError("it cannot be told where this string ends", start)
     raise CutShortError("string", start, "inside a string", prefix=prefix)
 
 
 def _find_key_close(text: str, start: int) -> tuple[int, int, list[str]]:
     """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
     quote = text[start]
+    has_end = False
     for match in _QUOTE_OR_ESCAPE[quote].finditer(text, start + 1):
         if text[match.start()] == "\\":
             continue
+        has_end = True
         between = text[start + 1 : match.start()]
         if AFTER_KEY.match(text, match.end()):
             if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
@@ -237,7 +253,8 @@ def _find_key_close(text: str, start: int) -> tuple[int, int, list[str]]:
         if _VALUE_AFTER_KEY.match(text, match.end()):
             return match.start(), 1, []
     else:
-        if not _KEY_WITHOUT_END.match(text, start):
+        is_open = not (has_end and _IS_CLOSED.search(text, len(text) - _LOOK_BACK))
+        if is_open and not _KEY_WITHOUT_END.match(text, start):
             raise CutShortError("member", start, "inside a key")
     match = _KEY_WITHOUT_END.match(text, start)
     if match is None:
@@ -251,14 +268,19 @@ def _refuse_ambiguous(text: str, end: int, role: Role) -> None:
         raise RefusedError("two strings side by side: joined, or a comma left out?", end)
 
 
-def _refuse_structure(content: str, start: int, quote: str, *, is_open: bool) -> None:
+def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_open: bool) -> None:
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
-    if _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
+    is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
+    if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
         raise RefusedError("it cannot be told where this string ends", start)
 
 
+def _count_inner(content: str, quote: str) -> int:
+    return sum(1 for match in _INNER[quote].finditer(content) if match[1])
+
+
 def _comma_before(text: str, start: int, position: int) -> int | None:
-    before = text[max(start + 1, position - _COMMA_BEFORE) : position].rstrip()
+    before = text[max(start + 1, position - _LOOK_BACK) : position].rstrip()
     if not before.endswith(","):
         return None
     return text.rindex(",", start, position)
@@ -267,69 +289,3 @@ def _comma_before(text: str, start: int, position: int) -> int | None:
 def _budget(position: int) -> RefusedError:
     reason = "the text needs more repairs than the limit allows"
     return RefusedError(reason, position, Code.REPAIR_BUDGET_EXCEEDED)
-
-
-# Content
-
-_TO_WRITE: Final = re.compile(
-    r"(?P<valid>(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++)"
-    r"|(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
-    r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
-    r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
-    r"|(?P<other>))"
-)
-_RAW: Final = re.compile(r"(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)")
-_SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
-_BARE_QUOTE: Final = re.compile(r"\\.|(\")", re.DOTALL)
-_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
-_MAX_CODE_POINT: Final = 0x10FFFF
-
-
-def _has_bare_quote(content: str, is_raw: bool) -> bool:
-    return is_raw or any(match[1] for match in _BARE_QUOTE.finditer(content))
-
-
-def _written(content: str, *, is_raw: bool) -> tuple[str, list[str]]:
-    """Return the JSON of what stood between quotes, and the rules that it took."""
-    if not _SPECIAL.search(content):
-        return f'"{content}"', []
-    rules: list[str] = []
-
-    def write(match: re.Match[str]) -> str:
-        kind = match.lastgroup or ""
-        if kind == "valid":
-            return match[0]
-        if kind == "quote":
-            return '\\"' * len(match[0])
-        if kind == "control":
-            if "escape_control_characters" not in rules:
-                rules.append("escape_control_characters")
-            return "".join([_NAMED.get(one) or f"\\u{ord(one):04x}" for one in match[0]])
-        if kind == "back":
-            return "\\\\" * len(match[0])
-        if "fix_escapes" not in rules:
-            rules.append("fix_escapes")
-        return _ESCAPES[kind](match)
-
-    return f'"{(_RAW if is_raw else _TO_WRITE).sub(write, content)}"', rules
-
-
-def _code_point(match: re.Match[str]) -> str:
-    number = int(match[match.lastgroup or 0], 16)
-    if number > _MAX_CODE_POINT:
-        raise RefusedError("an escape names a character that does not exist", match.start())
-    if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
-        return f"\\u{number:04x}"
-    return chr(number)
-
-
-_ESCAPES: Final[dict[str, Callable[[re.Match[str]], str]]] = {
-    "hex": _code_point,
-    "long": _code_point,
-    "braced": _code_point,
-    "nul": lambda _: "\\u0000",
-    "line": lambda _: "",
-    "tab": lambda _: "\\u000b",
-    "plain": lambda match: match["plain"],
-    "other": lambda _: "\\\\",
-}

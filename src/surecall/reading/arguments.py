@@ -10,6 +10,7 @@ from surecall.protocols.standins import UNREADABLE_KEY
 from surecall.records import CallState, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
 
+from .spelling import respell_numbers
 from .truncation import truncated
 
 __all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "is_stand_in", "read_arguments", "text_bytes"]
@@ -78,7 +79,10 @@ def read_arguments(
     if is_stand_in(found):
         return _failed(_parse_error("They stand for some that could not be read."), parsed.bytes)
     if schema is not None and isinstance(found, (dict, list)):
+        checker = SchemaChecker(schema) if checker is None else checker
         fitted = coerce_arguments(found, schema, checker, tool_name=tool_name)
+        if fitted.receipts and isinstance(value, str):
+            fitted = respell_numbers(value, fitted, checker)
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
     if not isinstance(found, dict):
         return _failed(_not_an_object(parsed.value), parsed.bytes)
@@ -199,7 +203,8 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
         start = clip(text[-40:], 40)
         cause = f"the JSON stops in the middle, after {start!r}"
         raise _Refusal(truncated(cause), "cut")
-    if repaired.state == "unreadable" or repaired.rest:
+    # The same value again, as some streams send it, says nothing else.
+    if repaired.state == "unreadable" or not all(one.lossless for one in repaired.receipts):
         raise _Refusal(_invalid_json(error))
     reader.receipts.extend(repaired.receipts)
     return repaired.value

@@ -11,8 +11,16 @@ from .coerce_walk import Log, Walk, same_json, show
 __all__ = ["RootShapes"]
 
 _WRAPPERS: Final = frozenset(
-    {"args", "arguments", "input", "kwargs", "parameters", "params", "properties", "tool_input"}
+    {
+        "action_input", "args", "arguments", "function", "input", "kwargs", "parameters", "params",
+        "properties", "tool_input",
+    }
+)  # fmt: skip
+# What a whole call has beside its arguments, and says nothing that is not known.
+_NAME_LABELS: Final = frozenset(
+    {"action", "function", "function_name", "name", "tool", "tool_name"}
 )
+_KINDS_OF_CALLS: Final = frozenset({"function", "function_call", "tool_call", "tool_use"})
 _MAX_WRAPPERS: Final = 3
 _MAX_POSITIONS: Final = 12
 
@@ -25,7 +33,7 @@ class _Shaped(NamedTuple):
 class RootShapes:
     """Brings whole arguments into the shape their schema asks for."""
 
-    __slots__ = ("_checker", "_parts", "_root", "_walk", "_wrappers")
+    __slots__ = ("_checker", "_parts", "_properties", "_root", "_tool_name", "_walk", "_wrappers")
 
     def __init__(
         self, root: dict[str, Any], parts: SchemaParts, checker: SchemaChecker, tool_name: str
@@ -34,8 +42,10 @@ class RootShapes:
         self._parts = parts
         self._checker = checker
         self._walk = Walk(parts)
+        self._tool_name = tool_name
+        self._properties = parts.view(root).properties.keys()
         names = _WRAPPERS | {tool_name} if tool_name else _WRAPPERS
-        self._wrappers = names - parts.view(root).properties.keys()
+        self._wrappers = names - self._properties
 
     def run(self, value: Any) -> tuple[Any, Log]:
         """Return the arguments, changed where that is clear, and what was changed.
@@ -65,11 +75,13 @@ class RootShapes:
 
     def _unwrapped(self, value: Any, log: Log) -> _Shaped | None:
         """Take off one wrapper; the log that is returned goes on from the one that is given."""
-        if not isinstance(value, dict) or len(cast("dict[str, Any]", value)) != 1:
+        if not isinstance(value, dict):
             return None
-        ((key, inner),) = cast("dict[str, Any]", value).items()
-        if key not in self._wrappers:
+        members = cast("dict[str, Any]", value).items()
+        held = [item for item in members if not self._is_label(*item)]
+        if len(held) != 1 or held[0][0] not in self._wrappers:
             return None
+        inner = held[0][1]
         further = Log()
         further.extend(log)
         further.change("unwrap_arguments", (), value, inner)
@@ -80,6 +92,14 @@ class RootShapes:
             further.decode((), inner, decoded)
             inner = decoded.value
         return _Shaped(inner, further) if isinstance(inner, dict | list) else None
+
+    def _is_label(self, key: str, item: Any) -> bool:
+        """Tell whether a member names the call that the arguments are of."""
+        if not isinstance(item, str) or key in self._properties:
+            return False
+        if key == "type":
+            return item in _KINDS_OF_CALLS
+        return key in _NAME_LABELS and item == self._tool_name
 
     def _straight(self, value: Any, log: Log) -> _Shaped:
         """Shape a value without taking off a wrapper object."""

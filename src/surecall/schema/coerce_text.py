@@ -257,7 +257,13 @@ def _typed(text: str, types: set[str]) -> Any:
             wanted = dict if kind == "object" else list
             if value.__class__ is wanted or (value is not None and types == {kind}):
                 return value
-    return text
+    return _unquoted(text)
+
+
+def _unquoted(text: str) -> str:
+    """Return what a JSON string holds: quotes are no part of a value that is no string."""
+    found = _decoded(text)
+    return found[0] if found and isinstance(found[0], str) else text
 
 
 def _container(text: str) -> Any:

@@ -107,7 +107,7 @@ def match_option(value: Any, options: list[Any]) -> Change | Ambiguous | None:
     if not isinstance(value, str):
         text = _json_text(value)
         return Change("write_as_text", text) if text is not None and text in texts else None
-    found = match_name(value, texts)
+    found = match_name(value, texts, quoted=True)
     if len(found) > 1:
         return Ambiguous(tuple(found))
     if found:

@@ -4,6 +4,7 @@ Whatever fits its part of the schema is left alone. Values are never changed in 
 receipt holds stays as it was. Nesting is followed on a stack of generators, not by recursion.
 """
 
+import re
 from collections.abc import Generator
 from typing import Any, Final, TypeAlias, cast
 
@@ -33,6 +34,8 @@ _VISITS_PER_ATTEMPT: Final = 40
 _MAX_SHOWN: Final = 80
 _MAX_NOTES: Final = 20
 _MAX_RENAMED: Final = 200
+_MAX_LISTED: Final = 20
+_LISTING: Final = re.compile(r"[,;\n]")
 
 _CONTAINERS: Final[dict[str | None, type]] = {"array": list, "object": dict}
 
@@ -228,8 +231,11 @@ class Walk:
             text = value.strip()
             if not text or text in NULL_TEXTS or text[0] == "[":
                 return value
-            decoded = None if self._parts.fits(items, value) else decode_text(text)
-            if decoded is not None:
+            if self._parts.fits(items, value):
+                if self._may_be_list(text, items):
+                    log.note(path, f"is ambiguous: {show(value)} could be one item or several")
+                    return value
+            elif (decoded := decode_text(text)) is not None:
                 element = decoded.value
                 attempt.decode(path, value, decoded)
         if element is None or view.first_items:
@@ -244,6 +250,11 @@ class Walk:
                 return value
         log.extend(attempt)
         return [element]
+
+    def _may_be_list(self, text: str, items: Any) -> bool:
+        """Tell whether a text could also be items with commas between them."""
+        listed = [part.strip() for part in _LISTING.split(text, _MAX_LISTED)]
+        return len(listed) > 1 and all(part and self._parts.fits(items, part) for part in listed)
 
     # Keys
 

@@ -1,0 +1,112 @@
+"""What stands between the quotes of a string, written as JSON wants it."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from .repair_signals import RefusedError
+
+__all__ = ["write_content"]
+
+_TO_WRITE: Final = re.compile(
+    r"(?P<valid>(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++)"
+    r"|(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
+    r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
+    r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
+    r"|(?P<other>))"
+)
+_RAW: Final = re.compile(r"(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)")
+_SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
+_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_MAX_CODE_POINT: Final = 0x10FFFF
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:(?P<sign>[bf])|(?P<blank>[nrt](?=[a-zA-Z]))|(?P<known>[nrt\"\\/]|u[0-9a-fA-F]{4})"
+    r"|(?P<word>[a-zA-Z]{2})|.)",
+    re.DOTALL,
+)
+_HOST: Final = r"[\w.$\-]{2,}+"
+_NAME: Final = r"[^\\/:*?\"<>|\x00-\x1f]++"
+_PATH: Final = re.compile(
+    rf"[a-zA-Z]:(?:\\{{1,2}}+(?:{_NAME})?+)++|\\\\{_HOST}(?:\\(?:{_NAME})?+)++"
+)
+_BACKSLASHES: Final = re.compile(r"\\\\?+")
+
+
+def write_content(content: str, *, is_raw: bool, is_cut: bool = False) -> tuple[str, list[str]]:
+    """Return the JSON of what stood between quotes, and the rules that it took."""
+    if not _SPECIAL.search(content):
+        return f'"{content}"', []
+    written, kinds = _rewritten(content, _RAW if is_raw else _TO_WRITE)
+    if "other" in kinds and (plain := _with_plain_backslashes(content, is_cut)) is not None:
+        written, kinds = _rewritten(plain, _TO_WRITE)
+        kinds["other"] = None
+    rules: list[str] = []
+    for kind in kinds:
+        rule = _RULES.get(kind, "fix_escapes")
+        if rule and rule not in rules:
+            rules.append(rule)
+    return f'"{written}"', rules
+
+
+_RULES: Final = {"valid": "", "quote": "", "back": "", "control": "escape_control_characters"}
+
+
+def _rewritten(content: str, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
+    """Return the content with what JSON does not take replaced, and what kinds that were."""
+    kinds: dict[str, None] = {}
+
+    def write(match: re.Match[str]) -> str:
+        kind = match.lastgroup or ""
+        kinds[kind] = None
+        return _WRITERS[kind](match)
+
+    return pattern.sub(write, content), kinds
+
+
+def _with_plain_backslashes(content: str, is_cut: bool) -> str | None:
+    r"""Double the backslashes of text that shows, by `\d` or `\alpha`, that it escapes none.
+
+    A path is all plain. Nobody means a backspace or a form feed beside `\d`: that is `\b` or
+    `\frac`. A line break beside `\alpha` may be one, or the start of `\nu`.
+    """
+    if _PATH.fullmatch(content.strip()):
+        is_share = content.lstrip().startswith("\\\\")
+        return _BACKSLASHES.sub(
+            lambda match: "\\" * (4 if is_share and len(match[0]) == 2 else 2), content
+        )
+    kinds = {match.lastgroup for match in _ESCAPE.finditer(content)}
+    if not kinds & {"sign", "word"}:
+        return None
+    if "blank" in kinds and not is_cut:
+        raise RefusedError("it cannot be told whether a backslash begins an escape", 0)
+    if "sign" not in kinds:
+        return None
+    return _ESCAPE.sub(
+        lambda match: f"\\{match[0]}" if match.lastgroup == "sign" else match[0], content
+    )
+
+
+def _code_point(match: re.Match[str]) -> str:
+    number = int(match[match.lastgroup or 0], 16)
+    if number > _MAX_CODE_POINT:
+        raise RefusedError("an escape names a character that does not exist", match.start())
+    if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
+        return f"\\u{number:04x}"
+    return chr(number)
+
+
+_WRITERS: Final[dict[str, Callable[[re.Match[str]], str]]] = {
+    "valid": lambda match: match[0],
+    "quote": lambda match: '\\"' * len(match[0]),
+    "control": lambda match: "".join([_NAMED.get(one) or f"\\u{ord(one):04x}" for one in match[0]]),
+    "back": lambda match: "\\\\" * len(match[0]),
+    "hex": _code_point,
+    "long": _code_point,
+    "braced": _code_point,
+    "nul": lambda _: "\\u0000",
+    "line": lambda _: "",
+    "tab": lambda _: "\\u000b",
+    "plain": lambda match: match["plain"],
+    "other": lambda _: "\\\\",
+}
