@@ -62,13 +62,17 @@ MODES: dict[str, dict[str, Any]] = {
 
 PLAN = (
     (SMOLLM, "one_tool", ("raw", "taught", "constrained, required", "production, required")),
+    (SMOLLM, "one_tool_fresh", ("raw", "production, required")),
     (SMOLLM, "simple_python", ("production, required",)),
     (QWEN, "one_tool", ("raw", "production", "taught", "production, required")),
+    (QWEN, "one_tool_fresh", ("raw", "production", "taught", "production, required")),
     (QWEN, "simple_python", ("raw", "production", "production, required")),
     (QWEN, "irrelevance", ("raw", "production", "taught", "constrained")),
 )
 """Which modes are tried with which model and suite."""
 
+OWN_SUITE = OneToolSuite()
+OWN = tuple(OWN_SUITE.scenarios())
 EVERY = {"simple_python": 4, "irrelevance": 6}
 """Of these categories each n-th case is taken, beginning with the first."""
 
@@ -262,8 +266,8 @@ def draw_misses(outcomes: Sequence[Outcome]) -> str:
 
 def cases_of(suite: str, bfcl: str | None) -> Sequence[SingleTurnCase]:
     """Return the cases of a suite, sampled as stated."""
-    if suite == "one_tool":
-        return OneToolSuite().cases(suite)
+    if suite in OWN:
+        return OWN_SUITE.cases(suite)
     return BfclSuite(bfcl, every=EVERY[suite]).cases(suite)
 
 
@@ -273,7 +277,7 @@ async def main() -> int:
     parser.add_argument("--record", type=Path, required=True, help="folder of the kept replies")
     parser.add_argument("--bfcl", help="a wheel of bfcl-eval; else the installed package")
     parser.add_argument("--model", choices=(SMOLLM, QWEN))
-    parser.add_argument("--suite", choices=("one_tool", *EVERY))
+    parser.add_argument("--suite", choices=(*OWN, *EVERY))
     parser.add_argument("--mode", choices=tuple(MODES))
     parser.add_argument("--misses", action="store_true", help="list every case that was not right")
     given = parser.parse_args()

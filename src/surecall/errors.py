@@ -145,6 +145,7 @@ class Code(StrEnum):
     UPSTREAM_TRUNCATED_BODY = "UPSTREAM_TRUNCATED_BODY"
 
     # findings about the shape of a reply (defects); none of them is fatal
+    ANSWER_EMPTY = "ANSWER_EMPTY"
     ARGUMENTS_AS_OBJECT = "ARGUMENTS_AS_OBJECT"
     ARGUMENTS_AS_TEXT = "ARGUMENTS_AS_TEXT"
     ARGUMENTS_BLANK = "ARGUMENTS_BLANK"

@@ -36,7 +36,9 @@ def explain_code(code: str) -> CodeText:
         return texts[name]
     close = get_close_matches(name, texts, n=3)
     hint = (
-        f"Did you mean {' or '.join(close)}?" if close else "docs/reference/codes.md has them all."
+        f"Did you mean {' or '.join(close)}?"
+        if close
+        else "List them all with: surecall explain --list"
     )
     raise ConfigError(Code.UNKNOWN_CODE, f"{code!r} is not a code of surecall.", hint=hint)
 

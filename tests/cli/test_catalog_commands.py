@@ -1,5 +1,9 @@
 """`surecall models`, `surecall presets` and `surecall explain`."""
 
+import sys
+
+import pytest
+
 from surecall.cli import ExitCode
 from surecall.errors import Code
 from surecall.profiles import Catalog
@@ -83,3 +87,36 @@ def test_all_codes_are_listed() -> None:
     assert all(entry["title"] for entry in found["codes"])
     shown = invoke("explain", "--list").stdout
     assert [code for code in Code if code not in shown] == []
+
+
+def test_tags_have_room_in_the_table_of_models() -> None:
+    """A tag is never broken into pieces, in a wide terminal or a narrow one."""
+    tags = {tag for entry in Catalog.builtin().models for tag in entry.tags if len(tag) <= 14}
+    for columns in ("100", "60"):
+        words = invoke("models", COLUMNS=columns).stdout.replace(",", " ").split()
+        assert tags - set(words) == set()
+
+
+@pytest.mark.parametrize("group", ["faults", "presets"])
+def test_a_group_without_a_command_shows_its_commands(group: str) -> None:
+    """The help is what is asked for, and the exit code says that nothing was done."""
+    result = invoke(group)
+    assert result.exit_code == ExitCode.USAGE
+    assert f" {group} [OPTIONS] COMMAND" in result.stdout.splitlines()[0]
+    assert "Commands:" in result.stdout
+    assert result.stderr == ""
+    told = document(invoke("--json", group))
+    assert (told["type"], told["code"]) == ("error", "INVALID_OPTION")
+    assert "\n" not in told["message"]
+
+
+def test_an_unknown_code_names_the_command_that_lists_them() -> None:
+    """Where nothing is close, the list is one command away."""
+    assert document(invoke("explain", "ZZZ", "--json"))["hint"].endswith("surecall explain --list")
+
+
+def test_an_error_before_the_flags_are_read_is_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that cannot even be loaded still answers in the form that was asked for."""
+    monkeypatch.setitem(sys.modules, "surecall.cli.demo", None)  # type: ignore[arg-type]
+    told = document(invoke("demo", "--json"))
+    assert (told["type"], told["code"]) == ("error", "INTERNAL_ERROR")

@@ -70,3 +70,12 @@ def test_the_picture_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
     assert "url(http" not in svg
     assert 'url("http' not in svg
     assert "@font-face" not in svg
+
+
+@pytest.mark.parametrize("flag", ["--svg", "--trace"])
+def test_a_place_that_cannot_be_written_is_told(flag: str, tmp_path: Path) -> None:
+    """It is a mistake in the command, and no error inside surecall."""
+    place = tmp_path / "none" / "file"
+    result = invoke("demo", flag, str(place))
+    assert result.exit_code == 4
+    assert f"INVALID_OPTION  {place} cannot be written: No such file or directory." in result.stderr

@@ -16,6 +16,7 @@ from support.eval_fakes import fake_manifest, fake_row, fake_units
 from surecall.cli.eval_progress import LineByCell, LiveMatrix, duration_of, make_display
 from surecall.cli.output import Output
 from surecall.errors import Code, ConfigError
+from surecall.evals.export import check_folder
 from surecall.evals.export.formats import FORMATS
 from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
@@ -47,7 +48,7 @@ def test_a_cell_is_a_line_where_nobody_watches() -> None:
     """Lines go to standard error, with the verdict in words and signs."""
     result = invoke("eval", *STEADY, "--trials", "2")
     first, second = result.stderr.splitlines()
-    assert first.endswith(": 2 trials in 1 cells")
+    assert first.endswith(": 2 trials in 1 cell")
     place = "✓ zoo:steady (simulated) / default / production / best_effort / happy_path"
     assert second == f"{place}: 2/2 strict, 2/2 seed  [2/2 trials · 0 failed]"
 
@@ -125,7 +126,7 @@ def test_a_dry_run_counts_what_is_left_of_a_run() -> None:
     assert (plan["run"], plan["trials"], plan["done"]) == (run, 4, 2)
     assert plan["estimate"]["requests"] == 6
     shown = invoke("eval", *STEADY, "--trials", "4", "--dry-run").stdout
-    assert f"4 trials in 1 cells, 2 of them already there in run {run}" in shown
+    assert f"4 trials in 1 cell, 2 of them already there in run {run}" in shown
 
 
 def test_a_dry_run_does_not_judge_by_trials_that_were_never_answered() -> None:
@@ -149,6 +150,9 @@ def test_a_dry_run_does_not_judge_by_trials_that_were_never_answered() -> None:
         ((*STEADY, "--profiles", "wild"), "NOTHING_SELECTED", 5),
         ((*STEADY, "--gate", "strict"), "INVALID_GATE", 4),
         ((*STEADY, "--report", "pdf"), "INVALID_OPTION", 4),
+        ((*STEADY, "--report", "md", "-o", "/dev/null/out"), "INVALID_OPTION", 4),
+        ((*STEADY, "--out", "out"), "INVALID_OPTION", 4),
+        ((*STEADY, "--option", 'disabled_rules=["quote_kay"]'), "INVALID_OPTION", 4),
         ((*STEADY, "--option", "max_turns"), "INVALID_OPTION", 4),
         ((*STEADY, "--price", "1/2"), "INVALID_OPTION", 4),
         ((*STEADY, "--tag", "a b"), "INVALID_OPTION", 4),
@@ -251,6 +255,20 @@ def test_a_report_that_cannot_be_written_is_refused_beforehand(
     assert "parquet left out: it is not installed." in told.stderr
 
 
+def test_a_folder_that_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
+    """No trial is made, and a folder that can be written is not made yet either."""
+    taken = tmp_path / "taken"
+    taken.write_text("a file", "utf-8")
+    for place in (taken, taken / "deep" / "er"):
+        result = invoke("eval", *STEADY, "--report", "md", "-o", str(place))
+        assert result.exit_code == 4
+        assert f"{place} cannot be written: Not a directory" in result.stderr
+        assert not Path(".surecall").exists()
+    before = sorted(tmp_path.iterdir())
+    check_folder(tmp_path / "not" / "there" / "yet")
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_run_can_be_named_as_it_is_made() -> None:
     """The tag finds it again."""
     run = documents(invoke("eval", *STEADY, "--tag", "baseline", "--json"))[-1]["run"]
@@ -287,6 +305,47 @@ def test_the_name_of_a_run_is_enough_to_go_on_with_it(words: tuple[str, ...]) ->
     run = interrupted_run()
     found = documents(invoke("eval", *words, "--json"))
     assert (found[0]["run"], found[-1]["trials"]) == (run, 4)
+
+
+CASES = """
+[[tools]]
+name = "say"
+description = "Say something."
+result = "said"
+
+[[cases]]
+id = "one"
+prompt = "Say hello."
+calls = [{ tool = "say" }]
+"""
+
+
+@pytest.mark.parametrize("name", ["cases.toml", "./cases.toml"])
+def test_a_run_of_your_own_cases_is_gone_on_with_from_any_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run knows where its file was; naming the file again means the one that is here."""
+    begun, other = tmp_path / "begun", tmp_path / "other"
+    begun.mkdir()
+    other.mkdir()
+    (begun / "cases.toml").write_text(CASES, "utf-8")
+    store = ("--store", str(tmp_path / "runs.db"))
+    monkeypatch.chdir(begun)
+    words = ("--models", "zoo:steady", "--suite", f"custom:{name}", "--trials", "2", *store)
+    begun_with = documents(invoke("eval", *words, "--json"))
+    assert begun_with[-1]["trials"] == 2
+    run = begun_with[-1]["run"]
+    with RunStore(tmp_path / "runs.db") as kept:
+        database: Any = kept._database
+        database.execute("DELETE FROM bodies WHERE idx = 1")
+        database.execute("DELETE FROM trials WHERE idx = 1")
+        database.execute("UPDATE runs SET done = 1, status = 'running'")
+        assert kept.info(run).manifest.axes["suites"] == [f"custom:{name}"]
+    monkeypatch.chdir(other)
+    here = ("--resume", run, "--suite", f"custom:{name}", *store)
+    assert documents(invoke("eval", *here, "--json"))[-1]["code"] == "INVALID_CASE"
+    found = documents(invoke("eval", "--resume", run, *store, "--json"))
+    assert (found[0]["run"], found[0]["done"], found[-1]["trials"]) == (run, 1, 2)
 
 
 def test_new_begins_a_new_run() -> None:

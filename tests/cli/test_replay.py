@@ -105,3 +105,15 @@ async def test_sending_again_reports_the_provider(trace: Path) -> None:
         absent = await asyncio.to_thread(invoke, *words, "--turn", "99")
     assert (refused.exit_code, absent.exit_code) == (ExitCode.PROVIDER, ExitCode.USAGE)
     assert "FORBIDDEN" in refused.stderr
+
+
+def test_a_file_that_is_no_trace_is_told(tmp_path: Path) -> None:
+    """Whether it is missing or something else, in one sentence and without another code in it."""
+    place = tmp_path / "trace.json"
+    missing = document(invoke("replay", str(place), "--json"))
+    assert missing["message"] == f"the trace {place} cannot be read: No such file or directory."
+    place.write_text("{", "utf-8")
+    broken = document(invoke("replay", str(place), "--json"))
+    assert (missing["code"], broken["code"]) == ("INVALID_TRACE", "INVALID_TRACE")
+    assert broken["message"].startswith(f"the file {place} is not a trace: the text ends")
+    assert "INVALID_JSON" not in broken["message"]

@@ -294,3 +294,31 @@ async def test_a_run_is_resumed_from_its_journal(tools: str, tmp_path: Path) -> 
     assert (second.exit_code, second.stdout) == (0, "Clear.\n")
     assert "resumed from its journal" in second.stderr
     assert calls == 3
+
+
+async def test_an_answer_without_text_is_no_answer(tools: str) -> None:
+    """A script that goes on with the answer is told by the exit code, people by a line."""
+    async with answering(called('{"city": "Oslo"}'), "", "") as upstream:
+        result = await ask(upstream, "--tools", tools, "Weather?")
+    assert result.exit_code == ExitCode.NO_ANSWER
+    assert "! empty     the answer has no text" in result.stderr
+    async with answering("") as upstream:
+        result = await ask(upstream, "--json", "Weather?")
+    assert result.exit_code == ExitCode.NO_ANSWER
+    last = documents(result)[-1]
+    assert (last["type"], last["text"], last["empty"]) == ("result", "", True)
+
+
+async def test_what_strict_schemas_lose_is_shown(tools: str, tmp_path: Path) -> None:
+    """The run and its replay name the tool, and JSON has every loss."""
+    kept = str(tmp_path / "trace.json")
+    words = ("--option", "tool_prompting=strict", "--tools", tools, "--trace", kept)
+    async with answering("Clear.", "Clear.") as upstream:
+        result = await ask(upstream, *words, "Weather?")
+        found = await ask(upstream, *words, "--json", "Weather?")
+    line = "! schema    weather, strict: 1 changed  / required"
+    assert line in result.stderr
+    (loss,) = documents(found)[-1]["schema_losses"]
+    assert (loss["tool"], loss["mode"], loss["keyword"]) == ("weather", "strict", "required")
+    assert line in invoke("replay", kept).stdout
+    assert documents(invoke("replay", kept, "--json"))[-1]["schema_losses"] == [loss]

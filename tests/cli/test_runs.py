@@ -105,6 +105,7 @@ def test_a_tag_names_a_run(runs: list[str]) -> None:
     assert "baseline" in invoke("runs").stdout.splitlines()[1]
     assert invoke("runs", "untag", "baseline").exit_code == 0
     assert invoke("runs", "show", "@baseline").exit_code == 4
+    assert document(invoke("runs", "untag", "baseline", "--json"))["code"] == "RUN_NOT_FOUND"
 
 
 def test_runs_are_removed(runs: list[str]) -> None:

@@ -1,10 +1,12 @@
 """Teaching tools in the prompt, and telling calls and results as text."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from surecall.formats.teach import reply_schema, retell_history, teach_tools, tell_not_executed
+from surecall.jsontext import decode
 from surecall.reading import read_reply
 from surecall.records import Message, ToolCall, ToolSpec
 
@@ -41,6 +43,49 @@ def test_there_is_exactly_one_example_and_it_names_no_real_tool() -> None:
     lesson = str(teach_tools([], [ADD, PING], "fenced")[0].content)
     assert lesson.count("```json") == 1
     assert not read_reply(lesson, tools=[ADD, PING], taught=True).calls
+
+
+def lesson_lines(*tools: ToolSpec) -> list[dict[str, object]]:
+    """Return how each tool is described."""
+    lesson = str(teach_tools([], tools, "fenced")[0].content)
+    return [decode(line) for line in lesson.splitlines() if line.startswith('{"name":"')]
+
+
+def test_what_may_be_given_is_told_apart_from_what_must_be() -> None:
+    """Optional arguments stand by themselves; a tool without any is told by its whole schema."""
+    plain = ToolSpec(name="get", parameters={**ADD.parameters, "required": ["a", "note"]})
+    (split, whole, nothing) = lesson_lines(ADD, plain, PING)
+    assert split == {
+        "name": "add",
+        "description": "Add two numbers.",
+        "required arguments": {"a": {"type": "integer"}},
+        "optional arguments, only if the user asks for them": {"note": {"type": "string"}},
+    }
+    assert whole == {"name": "get", "parameters": plain.parameters}
+    assert nothing == {"name": "ping", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"$defs": {"x": {"type": "string"}}},
+        {"additionalProperties": {"type": "string"}},
+        {"anyOf": [{"required": ["note"]}, {"required": ["a"]}]},
+    ],
+    ids=["definitions", "other keys", "alternatives"],
+)
+def test_a_schema_that_says_more_is_told_whole(more: dict[str, object]) -> None:
+    """Nothing that a schema says is lost in two halves."""
+    tool = ToolSpec(name="add", parameters={**ADD.parameters, **more})
+    assert lesson_lines(tool) == [{"name": "add", "parameters": tool.parameters}]
+
+
+def test_an_echoed_description_is_no_call() -> None:
+    """A small model may repeat what it was told about a tool."""
+    lesson = str(teach_tools([], [ADD, PING], "fenced")[0].content)
+    for line in (line for line in lesson.splitlines() if line.startswith('{"name":"')):
+        for text in (line, f"```json\n{line}\n```", f"I can use this:\n{line}"):
+            assert not read_reply(text, tools=[ADD, PING], taught=True).calls, text
 
 
 def test_a_lesson_that_demands_a_call_offers_no_answer() -> None:

@@ -166,3 +166,27 @@ def test_lists_become_tuples() -> None:
     """Options never change, also when they were given as lists."""
     options = resolve_options({"tool_allowlist": ["a", "b"]}).options
     assert options.tool_allowlist == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        pytest.param("strip_code_fense", "'strip_code_fence'", id="misspelt"),
+        pytest.param("Strip_Code_Fence", "'strip_code_fence'", id="case"),
+        pytest.param("nothing like it", "Known: *, ", id="unlike any"),
+        pytest.param("rescue_from_error_body", "'*' stands for all", id="cannot be switched off"),
+    ],
+)
+def test_a_rule_that_does_not_exist_cannot_be_switched_off(name: str, hint: str) -> None:
+    """A misspelt rule would stay on in silence, and a comparison would be wrong."""
+    with pytest.raises(ConfigError) as caught:
+        resolve_options({"disabled_rules": ["quote_key", name]}, {"disabled_rules": "config"})
+    assert caught.value.code == Code.INVALID_OPTION
+    assert f"disabled_rules names {name!r} (from config)" in caught.value.message
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["*", "assign_call_id", "strip_code_fence", "quote_bare_words"])
+def test_every_rule_of_reading_can_be_switched_off(name: str) -> None:
+    """Those about ids too, when they are named."""
+    assert resolve_options({"disabled_rules": [name]}).options.disabled_rules == (name,)

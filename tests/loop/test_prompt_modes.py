@@ -434,10 +434,10 @@ async def test_a_tool_refused_twice_is_forced_where_that_is_honoured() -> None:
 
 
 async def test_the_ladder_goes_on_to_a_schema_and_then_to_teaching() -> None:
-    """Each rung is tried once, in order, and none beyond the budget."""
+    """Each rung is tried once, in order and without a plain request between."""
     desk = Desk()
     bad_object = '{"name": "add", "arguments": {"a": "two"}}'
-    replies = [BAD_CALL] * 4 + [bad_object, BAD_CALL, FENCED, "5"]
+    replies = [BAD_CALL, BAD_CALL, BAD_CALL, bad_object, FENCED, "5"]
     events: list[Any] = []
     await ask(
         replies,
@@ -449,13 +449,50 @@ async def test_the_ladder_goes_on_to_a_schema_and_then_to_teaching() -> None:
     )
 
     modes = [event.prompt_mode for event in events if isinstance(event, ModelRequestStarted)]
-    assert modes[:5] == ["native", "native", "native", "native", "constrained"]
+    assert modes == ["native", "native", "native", "constrained", "taught", "native"]
     assert [event.rung for event in events if isinstance(event, Escalated)] == [
         "forced_choice",
         "schema",
         "taught",
     ]
     assert desk.seen == [(2, 3)]
+
+
+async def test_a_budget_that_is_used_up_leaves_plain_requests() -> None:
+    """The model is still told what was wrong, as it was before."""
+    desk = Desk()
+    events: list[Any] = []
+    await ask(
+        [BAD_CALL, BAD_CALL, BAD_CALL, BAD_CALL, GOOD_CALL, "5"],
+        desk,
+        capabilities={"tool_choices": ["auto", "named"], "json_schema": True},
+        max_escalations=1,
+        max_identical_calls=None,
+        on_event=events.append,
+    )
+
+    modes = [event.prompt_mode for event in events if isinstance(event, ModelRequestStarted)]
+    assert modes == ["native"] * 6
+    assert [event.step for event in events if isinstance(event, Escalated)] == [1]
+    assert desk.seen == [(2, 3)]
+
+
+async def test_a_call_that_can_be_used_ends_the_climb() -> None:
+    """After it, a tool must be refused twice again before the next rung."""
+    desk = Desk()
+    again = assistant(tool_calls=[tool_call("add", {"a": 4, "b": 5}, id="z")])
+    events: list[Any] = []
+    await ask(
+        [BAD_CALL, BAD_CALL, GOOD_CALL, BAD_CALL, again, "9"],
+        desk,
+        capabilities={"tool_choices": ["auto", "named"], "json_schema": True},
+        max_escalations=3,
+        max_identical_calls=None,
+        on_event=events.append,
+    )
+
+    assert [event.step for event in events if isinstance(event, Escalated)] == [1]
+    assert desk.seen == [(2, 3), (4, 5)]
 
 
 async def test_a_grammar_alone_is_no_rung() -> None:

@@ -1,7 +1,10 @@
 """What a run returns, and how it shows itself."""
 
+from typing import Any
+
 import pytest
 
+from surecall.records import ModelRequestEnded
 from surecall.transport import ScriptedReply
 
 from .toolbox import assistant, run_script, tool_call
@@ -31,6 +34,30 @@ async def test_an_answer_that_stopped_at_a_limit_says_so(finish: str, cut: bool)
     """A cut answer is handed out and marked."""
     result = await run_script([ScriptedReply(message="do", finish_reason=finish)])
     assert (result.text, result.cut) == ("do", cut)
+
+
+@pytest.mark.parametrize(
+    ("replies", "empty"),
+    [
+        pytest.param(["done"], False, id="text"),
+        pytest.param([""], True, id="nothing at all"),
+        pytest.param(
+            [assistant(None, tool_call("look", {"what": "a"})), "", " "], True, id="twice"
+        ),
+        pytest.param(
+            [assistant(None, tool_call("look", {"what": "a"})), "", "x"], False, id="once"
+        ),
+    ],
+)
+async def test_an_answer_without_text_says_so(replies: list[Any], empty: bool) -> None:
+    """The run is no failure, and neither the result nor the trace hides that nothing was said."""
+    told: list[Any] = []
+    result = await run_script(replies, on_event=told.append)
+    assert result.empty is empty
+    codes = [defect.code for defect in result.trace.turns[-1].defects]
+    assert codes == (["ANSWER_EMPTY"] if empty else [])
+    ended = [event for event in told if isinstance(event, ModelRequestEnded)]
+    assert list(ended[-1].defect_codes) == codes
 
 
 async def test_the_repr_is_short_and_lists_the_calls() -> None:

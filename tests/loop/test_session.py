@@ -221,3 +221,13 @@ async def test_an_approver_is_asked_with_the_arguments_that_run() -> None:
     assert result.results[0].envelope.error_codes == (Code.APPROVAL_DENIED,)
     assert "not today" in transport.requests[1].body["messages"][-1]["content"]
     assert saved == []
+
+
+@pytest.mark.parametrize("protocol", ["messages", "responses", "gemini"])
+async def test_an_embedded_model_speaks_chat_completions_only(protocol: str) -> None:
+    """The run does not begin: the weights are neither looked for nor loaded."""
+    with pytest.raises(RequestError) as caught:
+        await surecall.run("Hi", model="embedded:smollm2-135m", protocol=protocol)
+    assert caught.value.code == Code.CAPABILITY_UNSUPPORTED
+    assert f"speaks chat_completions, not {protocol}" in caught.value.message
+    assert "Leave the protocol out" in str(caught.value.hint)

@@ -232,6 +232,10 @@ def test_an_empty_final_answer_is_asked_for_once(case: Empty) -> None:
     step = next_step(state_of(**case.state), replied(content=case.content), plan_of(**case.options))
     assert (AskModel() in step.effects) is case.again
     assert any(isinstance(effect, Finish) for effect in step.effects) is not case.again
+    assert step.accepted is not None
+    codes = [defect.code for defect in step.accepted.defects]
+    is_final = not (case.again or case.content)
+    assert codes == ([Code.ANSWER_EMPTY] if is_final else [])
 
 
 @pytest.mark.parametrize("disable", [True, False])

@@ -42,7 +42,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "taught_tool_calls": {"tool_prompting": "taught", "max_parse_retries": 1},
     "constrained_tool_calls": {"tool_prompting": "constrained", "max_parse_retries": 1},
     "text_tool_calls": {"text_formats": True},
-    "no_text_loops": {"request_defaults": {"dry_multiplier": 0.8}},
+    "no_text_loops": {
+        "request_defaults": {"dry_multiplier": 0.8, "dry_sequence_breakers": [":"]},
+        "overrides_after_cut": {"temperature": 0.8},
+    },
     "tool_use_disabled": {"tool_use_mode": "disabled"},
 }
 

@@ -119,6 +119,14 @@ async def test_too_much_for_the_context_is_told(transport: EmbeddedTransport) ->
     assert "local.n_ctx" in (caught.value.hint or "")
 
 
+async def test_another_wire_format_is_told(transport: EmbeddedTransport) -> None:
+    """A path the engine does not have comes with a word about the one it has."""
+    with pytest.raises(ProviderStatusError) as caught:
+        await transport.send(WireRequest(path="/gemini/none", body={}))
+    assert caught.value.code == Code.NOT_FOUND
+    assert "chat completions only" in (caught.value.hint or "")
+
+
 async def test_requests_may_overlap(transport: EmbeddedTransport) -> None:
     """More requests than there are places are all answered."""
     replies = await asyncio.gather(*(answer(transport, chat(str(n))) for n in range(4)))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
@@ -15,10 +14,10 @@ from surecall.tools import Tool, tool
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 from .flags import output_flags
-from .output import ExitCode, Output
+from .output import ExitCode, Output, explain_unwritable
 from .progress import Progress, count_of, duration_text
 from .run import render_result
-from .vector import render_svg
+from .vector import save_svg
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -140,9 +139,10 @@ def demo(output: Output, trace: str | None, svg: str | None) -> ExitCode:
         console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
         result = _show(console, shop)
         if svg is not None:
-            Path(svg).write_text(render_svg(console, "surecall demo"), "utf-8")
+            save_svg(console, "surecall demo", svg)
     if trace is not None:
-        save_trace(result.trace, trace)
+        with explain_unwritable(trace):
+            save_trace(result.trace, trace)
     return ExitCode.OK
 
 

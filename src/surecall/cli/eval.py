@@ -1,5 +1,6 @@
 """`surecall eval`: models, profiles and strategies compared on scenarios."""
 
+from pathlib import Path
 from typing import Final
 
 import click
@@ -7,7 +8,7 @@ import click
 from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
-from surecall.evals.export import check_formats, parse_formats
+from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import parse_gate
 from surecall.evals.known_suites import SUITES
 from surecall.evals.store_refs import LATEST, check_tag
@@ -144,8 +145,7 @@ def run(
     if ray_address is not None and engine != "ray":
         raise click.UsageError("--ray-address is for --engine ray.")
     parsed_gates = [parse_gate(text) for text in gates]
-    parsed_formats = parse_formats(formats) if formats else ()
-    check_formats(parsed_formats)
+    parsed_formats = _read_formats(formats, folder)
     if tag is not None:
         check_tag(tag)
     given_options = parse_options(options)
@@ -203,6 +203,18 @@ def run(
             return work.finish(store, info, parsed_formats, folder)
         except KeyboardInterrupt:
             return work.cut_short(store)
+
+
+def _read_formats(formats: str | None, folder: str | None) -> tuple[str, ...]:
+    """Return what to write in the end; whether it can be written is found out before."""
+    if not formats:
+        if folder is not None:
+            raise click.UsageError("--out is the folder for --report; say what to write.")
+        return ()
+    parsed = parse_formats(formats)
+    check_formats(parsed)
+    check_folder(Path(folder or "."))
+    return parsed
 
 
 def make_executor(

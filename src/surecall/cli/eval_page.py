@@ -77,7 +77,8 @@ def show_plan(
     console.print(table)
     console.print()
     goes_on = f", {done} of them already there in run {run_id}" if run_id else ""
-    console.print(f"{data['trials']} trials in {data['cells']} cells{goes_on}", soft_wrap=True)
+    size = f"{count_of(data['trials'], 'trial')} in {count_of(data['cells'], 'cell')}"
+    console.print(f"{size}{goes_on}", soft_wrap=True)
     cost = "cost unknown" if guess.cost_usd is None else f"${guess.cost_usd:.2f}"
     basis = (
         f"judged by earlier runs for {guess.known_trials} of them"

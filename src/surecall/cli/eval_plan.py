@@ -13,7 +13,7 @@ from surecall.errors import Code, ConfigError, StoreError
 from surecall.evals.contenders import Contender
 from surecall.evals.executors import DEFAULT_CONCURRENCY, Job
 from surecall.evals.executors.trials import make_trials_job
-from surecall.evals.known_suites import load_suite
+from surecall.evals.known_suites import load_suite, locate_suite
 from surecall.evals.manifest import Manifest, hash_of, make_manifest
 from surecall.evals.matrix import Axes, Matrix, build_matrix
 from surecall.evals.prices import Price, parse_price
@@ -58,9 +58,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     options: dict[str, Any] | None = None
     concurrency: int | None = None
+    places: dict[str, str] | None = None
+    """Where suites that are files were found when the run was begun."""
 
     def over(self, weaker: "Wanted") -> "Wanted":
         """Return this, with what it does not say taken from something weaker."""
+        if self.suites is not None:
+            weaker = replace(weaker, places=None)  # a file that is named is meant from here
         said = {name: value for name, value in asdict(self).items() if value is not None}
         return Wanted(**(asdict(weaker) | said))
 
@@ -91,7 +95,7 @@ def wanted_of(manifest: Manifest) -> Wanted:
     axes = {name: value for name, value in manifest.axes.items() if value is not None}
     known = {name: axes[name] for name in Wanted.__struct_fields__ if name in axes}
     options = {name: manifest.options.get(name) for name in ("timeout_s", "options")}
-    return msgspec.convert(known | options, Wanted)
+    return msgspec.convert(known | options | {"places": manifest.places}, Wanted)
 
 
 def plan_experiment(
@@ -115,7 +119,9 @@ def plan_experiment(
     catalog = Catalog.builtin()
     contenders = find_contenders(expression, config=config, catalog=catalog, prices=prices)
     names = wanted.suites or ("state",)
-    suites = [load_suite(name) for name in names]
+    found = {name: (wanted.places or {}).get(name, name) for name in names}
+    suites = [load_suite(name) for name in found.values()]
+    places = {name: locate_suite(place) for name, place in found.items()}
     if wanted.trials is None:
         wanted = replace(wanted, trials=max(getattr(suite, "trials", 1) for suite in suites))
     axes = _axes(wanted)
@@ -131,10 +137,11 @@ def plan_experiment(
         options={"timeout_s": timeout_s, "options": options},
         command=command,
         engine=engine,
+        places={name: place for name, place in places.items() if place != name},
         simulated=[item.label for item in matrix.contenders if item.simulated],
     )
     job = make_trials_job(
-        suites=names,
+        suites=tuple(places.values()),
         contenders=matrix.contenders,
         open_transport=_OPEN_TRANSPORT,
         timeout_s=timeout_s,

@@ -20,6 +20,7 @@ from surecall.evals.progress import (
 from surecall.evals.records import Cell, TrialRow
 
 from .output import Output
+from .progress import count_of
 from .terminal import bounded, line_of
 
 if TYPE_CHECKING:
@@ -161,7 +162,10 @@ class _Spoken(EvalDisplay):
 
     def _begin(self, event: ExperimentStarted) -> None:
         tally = event.tally
-        words = f"run {event.run_id}: {tally.total} trials in {len(tally.cells)} cells"
+        words = (
+            f"run {event.run_id}: {count_of(tally.total, 'trial')} "
+            f"in {count_of(len(tally.cells), 'cell')}"
+        )
         if event.resumed:
             words += f", {tally.done} of them already there"
         self._say(words)

@@ -128,22 +128,33 @@ class LazyGroup(click.Group):
         except click.Abort:
             code = _interrupted(output)
         except click.ClickException as error:
-            code = _misused(error, output, words)
+            _read_json_flag(output, words)
+            code = _misused(error, output)
         except Exception as error:
+            _read_json_flag(output, words)
             output.error(error)
             code = exit_code_of(error)
         sys.exit(int(code))
 
 
-def _misused(error: click.ClickException, output: Output, words: Sequence[str]) -> ExitCode:
-    # The flags may not have been read yet when the rest could not be.
+def _read_json_flag(output: Output, words: Sequence[str]) -> None:
+    """Find the flag by hand: it may not have been read yet when the rest could not be."""
     own_words = words[: words.index("--")] if "--" in words else words
     output.json = output.json or "--json" in own_words
+
+
+def _misused(error: click.ClickException, output: Output) -> ExitCode:
     unknown = isinstance(error, click.NoSuchOption)
     code = Code.UNKNOWN_OPTION if unknown else Code.INVALID_OPTION
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context else "surecall"
-    output.problem(code, error.format_message(), f"See `{command} --help`.")
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        if not output.json:
+            output.text(message)
+            return ExitCode.USAGE
+        message = "No command is named."
+    output.problem(code, message, f"See `{command} --help`.")
     return ExitCode.USAGE
 
 

@@ -1,6 +1,6 @@
 """`surecall models` and `surecall presets`: what the catalog knows, and models on this machine."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 import msgspec
@@ -16,6 +16,9 @@ from .output import ExitCode, Output
 from .terminal import line_of, shown_value
 
 __all__ = ["models", "presets"]
+
+_TAGS_WIDTH: Final = 14
+_WIDE: Final = 90
 
 
 class _ListOrCommand(click.Group):
@@ -60,9 +63,9 @@ def list_models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the wo
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
-    table.add_column("tags", overflow="fold")
-    table.add_column("workarounds", no_wrap=True, overflow="ellipsis")
+    table.add_column("model", no_wrap=console.width >= _WIDE, overflow="fold")
+    table.add_column("tags", overflow="fold", min_width=_TAGS_WIDTH)
+    table.add_column("workarounds", overflow="fold")
     table.add_column("date", no_wrap=True)
     table.add_column("src", no_wrap=True, style="dim")
     sources = list(dict.fromkeys(entry.source for entry in chosen))

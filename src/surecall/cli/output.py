@@ -2,13 +2,15 @@
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
 
 from surecall.errors import (
     Code,
+    ConfigError,
     ProviderError,
     RunError,
     SetupError,
@@ -19,7 +21,7 @@ from surecall.errors import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["SCHEMA_VERSION", "Color", "ExitCode", "Output", "exit_code_of"]
+__all__ = ["SCHEMA_VERSION", "Color", "ExitCode", "Output", "exit_code_of", "explain_unwritable"]
 
 SCHEMA_VERSION: Final = 1
 """Version of every JSON document; raised when a field changes its meaning or goes away."""
@@ -44,7 +46,7 @@ class ExitCode(IntEnum):
     OK = 0, "It worked."
     NO_ANSWER = (
         1,
-        "The run ended without an answer, a reply is refused or differs, or a gate is not passed.",
+        "There is no answer or an empty one, a reply is refused or differs, or a gate fails.",
     )
     INTERRUPTED = 2, "It was interrupted; an eval, or a run with a journal, can be resumed."
     INTERNAL = 3, "An error inside surecall."
@@ -180,6 +182,21 @@ class Output:
             console = Console(**(settings | plain))
         console.on_broken_pipe = _reader_left
         return console
+
+
+@contextmanager
+def explain_unwritable(place: str) -> Generator[None]:
+    """Turn a place that cannot be written into an error with a code."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{place} cannot be written: {error.strerror or error}.",
+            hint="Choose a place that can be written.",
+        ) from error
 
 
 def _reader_left() -> None:

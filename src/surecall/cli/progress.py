@@ -1,9 +1,11 @@
 """The events of a run, as calm lines for people: a symbol, a word, and what happened."""
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from surecall.loop.schema_losses import SchemaLoss
 from surecall.records import (
     CallRepeated,
     ErrorDetail,
@@ -137,6 +139,17 @@ class Progress:
         self.say("~", "changed", head, "yellow")
         pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
         self.say(" ", "", "", detail=pair)
+
+    def lost(self, losses: Iterable[SchemaLoss]) -> None:
+        """Show what schemas lost where a provider was to hold the model to them, by tool."""
+        tools: dict[tuple[str, str], list[SchemaLoss]] = {}
+        for loss in losses:
+            tools.setdefault((loss.tool, loss.mode), []).append(loss)
+        for (tool, mode), found in tools.items():
+            kinds = Counter(loss.kind for loss in found)
+            counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+            places = "; ".join(f"{loss.place or '/'} {loss.keyword}".rstrip() for loss in found)
+            self.say("!", "schema", f"{tool}, {mode}: {counts}", "yellow", detail=places)
 
     def refused(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
         """Show why a call failed, or why its tool was not run."""

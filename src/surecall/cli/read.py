@@ -1,12 +1,11 @@
 """`surecall read`: one recorded reply explained, from bytes to execution."""
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, ProviderError
+from surecall.errors import ProviderError
 from surecall.formats import ToolNames
 from surecall.reading import read_reply
 from surecall.records import Reading
@@ -17,7 +16,7 @@ from .offered_tools import load_offered_tools
 from .output import ExitCode, Output
 from .progress import Progress
 from .reading_page import STRUCTURED, ReadingPage
-from .vector import render_svg
+from .vector import save_svg
 from .verdicts import Outcome, Verdict, judge_calls, judge_reading
 
 __all__ = ["read"]
@@ -84,7 +83,7 @@ def read(
         _show(page, arrival, reading, outcomes, tools.names, generation_prompt)
         page.verdict(verdict, arrival, has_tools=has_tools)
         if svg is not None:
-            _save(svg, render_svg(console, "surecall read"))
+            save_svg(console, "surecall read", svg)
     return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER
 
 
@@ -118,17 +117,6 @@ def _tell_format(output: Output, reading: Reading, *, has_tools: bool) -> ExitCo
         Progress(output.people()).say("!", "no tools", words, "yellow")
     output.text("\n".join(names) or "none")
     return ExitCode.OK
-
-
-def _save(place: str, svg: str) -> None:
-    try:
-        Path(place).write_text(svg, "utf-8")
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"the picture cannot be written to {place}: {error.strerror or error}.",
-            hint="Choose a place that can be written.",
-        ) from error
 
 
 def _show(

@@ -51,6 +51,7 @@ def replay(
         progress = Progress(console)
         for recorded in trace.turns:
             _show_turn(progress, recorded)
+        progress.lost(trace.schema_losses)
         _show_ending(console, progress, trace, replayed)
     return ExitCode.OK if replayed.same else ExitCode.NO_ANSWER
 
@@ -125,7 +126,12 @@ def _render_replay(trace: Trace, replayed: Replay) -> dict[str, Any]:
         }
         for turn in trace.turns
     ]
-    return {"type": "replay", **msgspec.to_builtins(replayed), "turns": turns}
+    return {
+        "type": "replay",
+        **msgspec.to_builtins(replayed),
+        "schema_losses": trace.schema_losses,
+        "turns": turns,
+    }
 
 
 def _render_call(call: ToolCall) -> dict[str, Any]:

@@ -127,6 +127,8 @@ def run(
         return _interrupted(output, places.journal)
     saved = _save(output, result.trace, places.trace)
     _answer(output, result, saved)
+    if result.empty:
+        return ExitCode.NO_ANSWER
     return ExitCode.PARTIAL if places.trace and not saved else ExitCode.OK
 
 
@@ -190,6 +192,9 @@ def _answer(output: Output, result: RunResult, saved: str | None) -> None:
         for key in result.trace.ignored_overrides:
             what = f"request_overrides.{key}: surecall sets this itself"
             progress.say("!", "ignored", what, "yellow")
+        progress.lost(result.trace.schema_losses)
+        if result.empty:
+            progress.say("!", "empty", "the answer has no text", "yellow")
         if result.cut:
             progress.say("!", "cut", "the answer stopped at a token limit", "yellow")
         if result.receipts:
@@ -226,8 +231,10 @@ def render_result(result: RunResult) -> dict[str, Any]:
         "usage": result.usage,
         "finish_reason": result.finish_reason,
         "cut": result.cut,
+        "empty": result.empty,
         "elapsed_ms": result.elapsed_ms,
         "ignored_overrides": result.trace.ignored_overrides,
+        "schema_losses": result.trace.schema_losses,
     }
 
 

@@ -138,8 +138,9 @@ def tag_run(output: Output, run: str, name: str, store_file: str | None) -> Exit
 def untag_run(output: Output, name: str, store_file: str | None) -> ExitCode:
     """Take a name away from the run that has it."""
     with open_run_store(store_file, must_exist=True) as store:
+        bare = name.removeprefix("@")
+        store.resolve(f"@{bare}")  # a name that no run has is a mistake
         store.untag(name)
-    bare = name.removeprefix("@")
     return _done(output, {"type": "untagged", "tag": bare}, f"@{bare} names nothing any more")
 
 

@@ -8,13 +8,12 @@ from msgspec import Struct
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import Catalog
 from surecall.profiles.entries import canonical_name
+from surecall.reading import READING_RULES
 from surecall.transforms import TransformRegistry
 from surecall.transforms.registry import Family
 
 __all__ = [
-    "IDENTITY_RULES",
     "OPTIONS_OFF",
-    "RULES",
     "TRANSFORM_FIELDS",
     "Ablation",
     "find_ablation",
@@ -41,40 +40,6 @@ TRANSFORM_FIELDS: Final[Mapping[Family, str]] = {
     "results": "tool_result_transforms",
 }
 """The option that lists the transforms of each family."""
-
-IDENTITY_RULES: Final = frozenset({"assign_call_id", "clean_call_id", "rename_repeated_id"})
-"""Rules about ids: they never change what is called, and no result could be sent back without."""
-
-_REPAIR: Final = """
-    add_missing_closing_quote add_missing_colon add_missing_comma add_missing_opening_quote
-    blank_to_empty_object close_missing_brackets collapse_doubled_braces decode_nested_text
-    drop_comment drop_extra_colon drop_extra_comma drop_parentheses drop_stray_closer
-    drop_string_prefix drop_trailing_comma escape_control_characters escape_inner_quotes
-    extra_values fix_escapes fix_mismatched_closer join_strings quote_bare_text quote_key
-    replace_colon replace_comma replace_literal replace_non_finite replace_quotes rewrite_number
-    strip_code_fence strip_invisible strip_prose tuple_to_array
-"""
-_COERCION: Final = """
-    decode_json_text drop_null drop_zero_fraction match_enum name_positional_values
-    name_single_value parse_boolean_text parse_null_text parse_number_text rename_key
-    unwrap_arguments unwrap_list wrap_in_array write_as_text
-"""
-_NAMES: Final = "infer_tool_name resolve_tool_name strip_name"
-_TEXT: Final = """
-    add_closer add_namespace close_list close_object close_string delimit_string drop_echo
-    drop_extra_brackets fill_code_argument json_body json_word keep_damaged key_without_value
-    leading_zeros look_alike_markers mcp_form missing_arguments missing_bracket missing_brackets
-    missing_closer missing_closing_tag missing_markers missing_opener missing_token name_as_text
-    name_positional_arguments nest_flat_arguments nested_quotes only_parameter property_tag
-    quote_bare_words raw_newline read_call_from_text repeated_opener restore_header restore_token
-    split_action stray_bracket stray_closing_tag string_by_schema strip_value_padding text_for_json
-    unescape_entities unescape_tags unwrap_argument_list wrong_closing_tag yaml_body
-"""
-
-RULES: Final = tuple(
-    name for group in (_NAMES, _REPAIR, _COERCION, _TEXT) for name in sorted(group.split())
-)
-"""Rules of reading, by the names their receipts carry."""
 
 
 class Ablation(Struct, frozen=True):
@@ -116,7 +81,7 @@ def list_ablations(catalog: Catalog | None = None) -> tuple[Ablation, ...]:
             for family, field in TRANSFORM_FIELDS.items()
             for name in transforms.names(family)
         ),
-        *(Ablation(name, "rule", "disabled_rules") for name in RULES),
+        *(Ablation(name, "rule", "disabled_rules") for name in READING_RULES),
     )
 
 

@@ -15,11 +15,10 @@ from surecall.errors import (
 from surecall.formats import ToolNames
 from surecall.loop import Trace, TurnTrace
 from surecall.protocols import find_protocol
-from surecall.reading import find_broken_attempt, read_reply
+from surecall.reading import IDENTITY_RULES, find_broken_attempt, read_reply
 from surecall.records import Receipt, ToolCall, ToolResult, ToolSpec, Usage
 from surecall.schema import SchemaChecker
 
-from .ablations import IDENTITY_RULES
 from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
 from .schema_errors import list_error_kinds

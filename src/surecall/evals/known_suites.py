@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
 from .cases import Suite
 
-__all__ = ["BFCL", "CUSTOM", "SUITES", "load_suite"]
+__all__ = ["BFCL", "CUSTOM", "SUITES", "load_suite", "locate_suite"]
 
 CUSTOM: Final = "custom:"
 """What the name of a suite begins with that is a file."""
@@ -42,3 +43,11 @@ def load_suite(name: str) -> Suite:
     module, _, suite = place.partition(":")
     make = getattr(import_module(module), suite)
     return make() if path is None else make(path)
+
+
+def locate_suite(name: str) -> str:
+    """Return the name by which a suite is found from any folder: a file with its whole path."""
+    for prefix in (CUSTOM, BFCL):
+        if name.startswith(prefix) and name != prefix:
+            return f"{prefix}{Path(name.removeprefix(prefix)).absolute()}"
+    return name

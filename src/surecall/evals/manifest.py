@@ -15,7 +15,7 @@ from .records import Unit
 
 __all__ = ["Manifest", "hash_of", "make_manifest"]
 
-_TOLD: Final = ("command", "engine", "simulated")
+_TOLD: Final = ("command", "engine", "places", "simulated")
 """Fields that are kept for the reader and do not make an experiment another one."""
 _SHOWN_CHARS: Final = 60
 _HASH_CHARS: Final = 16
@@ -43,6 +43,8 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     command: str = ""
     """The command that began the run."""
     engine: str = "local"
+    places: dict[str, str] = {}
+    """The suites that are files, each with the name by which it is found from any folder."""
     simulated: tuple[str, ...] = ()
     """The models that are simulated, and none that anybody serves."""
 
@@ -76,6 +78,7 @@ def make_manifest(
     options: Mapping[str, Any] | None = None,
     command: str = "",
     engine: str = "local",
+    places: Mapping[str, str] | None = None,
     simulated: Iterable[str] = (),
 ) -> Manifest:
     """Describe an experiment that is about to be run with this version of surecall."""
@@ -92,6 +95,7 @@ def make_manifest(
         python=".".join(platform.python_version_tuple()[:2]),
         command=command,
         engine=engine,
+        places=dict(places or {}),
         simulated=tuple(simulated),
     )
 

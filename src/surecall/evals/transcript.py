@@ -48,6 +48,8 @@ def write_body(
         clean["request"]["tools"] = [_tool(tool) for tool in trace.tools]
         in_force["prompting"] = trace.strategy
         in_force["ignored_overrides"] = list(trace.ignored_overrides)
+        if trace.schema_losses:
+            in_force["schema_losses"] = msgspec.to_builtins(trace.schema_losses)
         in_force["fingerprint"] = trace.fingerprint
     return TrialBody(
         index=index,

@@ -44,6 +44,12 @@ MAX_GRAMMAR_CHARS: Final = 2_000
 MAX_GRAMMAR_ITEMS: Final = 64
 """Bounds of texts and lists in a grammar; what reaches one was ended by it, not by the model."""
 _MAX_ANSWER_CHARS: Final = 4_000
+_CUT_OFF: Final = "(cut off)"
+"""Told instead of arguments that were cut: what a model went round in, it goes round in again."""
+_SPLIT_KEYWORDS: Final = frozenset(
+    {"$schema", "additionalProperties", "description", "properties", "required", "title", "type"}
+)
+"""What a schema may say besides, and still be told in two halves."""
 
 
 def teach_tools(
@@ -174,7 +180,7 @@ def _lesson(tools: Sequence[ToolSpec], way: TaughtWay, *, must_call: bool) -> st
     if must_call:
         ending = "Use a tool now."
     return (
-        f"# Tools\n\n{form}\n\nThe tools, each with the JSON Schema of its arguments:\n\n"
+        f"# Tools\n\n{form}\n\nThe tools, with the JSON Schema of their arguments:\n\n"
         f"{described}\n\nThe result of each call is given to you. {ending}"
     )
 
@@ -183,10 +189,27 @@ def _describe(tool: ToolSpec) -> str:
     described: dict[str, Any] = {"name": tool.name}
     if tool.description:
         described["description"] = tool.description
-    described["parameters"] = clean_parameters(
-        tool.parameters or {"type": "object", "properties": {}}
+    parameters = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
+    return encode_text({**described, **_describe_arguments(parameters)})
+
+
+def _describe_arguments(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Show what must be given apart from what may be.
+
+    Shown one schema, a small model fills in everything that it names, asked for or not.
+    """
+    properties: dict[str, Any] = parameters.get("properties", {})
+    required = parameters.get("required", ())
+    optional = {name: schema for name, schema in properties.items() if name not in required}
+    is_plain = parameters.keys() <= _SPLIT_KEYWORDS and isinstance(
+        parameters.get("additionalProperties", False), bool
     )
-    return encode_text(described)
+    if not optional or not is_plain:
+        return {"parameters": parameters}
+    return {
+        "required arguments": {name: properties[name] for name in required if name in properties},
+        "optional arguments, only if the user asks for them": optional,
+    }
 
 
 def _tell_calls(message: Message, way: TaughtWay) -> str:
@@ -198,4 +221,6 @@ def _tell_calls(message: Message, way: TaughtWay) -> str:
 
 
 def _arguments(call: ToolCall) -> Any:
+    if call.state == "cut":
+        return _CUT_OFF
     return clip(str(call.raw)) if call.arguments is None else call.arguments

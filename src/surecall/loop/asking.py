@@ -20,6 +20,7 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
         tools_enabled=state.tools_enabled,
         stream=stream,
         calls_seen=state.calls_seen,
+        after_cut=state.was_cut,
     )
     return put_tools(
         request,

@@ -2,7 +2,8 @@
 
 Repair, coercion and the exact errors come first, on every turn. When the same tool is refused a
 second time in a row, the next request goes one rung up: a forced choice of that tool, a schema its
-reply is held to, or a taught form, whichever the provider offers. One budget covers all rungs.
+reply is held to, or a taught form, whichever the provider offers. When that is refused as well, the
+next rung follows at once. One budget covers all rungs.
 """
 
 from collections.abc import Iterable, Mapping

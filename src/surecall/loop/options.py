@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.reading import ALL_RULES, IDENTITY_RULES, READING_RULES
 
 __all__ = [
     "DEFAULT_EMPTY_FINAL_TEXT",
@@ -101,6 +102,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body fields sent with every request, such as a sampling profile's parameters."""
     request_overrides: dict[str, Any] = {}
     """Body fields that win over the defaults. Reserved keys are ignored, and the run says so."""
+    overrides_after_cut: dict[str, Any] = {}
+    """Body fields that win over all others in the request that follows a cut call, such as a
+    higher `max_tokens`, or a `temperature` that gets a small model out of its circle."""
     message_transforms: tuple[str, ...] = ()
     """Names of transforms applied to outbound messages."""
     tool_transforms: tuple[str, ...] = ()
@@ -158,6 +162,7 @@ class OptionArguments(TypedDict, total=False):
     disabled_rules: Sequence[str]
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
+    overrides_after_cut: dict[str, Any]
     message_transforms: Sequence[str]
     tool_transforms: Sequence[str]
     response_transforms: Sequence[str]
@@ -181,6 +186,7 @@ _POSITIVE: Final = (
 
 _NOT_NEGATIVE: Final = ("fallback_retry_count", "max_escalations", "max_parse_retries")
 
+_RULES: Final = frozenset({ALL_RULES, *IDENTITY_RULES, *READING_RULES})
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _NULLABLE: Final = frozenset(
     field.name for field in msgspec.structs.fields(Options) if type(None) in get_args(field.type)
@@ -220,7 +226,20 @@ def resolve_options(
             f"an option has a value that cannot be used: {error}.",
             hint="See docs/reference/options.md for types and defaults.",
         ) from error
+    _check_rules(options.disabled_rules, origins)
     return ResolvedOptions(options, _with_defaults(origins, known))
+
+
+def _check_rules(names: Iterable[str], origins: Mapping[str, str]) -> None:
+    for name in names:
+        if name not in _RULES:
+            origin = origins.get(f"disabled_rules.{name}") or origins.get("disabled_rules")
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"disabled_rules names {name!r} (from {origin or 'the caller'}), which is no rule "
+                "of reading that can be switched off.",
+                hint=f"{did_you_mean(name, _RULES)} {ALL_RULES!r} stands for all of them.",
+            )
 
 
 def _with_defaults(origins: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:

@@ -115,11 +115,15 @@ class Plan(Struct, frozen=True, kw_only=True):
         tools_enabled: bool,
         stream: bool,
         calls_seen: int = 0,
+        after_cut: bool = False,
     ) -> ModelRequest:
         """Build the request for one turn.
 
         A choice that forces a call holds until one was made; the model could never answer else.
         """
+        params = self.params
+        if after_cut and self.options.overrides_after_cut:
+            params = deep_merge(params, self.options.overrides_after_cut)
         tool_choice = self.tool_choice
         if calls_seen and tool_choice not in ("auto", "none"):
             tool_choice = "auto"
@@ -132,7 +136,7 @@ class Plan(Struct, frozen=True, kw_only=True):
             tools=self.tools if tools_enabled else (),
             tool_choice=tool_choice if tools_enabled else None,
             parallel_tool_calls=self.parallel_tool_calls if self.send_parallel_flag else None,
-            params=self.params,
+            params=params,
             stream=stream,
         )
 
@@ -155,7 +159,7 @@ def make_plan(
         raise RequestError(
             Code.INVALID_OPTION,
             "no model was named.",
-            hint="Pass model=..., set SURECALL_MODEL, or put `model` into surecall.toml.",
+            hint="Pass --model or model=..., or set SURECALL_MODEL or `model` in surecall.toml.",
         )
     if options.tool_use_mode == "enforced" and not tools:
         raise RequestError(
@@ -214,13 +218,14 @@ def _with_fingerprint(plan: Plan) -> Plan:
 
 
 def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:
-    reserved = sorted(RESERVED_REQUEST_KEYS & options.request_defaults.keys())
-    if reserved:
-        raise ConfigError(
-            Code.RESERVED_KEY,
-            f"request_defaults may not set {', '.join(reserved)}.",
-            hint="surecall sets these itself; use the matching argument or option.",
-        )
+    for field in ("request_defaults", "overrides_after_cut"):
+        reserved = sorted(RESERVED_REQUEST_KEYS & getattr(options, field).keys())
+        if reserved:
+            raise ConfigError(
+                Code.RESERVED_KEY,
+                f"{field} may not set {', '.join(reserved)}.",
+                hint="surecall sets these itself; use the matching argument or option.",
+            )
     ignored = tuple(sorted(RESERVED_REQUEST_KEYS & options.request_overrides.keys()))
     params = deep_merge(options.request_defaults, options.request_overrides)
     for name in ignored:

@@ -118,7 +118,7 @@ class PromptRunner:
             folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
             async for chunk in stream:
                 for delta in folder.feed(chunk):
-                    if on_delta is not None:
+                    if on_delta is not None and delta.text:
                         on_delta(delta)
                 if folder.done:
                     break

@@ -13,11 +13,19 @@ from surecall.formats.teach import (
 )
 from surecall.profiles import Capabilities
 from surecall.records import Message, ModelRequest, ToolSpec
-from surecall.schema import clean_parameters, rewrite_schema
+from surecall.schema import Rewritten, clean_parameters, rewrite_schema
 
 from .options import Options
 
-__all__ = ["PromptChoice", "PromptMode", "choose_mode", "name_choice", "put_tools", "taught_way"]
+__all__ = [
+    "PromptChoice",
+    "PromptMode",
+    "choose_mode",
+    "fit_strictly",
+    "name_choice",
+    "put_tools",
+    "taught_way",
+]
 
 PromptMode = Literal["native", "strict", "taught", "constrained"]
 """`native` sends tools as the provider defines it, `strict` asks it to hold arguments to their
@@ -129,7 +137,12 @@ def _held_to_schema(
     return replace(request, response_format={"type": "json_schema", "json_schema": form})
 
 
-def _strict(tool: ToolSpec) -> ToolSpec:
+def fit_strictly(tool: ToolSpec) -> Rewritten:
+    """Return the parameters of a tool as a provider can hold arguments to them."""
     parameters = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
-    fitted = rewrite_schema(parameters, "openai_strict")
-    return replace(tool, parameters=fitted.schema, extra={**tool.extra, "strict": True})
+    return rewrite_schema(parameters, "openai_strict")
+
+
+def _strict(tool: ToolSpec) -> ToolSpec:
+    extra = {**tool.extra, "strict": True}
+    return replace(tool, parameters=fit_strictly(tool).schema, extra=extra)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from surecall.config import Config
-from surecall.errors import Code, ConfigError
+from surecall.errors import Code, ConfigError, RequestError
 from surecall.profiles import (
     Catalog,
     embedded_name,
@@ -173,12 +173,19 @@ def make_transport(
 ) -> HttpTransport | EmbeddedTransport:
     """Open the door to the provider that the configuration names."""
     if embedded_name(config.model) is not None:
+        if protocol is not None and protocol.name != DEFAULT_PROTOCOL:
+            raise RequestError(
+                Code.CAPABILITY_UNSUPPORTED,
+                f"{config.model} runs in this process and speaks {DEFAULT_PROTOCOL}, "
+                f"not {protocol.name}.",
+                hint="Leave the protocol out (protocol=..., --protocol, SURECALL_PROTOCOL).",
+            )
         return make_embedded(config)
     if not config.base_url:
         raise ConfigError(
             Code.INVALID_CONFIG,
             "there is no address of a provider.",
-            hint="Pass base_url=... or transport=..., or set SURECALL_BASE_URL "
+            hint="Pass --base-url, base_url=... or transport=..., or set SURECALL_BASE_URL "
             "(for example http://127.0.0.1:8000/v1).",
         )
     return HttpTransport(

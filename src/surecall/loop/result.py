@@ -52,6 +52,11 @@ class RunResult(Struct, frozen=True, kw_only=True):
         """Whether the answer stopped at a token limit."""
         return self.finish_reason in {"length", "max_tokens"}
 
+    @property
+    def empty(self) -> bool:
+        """Whether the answer has no text; what the tools did stands all the same."""
+        return not self.text.strip()
+
     def __repr__(self) -> str:
         lines = [f"<RunResult {clip(self.text, 80)!r}: {self._summary()}>"]
         for call, result in zip(self.calls, self.results, strict=True):

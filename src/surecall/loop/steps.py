@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from surecall.errors import ProviderError
-from surecall.records import Event, Message, Reading, ToolCall, ToolResult, Usage
+from surecall.records import Defect, Event, Message, Reading, ToolCall, ToolResult, Usage
 
 from .prompting import PromptMode
 
@@ -54,6 +54,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     """Per tool name, how often in a row its arguments could not be used."""
     escalations: int = 0
     parse_retries: int = 0
+    was_cut: bool = False
+    """Whether the last reply held a call that was cut."""
 
 
 class Replied(Struct, frozen=True):
@@ -128,6 +130,8 @@ class Accepted(NamedTuple):
     ignored: tuple[ToolCall, ...]
     content_sample: str | None = None
     """Start of the text that came beside the calls and is not kept in the history."""
+    defects: tuple[Defect, ...] = ()
+    """What is found about the reply only because of its place in the run."""
 
 
 class Step(NamedTuple):

@@ -287,7 +287,7 @@ class ToolLoop:
             ),
             request_id=asked.request_id,
             receipts_count=len(turn.all_receipts),
-            defect_codes=tuple(defect.code for defect in reading.defects),
+            defect_codes=tuple(defect.code for defect in turn.defects),
             receipts=turn.receipts,
         )
 

@@ -22,6 +22,7 @@ from surecall.records import (
 )
 
 from .options import Options
+from .schema_losses import SchemaLoss
 from .stored import encode_stored
 
 __all__ = [
@@ -158,6 +159,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     `findings`, `requests`, `tokens`, `error`); unset when it was not."""
     protocol: str = DEFAULT_PROTOCOL
     """Name of the wire format in which the replies came."""
+    schema_losses: tuple[SchemaLoss, ...] = ()
+    """What the schemas of the tools lost where a provider was to hold the model to them."""
     turns: tuple[TurnTrace, ...] = ()
     error: ErrorDetail | None = None
     """Why the run ended without an answer, if it did."""
@@ -179,10 +182,17 @@ def load_trace(path: str | Path) -> Trace:
     try:
         document = decode_own(Path(path).read_bytes())
         trace = msgspec.convert(document, Trace)
-    except (OSError, JSONTextError, msgspec.ValidationError) as error:
+    except OSError as error:
         raise ConfigError(
             Code.INVALID_TRACE,
-            f"{path} is not a trace: {error}.",
+            f"the trace {path} cannot be read: {error.strerror or error}.",
+            hint="Write one with `surecall run --trace FILE` or `result.trace`.",
+        ) from error
+    except (JSONTextError, msgspec.ValidationError) as error:
+        problem = error.message if isinstance(error, JSONTextError) else f"{error}."
+        raise ConfigError(
+            Code.INVALID_TRACE,
+            f"the file {path} is not a trace: {problem}",
             hint="Write one with `surecall run --trace FILE` or `result.trace`.",
         ) from error
     if trace.version != TRACE_VERSION:

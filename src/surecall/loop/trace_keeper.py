@@ -9,6 +9,7 @@ from surecall.records import ErrorDetail, Reading, ToolResult
 
 from .plan import Plan
 from .prompt_runner import PromptResult
+from .schema_losses import SchemaLoss, find_losses
 from .steps import Accepted, RunState
 from .trace import FailedRequest, RequestSummary, ResponseSummary, Trace, TurnTrace
 
@@ -65,7 +66,7 @@ class TraceKeeper:
             calls=accepted.calls,
             ignored_calls=accepted.ignored,
             receipts=asked.receipts + reading.receipts,
-            defects=reading.defects,
+            defects=reading.defects + accepted.defects,
         )
         self._failures.clear()
         self._turns.append(turn)
@@ -101,9 +102,23 @@ class TraceKeeper:
             strategy={"mode": plan.mode, "reason": plan.mode_reason},
             probe=plan.probe,
             protocol=plan.protocol,
+            schema_losses=self._find_losses(turns),
             turns=tuple(turns),
             error=error,
         )
+
+    def _find_losses(self, turns: list[TurnTrace]) -> tuple[SchemaLoss, ...]:
+        """Collect the losses of all ways in which the tools were put, each once."""
+        ways = dict.fromkeys(
+            (turn.request.prompt_mode, turn.request.forced_tool)
+            for turn in turns
+            if turn.request.tools_count
+        )
+        found: dict[SchemaLoss, None] = {}
+        for mode, forced in ways:
+            tools = (tool for tool in self._plan.tools if forced in (None, tool.name))
+            found.update(dict.fromkeys(find_losses(tools, mode, self._plan.capabilities)))
+        return tuple(found)
 
     def _summarize_request(self, state: RunState) -> RequestSummary:
         plan, options = self._plan, self._plan.options

@@ -44,6 +44,7 @@ from .steps import (
 __all__ = ["begin", "next_step"]
 
 _CONTENT_SAMPLE_CHARS = 200
+_EMPTY = Defect(Code.ANSWER_EMPTY, "The run ended with an answer that has no text.", "/content")
 
 
 def begin(plan: Plan) -> Step:
@@ -85,6 +86,7 @@ def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
 
 def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     reading = replied.reading
+    state = replace(state, was_cut=any(call.state == "cut" for call in reading.calls))
     if replied.usage is not None:
         state = replace(state, usage=state.usage + replied.usage)
     may_call = state.tools_enabled and plan.tool_choice != "none"
@@ -155,7 +157,6 @@ def _climb(state: RunState, rung: Rung, tool: str | None) -> tuple[RunState, Eff
         mode=rung.mode,
         forced_tool=rung.forced_tool,
         escalations=state.escalations + 1,
-        refusals={},
     )
     return state, Emit(Escalated(rung=rung.name, tool=tool, step=state.escalations))
 
@@ -194,6 +195,8 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
         any_tool_calls_seen=state.calls_seen > 0,
         any_tool_success_seen=state.any_success,
     )
+    if not content.strip():
+        accepted = accepted._replace(defects=(_EMPTY,))
     return Step(state, (Emit(final), Finish(content)), accepted)
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .fields import PRESET_FIELDS, RESERVED_REQUEST_KEYS
+from .fields import OBJECT_FIELDS, PRESET_FIELDS, RESERVED_REQUEST_KEYS
 
 __all__ = [
     "Capabilities",
@@ -176,7 +176,7 @@ class Preset(Fact, frozen=True, kw_only=True):
                     f"preset {self.name!r} sets {field!r}, which is no option.",
                     hint=did_you_mean(field, PRESET_FIELDS),
                 )
-        for field in ("request_defaults", "request_overrides"):
+        for field in OBJECT_FIELDS:
             _refuse_reserved(self.fields.get(field) or {}, f"{field} of preset {self.name!r}")
 
     @property

@@ -18,8 +18,8 @@ LIST_FIELDS: Final = frozenset(
 )
 """Merged as ordered unions."""
 
-OBJECT_FIELDS: Final = frozenset({"request_defaults", "request_overrides"})
-"""Merged key by key."""
+OBJECT_FIELDS: Final = frozenset({"overrides_after_cut", "request_defaults", "request_overrides"})
+"""Body fields of a request, merged key by key."""
 
 PRESET_FIELDS: Final = (
     LIST_FIELDS

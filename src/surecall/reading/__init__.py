@@ -5,11 +5,15 @@ from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
 from .reply import read_reply
 from .rescue import find_generation, may_be_rescued, rescue_receipts, rescue_reply
+from .rules import FIXED_RULES, IDENTITY_RULES, READING_RULES
 from .stream import CallRead, ReadEvent, ReasoningRead, ReplyReader, TextRead, TextWasReasoning
 from .taught import find_broken_attempt, parse_object_reply
 
 __all__ = [
     "ALL_RULES",
+    "FIXED_RULES",
+    "IDENTITY_RULES",
+    "READING_RULES",
     "ArgumentsReading",
     "CallRead",
     "ReadEvent",

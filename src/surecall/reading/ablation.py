@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from surecall.errors import Code
 from surecall.records import ErrorDetail, Reading, Receipt, Reply, ToolCall
 
+from .rules import IDENTITY_RULES
+
 __all__ = ["ALL_RULES", "without_rules"]
 
 ALL_RULES: Final = "*"
 """Stands for every rule."""
 
-_IDENTITY: Final = frozenset({"assign_call_id", "clean_call_id", "rename_repeated_id"})
-"""Rules without which no result could be sent back; they never change what is called."""
 _TEXT: Final = "read_call_from_text"
 _NAME: Final = "resolve_tool_name"
 
@@ -60,4 +60,4 @@ def _rests_on(call: ToolCall, rule: str, disabled: frozenset[str]) -> bool:
 
 
 def _is_off(rule: str, disabled: frozenset[str]) -> bool:
-    return rule in disabled or (ALL_RULES in disabled and rule not in _IDENTITY)
+    return rule in disabled or (ALL_RULES in disabled and rule not in IDENTITY_RULES)

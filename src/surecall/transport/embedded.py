@@ -25,6 +25,7 @@ EMBEDDED_DEADLINES: Final = Deadlines(first_byte_s=1800, idle_s=600, total_s=360
 """Patience for a slow machine: the whole answer may have to be written before its first byte."""
 
 _NO_RETRY: Final = RetryPolicy(max_retries=0)
+_NO_SUCH_PATH: Final = 404
 _MARKER: Final = "surecall_template_marker"
 
 
@@ -211,4 +212,6 @@ def _parse_engine_fault(status: int, headers: Mapping[str, str], body: bytes) ->
     error = parse_fault(status, headers, body)
     if b"exceed_context_size_error" in body:
         error.hint = "Send less, or raise n_ctx (the setting local.n_ctx)."
+    elif status == _NO_SUCH_PATH:
+        error.hint = "A model in this process speaks chat completions only; use that protocol."
     return error

@@ -10,17 +10,21 @@ from surecall.evals.suites.single_turn import SingleTurnCase
 from surecall.records import ModelRequest
 from surecall.schema import SchemaChecker
 
-CASES = OneToolSuite().cases("one_tool")
+FIRST, FRESH = (OneToolSuite().cases(name) for name in ("one_tool", "one_tool_fresh"))
+CASES = (*FIRST, *FRESH)
 
 
-def test_there_are_forty_different_requests() -> None:
-    """Ids and requests are all different, and every tool is used."""
+def test_there_are_twice_forty_different_requests() -> None:
+    """Ids and requests are all different, and every tool is used, in one set only."""
     suite: Suite = OneToolSuite()
-    assert suite.scenarios() == ("one_tool",)
+    assert suite.scenarios() == ("one_tool", "one_tool_fresh")
     assert suite.cases("other") == ()
-    assert len({case.id for case in CASES}) == len(CASES) == 40
-    assert len({case.messages[0].text for case in CASES}) == 40
-    assert len({case.tools[0].name for case in CASES}) == 14
+    assert len(FIRST) == len(FRESH) == 40
+    assert len({case.id for case in CASES}) == 80
+    assert len({case.messages[0].text for case in CASES}) == 80
+    assert len({case.tools[0].name for case in FIRST}) == 14
+    assert len({case.tools[0].name for case in FRESH}) == 20
+    assert len({case.tools[0].name for case in CASES}) == 34
     assert len(suite.version) == 12
 
 

@@ -2,6 +2,7 @@
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
 from .csv_tables import write_csv
+from .files import check_folder
 from .formats import FORMATS, Exported, check_formats, export_run, parse_formats
 from .json_summary import write_json
 from .jsonl_rows import write_jsonl
@@ -15,6 +16,7 @@ __all__ = [
     "TRIAL_COLUMNS",
     "Column",
     "Exported",
+    "check_folder",
     "check_formats",
     "export_run",
     "parse_formats",

@@ -13,6 +13,7 @@ from surecall.evals.store_rows import encode_kept
 __all__ = [
     "RawJson",
     "Spool",
+    "check_folder",
     "explain_write_errors",
     "render_object",
     "utc_text",
@@ -34,6 +35,19 @@ def explain_write_errors(place: Path) -> Generator[None]:
             f"{place} cannot be written: {error.strerror or error}.",
             hint="Choose a folder that can be written, and check the free space.",
         ) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Raise when nothing could be written into a folder, which need not be there yet.
+
+    Nothing is left behind: a file without a name is made in the nearest folder that is there.
+    """
+    with explain_write_errors(folder):
+        place = folder.absolute()
+        while not place.exists():
+            place = place.parent
+        with tempfile.TemporaryFile(dir=place):
+            pass
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Forty plain requests, each with the one tool that serves it: does the right call arrive?"""
+"""Plain requests, each with the one tool that serves it: does the right call arrive?"""
 
 import tomllib
 from collections.abc import Sequence
@@ -13,7 +13,11 @@ from .single_turn import SingleTurnCase
 
 __all__ = ["OneToolSuite", "fold_case"]
 
-_SCENARIO: Final = "one_tool"
+_FILES: Final = {
+    "one_tool": ("tools.toml", "prompts.toml"),
+    "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
+}
+"""The second forty were written by somebody who knew neither the first nor how tools are put."""
 
 
 def fold_case(text: str) -> str:
@@ -29,23 +33,23 @@ class OneToolSuite:
     @property
     def version(self) -> str:
         """Hash of the prompts and tools."""
-        return sha256(_text("tools.toml") + _text("prompts.toml")).hexdigest()[:12]
+        texts = b"".join(_text(name) for names in _FILES.values() for name in names)
+        return sha256(texts).hexdigest()[:12]
 
     def scenarios(self) -> Sequence[str]:
-        """Name the only scenario."""
-        return (_SCENARIO,)
+        """Name the sets of requests."""
+        return tuple(_FILES)
 
     def cases(self, scenario: str) -> Sequence[SingleTurnCase]:
         """Return the requests, in order."""
-        return _cases() if scenario == _SCENARIO else ()
+        return _cases(scenario) if scenario in _FILES else ()
 
 
 @cache
-def _cases() -> tuple[SingleTurnCase, ...]:
-    described = tomllib.loads(_text("tools.toml").decode())["tools"]
-    tools = {each["name"]: _tool(each) for each in described}
-    asked = tomllib.loads(_text("prompts.toml").decode())["prompts"]
-    return tuple(_case(each, tools[each["tool"]]) for each in asked)
+def _cases(scenario: str) -> tuple[SingleTurnCase, ...]:
+    described, asked = (tomllib.loads(_text(name).decode()) for name in _FILES[scenario])
+    tools = {each["name"]: _tool(each) for each in described["tools"]}
+    return tuple(_case(scenario, each, tools[each["tool"]]) for each in asked["prompts"])
 
 
 def _tool(described: dict[str, Any]) -> ToolSpec:
@@ -61,9 +65,9 @@ def _tool(described: dict[str, Any]) -> ToolSpec:
     )
 
 
-def _case(asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCase:
+def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCase:
     return SingleTurnCase(
-        scenario=_SCENARIO,
+        scenario=scenario,
         id=asked["id"],
         messages=(Message("user", asked["prompt"]),),
         tools=(tool,),
