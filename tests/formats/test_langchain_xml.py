@@ -20,7 +20,13 @@ ACCEPTED = (
     FormatCase(
         "text_for_several_parameters",
         "<tool>dim_lamp</tool><tool_input>hall</tool_input>",
-        (("dim_lamp", "hall"),),
+        (("dim_lamp", {"room": "hall"}),),
+        ("only_parameter",),
+    ),
+    FormatCase(
+        "text_for_no_parameter",
+        "<tool>ping</tool><tool_input>hall</tool_input>",
+        (("ping", "hall"),),
     ),
     FormatCase(
         "escaped_tags",

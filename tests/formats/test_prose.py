@@ -193,6 +193,41 @@ PROSE: dict[str, str] = {
     "a name and a brace": "read\n{path}\n",
     "an announcement": "I will now call get_weather with the city Oslo.",
     "a name in bold": "**ping**()\n\nSends a packet.",
+    # records whose type is named like a tool
+    "a message of a socket": '{"type": "ping"}',
+    "messages of a socket": '[{"type": "ping"}, {"type": "time"}]',
+    "a step of a pipeline": '{"type": "run", "command": "npm test"}',
+    "a type in a fence": '```json\n{"type": "search", "query": "x"}\n```',
+    # calls without tokens, behind words
+    "a gemma call in a sentence": "The model then writes call:ping{}, and the server answers.",
+    "a gemma call and a full stop": "The model then writes call:ping{}. The server answers.",
+    "gemma calls in a list": "1. call:ping{}\n2. call:time{}",
+    "gemma calls in a table": "| form |\n|---|\n| call:ping{} |",
+    "a gemma call in a quoted line": "The mail says:\n> call:ping{}\nI did not do that.",
+    "a gemma call in a quotation": 'It said "then call:ping{}" and no more.',
+    "a gemma call that does not fit": "Now call:ping{colour:1}",
+    # labels in other languages
+    "Spanish remarks": "Acción: ping\nObservaciones: ninguna.",
+    "German observations": "Aktion: ping\n\nBeobachtungen gab es keine.",
+    "an offer": "Aktion: run\n\nAm Samstag laufen wir durch den Park.",
+    "observational studies": "Action: ping\n\nObservational studies show it.",
+    "words behind the action": "Action: ping the server twice a day.\nObservation: nobody does.",
+    # a page that was read, and its calls
+    "a call behind quoted words": f"The page says “now write {TAGGED}”, which I did not do.",
+    "a call in a German quotation": f"Da steht „schreibe {TAGGED}“, mehr nicht.",
+    "a call before a full stop": f"The page says “now write {TAGGED}.” I did not.",
+    "a call in a comment": f"The page hides <!-- {TAGGED} --> in its source.",
+    "a comment of several lines": f"<!--\n{TAGGED}\n-->\nis in its source.",
+    # markers that are spoken of
+    "an element with a longer name": '<invoke-method name="ping"/>',
+    "tools in a prompt": '<AVAILABLE_TOOLS>[{"name": "ping"}]</AVAILABLE_TOOLS> is the prompt.',
+    "tools at the end": 'It begins with <AVAILABLE_TOOLS>[{"name": "ping"}]</AVAILABLE_TOOLS>',
+    "the marker of an answer": "Qwen-Agent writes ✿RETURN✿: before the answer.",
+    "markers of reasoning in quotes": 'The markers are "<think>" and "</think>", in this order.',
+    "a marker as an argument": 'It is read with prompt="<think>" then.',
+    "a list of markers": '["<think>", "</think>", "<|open|>", "<|tool_calls_section_begin|>"]',
+    "a token first": "<eos> is the usual end of a text.",
+    "a token of code first": "<end_code> ends a block of code.",
 }
 
 SUBJECTS: dict[str, str] = {
@@ -203,6 +238,9 @@ SUBJECTS: dict[str, str] = {
     "a stripped kimi call": "functions.ping:0{} is what is left of it.",
     "a stripped gemma call": "call:ping{} is what is left of it.",
     "gorilla's marker": "<<function>>ping() is how Gorilla writes it.",
+    "a comma behind it": "ping[ARGS]{}, as Mistral has it.",
+    "a header and a comma": "to=functions.ping {}, as a header.",
+    "a function that closes itself": 'See <function name="ping"/> in the file.',
 }
 """Each begins like a call, and goes on as a sentence."""
 
@@ -239,10 +277,23 @@ def test_prose_that_is_cut_calls_nothing_whole(text: str) -> None:
         assert [call.name for call in reading.calls if call.state == "whole"] == []
 
 
+def test_tags_in_a_plain_fence_are_no_call_where_only_json_was_taught() -> None:
+    """A model that was told to write JSON in fences shows an example of something else."""
+    text = f"For example:\n```\n{TAGGED}\n```\nThat is one call."
+    reading = read_reply(text, tools=TOOLS, finish_reason="stop", taught=True)
+    assert (reading.calls, reading.content) == ((), text)
+
+
 CALLS: dict[str, tuple[str, str]] = {
     "after a sentence": (f"Let me ping it. {TAGGED}", "Let me ping it."),
     "after a quotation": (f'You said "ping". {TAGGED}', 'You said "ping".'),
     "after a quotation mark": (f'It said "{TAGGED} and so on.', 'It said " and so on.'),
+    "after a German quotation": (f"Ich notiere „Milch“. {TAGGED}", "Ich notiere „Milch“."),
+    "after reversed marks": (f"Ich notiere »Milch«. {TAGGED}", "Ich notiere »Milch«."),
+    "after an odd quotation mark": (f'The 5" pipe. {TAGGED}', 'The 5" pipe.'),
+    "after a comment": (f"<!-- x -->\n{TAGGED}", "<!-- x -->"),
+    "after a comment of several lines": (f"<!--\nx\n--> y\n{TAGGED}", "<!--\nx\n--> y"),
+    "after a long comment": (f"<!-- {'x' * 300} -->\n{TAGGED}", f"<!-- {'x' * 300} -->"),
     "after a word in quotes": (f'I look for "it"{TAGGED}', 'I look for "it"'),
     "after inline code": (f"I look for `it`{TAGGED}", "I look for `it`"),
     "after code": (f"```\nx\n```{TAGGED}", "```\nx\n```"),

@@ -15,6 +15,22 @@ CASES = (
     ),
     TextCase("text", "Action: ferry_times\nAction Input: Pier 4\nObservation:", (FERRY,)),
     TextCase("text in quotes", 'Action: ferry_times\nAction Input: "Pier 4"\n', (FERRY,)),
+    TextCase(
+        "lines that begin like a label",
+        "Action: ferry_times\nAction Input: Pier\nObservatory\nActions\nAktionstag\nObservation: 9",
+        (("ferry_times", {"origin": "Pier\nObservatory\nActions\nAktionstag"}),),
+    ),
+    TextCase(
+        "quotes around words of the text",
+        "Action: ferry_times\nAction Input: 'a' and 'b'",
+        (("ferry_times", {"origin": "'a' and 'b'"}),),
+    ),
+    TextCase(
+        "text in a fence",
+        "Action: ferry_times\nAction Input: ```\nPier 4\n```",
+        (("ferry_times", {"origin": "```\nPier 4\n```"}),),
+    ),
+    TextCase("a label without its colon", "Action: ping\nObservation", (("ping", {}),)),
     TextCase("numbers", f"Action 1: ferry_times\nAction Input 1: {INPUT}", (FERRY,)),
     TextCase("bold", f"**Action:** `ferry_times`\n**Action Input:** {INPUT}", (FERRY,)),
     TextCase("bold words", f"**Action**: ferry_times\n**Action Input**: {INPUT}", (FERRY,)),

@@ -47,6 +47,6 @@ def test_an_unknown_code_is_answered_with_the_closest() -> None:
 
 
 def test_a_code_like_no_other_is_answered_with_where_to_look() -> None:
-    """Without anything close, the page with all codes is named."""
-    with pytest.raises(ConfigError, match=r"docs/reference/codes\.md"):
+    """Without anything close, the command that lists all codes is named."""
+    with pytest.raises(ConfigError, match="surecall explain --list"):
         explain_code("xyzzy")

@@ -180,11 +180,34 @@ def test_a_call_in_reasoning_that_was_cut_is_cut() -> None:
     assert (cut.state, meant.state) == ("cut", "whole")
 
 
-def test_a_call_whose_brackets_are_missing_is_cut_although_the_model_stopped() -> None:
-    """In text nothing proves that the payload had come to its end."""
-    text = '<tool_call>{"name": "weather", "arguments": {"city": "Oslo"}'
+@pytest.mark.parametrize("opener", ["<tool_call>", "", "<tool_call>[", "["])
+def test_a_call_that_lacks_only_its_last_brackets_is_whole_when_the_model_stopped(
+    opener: str,
+) -> None:
+    """Nothing that could follow complete arguments would change them."""
+    text = opener + '{"name": "weather", "arguments": {"city": "Oslo"}'
+    (call,) = read_reply(text, tools=TOOLS, finish_reason="stop").calls
+    assert (call.state, call.arguments) == ("whole", {"city": "Oslo"})
+    assert "missing_closer" in [receipt.rule for receipt in call.receipts]
+    for finish_reason in ("length", None):
+        (cut,) = read_reply(text, tools=TOOLS, finish_reason=finish_reason).calls
+        assert cut.state == "cut"
+
+
+def test_a_call_whose_arguments_do_not_end_is_cut_although_the_model_stopped() -> None:
+    """In text nothing proves that the arguments had come to their end."""
+    text = '<tool_call>{"name": "weather", "arguments": {"city": "Oslo"'
     for call in read_reply(text, tools=TOOLS, finish_reason="stop").calls:
         assert call.state == "cut"
+
+
+def test_blank_lines_up_to_the_limit_are_no_part_of_a_call() -> None:
+    """A small model may repeat newlines behind a call that is complete."""
+    text = '```json\n{"name": "weather", "arguments": {"city": "Oslo"}}\n```'
+    (call,) = read_reply(text + "\n" * 40, tools=TOOLS, finish_reason="length").calls
+    assert (call.state, call.arguments) == ("whole", {"city": "Oslo"})
+    (doubtful,) = read_reply(text + "\n", tools=TOOLS, finish_reason="length").calls
+    assert doubtful.state == "cut"
 
 
 # Ids, receipts, limits

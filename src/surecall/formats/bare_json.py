@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .base import Found
-from .endings import skip_to_end
+from .endings import note_leftovers, skip_leftovers, skip_to_end
 from .json_rows import begins_like_call, gate_row, read_row
 from .names import ToolNames
 from .source import Source
@@ -29,16 +29,19 @@ class BareJson:
         row = read_row(source, at)
         if row is None:
             return None
-        end = row.end if row.is_cut else skip_to_end(source, row.end, also=";")
+        rest = row.end if row.is_cut else skip_leftovers(source, row.end)
+        end = rest if row.is_cut else skip_to_end(source, rest)
         if end is None:
             return None
         gated = gate_row(source, row)
         if gated is None:
             return None
+        leftovers = source.text[row.end : rest].strip("; \t\r\n")
         return Found(
             end=end,
-            calls=gated.calls,
+            calls=note_leftovers(gated.calls, leftovers),
             content=gated.content,
             reasoning=gated.reasoning,
             grade="bare",
+            is_whole_message=bool(leftovers),
         )

@@ -32,6 +32,10 @@ class Thinking(Struct, frozen=True):
     """Whether a call ends it too, when no closer follows."""
     shown: bool = False
     """Whether it is no reasoning but text for a person, in which nothing is a call."""
+    holds: frozenset[str] = frozenset()
+    """Openers of calls that are real inside it, and do not end it."""
+    in_words: bool = False
+    """Whether plain words open it: only as the beginning of a message, and if a closer follows."""
 
 
 class TextCall(Struct, frozen=True, kw_only=True):
@@ -43,7 +47,13 @@ class TextCall(Struct, frozen=True, kw_only=True):
     """JSON text to be read, or an object whose values are typed already; `None` when absent."""
     id: str | None = None
     state: CallState = "whole"
-    """`cut` when the text ended inside the call."""
+    """`cut` when the text ended inside the call, `unreadable` when it has two readings: then what
+    was written are no arguments, whatever stands in it."""
+    unclosed: Any = None
+    """The arguments of a cut call, where they are complete and only what closes the call is not
+    there: they count if the model came to its own end."""
+    may_go_on: bool = False
+    """Whether text behind it could change it still: its last value, or a quotation, is open."""
     receipts: tuple[Receipt, ...] = ()
 
 
@@ -62,6 +72,8 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether what follows is made up by the model (an invented result) and is dropped."""
     opens: "Thinking | None" = None
     """Set when the text after `end` is reasoning."""
+    is_whole_message: bool = False
+    """Whether it counts only where no visible text stands before it, and ends the message."""
 
 
 class CallFormat(Protocol):

@@ -30,6 +30,7 @@ __all__ = [
     "read_calls",
 ]
 
+_NAMESPACE: Final = "antml" + ":"
 RESULT_MARKERS: Final = (
     "<tool_response",
     "<tool_result",
@@ -37,6 +38,7 @@ RESULT_MARKERS: Final = (
     "<function_output",
     "<observation>",
     "<|tool_response|>",
+    *(f"<{_NAMESPACE}function_{word}" for word in ("result", "output")),
 )
 """What a model writes when it makes up the result of its own call."""
 
@@ -133,6 +135,8 @@ class _BlockReader:
         self._receipts: list[Receipt] = []
         self._properties = property_names(source, head.label)
         self._is_certain = True
+        self._is_left_open = False
+        """Whether the last value has no closing tag of its own, only that of the call."""
         if head.rule:
             self._note(head.rule, head.start, head.end, head.label)
 
@@ -173,11 +177,13 @@ class _BlockReader:
     def _whole(self, build: Builder, end: int) -> Block:
         name = self._head.label
         arguments, receipts = build(self._source, name, self._parameters)
-        if not self._is_certain:  # two readings: what was written is refused further on
+        if not self._is_certain:
             arguments = self._source.text[self._head.end : end]
         call = TextCall(
             name=name,
             arguments=arguments,
+            state="whole" if self._is_certain else "unreadable",
+            may_go_on=self._is_left_open,
             id=self._head.attributes.get("id") or self._head.attributes.get("index"),
             receipts=(*self._receipts, *receipts),
         )
@@ -203,8 +209,9 @@ class _BlockReader:
         if found is None:
             return None
         text = self._source.text[tag.end : found.end]
-        if found.rule == "missing_closing_tag" and self._grammar.pairs_words:
-            text = self._drop_wrong_closer(text)
+        self._is_left_open = found.rule == "missing_closing_tag"
+        if self._is_left_open:
+            text = self._drop_wrong_closer(text, tag)
         if found.rule:
             self._note(found.rule, found.end, max(found.resume, found.end), tag.label)
         self._is_certain = self._is_certain and found.certain
@@ -212,21 +219,38 @@ class _BlockReader:
         return found.resume
 
     def _read_cdata(self, tag: Tag, at: int) -> int | None:
-        closed = self._source.find(_CDATA[1], at)
-        if closed < 0:
-            return None
-        self._parameters.append(Parameter(tag.label, self._source.text[at:closed], tag))
-        here = skip_debris(self._source, closed + len(_CDATA[1]))
+        text = ""
+        while True:
+            closed = self._source.find(_CDATA[1], at)
+            if closed < 0:
+                return None
+            text += self._source.text[at:closed]
+            here = closed + len(_CDATA[1])
+            if self._source.at_end(here) or not self._source.starts(_CDATA[0], here):
+                break
+            at = here + len(_CDATA[0])  # how XML writes the closer of a section inside it
+        self._parameters.append(Parameter(tag.label, text, tag))
+        here = skip_debris(self._source, here)
         closer = None if self._source.at_end(here) else self._grammar.tag(self._source, here)
         return closer.end if closer is not None and closer.kind == "close_value" else here
 
-    def _drop_wrong_closer(self, text: str) -> str:
-        """Take off a closing tag with another word, as in `<room>hall</level>`."""
+    def _drop_wrong_closer(self, text: str, tag: Tag) -> str:
+        """Take off what stands for the closing tag: one of another word, or a line's end."""
         bare = text.rstrip()
         opened = bare.rfind("</")
-        if opened >= 0 and bare.endswith(">") and bare[opened + 2 : -1] in self._properties:
-            self._receipts.append(tag_receipt("wrong_closing_tag", bare[opened:], ""))
+        closes = opened >= 0 and bare.endswith(">")
+        if closes and self._grammar.pairs_words:
+            word = bare[opened + 2 : -1]
+            closes = f"<{word}" not in text and _is_word(word)
+        elif closes:
+            closer = self._grammar.tag(self._source, tag.end + opened)
+            closes = closer is not None and closer.kind == "close_call"
+        if closes:
+            after = f"</{tag.word}>"
+            self._receipts.append(tag_receipt("wrong_closing_tag", bare[opened:], after))
             return bare[:opened]
+        if self._padding == "none" and text[:1] != "\n" and "\n" in text[len(bare) :]:
+            return text[: text.rindex("\n")]
         return text
 
     def _property_tag(self, at: int) -> Tag | None:
@@ -278,6 +302,10 @@ class _BlockReader:
 
     def _note(self, rule: str, start: int, end: int, after: str) -> None:
         self._receipts.append(tag_receipt(rule, self._source.text[start:end], after))
+
+
+def _is_word(text: str) -> bool:
+    return text.replace("-", "_").isidentifier()
 
 
 def _inner_object(source: Source, name: str, text: str) -> Any:

@@ -11,7 +11,7 @@ from .command_r import CommandR
 from .deepseek import DeepSeekCalls
 from .dsml import Dsml
 from .fences import CodeFences
-from .florette import Florette
+from .florette import Florette, FloretteAnswer
 from .function_tag import FunctionTag
 from .functionary import Functionary, FunctionaryStart
 from .functools_array import FunctoolsArray
@@ -41,6 +41,11 @@ from .tagged_json import TaggedJson
 from .token_json import TokenJson
 
 __all__ = ["FORMATS", "TAUGHT_FORMATS"]
+
+_IN_FENCES: Final[tuple[CallFormat, ...]] = (
+    QwenXml(), AnthropicXml(), TaggedJson(), FunctionTag(), BareQwenXml(), BareInvoke()
+)  # fmt: skip
+"""Families that models also write inside a code fence."""
 
 FORMATS: Final[tuple[CallFormat, ...]] = (
     # channels and special tokens
@@ -84,10 +89,12 @@ FORMATS: Final[tuple[CallFormat, ...]] = (
     KimiStripped(),
     MistralStripped(),
     BareGemma(),
+    BareGemma(line_start=False),
     StrippedHarmony(),
     StrippedHarmonyStart(),
     FunctoolsArray(),
     Florette(),
+    FloretteAnswer(),
     Functionary(),
     FunctionaryStart(),
     Gorilla(),
@@ -95,7 +102,7 @@ FORMATS: Final[tuple[CallFormat, ...]] = (
     CommandR(),
     ReAct(),
     # text without markers
-    CodeFences(),
+    CodeFences(inner=_IN_FENCES),
     ChatGlm(),
     BareJson(),
     Pythonic(),
@@ -103,7 +110,7 @@ FORMATS: Final[tuple[CallFormat, ...]] = (
 """Where several families share an opener, the first that recognises what follows wins."""
 
 TAUGHT_FORMATS: Final[tuple[CallFormat, ...]] = tuple(
-    CodeFences(announcing=("", "json")) if isinstance(form, CodeFences) else form
+    CodeFences(inner=form.inner, announcing=("", "json")) if isinstance(form, CodeFences) else form
     for form in FORMATS
 )
 """The same, for a model that was told to write its calls in plain fences."""

@@ -30,13 +30,14 @@ class ChatGlm:
     trims: bool = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the name of every tool, as a line."""
-        return tuple(f"{name}\n" for name in tools.names)
+        """Return the name of every tool, as a line, and the token of the turn before it."""
+        names = tuple(f"{name}\n" for name in tools.names)
+        return (*names, *(f"{_ASSISTANT}{name}" for name in names))
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read names and arguments by turns; the token of the next turn stands between them."""
         calls: list[TextCall] = []
-        here = at
+        here = at + len(source.starts_any((_ASSISTANT,), at))
         while len(calls) < _MAX_CALLS:
             read = _read_one(source, here)
             if read is None:

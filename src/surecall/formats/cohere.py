@@ -12,6 +12,7 @@ __all__ = ["CohereAction"]
 
 _OPENER: Final = "<|START_ACTION|>"
 _CLOSER: Final = "<|END_ACTION|>"
+_ANSWER_ENDS: Final = ("<|END_RESPONSE|>", "<|END_TEXT|>")
 _CITED: Final = "<co>"
 _CITED_END: Final = "</co"
 
@@ -24,13 +25,17 @@ class CohereAction:
     trims: bool = False
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the token that begins an action, and the tag that begins a citation."""
-        return (_OPENER, _CITED)
+        """Return what begins an action, an answer's end before it, and a citation."""
+        return (_OPENER, _CITED, *_ANSWER_ENDS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls up to the end of the action, or the span that is cited."""
         if source.starts(_CITED, at):
             return _read_citation(source, at)
+        if ended := source.starts_any(_ANSWER_ENDS, at):
+            at = source.skip_space(at + len(ended))
+            if not source.starts(_OPENER, at):
+                return None
         return read_after_token(source, at + len(_OPENER), _OPENER, (_CLOSER,), closes=True)
 
 

@@ -100,7 +100,7 @@ def _read_call(source: Source, opener: _Token, calls: list[TextCall]) -> int:
         return len(source.text)
     if separator.word != _NAME_END or not _is_head(head):
         return -1
-    stop, _ = source.find_any(("\n", "`", "{", "<"), source.skip_space(separator.end))
+    stop, _ = source.find_any(("\n", "`", "{", "<", '"'), source.skip_space(separator.end))
     if stop < 0:
         return len(source.text)
     name = source.text[separator.end : stop].strip() or head
@@ -132,7 +132,7 @@ def _read_payload(source: Source, at: int, opener: _Token) -> Payload | None:
     if source.at_end(here) or (not fenced and close_block(source, here, (_FENCE,))[1]):
         return Payload("", len(source.text), "cut")
     if not (fenced and source.starts(_FENCE, here)) and not _token_at(source, here).word:
-        payload = read_payload(source, here, stops)
+        payload = _read_json(source, here, stops)
     else:
         payload = Payload("", here, "whole")
     if payload is None or payload.state == "cut":
@@ -141,6 +141,16 @@ def _read_payload(source: Source, at: int, opener: _Token) -> Payload | None:
     end = source.skip_space(end)
     text = payload.text.rstrip().removesuffix(_FENCE) if fenced else payload.text
     return Payload(text, end, payload.state)
+
+
+def _read_json(source: Source, at: int, stops: tuple[str, ...]) -> Payload | None:
+    """Read an object, or a string that holds one."""
+    if source.char(at) != '"':
+        return read_payload(source, at, stops)
+    end, _ = source.find_any(stops, at)
+    if end < 0:
+        return Payload(source.text[at:], len(source.text), "cut")
+    return Payload(source.text[at:end].strip(), end, "whole")
 
 
 def _is_head(text: str) -> bool:

@@ -17,7 +17,7 @@ from .tags import ElementGrammar, skip_debris, tag_receipt
 __all__ = ["Dsml"]
 
 _BARS: Final = ("｜｜", "｜", "||", "|", "‖")
-_PREFIX: Final = r"(?:[｜|‖]{1,2}+[ ]?DSML[ ]?[｜|‖]{1,2}+[ ]?|DSML[ :])"
+_PREFIX: Final = r"(?:[｜|‖]{1,2}+[ ]?DSML[ ]?[｜|‖]{1,2}+[ ]?|DSML[ :]?)"
 _GRAMMAR: Final = ElementGrammar(
     calls=("invoke",),
     values=("parameter",),
@@ -36,7 +36,7 @@ class Dsml:
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the token with every bar seen in its place."""
-        return (*(f"<{bar}DSML{bar}" for bar in _BARS), "<DSML ", "<DSML:")
+        return (*(f"<{bar}DSML{bar}" for bar in _BARS), "<DSML")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the invokes of a section, or one whose section is missing."""

@@ -1,14 +1,18 @@
 """What may stand between a bare call and the end of the message."""
 
+from typing import Final
+
 from msgspec import structs
 
-from surecall.records import Receipt
+from surecall.records import Receipt, clip
 
 from .base import TextCall
 from .residue import RESIDUE
 from .source import Source
 
-__all__ = ["note_missing", "skip_residue", "skip_to_end"]
+__all__ = ["note_leftovers", "note_missing", "skip_leftovers", "skip_residue", "skip_to_end"]
+
+_LEFTOVERS: Final = (";", "}", "]")
 
 
 def skip_residue(source: Source, at: int) -> int:
@@ -41,3 +45,20 @@ def skip_to_end(source: Source, at: int, also: str = "") -> int | None:
         at = source.skip_space(at + 1)
     at = skip_residue(source, at)
     return at if source.at_end(at) else None
+
+
+def skip_leftovers(source: Source, at: int) -> int:
+    """Return where semicolons and brackets that nothing opened are over, behind JSON."""
+    here = source.skip_space(at)
+    while source.char(here) in _LEFTOVERS:
+        at = here + 1
+        here = source.skip_space(at)
+    return at
+
+
+def note_leftovers(calls: tuple[TextCall, ...], leftovers: str) -> tuple[TextCall, ...]:
+    """Return calls with a receipt for the brackets that were dropped behind them, if any were."""
+    if not leftovers:
+        return calls
+    receipt = Receipt("drop_extra_brackets", "text", clip(leftovers), "", why="nothing opened them")
+    return tuple(structs.replace(call, receipts=(*call.receipts, receipt)) for call in calls)

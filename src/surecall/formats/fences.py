@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from .base import CallFormat, Found, Grade, TextCall
-from .endings import note_missing, skip_to_end
+from .endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from .fitting import fits
 from .json_rows import begins_like_call, gate_row, read_row
 from .names import ToolNames
@@ -34,6 +36,7 @@ class _Fence(NamedTuple):
     is_strong: bool
     content: str = ""
     reasoning: str = ""
+    is_markup: bool = False
 
 
 class CodeFences:
@@ -49,7 +52,7 @@ class CodeFences:
     trims: bool = True
 
     def __init__(self, inner: Sequence[CallFormat] = (), announcing: Sequence[str] = ()) -> None:
-        self._inner = tuple(inner)
+        self.inner = tuple(inner)
         self._strong = _STRONG.union(announcing)
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
@@ -72,7 +75,8 @@ class CodeFences:
             if following is None:
                 return None
             fences.append(following)
-        return _found(fences, end, "bare")
+        found = _found(fences, end, "bare")
+        return replace(found, is_whole_message=any(fence.is_markup for fence in fences))
 
     def _read_fence(self, source: Source, at: int) -> _Fence | None:
         body = source.run_end(source.char(at), at)
@@ -88,12 +92,12 @@ class CodeFences:
             if found is not None or char == "{":
                 return found
         if char == "<":
-            return self._read_inner(source, here, fence, is_strong=is_strong)
+            return self._read_inner(source, here, fence, is_strong=tag in _STRONG)
         return _read_python(source, here, fence, tag)
 
     def _read_inner(self, source: Source, at: int, fence: str, *, is_strong: bool) -> _Fence | None:
         """Read a body in another format; all of the body must be its calls."""
-        if not self._inner:
+        if not self.inner:
             return None
         closing = source.find("\n" + fence, at)
         end = len(source.text) if closing < 0 else closing
@@ -106,12 +110,13 @@ class CodeFences:
                 return None
             calls += found.calls
             here = body.skip_space(found.end)
-        if not all(source.tools.resolve(call.name) for call in calls):
+        if not all(_is_known(source, call, is_strong=is_strong) for call in calls):
             return None
-        return _Fence(end if closing < 0 else closing + 1 + len(fence), tuple(calls), is_strong)
+        end = end if closing < 0 else closing + 1 + len(fence)
+        return _Fence(end, tuple(calls), is_strong, is_markup=True)
 
     def _read_once(self, body: Source, at: int) -> Found | None:
-        for form in self._inner:
+        for form in self.inner:
             if body.starts_any(form.openers(body.tools), at):
                 found = form.read(body, at)
                 if found is not None:
@@ -138,7 +143,9 @@ def _read_json(source: Source, at: int, fence: str, *, is_strong: bool) -> _Fenc
         return None
     gated = gate_row(source, row)
     if gated is not None:
-        calls = _noted(source, gated.calls, row.end, fence)
+        rest = row.end if row.is_cut else skip_leftovers(source, row.end)
+        calls = _noted(source, gated.calls, rest, fence)
+        calls = note_leftovers(calls, source.text[row.end : rest].strip("; \t\r\n"))
         return _Fence(end, calls, is_strong, gated.content, gated.reasoning)
     if not is_strong or row.is_cut:
         return None
@@ -163,6 +170,13 @@ def _read_python(source: Source, at: int, fence: str, tag: str) -> _Fence | None
     return _Fence(end, _noted(source, calls, found.end, fence), tag in _STRONG)
 
 
+def _is_known(source: Source, call: TextCall, *, is_strong: bool) -> bool:
+    """Tell whether the tool exists, and whether the arguments fit where the tag proves nothing."""
+    if is_strong or not isinstance(call.arguments, dict):
+        return source.tools.resolve(call.name) is not None
+    return _fits(source, call)
+
+
 def _fits(source: Source, call: TextCall) -> bool:
     parameters = source.tools.parameters(call.name)
     if parameters is None:
@@ -179,9 +193,7 @@ def _noted(
 
 def _skip_closing(source: Source, at: int, fence: str) -> int | None:
     """Return where the text goes on behind the closing fence; it may be missing at the end."""
-    here = source.skip_space(at)
-    if source.char(here) == ";":
-        here = source.skip_space(here + 1)
+    here = source.skip_space(skip_leftovers(source, at))
     if source.at_end(here):
         return here
     if not source.starts(fence, here):

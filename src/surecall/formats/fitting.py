@@ -20,6 +20,7 @@ _CODE_TOOLS: Final = frozenset(
         "code_interpreter",
         "execute_code",
         "execute_python",
+        "interpreter",
         "ipython",
         "python",
         "python_interpreter",
@@ -65,10 +66,19 @@ def single_parameter(parameters: dict[str, Any] | None) -> str | None:
     return None
 
 
-def code_call(tools: ToolNames, code: str) -> TextCall | None:
-    """Return raw code as a call of the one tool that runs code, if there is exactly one."""
+def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall | None:
+    """Return raw code as a call of the one tool that runs code, if there is exactly one.
+
+    Code has no end of its own, so without a marker behind it (`is_ended`) it is whole only if the
+    message came to its end.
+    """
     able = [name for name in tools.names if name.lower() in _CODE_TOOLS]
     if len(able) != 1:
         return None
-    names = parameter_names(tools.parameters(able[0]))
-    return TextCall(name=able[0], arguments={names[0]: code}) if len(names) == 1 else None
+    names = parameter_names(tools.parameters(able[0])) or ("code",)
+    if len(names) != 1:
+        return None
+    arguments = {names[0]: code}
+    if is_ended:
+        return TextCall(name=able[0], arguments=arguments)
+    return TextCall(name=able[0], arguments=arguments, state="cut", unclosed=arguments)

@@ -7,12 +7,29 @@ from .base import Found, TextCall
 from .names import ToolNames
 from .source import Source
 
-__all__ = ["Florette"]
+__all__ = ["Florette", "FloretteAnswer"]
 
 _FUNCTION: Final = "✿FUNCTION✿"
 _ARGS: Final = "✿ARGS✿"
 _MAX_LINE: Final = 256
+_RETURN: Final = "✿RETURN✿:"
 _RESULTS: Final = ("✿RESULT✿", "✿RETURN✿")
+
+
+class FloretteAnswer:
+    """The marker before an answer, which is dropped."""
+
+    name: str = "florette"
+    line_start: bool = True
+    trims: bool = False
+
+    def openers(self, tools: ToolNames) -> Sequence[str]:
+        """Return the marker."""
+        return (_RETURN,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Pass over the marker."""
+        return Found(end=source.skip_space(at + len(_RETURN)), grade="damaged")
 
 
 class Florette:
@@ -42,6 +59,9 @@ class Florette:
             here = source.skip_space(end)
         if not calls:
             return None
+        tail = source.text[here:] if source.final else ""
+        if tail and any(mark.startswith(tail) for mark in (*_RESULTS, _FUNCTION)):
+            return Found(end=len(source.text), calls=tuple(calls), grade="damaged")
         if source.starts_any(_RESULTS, here):
             return Found(end=here, calls=tuple(calls), grade="damaged", ends_message=True)
         return Found(end=end, calls=tuple(calls), grade="damaged")

@@ -116,8 +116,9 @@ def _read_code(
     source: Source, at: int, stops: tuple[str, ...], *, damaged: bool = False
 ) -> Found | None:
     stop, _ = source.find_any(stops, at)
-    stop = len(source.text) if stop < 0 else stop
-    call = code_call(source.tools, source.text[at:stop].rstrip())
+    is_ended = stop >= 0
+    stop = stop if is_ended else len(source.text)
+    call = code_call(source.tools, source.text[at:stop].rstrip(), is_ended=is_ended)
     if call is None:
         return None
     return Found(end=stop, calls=(call,), grade="damaged" if damaged else "marked")

@@ -123,10 +123,13 @@ class _Gate:
 
     def _pass_call(self, record: dict[str, Any]) -> Any:
         name_key = next((key for key in NAME_KEYS if isinstance(record.get(key), str)), None)
+        held = [key for key in ARGUMENT_KEYS if key in record]
+        # The type of other records may be named like a tool; what has arguments is no record.
+        if name_key is None and held and record.get("type") in self._tools.names:
+            name_key = "type"
         if name_key is None:
             raise _Refused
         name = cast("str", record[name_key])
-        held = [key for key in ARGUMENT_KEYS if key in record]
         if len(held) > 1:
             raise _Refused
         arguments = record[held[0]] if held else None
@@ -165,6 +168,8 @@ class _Gate:
     ) -> None:
         if isinstance(arguments, list) and len(cast("list[Any]", arguments)) == 1:
             arguments = cast("list[Any]", arguments)[0]
+            if not isinstance(arguments, dict) and len(parameter_names(parameters)) != 1:
+                raise _Refused  # a value by its position
         if arguments is None or arguments == "":
             self._take(name, {}, own_id)
         elif isinstance(arguments, dict):

@@ -1,15 +1,19 @@
 """FunctionGemma and Gemma 4: `call:NAME{...}` between tokens."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from surecall.records import Receipt, clip
 
 from .base import Found, Grade, TextCall
-from .endings import note_missing
+from .endings import note_missing, skip_to_end
+from .fitting import fits
 from .gemma_objects import read_gemma_object
 from .names import ToolNames
 from .source import Source
+from .token_json import read_after_token
 
 __all__ = ["BareGemma", "Gemma"]
 
@@ -48,32 +52,63 @@ class Gemma:
         rest = source.text[here : here + len(_CALL)]
         if source.at_end(here + len(rest)) and _CALL.startswith(rest):
             return Found(end=here + len(rest))
+        tokens = _OPENERS[opener]
+        if source.char(here) in ("{", "["):
+            return read_after_token(source, here, opener, tokens.closers, closes=True)
         if not source.starts(_CALL, here):
             return None
-        return _read_call(source, here + len(_CALL), _OPENERS[opener], "marked")
+        return _read_call(source, source.skip_space(here + len(_CALL)), tokens, "marked")
 
 
 class BareGemma:
-    """Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}` on a line."""
+    """Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.
+
+    Args:
+        line_start: Whether to read calls that begin a line, or else those behind a space.
+    """
 
     name: str = "gemma"
-    line_start: bool = True
     trims: bool = True
+
+    def __init__(self, *, line_start: bool = True) -> None:
+        self.line_start: bool = line_start
+        self._openers = (_CALL, _TAG) if line_start else (f" {_CALL}", f" {_TAG}")
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the word before the name, and the tag some write instead."""
-        return (_CALL, _TAG)
+        return self._openers
 
     def read(self, source: Source, at: int) -> Found | None:
-        """Read one call; its name must be known."""
-        opener = source.starts_any((_CALL, _TAG), at)
-        name, end = source.read_name(at + len(opener))
-        if source.tools.resolve(name) is None or source.char(end) != "{":
-            return None
-        receipt = Receipt(
-            "restore_token", "text", opener, "<|tool_call>", why="the token was missing"
-        )
-        return _read_call(source, at + len(opener), _GEMMA_4, "damaged", (receipt,))
+        """Read one call, or behind a space all that end the message; names must be known."""
+        found = _read_bare(source, at, self._openers)
+        return found if found is None or self.line_start else _up_to_end(source, found)
+
+
+def _read_bare(source: Source, at: int, openers: tuple[str, ...]) -> Found | None:
+    opener = source.starts_any(openers, at)
+    name, end = source.read_name(at + len(opener))
+    if not opener or source.tools.resolve(name) is None or source.char(end) != "{":
+        return None
+    receipt = Receipt("restore_token", "text", opener, "<|tool_call>", why="the token was missing")
+    return _read_call(source, at + len(opener), _GEMMA_4, "damaged", (receipt,))
+
+
+def _up_to_end(source: Source, found: Found | None) -> Found | None:
+    """Return calls behind words, if they fit their tools and nothing else follows."""
+    calls: tuple[TextCall, ...] = ()
+    while found is not None and all(_fits(source, call) for call in found.calls):
+        calls += found.calls
+        end = found.end if found.ends_message else skip_to_end(source, found.end)
+        if end is not None:
+            return replace(found, end=end, calls=calls, grade="bare")
+        found = _read_bare(source, source.skip_space(found.end), (_CALL, _TAG))
+    return None
+
+
+def _fits(source: Source, call: TextCall) -> bool:
+    known = source.tools.parameters(call.name)
+    arguments: Any = call.arguments
+    return not isinstance(arguments, dict) or fits(known, cast("dict[str, Any]", arguments))
 
 
 def _read_call(

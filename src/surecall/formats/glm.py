@@ -8,11 +8,12 @@ from surecall.records import Receipt
 
 from .base import Found, TextCall
 from .blocks import end_of_calls, read_calls
+from .json_block import close_block
 from .names import ToolNames
 from .parameters import Parameter, build_typed
-from .shapes import read_json_calls
 from .source import NeedMore, Source
 from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris, tag_receipt
+from .token_json import read_after_token
 
 __all__ = ["Glm", "HunyuanV3", "LongCat"]
 
@@ -26,6 +27,8 @@ _KINDS: Final[dict[tuple[bool, str], TagKind]] = {
     (True, "tool_call"): "close_call",
     (True, "arg_value"): "close_value",
 }
+_LONGCAT: Final = "<longcat_tool_call>"
+_LONGCAT_END: Final = "</longcat_tool_call>"
 _NAME: Final = re.compile(r"[^\s<>{}()\[\]\"'`\\]*+")
 _KEY: Final = re.compile(r"[^<>]{0,256}+")
 
@@ -190,35 +193,32 @@ class LongCat(Glm):
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the tag."""
-        return ("<longcat_tool_call>",)
+        return (_LONGCAT,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read what stands in the tag."""
-        begin = source.skip_space(at + len("<longcat_tool_call>"))
-        if source.char(begin) == "{":
-            return self._json(source, begin, "")
+        begin = source.skip_space(at + len(_LONGCAT))
+        if source.char(begin) in ("{", "["):
+            return read_after_token(source, begin, _LONGCAT, (_LONGCAT_END,), closes=True)
         end = run_end(source, _NAME, begin)
         if end > begin and source.char(end) == "(":
             value = source.skip_space(end + 1)
             if source.char(value) == "{":
-                return self._json(source, value, source.text[begin:end])
+                return self._written(source, value, source.text[begin:end])
         return super().read(source, at)
 
-    def _json(self, source: Source, at: int, name: str) -> Found:
+    def _written(self, source: Source, at: int, name: str) -> Found:
+        """Read the object between the parentheses of a call."""
         value_end = source.value_end(at)
-        whole = value_end is not None
-        end = len(source.text) if value_end is None else value_end
-        text = source.text[at:end]
-        calls = (
-            (TextCall(name=name, arguments=text, state="whole" if whole else "cut"),)
-            if name
-            else read_json_calls(text, ended=whole)
-        )
-        end = source.skip_space(end)
-        if name and source.char(end) == ")":
-            end = source.skip_space(end + 1)
-        closer = "" if source.at_end(end) else source.starts_any(("</longcat_tool_call>",), end)
-        return Found(end=end + len(closer), calls=calls)
+        if value_end is None:
+            call = TextCall(name=name, arguments=source.text[at:], state="cut")
+            return Found(end=len(source.text), calls=(call,))
+        call = TextCall(name=name, arguments=source.text[at:value_end])
+        end = source.skip_space(value_end)
+        if source.char(end) == ")":
+            end += 1
+        end, invented = end_of_calls(source, close_block(source, end, (_LONGCAT_END,))[0])
+        return Found(end=end, calls=(call,), ends_message=invented)
 
 
 def _build_pairs(

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from surecall.records import Receipt, clip
 
 from .base import Found, Grade, TextCall, Thinking
@@ -180,16 +182,13 @@ def _read_call(source: Source, header: _Header) -> Found:
         return Found(end=end)
     if name in _PARALLEL:
         return Found(end=end, calls=read_json_calls(text, ended=is_whole))
-    arguments = text or None
-    code = code_call(source.tools, text)
+    call = TextCall(name=name, arguments=text or None, state="whole" if is_whole else "cut")
+    is_ended = end < len(source.text) or bool(source.text[here + len(text) : end].strip())
+    code = code_call(source.tools, text, is_ended=is_ended)
     if text and text[0] != "{" and code is not None and source.tools.resolve(name) == code.name:
-        arguments = code.arguments
-    call = TextCall(
-        name=name,
-        arguments=arguments,
-        state="whole" if is_whole else "cut",
-        receipts=() if grade == "marked" else (_namespace_receipt(name),),
-    )
+        call = replace(code, name=name)
+    if grade != "marked":
+        call = replace(call, receipts=(_namespace_receipt(name),))
     return Found(end=end, calls=(call,), grade=grade)
 
 

@@ -13,7 +13,8 @@ __all__ = ["StrippedHarmony", "StrippedHarmonyStart"]
 
 _ANALYSIS: Final = "analysis"
 _ROLE: Final = "assistant"
-_CALL: Final = "commentary to=functions."
+_RECIPIENT: Final = "to=functions."
+_CALL: Final = f"commentary {_RECIPIENT}"
 _ANSWER: Final = "assistantfinal"
 
 
@@ -43,10 +44,12 @@ class StrippedHarmonyStart:
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the words that a message may begin with."""
-        return (_ANALYSIS, "commentary")
+        return (_ANALYSIS, "commentary", _RECIPIENT)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read reasoning when the word for it is glued to it and a later header proves it."""
+        if source.starts(_RECIPIENT, at):
+            return _read_call(source, at, _RECIPIENT)
         if not source.starts(_ANALYSIS, at):
             return _read_call(source, at) if source.starts(_CALL, at) else None
         begun = at + len(_ANALYSIS)
@@ -66,13 +69,14 @@ class StrippedHarmonyStart:
         return Found(end=found.end, calls=found.calls, reasoning=reasoning, grade="damaged")
 
 
-def _read_call(source: Source, at: int) -> Found | None:
-    name, end = source.read_name(at + len(_CALL))
+def _read_call(source: Source, at: int, head: str = _CALL) -> Found | None:
+    name, end = source.read_name(at + len(head))
     here = source.skip_space(end)
     if source.at_end(here):
         return None
-    if source.starts("json", here):
-        here = source.skip_space(here + len("json"))
+    for word in ("commentary", "json"):
+        if source.starts(word, here):
+            here = source.skip_space(here + len(word))
     if not name or source.char(here) != "{" or source.tools.resolve(name) is None:
         return None
     receipt = Receipt(

@@ -21,6 +21,9 @@ _KINDS: Final = (_TEXT, _THINKING, _ERROR, _CALL, _TEXT_CALL)
 _TOKENS: Final = (_MESSAGE, _END, *_KINDS)
 _STOPS: Final = (_END, _MESSAGE, _CALL, "<|content_model_end_sampling|>")
 _OPENS: Final = Thinking((_END,))
+_SHOWS: Final = Thinking(
+    _TOKENS, kept=frozenset({_MESSAGE, *_KINDS}), ends_at_call=False, shown=True
+)
 _MAX_NAME_CHARS: Final = 300
 
 
@@ -53,6 +56,8 @@ class InklingCalls:
         here += len(kind)
         if kind == _THINKING:
             return Found(end=here, opens=_OPENS)
+        if kind == _TEXT:
+            return Found(end=here, opens=_SHOWS)
         if kind == _CALL:
             return _read_json(source, here)
         if kind == _TEXT_CALL:

@@ -8,9 +8,9 @@ from .base import Found
 from .blocks import end_of_calls, have_arguments, read_calls
 from .names import ToolNames
 from .parameters import Padding
-from .shapes import read_json_calls
 from .source import Source
 from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris
+from .token_json import read_after_token
 
 __all__ = [
     "INVOKE_GRAMMAR",
@@ -44,8 +44,10 @@ class _LegacyGrammar(ElementGrammar):
     def tag(self, source: Source, at: int) -> Tag | None:
         """Return the tag that stands here; a call with its name."""
         tag = super().tag(source, at)
-        if tag is None or tag.kind != "open_section" or tag.word != "invoke":
+        if tag is None or tag.word != "invoke":
             return tag
+        if tag.kind == "close_section":  # of one call; others may follow in the wrapper
+            return tag._replace(kind="close_call")
         here = source.skip_space(tag.end)
         if source.at_end(here) or not source.starts("<tool_name>", here):
             return tag
@@ -125,19 +127,12 @@ class Dots(_WrappedInvoke):
     padding: Padding = "trim"
 
     def read(self, source: Source, at: int) -> Found | None:
-        """Read invokes, or one JSON object."""
-        here = source.skip_space(at + len(self.wrappers[0]))
-        if source.char(here) != "{":
+        """Read invokes, or JSON."""
+        opener = self.wrappers[0]
+        here = source.skip_space(at + len(opener))
+        if source.char(here) not in ("{", "["):
             return super().read(source, at)
-        value_end = source.value_end(here)
-        end = len(source.text) if value_end is None else value_end
-        calls = read_json_calls(source.text[here:end], ended=value_end is not None)
-        if not calls:
-            return None
-        end = source.skip_space(end)
-        closer = "</dots_function_call>"
-        closed = not source.at_end(end) and source.starts(closer, end)
-        return Found(end=end + len(closer) if closed else end, calls=calls)
+        return read_after_token(source, here, opener, ("</dots_function_call>",), closes=True)
 
 
 class BareInvoke:
@@ -149,7 +144,8 @@ class BareInvoke:
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return how a call begins, and the words that leak before one."""
-        return (*_BARE, *(f"{word}{bare}" for word in _STRAY_WORDS for bare in _BARE[:2]))
+        after_word = (*_BARE[:2], *AnthropicXml.wrappers)
+        return (*_BARE, *(f"{word}{tag}" for word in _STRAY_WORDS for tag in after_word))
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one or more calls of tools that exist."""
@@ -174,15 +170,19 @@ class PrefixedInvoke:
 
 
 def _read_bare(source: Source, at: int) -> Found | None:
-    head = INVOKE_GRAMMAR.tag(source, at)
-    begin = at
+    grammar: Grammar = INVOKE_GRAMMAR
+    head = grammar.tag(source, at)
+    begin = here = at
     if head is not None and head.kind == "open_section":
         begin = head.end
         here = skip_debris(source, begin)
-        head = None if source.at_end(here) else INVOKE_GRAMMAR.tag(source, here)
+        head = None if source.at_end(here) else grammar.tag(source, here)
+    if head is not None and head.kind == "open_call" and head.word == "invoke" and not head.label:
+        grammar = _LEGACY
+        head = grammar.tag(source, here)
     if head is None or head.kind != "open_call" or source.tools.resolve(head.label) is None:
         return None
-    return read_found(source, INVOKE_GRAMMAR, begin, padding="none", marked=False)
+    return read_found(source, grammar, begin, padding="none", marked=False)
 
 
 def read_found(

@@ -110,9 +110,16 @@ def _gate_text(tools: ToolNames, text: str, *, is_cut: bool) -> Gated | None:
     if gated is None or not gated.calls:
         return None
     # Without its end an array may have lost calls, so none of them counts as whole.
-    found = read_json_calls(text, ended=False, tools=tools) or gated.calls
-    calls = tuple(structs.replace(call, state="cut") for call in found)
+    calls = tuple(_cut(call) for call in read_json_calls(text, ended=False, tools=tools))
+    if not calls:
+        calls = tuple(structs.replace(call, state="cut") for call in gated.calls)
     return Gated(calls, gated.content, gated.reasoning)
+
+
+def _cut(call: TextCall) -> TextCall:
+    if call.state == "cut":
+        return call
+    return structs.replace(call, state="cut", unclosed=call.arguments)
 
 
 def _read_key(source: Source, at: int) -> str:

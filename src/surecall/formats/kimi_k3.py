@@ -21,6 +21,14 @@ _OPEN: Final = "<|open|>"
 _CLOSE: Final = "<|close|>"
 _SEP: Final = "<|sep|>"
 _THINK: Final = Thinking(closers=("<|close|>think<|sep|>",))
+_TAGS: Final = (
+    _OPEN,
+    _CLOSE,
+    "<|open|>think<|sep|>",
+    "<|close|>think<|sep|>",
+    "<|close|>message<|sep|>",
+)
+_RESPONSE: Final = Thinking(_TAGS, kept=frozenset(_TAGS), ends_at_call=False, shown=True)
 _WORD: Final = re.compile(r"[ \t]*+([a-z_]*+)")
 _KINDS: Final[dict[tuple[str, str], TagKind]] = {
     (_OPEN, "tools"): "open_section",
@@ -107,7 +115,8 @@ class KimiK3:
         if word == "think":
             return None if token == _CLOSE else Found(end=end, opens=_THINK)
         if word in _CHANNELS:
-            return Found(end=end)
+            opens = _RESPONSE if (token, word) == (_OPEN, "response") else None
+            return Found(end=end, opens=opens)
         tag = _GRAMMAR.tag(source, at)
         if tag is None or tag.kind in ("open_value", "close_value"):
             return None

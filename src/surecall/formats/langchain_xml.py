@@ -8,8 +8,8 @@ from surecall.records import Receipt
 
 from .base import Found, TextCall
 from .blocks import end_of_calls
+from .fitting import single_parameter
 from .names import ToolNames
-from .parameters import property_names
 from .source import Source
 from .tags import ends_within, run_end, tag_receipt
 
@@ -66,10 +66,10 @@ def _arguments_of(source: Source, name: str, text: str) -> tuple[Any, list[Recei
         receipts.append(tag_receipt("unescape_tags", text, plain))
     if plain.lstrip().startswith("{"):
         return plain.strip(), receipts
-    keys = property_names(source, name)
     if not plain.strip():
         return None, receipts
-    if len(keys) != 1:
+    only = single_parameter(source.tools.parameters(name))
+    if only is None:
         return plain, receipts
-    receipts.append(tag_receipt("only_parameter", plain, keys[0]))
-    return source.typed(name, {keys[0]: plain}), receipts
+    receipts.append(tag_receipt("only_parameter", plain, only))
+    return source.typed(name, {only: plain}), receipts

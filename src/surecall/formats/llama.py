@@ -5,8 +5,12 @@ from typing import Final
 
 from msgspec import structs
 
-from .base import Found
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
+
+from .base import Found, TextCall
 from .fitting import code_call
+from .json_block import receipt
 from .names import ToolNames
 from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
@@ -21,7 +25,10 @@ _MAX_VALUES: Final = 64
 
 
 class LlamaPythonTag:
-    """Calls behind the tag: objects, `NAME.call(...)`, or code for the one tool that runs it."""
+    """Calls behind the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.
+
+    Calls as Python writes them count where no tool runs code.
+    """
 
     name: str = "llama_python_tag"
     line_start: bool = False
@@ -65,20 +72,49 @@ def _read_objects(source: Source, at: int) -> Found | None:
 def _read_built_in(source: Source, at: int) -> Found | None:
     found = read_calls_in_python(source, at, nested_quotes=True)
     name = found.cut_name or (found.calls[0].name if found.calls else "")
-    if found.state == "not_calls" or not name.endswith(_BUILT_IN):
+    calls = None if found.state == "not_calls" else text_calls_of(source, found)
+    if not calls:
         return None
-    calls = text_calls_of(source, found)
-    if calls is None or len(calls) != 1:
+    if not name.endswith(_BUILT_IN):
+        return _as_written(source, calls, found.end)
+    if len(calls) != 1:
         return None
     call = structs.replace(calls[0], name=name.removesuffix(_BUILT_IN))
     end = found.end if call.state == "whole" else len(source.text)
     return Found(end=end, calls=(call,))
 
 
+def _as_written(source: Source, calls: tuple[TextCall, ...], end: int) -> Found | None:
+    """Return calls of tools in Python syntax, unless there is a tool that would run them."""
+    if code_call(source.tools, "") is not None:
+        return None
+    is_cut = calls[-1].state == "cut"
+    return Found(end=len(source.text) if is_cut else end, calls=calls, grade="damaged")
+
+
 def _read_code(source: Source, at: int) -> Found | None:
     if code_call(source.tools, "") is None:
         return None
     end, _ = source.find_any(_ENDS, at)
-    end = len(source.text) if end < 0 else end
-    call = code_call(source.tools, source.text[at:end].rstrip())
-    return Found(end=end, calls=(call,)) if call else None
+    is_ended = end >= 0
+    end = end if is_ended else len(source.text)
+    written = source.text[at:end].rstrip()
+    code = _decoded(written)
+    call = code_call(source.tools, code, is_ended=is_ended)
+    if call is None:
+        return None
+    if code != written:
+        note = receipt("decode_nested_text", written, code, "the code was written as a JSON string")
+        call = structs.replace(call, receipts=(note,))
+    return Found(end=end, calls=(call,))
+
+
+def _decoded(code: str) -> str:
+    """Return the code that a JSON string holds, as Functionary writes it."""
+    if not code.startswith('"'):
+        return code
+    try:
+        value = decode(code)
+    except JSONTextError:
+        return code
+    return value if isinstance(value, str) else code

@@ -33,7 +33,7 @@ class MiniCpm5:
             begun = source.text[at:].partition("=")[2].strip("\"'") if source.final else ""
             cut = _GRAMMAR.is_begun(source, at) and any(name.startswith(begun) for name in names)
             return Found(end=len(source.text)) if cut else None
-        marked = not head.rule
+        marked = not head.rule and not head.closed
         if head.kind != "open_call" or not head.label:
             return None
         if not marked and source.tools.resolve(head.label) is None:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from surecall.records import Receipt
+from surecall.records import CallState, Receipt
 
 from .base import Found, TextCall
 from .blocks import Block, cut_call, end_of_calls
 from .element_tree import Node, value_of
+from .json_block import close_block
 from .names import ToolNames
 from .source import NeedMore, Source
 from .tags import MAX_TAG_CHARS, is_unfinished_tag, parse_attributes, tag_receipt
@@ -19,6 +20,8 @@ _TOKEN: Final = "]<]minimax[>["  # noqa: S105 - a marker in text
 _TAG: Final = re.compile(
     r"""<(?P<slash>/?)(?P<word>[^\s<>/"'=]{1,128}+)(?P<rest>(?:[^<>"'\n]|"[^"\n]*+"|'[^'\n]*+')*+)>"""
 )
+_PLAIN_CLOSER: Final = "</invoke>"
+_PLAIN_END: Final = "</tool_call>"
 _SPACE: Final = re.compile(r"\s*+")
 _MAX_DEPTH: Final = 32
 
@@ -78,6 +81,7 @@ class MiniMaxM3:
             end = block.end
         if not calls:
             return Found(end=end) if end > at and (opened or source.at_end(end)) else None
+        end, _ = close_block(source, end, (_PLAIN_END,))
         end, invented = end_of_calls(source, end)
         return Found(end=end, calls=tuple(calls), ends_message=invented)
 
@@ -97,6 +101,10 @@ class _InvokeReader:
         source, here = self._source, self._head.end
         if self._head.self_closed:
             return self._whole(here)
+        if source.char(source.skip_space(here)) == "<":
+            plain = self._without_tokens(here)
+            if plain is not None:
+                return plain
         while True:
             stop = source.find(_TOKEN, here)
             if stop < 0 or _is_cut(source, stop):
@@ -116,14 +124,30 @@ class _InvokeReader:
                 self._open(tag)
             here = tag.end
 
+    def _without_tokens(self, at: int) -> Block | None:
+        """Read an invoke none of whose tags has its token, if it is one."""
+        source = self._source
+        stop, found = source.find_any((_TOKEN, _PLAIN_CLOSER), at)
+        if found != _PLAIN_CLOSER:
+            return None
+        self._root.text = source.text[at:stop]
+        self._read_plain_tags()
+        if self._readable:
+            return self._whole(stop + len(_PLAIN_CLOSER))
+        self._root, self._readable = Node("invoke"), True
+        self._stack = [self._root]
+        return None
+
     def _whole(self, end: int) -> Block:
         source, name = self._source, self._head.label
         parameters = source.tools.parameters(name)
         arguments: Any = value_of(self._root, parameters) if self._root.children else {}
+        state: CallState = "whole"
         if not isinstance(arguments, dict) or not self._readable:
             arguments = source.text[self._head.end : end]
-        call = TextCall(name=name, arguments=arguments, receipts=tuple(self._receipts))
-        return Block(call, end)
+            state = "unreadable" if self._root.children else "whole"
+        receipts = tuple(self._receipts)
+        return Block(TextCall(name=name, arguments=arguments, state=state, receipts=receipts), end)
 
     def _open(self, tag: _Tag) -> None:
         node = Node(tag.word)

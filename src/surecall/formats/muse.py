@@ -4,11 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from .base import Found, Thinking
 from .invoke import INVOKE_GRAMMAR, read_found
 from .names import ToolNames
 from .source import Source
 from .tags import ends_within, run_end, skip_debris
+from .token_json import read_after_token
 
 __all__ = ["AtemBlock", "MuseMessages"]
 
@@ -17,6 +20,10 @@ _MESSAGE: Final = "<|message|>"
 _ENDS: Final = ("<|eom|>", "<|eot|>")
 _BLOCK: Final = "<atem:function_calls>"
 _RECIPIENT: Final = re.compile(r"[^\s<>]{0,128}+")
+_BLOCK_END: Final = "</atem:function_calls>"
+_USER: Final = Thinking(
+    closers=(*_ENDS, _START), kept=frozenset({_START}), ends_at_call=False, shown=True
+)
 _SELF: Final = Thinking(closers=(*_ENDS, _START), kept=frozenset({_START}), ends_at_call=False)
 
 
@@ -51,10 +58,13 @@ class MuseMessages:
         if recipient == "self":
             return Found(end=end, opens=_SELF)
         body = source.skip_space(end)
+        opens = _USER if recipient == "user" else None
         if not source.starts(_BLOCK, body):
-            return Found(end=len(source.text) if ends_within(source, _BLOCK, body) else end)
+            if ends_within(source, _BLOCK, body):
+                return Found(end=len(source.text))
+            return Found(end=end, opens=opens)
         found = _read_block(source, body, alone=recipient == "user")
-        return Found(end=end) if found is None else found
+        return Found(end=end, opens=opens) if found is None else found
 
 
 class AtemBlock:
@@ -79,6 +89,9 @@ def _read_block(source: Source, at: int, *, alone: bool) -> Found | None:
     here = skip_debris(source, begin)
     if source.at_end(here):
         return Found(end=here)
+    if source.char(here) in ("{", "["):  # what a grammar forces on the model
+        found = read_after_token(source, here, _BLOCK, (_BLOCK_END,), closes=True)
+        return found if found is None or not alone else _alone(source, found)
     head = INVOKE_GRAMMAR.tag(source, here)
     if head is None and INVOKE_GRAMMAR.is_begun(source, here):
         return Found(end=len(source.text))
@@ -87,9 +100,13 @@ def _read_block(source: Source, at: int, *, alone: bool) -> Found | None:
     if alone and source.tools.resolve(head.label) is None:
         return None
     found = read_found(source, INVOKE_GRAMMAR, begin, padding="none", marked=not alone)
-    if found is None or not alone or found.ends_message:
-        return found
+    return found if found is None or not alone else _alone(source, found)
+
+
+def _alone(source: Source, found: Found) -> Found | None:
+    """Return what was found, as damaged, when nothing but the end of its message follows."""
     after = source.skip_space(found.end)
-    if source.at_end(after) or source.starts_any((*_ENDS, _BLOCK), after):
-        return found
+    ends = found.ends_message or source.at_end(after)
+    if ends or source.starts_any((*_ENDS, _BLOCK), after):
+        return replace(found, grade="damaged")
     return None

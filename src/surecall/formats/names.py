@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from surecall.errors import SurecallError
 from surecall.records import Receipt, ToolSpec
@@ -30,6 +30,7 @@ class ToolNames:
         self._tools = {tool.name: tool for tool in tools}
         self._checkers: dict[str, SchemaChecker | None] = dict(checkers or {})
         self._plain: dict[str, list[str]] = {}
+        self._parameter_names: frozenset[str] | None = None
         for name in self._tools:
             self._plain.setdefault(_plain(name), []).append(name)
 
@@ -50,6 +51,15 @@ class ToolNames:
         """Return the schema of the tool that a written name means."""
         spec = self.spec(name)
         return None if spec is None else spec.parameters
+
+    @property
+    def parameter_names(self) -> frozenset[str]:
+        """All names that any tool has for a parameter."""
+        if self._parameter_names is None:
+            schemas = (tool.parameters.get("properties") for tool in self._tools.values())
+            known = (cast("dict[str, Any]", it) for it in schemas if isinstance(it, dict))
+            self._parameter_names = frozenset(name for names in known for name in names)
+        return self._parameter_names
 
     def checker(self, spec: ToolSpec) -> SchemaChecker | None:
         """Return the compiled schema of a tool; `None` when it cannot be used."""

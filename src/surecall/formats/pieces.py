@@ -30,6 +30,8 @@ class CallPiece(Struct, frozen=True):
     """Whether it stands in reasoning that was never closed: real if the model came to its end."""
     is_bare: bool = False
     """Whether it has no markers and is a call only as the end of the message."""
+    ends_text: bool = False
+    """Whether the text ended with it."""
 
 
 Piece = TextPiece | CallPiece

@@ -212,7 +212,7 @@ def _skip_echo(source: Source, at: int, closers: tuple[str, ...]) -> int:
         return at
     if closer := source.starts_any(closers, here):
         return here + len(closer)
-    if source.char(here) != "[" and not source.read_name(here)[0]:
+    if source.char(here) not in ("[", "{") and not source.read_name(here)[0]:
         return at
     echo = _read_body(source, here, _Block(closers))
     if echo is None:

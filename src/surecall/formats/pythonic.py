@@ -1,7 +1,7 @@
 """Calls in Python syntax as the whole message: `[dim_lamp(room="hall"), ping()]`."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec import structs
 
@@ -15,6 +15,9 @@ from .python_calls import PythonCall, PythonCalls, PythonSteps, read_python_call
 from .source import NeedMore, Source
 
 __all__ = ["Pythonic", "read_calls_in_python", "text_calls_of"]
+
+_MAX_LISTS: Final = 64
+_MAX_NESTED_CHARS: Final = 4096
 
 
 class Pythonic:
@@ -30,26 +33,57 @@ class Pythonic:
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls that run to the end of the message and fit their tools exactly."""
+        is_list = source.char(at) == "["
         found = read_calls_in_python(source, at)
-        if found.state == "not_calls":
-            return None
-        if found.state == "cut" and found.cut_name is None:
-            return None
-        end = skip_to_end(source, found.end, also=".;") if found.state == "whole" else None
-        if found.state == "whole" and end is None:
-            return None
-        if not all(_fits_exactly(source, call) for call in found.calls):
+        if is_list and found.state == "not_calls" and not found.calls:
+            found = _read_nested_quotes(source, at) or found
+        elif is_list and found.state == "whole":
+            found = _read_more_lists(source, found)
+        if found.state == "not_calls" or not all(_fits_exactly(source, it) for it in found.calls):
             return None
         calls = text_calls_of(source, found)
-        if calls is None:
+        if not calls:
             return None
         if found.state == "cut":
-            if found.cut_name is None or source.tools.resolve(found.cut_name) is None:
+            if found.cut_name is not None and source.tools.resolve(found.cut_name) is None:
                 return None
             # Without its bracket a list may have lost calls, so none of them counts as whole.
-            calls = tuple(structs.replace(call, state="cut") for call in calls)
+            lacks_bracket = not source.text[found.end :].strip()
+            calls = tuple(_cut(call, is_complete=lacks_bracket) for call in calls)
             return Found(end=len(source.text), calls=calls, grade="bare")
+        end = skip_to_end(source, found.end, also=".;")
         return None if end is None else Found(end=end, calls=calls, grade="bare")
+
+
+def _cut(call: TextCall, *, is_complete: bool) -> TextCall:
+    unclosed = call.arguments if is_complete and call.state == "whole" else None
+    return structs.replace(call, state="cut", unclosed=unclosed)
+
+
+def _read_nested_quotes(source: Source, at: int) -> PythonCalls | None:
+    """Read a list that is the rest of the message, with quotes in strings that are not escaped."""
+    name, end = source.read_name(source.skip_space(at + 1))
+    if source.char(end) != "(" or source.tools.resolve(name) is None:
+        return None
+    if len(source.text) - at > _MAX_NESTED_CHARS:
+        return None
+    if not source.final:
+        raise NeedMore
+    found = read_python_calls(source.text, at, nested_quotes=True)
+    return found if found.state == "whole" else None
+
+
+def _read_more_lists(source: Source, found: PythonCalls) -> PythonCalls:
+    """Add the lists that follow the first one."""
+    for _ in range(_MAX_LISTS):
+        at = source.skip_space(found.end)
+        if source.char(at) != "[":
+            break
+        more = read_calls_in_python(source, at)
+        if more.state != "whole":
+            break
+        found = structs.replace(found, calls=(*found.calls, *more.calls), end=more.end)
+    return found
 
 
 def read_calls_in_python(

@@ -22,11 +22,39 @@ __all__ = ["ReAct"]
 _MAX_LABEL: Final = 24
 _MAX_TAG: Final = 40
 _MAX_NAME_LINE: Final = 4096
-_ACTION: Final = re.compile(r"(\*\*)?Action(?: ?\d+)?(?:\*\*:|:\*\*|:)[ \t]*")
-_INPUT: Final = re.compile(r"(\*\*)?Action Input(?: ?\d+)?(?:\*\*:|:\*\*|:)[ \t]*", re.IGNORECASE)
-_STOPS: Final = ("\nObservation", "\n**Observation", "\nThought:", "\nAction", "\nFinal Answer:")
+_ACTIONS: Final = ("Action", "Aktion", "Acción", "Ação", "Действие", "行动", "动作", "行動", "행동")
+_INPUTS: Final = (
+    "Action Input",
+    "Aktionseingabe",
+    "Entrada de acción",
+    "Entrada da ação",
+    "Входные данные",
+    "行动输入",
+    "动作输入",
+    "行動入力",
+    "행동 입력",
+)
+_OBSERVATIONS: Final = (
+    "Observation",
+    "Observación",
+    "Observação",
+    "Beobachtung",
+    "Наблюдение",
+    "观察",
+    "観察",
+    "관찰",
+)
+_COLON: Final = r"(?: ?\d+)?(?:\*\*[:：]|[:：]\*\*|[:：])[ \t]*"
+_ACTION: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_ACTIONS)}){_COLON}")
+_INPUT: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_INPUTS)}){_COLON}", re.IGNORECASE)
+_LABEL_END: Final = rf"(?:{_COLON}|\Z)"
+_OBSERVATION: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_OBSERVATIONS)}){_LABEL_END}")
+_LABELS: Final = (*_INPUTS, *_ACTIONS, *_OBSERVATIONS, "Thought", "Final Answer")
+_LABEL: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_LABELS)}){_LABEL_END}")
+_STOPS: Final = tuple(f"\n{mark}{word}" for word in _LABELS for mark in ("", "**"))
+_QUOTES: Final = "\"'`"
 _BRACKETED: Final = re.compile(r"([\w.-]+)\[(.*)\]")
-_NAME: Final = re.compile(r"[`'\"*\[]*([\w.-]+)[`'\"*\]]*(?:\(\))?\.?(?:\s.*)?")
+_NAME: Final = re.compile(r"[`'\"*\[]*([\w.-]+)[`'\"*\]]*(?:\(\))?\.?(\s.*)?")
 
 
 class ReAct:
@@ -37,8 +65,8 @@ class ReAct:
     trims: bool = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the label, plain and bold."""
-        return ("Action", "**Action")
+        """Return the label, plain and bold, in the languages it is translated to."""
+        return (*_ACTIONS, *(f"**{word}" for word in _ACTIONS))
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the first action; it needs a known name and an input, or nothing to be given."""
@@ -71,6 +99,14 @@ def _skip_label(source: Source, at: int, label: re.Pattern[str]) -> int:
     if match is None or match.end() == len(source.text):
         source.at_end(at + _MAX_LABEL)
     return match.end() if match else -1
+
+
+def _find_label(source: Source, at: int) -> int:
+    """Return where the line before the next label ends, or -1."""
+    stop, _ = source.find_any(_STOPS, at)
+    while stop >= 0 and _skip_label(source, stop + 1, _LABEL) < 0:
+        stop, _ = source.find_any(_STOPS, stop + 1)
+    return stop
 
 
 def _read_object(source: Source, at: int) -> Found | None:
@@ -113,7 +149,8 @@ def _read_written_call(source: Source, at: int, line: str) -> _Action | None:
     if not calls:
         return None
     here = source.skip_space(found.end)
-    if calls[0].arguments == {} and not (source.at_end(here) or source.starts("Observ", here)):
+    ends = source.at_end(here) or _skip_label(source, here, _OBSERVATION) >= 0
+    if calls[0].arguments == {} and not ends:
         return None  # an input follows, or this is prose
     return _noted(calls[0], line, found.end)
 
@@ -133,30 +170,46 @@ def _read_named(source: Source, line: str, line_end: int) -> _Action | None:
     here = source.skip_space(line_end)
     label = -1 if source.at_end(here) else _skip_label(source, here, _INPUT)
     if label >= 0:
-        return _read_input(source, name, source.skip_space(label))
-    if has_required(source.tools.parameters(name)):
+        return _read_input(source, name, label)
+    if match[2] or has_required(source.tools.parameters(name)):
         return None
     bare = _Action(TextCall(name=name, arguments={}), line_end)
     if source.at_end(here):
         # The name may have been cut; only its line's end proves it.
         return bare if line_end < len(source.text) else None
-    return bare if source.starts("Observation", here) else None
+    return bare if _skip_label(source, here, _OBSERVATION) >= 0 else None
 
 
-def _read_input(source: Source, name: str, at: int) -> _Action | None:
+def _read_input(source: Source, name: str, label: int) -> _Action | None:
+    at = source.skip_space(label)
     if source.at_end(at):
         return _Action(TextCall(name=name, arguments="", state="cut"), at)
+    if "\n" in source.text[label:at] and _skip_label(source, at, _LABEL) >= 0:
+        call = _with_text(source, name, "")
+        return call and _Action(call, at)
     here = _skip_fence(source, at)
+    here = source.run_end("`", here)
     if source.char(here) == "{":
         end = source.value_end(here)
         if end is None:
             cut = TextCall(name=name, arguments=source.text[here:], state="cut")
             return _Action(cut, len(source.text))
         return _Action(TextCall(name=name, arguments=source.text[here:end]), end)
-    stop, _ = source.find_any(_STOPS, at)
+    stop = _find_label(source, at)
     end = len(source.text) if stop < 0 else stop
-    call = _with_text(source, name, source.text[at:end].strip())
+    text = source.text[at:end].strip()
+    if stop < 0 and _is_unfinished(text):
+        return _Action(TextCall(name=name, arguments=text, state="cut"), end)
+    call = _with_text(source, name, text)
     return call and _Action(call, end)
+
+
+def _is_unfinished(text: str) -> bool:
+    """Tell whether text at the end of a reply is a quote that does not end, or a mark alone."""
+    if not text.strip("*`"):
+        return True
+    is_open = len(text) == 1 or text[-1] != text[0] or text[-2] == "\\"
+    return text[0] in _QUOTES and is_open
 
 
 def _with_text(source: Source, name: str, text: str) -> TextCall | None:
@@ -174,11 +227,18 @@ def _with_text(source: Source, name: str, text: str) -> TextCall | None:
 
 def _plain(text: str) -> Any:
     """Return text without the quotes around it."""
-    if len(text) >= 2 and text[0] == text[-1] == '"':
+    if text[:1] == '"':
         try:
             return decode(text)
         except JSONTextError:
-            return text[1:-1]
-    if len(text) >= 2 and text[0] == text[-1] == "'":
-        return text[1:-1]
-    return text
+            pass
+    return text[1:-1] if _is_in_quotes(text) else text
+
+
+def _is_in_quotes(text: str) -> bool:
+    """Tell whether quotes stand around all of the text, not around its first and last word."""
+    if len(text) < 2 or text[0] != text[-1] or text[0] not in _QUOTES:
+        return False
+    inner = text.find(text[0], 1)
+    is_last = inner == len(text) - 1
+    return is_last or text[inner - 1].isspace() or text[inner + 1].isalnum()

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from msgspec.structs import replace
+
 from surecall.records import ToolSpec
 
 from .base import CallFormat, Found, Thinking
@@ -14,11 +16,12 @@ from .pieces import CallPiece, Piece, PieceWriter
 from .reasoning import REASONING, REASONING_CLOSERS, find_open_reasoning
 from .residue import RESIDUE
 from .source import NeedMore, Source, TooMuchWork
-from .surroundings import Surroundings
+from .surroundings import Surroundings, goes_on_as_sentence
 
 __all__ = ["TextReader"]
 
 _FENCES: Final = ("```", "~~~")
+_ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
 _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 2048
@@ -61,6 +64,7 @@ class TextReader:
         self._thinking = find_open_reasoning(generation_prompt)
         self._prompt_known = generation_prompt is not None
         self._fence = ""
+        self._answer_end = ""
         self._marked = False
         self._ended = False
         self._marks = 0
@@ -153,6 +157,11 @@ class TextReader:
         return self._at_literal(source, at, match.group())
 
     def _at_literal(self, source: Source, at: int, literal: str) -> int:
+        if self._surroundings.mention(source, at + len(literal)):
+            end = at + len(literal)
+            self._show(literal)
+            self._marks += 1
+            return end
         end = self._read_call(source, at, literal)
         begins_nothing = end is None
         if end is None:
@@ -163,7 +172,7 @@ class TextReader:
         return end
 
     def _at_other_mark(self, source: Source, at: int, literal: str) -> int:
-        if literal in REASONING:
+        if literal in REASONING and self._begins_reasoning(source, at, REASONING[literal]):
             self._open_reasoning(REASONING[literal])
             return at + len(literal)
         if literal in REASONING_CLOSERS:
@@ -173,10 +182,26 @@ class TextReader:
             return self._open_fence(source, at, literal)
         if literal == "`":
             return self._skip_inline_code(source, at)
-        if literal in RESIDUE and self._is_at_an_end(source, at + len(literal)):
+        if literal in _ANSWER_TAGS and self._is_before_answer():
+            self._answer_end = _ANSWER_TAGS[literal]
+            self._out.drop_space_ahead()
             return at + len(literal)
+        if literal == self._answer_end:
+            return self._close_answer(source, at + len(literal))
+        if literal in RESIDUE and self._is_at_an_end(source, at + len(literal)):
+            return source.skip_space(at + len(literal))
         self._show(literal[0])
         return at + 1
+
+    def _is_before_answer(self) -> bool:
+        """Tell whether a tag may stand around all of an answer, which only follows reasoning."""
+        return self._out.has_reasoning and not self._out.has_text and not self._out.calls
+
+    def _close_answer(self, source: Source, end: int) -> int:
+        if self._is_at_an_end(source, end):
+            self._out.drop_space_ahead()
+        self._answer_end = ""
+        return end
 
     # calls
 
@@ -198,7 +223,7 @@ class TextReader:
                     self._show(source.text[at : closed.start()])
                     self._close_unopened()
                     return closed.end()
-            self._take(form, found, source.text[at : found.end])
+            self._take(form, found, source, at)
             return found.end
         self._false_openers += was_costly
         return None
@@ -216,6 +241,10 @@ class TextReader:
             literal, at = match.group(), match.end()
             if literal in REASONING_CLOSERS:
                 return match
+            if literal in REASONING:  # what it opens has a closer of its own
+                closed, closer = source.find_any(REASONING[literal].closers, at)
+                at = closed + len(closer) if closed >= 0 else at
+                continue
             for form in self._formats.get(literal, ()):
                 found = None if form.line_start else self._ask(form, source, match.start())
                 if found is not None:
@@ -239,10 +268,18 @@ class TextReader:
             return True
         if found.grade == "bare" and self._marked:
             return False
+        if found.is_whole_message and self._out.has_text:
+            return False
         return all(self._tools.resolve(call.name) for call in found.calls)
 
     def _take(
-        self, form: CallFormat, found: Found, written: str, *, in_open_reasoning: bool = False
+        self,
+        form: CallFormat,
+        found: Found,
+        source: Source,
+        at: int,
+        *,
+        in_open_reasoning: bool = False,
     ) -> None:
         if found.reasoning:
             self._out.begin_thought()
@@ -252,16 +289,20 @@ class TextReader:
             self._show(found.content)
         calls = [call for call in found.calls if call.name.strip().lower() not in PLACEHOLDERS]
         if calls:
+            if self._surroundings.is_in_quotation:  # its end may only have been cut off
+                calls[-1] = replace(calls[-1], may_go_on=True)
             self._out.begin_calls(trims=form.trims)
             self._marked = self._marked or found.grade == "marked"
             self._surroundings.end_call()
         elif form.trims and not found.content:
             self._out.drop_space()
+        written = source.text[at : found.end]
+        ends_text = source.final and found.end >= len(source.text)
         for call in calls:
             resolved = self._tools.resolve(call.name)
             is_bare = found.grade == "bare"
             self._out.add_call(
-                CallPiece(call, form.name, resolved, written, in_open_reasoning, is_bare)
+                CallPiece(call, form.name, resolved, written, in_open_reasoning, is_bare, ends_text)
             )
             self._cut_calls += call.state == "cut"
         if found.opens is not None:
@@ -315,7 +356,8 @@ class TextReader:
         self, source: Source, at: int, literal: str, thinking: Thinking
     ) -> int:
         """Decide whether a call ends the reasoning or is only thought about."""
-        if self._never_closed is not thinking:
+        holds = literal in thinking.holds
+        if not holds and self._never_closed is not thinking:
             closed, _ = source.find_any(thinking.closers, at)
             if closed >= 0:
                 self._out.think(source.text[at:closed])
@@ -324,12 +366,19 @@ class TextReader:
         for form in self._formats.get(literal, ()):
             found = self._ask(form, source, at)
             if found is not None and found.calls and found.grade == "marked":
-                self._close_reasoning()
-                written = source.text[at : found.end]
-                self._take(form, found, written, in_open_reasoning=True)
+                if not holds:
+                    self._close_reasoning()
+                self._take(form, found, source, at, in_open_reasoning=not holds)
                 return found.end
         self._out.think(source.text[at : at + len(literal)])
         return at + len(literal)
+
+    def _begins_reasoning(self, source: Source, at: int, thinking: Thinking) -> bool:
+        if not thinking.in_words:
+            return True
+        if self._out.has_text or self._out.has_reasoning or self._out.calls:
+            return False
+        return source.find_any(thinking.closers, at)[0] >= 0
 
     def _may_begin_call(self, literal: str) -> bool:
         return any(not form.line_start for form in self._formats.get(literal, ()))
@@ -347,7 +396,10 @@ class TextReader:
         if not self._out.has_reasoning and not self._out.calls:
             self._out.reclassify()
             self._surroundings = Surroundings()
-        self._out.drop_space_ahead()
+        if self._out.has_text:
+            self._out.line_has_text = False
+        else:
+            self._out.drop_space_ahead()
 
     # visible text
 
@@ -409,9 +461,12 @@ class TextReader:
         return (at + found if literal else -1), literal
 
     def _is_at_an_end(self, source: Source, at: int) -> bool:
-        """Tell whether only white space and more residue follow, or nothing came before."""
+        """Tell whether only white space and more residue follow, or nothing came before.
+
+        At the beginning a sentence may speak of it, as in `<eos> ends a text`.
+        """
         if not self._out.has_text and not self._out.calls:
-            return True
+            return not goes_on_as_sentence(source, at)
         at = source.skip_space(at)
         while not source.at_end(at):
             literal = source.starts_any(RESIDUE, at)
@@ -428,6 +483,8 @@ def _index_of(
     tools = ToolNames(ToolSpec(name=name) for name in names)
     openers = [(form, tuple(form.openers(tools))) for form in formats]
     literals = {*REASONING, *REASONING_CLOSERS, *RESIDUE, *_FENCES, "`"}
+    literals.update(*(thinking.closers for thinking in REASONING.values()))
+    literals.update(*_ANSWER_TAGS.items())
     literals.update(literal for _, own in openers for literal in own)
     table: dict[str, tuple[CallFormat, ...]] = {}
     for literal in literals:

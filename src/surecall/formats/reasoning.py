@@ -28,10 +28,18 @@ _PAIRS: Final = (
     ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
 )
 
-REASONING: Final = {opener: Thinking((closer,)) for opener, closer in _PAIRS}
+_SPOKEN: Final = ("Here is my thought process:", "Here's my thought process:")
+_SPOKEN_END: Final = ("Here is my response:", "Here's my response:")
+
+REASONING: Final = {
+    **{opener: Thinking((closer,)) for opener, closer in _PAIRS},
+    **{opener: Thinking(_SPOKEN_END, in_words=True) for opener in _SPOKEN},
+    "<|inner_prefix|>": Thinking(("<|inner_suffix|>",), holds=frozenset({"<|tools_prefix|>"})),
+}
 """What ends reasoning, by what begins it."""
 
 REASONING_CLOSERS: Final = frozenset(closer for _, closer in _PAIRS)
+"""What ends reasoning, also where its beginning was in the prompt."""
 
 
 def find_open_reasoning(generation_prompt: str | None) -> Thinking | None:

@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple, cast
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, repair_json
+from surecall.jsontext import decode, repair_json, scan_value_end
 from surecall.records import Receipt, clip
 
 from .base import TextCall
@@ -96,8 +96,15 @@ def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tupl
     name = repair_json(record.name).value
     if not _is_name(name):
         return ()
-    state = "cut" if record.end is None else "whole"
-    return (TextCall(name=name, arguments=record.arguments or "", state=state),)
+    written = record.arguments or ""
+    if record.end is not None:
+        return (TextCall(name=name, arguments=written),)
+    unclosed = written if _is_whole_object(written) else None
+    return (TextCall(name=name, arguments=written, state="cut", unclosed=unclosed),)
+
+
+def _is_whole_object(text: str) -> bool:
+    return text[:1] == "{" and scan_value_end(text) == len(text)
 
 
 def calls_of_value(
@@ -162,7 +169,8 @@ def _keyed_calls(
     keyed: bool,
 ) -> list[TextCall]:
     """Return the calls of `{"name of a tool": {arguments}}`."""
-    if not all(value is None or isinstance(value, dict) for value in record.values()):
+    kinds = (dict, str) if keyed else dict
+    if not all(value is None or isinstance(value, kinds) for value in record.values()):
         return []
     if not keyed and (tools is None or not all(tools.resolve(key) for key in record)):
         return []

@@ -25,6 +25,10 @@ _SECTION_END: Final = "<|calls|>"
 _STOPS: Final = (_END, _BEGIN, _SECTION_END, "<|end|>", _HEADER)
 _TOKENS: Final = (_HEADER, _THINK, _CONTENT, _CALLS, _NAME, _ARGS, *_STOPS)
 _THINKING: Final = Thinking(("<|end|>", _NEXT_HEADER, _HEADER), frozenset({_NEXT_HEADER, _HEADER}))
+_KINDS: Final = (_NEXT_HEADER, _HEADER, _THINK, _CONTENT, _CALLS, _BEGIN)
+_SHOWN: Final = Thinking(
+    ("<|end|>", *_KINDS), kept=frozenset(_KINDS), ends_at_call=False, shown=True
+)
 _MAX_WORD_CHARS: Final = 300
 
 
@@ -37,7 +41,7 @@ class SolarCalls:
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the tokens that begin a message, its kind, or a call."""
-        return (_NEXT_HEADER, _HEADER, _THINK, _CONTENT, _CALLS, _BEGIN)
+        return _KINDS
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the head of a message, and its calls when it has some."""
@@ -46,7 +50,7 @@ class SolarCalls:
         if source.starts(_THINK, here):
             return Found(end=here + len(_THINK), opens=_THINKING)
         if source.starts(_CONTENT, here):
-            return Found(end=source.skip_space(here + len(_CONTENT)))
+            return Found(end=source.skip_space(here + len(_CONTENT)), opens=_SHOWN)
         in_section = source.starts(_CALLS, here)
         if in_section:
             here = source.skip_space(here + len(_CALLS))

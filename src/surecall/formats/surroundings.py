@@ -6,14 +6,18 @@ from typing import Final
 from .base import Found
 from .source import Source
 
-__all__ = ["Surroundings"]
+__all__ = ["Surroundings", "goes_on_as_sentence"]
 
 _MAX_LINE: Final = 200
-_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "»": "«"}
+_PAIRED: Final = ('"', "“", "„", "«", "»")
+"""Those of them that are no apostrophes, so that they tell where a quotation began."""
 _MAX_TAIL: Final = 4
-_OPENED: Final = re.compile(r"(?:^|[\s(\[:])([\"'“‘«]|``?)\Z")
+_PUNCTUATION: Final = (",", ".", ";", ":", "!", "?", ")")
+_ITEM_MARKS: Final = ("-", "*", "+", "•", "|", "#", ">", "/", "$")
+_OPENED: Final = re.compile(r"(?:^|[\s(\[:=])([\"'“„‘«»]|``?)\Z")
 """A quotation mark, or ticks of inline code, behind which a quotation begins and none ends."""
-_QUOTING_LINES: Final = ("> ", "<!--")
+_COMMENT: Final = ("<!--", "-->")
 _USER: Final = re.compile(r"[*#\[ ]{0,4}+(?:User|Human)\b[*\]]{0,3}+:")
 _ASSISTANT: Final = re.compile(r"[*#\[ ]{0,4}+(?:Assistant|Model|AI)\b[*\]]{0,3}+:[* ]{0,3}+")
 _OPEN_TAG: Final = re.compile(r"<([A-Za-z_][\w.:-]*+)(?:\s[^<>]*+)?>")
@@ -21,7 +25,7 @@ _VOID: Final = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _AROUND_CALLS: Final = re.compile(
     "tool|func|call|action|invoke|use|exec|answer|response|assistant", re.IGNORECASE
 )
-_EXAMPLES: Final = frozenset({"example", "examples"})
+_EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0]})
 
 
 class Surroundings:
@@ -61,11 +65,16 @@ class Surroundings:
         if not line:
             return
         self._previous = line
+        may_close = _COMMENT[1] in line or len(self._line) >= _MAX_LINE
         if _USER.match(line):
             self._user_spoke = True
         if self._element:
-            if line.endswith(f"</{self._element}>"):
+            if self._element == _COMMENT[0]:
+                self._element = "" if may_close else self._element
+            elif line.endswith(f"</{self._element}>"):
                 self._element = ""
+        elif line.startswith(_COMMENT[0]):
+            self._element = "" if may_close else _COMMENT[0]
         elif (tag := _OPEN_TAG.fullmatch(line)) and not line.endswith("/>"):
             name = tag[1]
             if name.lower() not in _VOID and not _AROUND_CALLS.search(name):
@@ -73,20 +82,56 @@ class Surroundings:
 
     def quote(self, source: Source, at: int, found: Found) -> bool:
         """Tell whether the calls that were found next are only quoted."""
-        if self._line.lstrip().startswith(_QUOTING_LINES) or self._is_in_transcript():
+        line = self._line.lstrip()
+        if line.startswith("> ") or self._is_in_transcript():
             return True
-        if self._element.lower() in _EXAMPLES:
+        if self._element.lower() in _EXAMPLES or line.rfind(_COMMENT[0]) > line.rfind(_COMMENT[1]):
             return True
         opened = _OPENED.search(self._tail)
         if opened is not None:
             closing = _QUOTES.get(opened[1])
             if closing is None or source.at_end(found.end) or source.starts(closing, found.end):
                 return True
+        if self._ends_quotation(source, found.end):
+            return True
         if found.grade == "marked":
             return False
         if self._element and source.char(at) == "<":
             return True
-        return found.grade == "damaged" and _goes_on_as_sentence(source, found.end)
+        if found.grade == "bare":  # in an item of a list, a row of a table, or a comment of code
+            return line[:1] in _ITEM_MARKS or line[:1].isdigit()
+        return goes_on_as_sentence(source, found.end)
+
+    def mention(self, source: Source, end: int) -> bool:
+        """Tell whether the marker that ends here stands alone between quotation marks."""
+        opened = _OPENED.search(self._tail)
+        closing = _QUOTES.get(opened[1]) if opened else None
+        return closing is not None and source.starts(closing, end)
+
+    @property
+    def is_in_quotation(self) -> bool:
+        """Whether a quotation was begun on the line and has not ended."""
+        return bool(self._open_marks())
+
+    def _ends_quotation(self, source: Source, at: int) -> bool:
+        """Tell whether a quotation that began with other words on the line ends here."""
+        marks = self._open_marks()
+        if not marks or source.at_end(at):
+            return False
+        if source.char(at) in _PUNCTUATION:
+            at += 1
+        return not source.at_end(at) and bool(source.starts_any([_QUOTES[it] for it in marks], at))
+
+    def _open_marks(self) -> list[str]:
+        return [mark for mark in _PAIRED if mark in self._line and self._is_open(mark)]
+
+    def _is_open(self, mark: str) -> bool:
+        line, closing = self._line, _QUOTES[mark]
+        if mark == closing:
+            return len(line) < _MAX_LINE and line.count(mark) % 2 == 1
+        # In another language it may be the mark that closes.
+        closes = any(_QUOTES[other] == mark and other in line for other in _PAIRED)
+        return not closes and line.rfind(mark) > line.rfind(closing)
 
     def _is_in_transcript(self) -> bool:
         if not self._user_spoke:
@@ -95,8 +140,10 @@ class Surroundings:
         return bool(_ASSISTANT.match(line) if line else _ASSISTANT.fullmatch(self._previous))
 
 
-def _goes_on_as_sentence(source: Source, at: int) -> bool:
+def goes_on_as_sentence(source: Source, at: int) -> bool:
     """Tell whether a small letter follows on the same line, as in `ping[ARGS]{} is a call`."""
+    if source.char(at) in _PUNCTUATION:
+        at += 1
     if source.char(at) != " ":
         return False
     following = source.char(at + 1)

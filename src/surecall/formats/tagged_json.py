@@ -20,6 +20,8 @@ _INNER: Final = "<tool_call>"
 _CODE: Final = "<code>"
 _CODE_END: Final = "</code>"
 _ANSWER: Final = "<answer>"
+_OFFERED: Final = "<AVAILABLE_TOOLS>"
+_OFFERED_END: Final = "</AVAILABLE_TOOLS>"
 _RESULTS: Final = (
     "<tool_response>",
     "<tool_result>",
@@ -62,10 +64,12 @@ class TaggedJson:
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the tags."""
-        return (*_TAGS, _ANSWER)
+        return (*_TAGS, _ANSWER, _OFFERED)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls up to the closer; text that ends inside one makes it cut."""
+        if source.starts(_OFFERED, at):
+            return _read_offered(source, at + len(_OFFERED))
         wrapped = source.starts(_ANSWER, at)
         if wrapped:
             at = source.skip_space(at + len(_ANSWER))
@@ -83,6 +87,8 @@ class TaggedJson:
         end, receipts = _close(source, block.end, opener, tag)
         if tag.grade == "damaged" and not _is_alone(source, end, block, receipts):
             return None
+        end, echo = _skip_echo(source, end, opener, tag, block.calls)
+        receipts += echo
         if wrapped:
             end, _ = close_block(source, end, ("</answer>",))
         result = source.starts_any(_RESULTS, source.skip_space(end))
@@ -92,6 +98,17 @@ class TaggedJson:
             grade=tag.grade,
             ends_message=bool(result and block.calls),
         )
+
+
+def _read_offered(source: Source, at: int) -> Found | None:
+    """Drop the list of tools when a model repeats it from its prompt before it calls one."""
+    here = source.skip_space(at)
+    end = source.value_end(here) if source.char(here) == "[" else None
+    if end is None:
+        return None
+    end, closer = close_block(source, end, (_OFFERED_END,))
+    calls = source.starts_any(tuple(_TAGS), source.skip_space(end))
+    return Found(end=end) if closer and calls else None
 
 
 def _read_body(source: Source, at: int, opener: str, tag: _Tag) -> Block | None:
@@ -143,6 +160,26 @@ def _close(source: Source, at: int, opener: str, tag: _Tag) -> tuple[int, list[R
     return end, [receipt("missing_closer", closer, tag.closer, "the call itself is complete")]
 
 
+def _skip_echo(
+    source: Source, at: int, opener: str, tag: _Tag, calls: tuple[TextCall, ...]
+) -> tuple[int, list[Receipt]]:
+    """Return where a repetition of the calls ends that has a closer and no opener."""
+    here = source.skip_space(at)
+    if not calls or source.char(here) not in ("{", "["):
+        return at, []
+    block = read_block(source, here, (opener, tag.closer, *_RESULTS))
+    if block is None or block.cut or list(map(_said, block.calls)) != list(map(_said, calls)):
+        return at, []
+    end, closer = close_block(source, block.end, (tag.closer,))
+    if closer != tag.closer:
+        return at, []
+    return end, [receipt("drop_echo", source.text[here:end], "", "the calls were written twice")]
+
+
+def _said(call: TextCall) -> tuple[str, Any]:
+    return call.name, call.arguments
+
+
 def _is_alone(source: Source, end: int, block: Block, receipts: list[Receipt]) -> bool:
     """Tell whether nothing but calls stands between the tag and its closer or the end."""
     return bool(block.calls) and (not receipts or source.at_end(source.skip_space(end)))
@@ -151,16 +188,20 @@ def _is_alone(source: Source, end: int, block: Block, receipts: list[Receipt]) -
 def _with_code(source: Source, block: Block, tag: _Tag) -> Block:
     """Put raw code that follows the JSON into the empty argument it stands for."""
     at = source.skip_space(block.end)
-    if len(block.calls) != 1 or not source.starts(_CODE, at):
+    if len(block.calls) != 1:
         return block
     call = block.calls[0]
+    arguments = cast("dict[str, Any]", call.arguments) if _is_object(call.arguments) else {}
+    if arguments.get("code") == "" and _CODE.startswith(source.text[at:]) and source.final:
+        return Block((replace(call, state="cut"),), len(source.text), cut=True)
+    if not source.starts(_CODE, at):
+        return block
     start = at + len(_CODE)
     end = source.find(_CODE_END, start)
     while end >= 0 and not source.starts(tag.closer, source.skip_space(end + len(_CODE_END))):
         end = source.find(_CODE_END, end + 1)
     if end < 0:
         return Block((replace(call, state="cut"),), len(source.text), cut=True)
-    arguments = cast("dict[str, Any]", call.arguments) if _is_object(call.arguments) else {}
     if arguments.get("code"):
         return block
     code = source.text[start:end].removeprefix("\n").removesuffix("\n")

@@ -191,6 +191,8 @@ class ElementGrammar:
             return Tag(_OPENED[kind], at, end, label=word, word=word, closed=closed)
         label, rule, attributes = self._label_of(word, stripped)
         if rest[:1] not in ("", "=", " ", "\t", "/") and not rule:
+            if not stripped.startswith(self._label_keys):  # an element with a longer name
+                return None
             rule = "collapsed_tag"
         if rule == "bare_label" and not _is_expected(source, kind, label):
             return None
@@ -290,5 +292,7 @@ def tag_receipt(rule: str, before: str, after: str, why: str = "") -> Receipt:
 
 
 def _is_expected(source: Source, kind: str, label: str) -> bool:
-    """Tell whether a label without any mark is the name of a tool; keys need their mark."""
-    return kind == "call" and source.tools.resolve(label) is not None
+    """Tell whether a label without any mark is the name of a tool, or of a parameter of one."""
+    if kind == "value":
+        return label in source.tools.parameter_names
+    return source.tools.resolve(label) is not None

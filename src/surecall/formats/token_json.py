@@ -1,9 +1,13 @@
 """JSON after special tokens: Granite 3, Phi-4-mini, GigaChat 3 and InternLM."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
-from .base import Found, TextCall
+from msgspec.structs import replace
+
+from .base import Found
+from .fitting import code_call
 from .json_block import close_block, noted, read_block, receipt
 from .names import ToolNames
 from .source import Source
@@ -17,7 +21,7 @@ _ACTION: Final = "<|action_start|>"
 _PLUGIN: Final = "<|plugin|>"
 _INTERPRETER: Final = "<|interpreter|>"
 _ACTION_END: Final = "<|action_end|>"
-_CODE_TOOLS: Final = ("python", "interpreter", "code_interpreter", "ipython")
+_FENCED: Final = re.compile(r"```(?:python|py)?\n(.*)\n```", re.DOTALL)
 _TURN_ENDS: Final = (
     "<|end_of_text|>",
     "<|endoftext|>",
@@ -113,12 +117,16 @@ def _skip_role(source: Source, at: int) -> int:
 
 def _read_code(source: Source, at: int) -> Found | None:
     """Read raw code for the one tool that runs code, where there is one."""
-    tools = [name for name in _CODE_TOOLS if source.tools.resolve(name)]
-    if len(tools) != 1:
+    if code_call(source.tools, "") is None:
         return None
     end = source.find(_ACTION_END, at)
     is_cut = end < 0
     end = len(source.text) if is_cut else end
-    code = source.text[at:end].removeprefix("\n").removesuffix("\n")
-    call = TextCall(name=tools[0], arguments={"code": code}, state="cut" if is_cut else "whole")
+    written = source.text[at:end].strip("\n")
+    fenced = _FENCED.fullmatch(written)
+    call = code_call(source.tools, fenced[1] if fenced else written)
+    if call is None:
+        return None
+    if is_cut:
+        call = replace(call, state="cut")
     return Found(end=end if is_cut else end + len(_ACTION_END), calls=(call,))

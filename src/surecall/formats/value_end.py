@@ -61,12 +61,14 @@ class _ValueScan:
         self._nest: list[bool] = []
         """For each call inside the value, whether it has a value open."""
         self._sections = 0
+        self._mentions = False
+        """Whether an opener stands in a line of the value: its closer says nothing about it."""
         self._certain = True
 
     def run(self, *, nesting: bool) -> ValueEnd | None:
         source, here = self._source, self._at
         self._nest = []
-        self._sections, self._certain = 0, True
+        self._sections, self._mentions, self._certain = 0, False, True
         while True:
             stop = self._grammar.stops.search(source.text, here)
             if stop is None:
@@ -79,6 +81,7 @@ class _ValueScan:
             if tag.kind == "open_call":
                 if nesting and alone and tag.label:
                     self._nest.append(False)
+                self._mentions = self._mentions or not (alone and tag.label)
                 continue
             found = self._end_at(tag, alone=alone)
             if found is not None:
@@ -99,10 +102,12 @@ class _ValueScan:
             self._certain = False
         elif tag.kind == "open_section":
             self._sections += alone
+            self._mentions = self._mentions or not alone
         elif tag.kind == "close_section" and self._sections:
             self._sections -= 1
         elif alone and self._implies_end(tag):
-            return ValueEnd(tag.start, tag.start, "missing_closing_tag", self._certain)
+            is_certain = self._certain and (tag.kind == "open_value" or not self._mentions)
+            return ValueEnd(tag.start, tag.start, "missing_closing_tag", is_certain)
         return None
 
     def _is_nested(self, tag: Tag) -> bool:

@@ -16,6 +16,7 @@ from .source import Source
 
 __all__ = ["read_yaml_calls"]
 
+_SPECIAL: Final = frozenset("[]{}\"':#&*!|>%@`")
 _JSON_STARTS: Final = ("{", "[", '"')
 
 
@@ -121,12 +122,20 @@ def _scalar(text: str, schema: dict[str, Any] | None) -> Any:
         try:
             return decode(text)
         except JSONTextError:
+            entries = text[1:-1].split(",")
+            if text[0] == "[" and text[-1] == "]" and all(map(_is_plain_entry, entries)):
+                return [_scalar(entry.strip(), None) for entry in entries]
             raise _UnreadableError(text) from None
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     if text[0] in "&*!>%@`'|":
         raise _UnreadableError(text)
     return type_text_value(text, schema)
+
+
+def _is_plain_entry(text: str) -> bool:
+    """Tell whether an entry of a list on one line needs no quotes and has none."""
+    return bool(text.strip()) and _SPECIAL.isdisjoint(text)
 
 
 def _is_entry(line: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.formats import CallPiece, ToolNames
@@ -32,6 +33,19 @@ from .truncation import truncated
 __all__ = ["MAX_TOTAL_ARGUMENTS_BYTES", "CallReader", "ReadingLimits", "read_clean_calls"]
 
 MAX_TOTAL_ARGUMENTS_BYTES: Final = 1024 * 1024
+_ENDED: Final = Receipt(
+    "missing_closer",
+    "text",
+    "",
+    "the end of the call",
+    why="the arguments are complete, and the model came to its own end",
+)
+_TWO_READINGS: Final = ErrorDetail(
+    Code.ARGUMENTS_JSON_PARSE_ERROR,
+    "The arguments can be read in more than one way, because a tag of the call is missing or "
+    "stands inside a value.",
+    "Make the call again, with every tag closed.",
+)
 
 
 class ReadingLimits(Struct, frozen=True, kw_only=True):
@@ -115,9 +129,24 @@ class CallReader:
         """Read a call that a protocol found; with a refusal it is only named and measured."""
         return self._read(call, (), refusal)
 
-    def read_text(self, piece: CallPiece, cut: str | None = None) -> ToolCall:
-        """Read a call that was found in text; `cut` says why it cannot be whole."""
+    def read_text(
+        self, piece: CallPiece, cut: str | None = None, *, ended: bool = False
+    ) -> ToolCall:
+        """Read a call that was found in text.
+
+        Args:
+            piece: The call, as a reader of text found it.
+            cut: Why it cannot be whole, if it cannot.
+            ended: Whether the model is known to have come to its own end with it.
+        """
         written = piece.call
+        if ended and written.state == "cut" and written.unclosed is not None:
+            written = replace(
+                written,
+                state="whole",
+                arguments=written.unclosed,
+                receipts=(*written.receipts, _ENDED),
+            )
         receipt = Receipt(
             "read_call_from_text",
             "content",
@@ -129,6 +158,8 @@ class CallReader:
         refusal = None
         if written.state == "cut":
             cut = cut or "the text stops in the middle of the call"
+        if written.state == "unreadable":
+            refusal = _TWO_READINGS
         if cut is not None:
             refusal = truncated(cut)
         return self._read(raw, (receipt, *written.receipts), refusal)

@@ -11,11 +11,13 @@ from surecall.records import Defect, Reading, ToolCall
 
 from .calls import CallReader, ReadingLimits
 from .tools import ToolsLike, parse_tools
-from .truncation import cut_cause
+from .truncation import came_to_its_end, cut_cause
 
 __all__ = ["CallRead", "ReadEvent", "ReasoningRead", "ReplyReader", "TextRead", "TextWasReasoning"]
 
 
+_MIN_BLANK_TAIL: Final = 16
+"""White space that is no layout any more but a model that repeats itself."""
 _GAVE_UP: Final = Defect(
     Code.READING_BUDGET_EXCEEDED,
     "The text has more markers than are looked at in one reply; the rest was taken as plain text.",
@@ -45,6 +47,10 @@ class CallRead(Struct, frozen=True):
 
 
 ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
+
+
+def _ends_blank(written: str) -> bool:
+    return written[-_MIN_BLANK_TAIL:].isspace() and len(written) > _MIN_BLANK_TAIL
 
 
 class ReplyReader:
@@ -77,6 +83,7 @@ class ReplyReader:
         self._read: list[ToolCall] = []
         self._waiting: CallPiece | None = None
         self._cause: str | None = None
+        self._came_to_end = False
 
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
@@ -89,11 +96,14 @@ class ReplyReader:
         was reasoning.
         """
         self._cause = cut_cause(finish_reason)
+        self._came_to_end = came_to_its_end(finish_reason)
         self._take(self._text.close())
         if self._waiting is not None:
             # Only the last call can be hurt by the end of the text, unless its own end is there.
-            hurt = self._cause if self._text.ends_in_payload else self._doubt(self._waiting)
-            self._read.append(self._calls.read_text(self._waiting, hurt))
+            in_payload = self._text.ends_in_payload and not _ends_blank(self._waiting.written)
+            in_payload = in_payload or self._waiting.call.may_go_on
+            hurt = self._cause if in_payload else self._doubt(self._waiting)
+            self._read.append(self._read_call(self._waiting, hurt))
             self._waiting = None
         defects = tuple(self._calls.defects)
         if self._text.gave_up:
@@ -124,18 +134,23 @@ class ReplyReader:
                 events.append(TextWasReasoning())
         return events
 
+    def _read_call(self, piece: CallPiece, cut: str | None) -> ToolCall:
+        return self._calls.read_text(piece, cut, ended=self._came_to_end and piece.ends_text)
+
     def _doubt(self, piece: CallPiece) -> str | None:
         """A call that only the end of the message makes one is doubtful when that was cut off.
 
         In reasoning that did not close it may only have been thought about, and more text behind
-        bare calls would make them part of that.
+        bare calls would make them part of that. A model that writes nothing but blank lines up to
+        its limit has no more to say.
         """
-        return self._cause if piece.in_open_reasoning or piece.is_bare else None
+        doubtful = piece.in_open_reasoning or (piece.is_bare and not _ends_blank(piece.written))
+        return self._cause if doubtful else None
 
     def _settle(self, events: list[Any]) -> None:
         """A call that something follows is certain."""
         if self._waiting is not None:
-            call = self._calls.read_text(self._waiting, self._doubt(self._waiting))
+            call = self._read_call(self._waiting, self._doubt(self._waiting))
             self._read.append(call)
             events.append(CallRead(call))
             self._waiting = None
