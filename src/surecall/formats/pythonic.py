@@ -38,8 +38,11 @@ class Pythonic:
         if is_list and found.state == "not_calls" and not found.calls:
             found = _read_nested_quotes(source, at) or found
         elif is_list and found.state == "whole":
-            found = _read_more_lists(source, found)
-        if found.state == "not_calls" or not all(_fits_exactly(source, it) for it in found.calls):
+            found = _read_more_lists(source, at, found)
+        end = skip_to_end(source, found.end, also=".;") if found.state == "whole" else None
+        if found.state == "not_calls" or (found.state == "whole" and end is None):
+            return None
+        if not all(_fits_exactly(source, call) for call in found.calls):
             return None
         calls = text_calls_of(source, found)
         if not calls:
@@ -51,7 +54,6 @@ class Pythonic:
             lacks_bracket = not source.text[found.end :].strip()
             calls = tuple(_cut(call, is_complete=lacks_bracket) for call in calls)
             return Found(end=len(source.text), calls=calls, grade="bare")
-        end = skip_to_end(source, found.end, also=".;")
         return None if end is None else Found(end=end, calls=calls, grade="bare")
 
 
@@ -73,17 +75,26 @@ def _read_nested_quotes(source: Source, at: int) -> PythonCalls | None:
     return found if found.state == "whole" else None
 
 
-def _read_more_lists(source: Source, found: PythonCalls) -> PythonCalls:
-    """Add the lists that follow the first one."""
-    for _ in range(_MAX_LISTS):
-        at = source.skip_space(found.end)
-        if source.char(at) != "[":
-            break
+def _read_more_lists(source: Source, at: int, found: PythonCalls) -> PythonCalls:
+    """Add the lists that follow the first one, unless they are known not to end the message."""
+    followed = source.once(_make_followed, 0)
+    if at in followed:
+        return found
+    begins, calls, end = [at], list(found.calls), found.end
+    while len(begins) <= _MAX_LISTS and source.char(at := source.skip_space(end)) == "[":
         more = read_calls_in_python(source, at)
         if more.state != "whole":
             break
-        found = structs.replace(found, calls=(*found.calls, *more.calls), end=more.end)
-    return found
+        begins.append(at)
+        calls += more.calls
+        end = more.end
+    if skip_to_end(source, end, also=".;") is None:
+        followed.update(begins)
+    return structs.replace(found, calls=tuple(calls), end=end)
+
+
+def _make_followed(_source: Source, _at: int) -> set[int]:
+    return set()
 
 
 def read_calls_in_python(
