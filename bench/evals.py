@@ -13,10 +13,8 @@ of its own, they take turns, and imports count: compare the ratios, not the figu
 
 import argparse
 import asyncio
-import importlib.util
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -25,93 +23,22 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+from ticket_stub import (
+    PARAMETERS,
+    TOOL,
+    interpreter_of,
+    machine,
+    running_stub,
+    tell_missing,
+)
+from ticket_stub import create_ticket as file_ticket
+
 HERE = Path(__file__).resolve()
 FINAL = "The ticket is filed."
-ARGUMENTS = {
-    "title": "Checkout times out in Europe",
-    "body": "Since the deploy at 14:05 payment requests from Europe take over 30 seconds. " * 4,
-    "priority": "high",
-    "tags": ["checkout", "latency", "europe"],
-    "due_days": 2,
-}
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "title": {"type": "string"},
-        "body": {"type": "string"},
-        "priority": {"type": "string"},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "due_days": {"type": "integer"},
-    },
-    "required": ["title", "body", "priority", "tags", "due_days"],
-    "additionalProperties": False,
-}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "create_ticket",
-        "description": "File a ticket.",
-        "parameters": PARAMETERS,
-    },
-}
 MODULES = {"floor": "aiohttp", "surecall": "surecall", "inspect": "inspect_ai"}
-
-
-def file_ticket(title, body, priority, tags, due_days) -> str:
-    return f"filed {len(title)} {len(body)} {priority} {len(tags)} {due_days}"
-
-
-# the stub server: a process of its own, as little Python as possible per request
-
-
-def reply_bytes(message: dict, finish: str) -> bytes:
-    body = json.dumps(
-        {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "stub",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": {"prompt_tokens": 200, "completion_tokens": 90, "total_tokens": 290},
-        }
-    ).encode()
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-    return head.encode() + b"\r\n" + body
-
-
-FUNCTION = {"name": "create_ticket", "arguments": json.dumps(ARGUMENTS)}
-CALLS = [{"id": "call_0", "type": "function", "function": FUNCTION}]
-FIRST = reply_bytes({"role": "assistant", "content": None, "tool_calls": CALLS}, "tool_calls")
-LAST = reply_bytes({"role": "assistant", "content": FINAL}, "stop")
-
-
-class Stub(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self.buffer = b""
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        head, found, body = self.buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        lowered = head.lower()
-        length = int(lowered[lowered.find(b"content-length:") + 15 :].split(b"\r\n", 1)[0])
-        if len(body) < length:
-            return
-        self.buffer = b""
-        self.transport.write(LAST if b"tool_call_id" in body else FIRST)
-
-
-async def serve() -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(Stub, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
 
 
 # the contenders: each runs n trials and returns how many passed
@@ -303,12 +230,6 @@ def measure(options) -> None:
     os._exit(0)
 
 
-def interpreter_of(name: str, peers: Path | None) -> str | None:
-    if peers is not None and (found := peers / name / "bin" / "python").exists():
-        return str(found)
-    return sys.executable if importlib.util.find_spec(MODULES[name]) else None
-
-
 def environment() -> dict[str, str]:
     """Modules are imported as they are installed, from their compiled form."""
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -331,7 +252,7 @@ def run_one(python: str, name: str, base: str, n: int, concurrency: int) -> dict
 
 
 def compare(options, base: str) -> None:
-    pythons = {name: interpreter_of(name, options.peers) for name in CONTENDERS}
+    pythons = {name: interpreter_of(name, MODULES[name], options.peers) for name in CONTENDERS}
     present = {name: python for name, python in pythons.items() if python}
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in present}
     for _ in range(options.rounds):
@@ -339,9 +260,8 @@ def compare(options, base: str) -> None:
             row = run_one(python, name, base, options.n, options.concurrency)
             rounds[name].append(row)
     print(
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
-        f"{platform.python_version()}, {os.cpu_count()} cores, {options.rounds} rounds of "
-        f"{options.n} trials, {options.concurrency} at once\n"
+        f"{machine()}, {options.rounds} rounds of {options.n} trials, "
+        f"{options.concurrency} at once\n"
     )
     print(
         f"{'':10}{'trials/s':>10}{'spread':>14}{'x floor':>9}{'CPU ms':>8}{'MB':>6}{'KB kept':>9}"
@@ -362,9 +282,7 @@ def compare(options, base: str) -> None:
             f"{name:10}{row['runs_s']:>10.0f}{spread:>14}{row['ratio']:>9.2f}"
             f"{row['cpu_ms']:>8.2f}{row['rss_mb']:>6.0f}{row['log_kb']:>9.1f}"
         )
-    missing = [name for name, python in pythons.items() if python is None]
-    if missing:
-        print(f"\nnot installed, left out: {', '.join(missing)}")
+    tell_missing(pythons)
     if options.out:
         options.out.write_text(json.dumps(table, indent=1))
 
@@ -383,27 +301,15 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, help="folder with one virtual environment a library")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--flat", action="store_true", help="measure memory instead")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--base", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        asyncio.run(serve())
-        return
     if options.one:
         measure(options)
         return
-    stub = subprocess.Popen(
-        [sys.executable, str(HERE), "--serve"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert stub.stdout is not None
-        base = f"http://127.0.0.1:{stub.stdout.readline().strip()}/v1"
+    with running_stub(1, FINAL) as base:
         (show_memory if options.flat else compare)(options, base)
-    finally:
-        stub.terminate()
-        stub.wait()
 
 
 if __name__ == "__main__":

@@ -10,49 +10,27 @@ the interpreter (or under `--peers DIR`, one virtual environment each) are left 
 
 import argparse
 import asyncio
-import importlib.util
 import json
 import os
-import platform
 import re
 import resource
 import statistics
 import subprocess
-import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
+
+from ticket_stub import (
+    TOOL,
+    create_ticket,
+    interpreter_of,
+    machine,
+    running_stub,
+    tell_missing,
+)
 
 HERE = Path(__file__).resolve()
 PROMPT = "Checkout times out for customers in Europe since the last deploy. File two tickets."
 FINAL = "Both tickets are filed."
-ARGUMENTS = {
-    "title": "Checkout times out in Europe",
-    "body": "Since the deploy at 14:05 payment requests from Europe take over 30 seconds. " * 4,
-    "priority": "high",
-    "tags": ["checkout", "latency", "europe"],
-    "due_days": 2,
-}
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "title": {"type": "string"},
-        "body": {"type": "string"},
-        "priority": {"type": "string", "enum": ["low", "normal", "high"]},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "due_days": {"type": "integer"},
-    },
-    "required": ["title", "body", "priority", "tags", "due_days"],
-    "additionalProperties": False,
-}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "create_ticket",
-        "description": "File a ticket in the tracker.",
-        "parameters": PARAMETERS,
-    },
-}
 PACKAGES = {
     "raw_aiohttp": ("aiohttp", "aiohttp"),
     "surecall": ("surecall", "surecall"),
@@ -62,64 +40,6 @@ PACKAGES = {
     "langchain": ("langchain_openai", "langchain.agents, langchain_openai"),
 }
 FLOOR = "raw_aiohttp"
-
-
-def create_ticket(title: str, body: str, priority: str, tags: list[str], due_days: int) -> str:
-    """File a ticket in the tracker."""
-    return f"filed: {len(title)} {len(body)} {priority} {len(tags)} {due_days}"
-
-
-# the stub server: a process of its own, as little Python as possible per request
-
-
-def reply_bytes(turn: int) -> bytes:
-    message: dict[str, object] = {"role": "assistant", "content": FINAL}
-    finish = "stop"
-    if turn < 2:
-        function = {"name": "create_ticket", "arguments": json.dumps(ARGUMENTS)}
-        call = {"id": f"call_{turn}", "type": "function", "function": function}
-        message, finish = {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
-    body = json.dumps(
-        {
-            "id": f"chatcmpl-{turn}",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "stub",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": {"prompt_tokens": 200, "completion_tokens": 90, "total_tokens": 290},
-        }
-    ).encode()
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-    return head.encode() + b"\r\n" + body
-
-
-class Stub(asyncio.Protocol):
-    REPLIES = tuple(reply_bytes(turn) for turn in range(3))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self.buffer = b""
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        head, found, body = self.buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        lowered = head.lower()
-        at = lowered.find(b"content-length:")
-        length = int(lowered[at + 15 :].split(b"\r\n", 1)[0])
-        if len(body) < length:
-            return
-        self.buffer = b""
-        turn = body.count(b"tool_call_id")
-        self.transport.write(self.REPLIES[min(turn, 2)])
-
-
-async def serve() -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(Stub, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
 
 
 # the contenders: each returns an async function that does one whole loop
@@ -256,12 +176,6 @@ async def measure(name: str, base: str, runs: int) -> dict[str, float]:
     }
 
 
-def interpreter_of(name: str, peers: Path | None) -> str | None:
-    if peers is not None and (found := peers / name / "bin" / "python").exists():
-        return str(found)
-    return sys.executable if importlib.util.find_spec(PACKAGES[name][0]) else None
-
-
 def import_ms(python: str, modules: str) -> float:
     def seconds(code: str) -> float:
         started = time.perf_counter()
@@ -308,13 +222,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--peers", type=Path, help="folder with one virtual environment a library")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--base", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        asyncio.run(serve())
-        return
     if options.one:
         print(json.dumps(asyncio.run(measure(options.one, options.base, options.runs))))
         return
@@ -322,15 +232,10 @@ def main() -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    pythons = {name: interpreter_of(name, options.peers) for name in CONTENDERS}
+    pythons = {name: interpreter_of(name, PACKAGES[name][0], options.peers) for name in CONTENDERS}
     present = {name: python for name, python in pythons.items() if python}
-    stub = subprocess.Popen(
-        [sys.executable, str(HERE), "--serve"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert stub.stdout is not None
-        base = f"http://127.0.0.1:{stub.stdout.readline().strip()}/v1"
-        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in present}
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in present}
+    with running_stub(2, FINAL) as base:
         for _ in range(options.rounds):
             for name, python in present.items():
                 command = [python, str(HERE), "--one", name, "--base", base]
@@ -342,18 +247,11 @@ def compare(options: argparse.Namespace) -> None:
                     env={**os.environ, "PYTHONWARNINGS": "ignore"},
                 )
                 rounds[name].append(json.loads(done.stdout.splitlines()[-1]))
-    finally:
-        stub.terminate()
-        stub.wait()
     report(options, present, pythons, rounds)
 
 
 def report(options, present, pythons, rounds) -> None:
-    print(
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
-        f"{platform.python_version()}, {os.cpu_count()} cores, {options.rounds} rounds of "
-        f"{options.runs} runs of 3 requests\n"
-    )
+    print(f"{machine()}, {options.rounds} rounds of {options.runs} runs of 3 requests\n")
     print(
         f"{'':14}{'CPU ms/run':>11}{'spread':>15}{'x floor':>9}{'wall ms':>9}{'added':>8}"
         f"{'import ms':>11}{'RSS MB':>8}"
@@ -381,9 +279,7 @@ def report(options, present, pythons, rounds) -> None:
             f"{name:14}{row['cpu_ms']:>11.2f}{spread:>15}{row['ratio']:>9.2f}{wall:>9.2f}"
             f"{row['added_ms']:>8.2f}{row['import_ms']:>11.0f}{row['rss_mb']:>8.0f}"
         )
-    missing = sorted(name for name, python in pythons.items() if python is None)
-    if missing:
-        print(f"\nnot installed, left out: {', '.join(missing)}")
+    tell_missing(pythons)
     weight = base_install()
     print(f"\nbase install: {weight['packages']:.0f} packages, {weight['mb']:.1f} MB")
     if options.out:

@@ -7,7 +7,9 @@ from click.testing import CliRunner, Result
 
 from surecall.cli import cli
 
-__all__ = ["document", "documents", "invoke"]
+__all__ = ["STEADY", "document", "documents", "invoke", "of_type"]
+
+STEADY = ("--models", "zoo:steady", "--scenarios", "happy_path")
 
 
 def invoke(*arguments: str, stdin: str | None = None, **variables: str) -> Result:
@@ -26,3 +28,8 @@ def document(result: Result) -> dict[str, Any]:
     """Parse standard output as exactly one document."""
     (only,) = documents(result)
     return only
+
+
+def of_type(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the documents of one type."""
+    return [item for item in found if item["type"] == kind]

@@ -1,13 +1,7 @@
-"""`surecall eval`: what is chosen, what is told, how it ends, and how it goes on."""
+"""`surecall eval`: what is chosen, what is told, and how it ends."""
 
 import io
-import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,14 +15,7 @@ from surecall.evals.export.formats import FORMATS
 from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
 
-from .harness import document, documents, invoke
-
-STEADY = ("--models", "zoo:steady", "--scenarios", "happy_path")
-
-
-def of_type(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Return the documents of one type."""
-    return [item for item in found if item["type"] == kind]
+from .harness import STEADY, document, documents, invoke, of_type
 
 
 def test_an_experiment_runs_without_key_and_network() -> None:
@@ -117,16 +104,6 @@ def test_a_dry_run_judges_by_earlier_runs() -> None:
     assert plan["estimate"]["known_trials"] == 3
     assert plan["estimate"]["requests"] == 9
     assert plan["estimate"]["cost_usd"] == 0.0
-
-
-def test_a_dry_run_counts_what_is_left_of_a_run() -> None:
-    """Trials that are there already cost nothing more."""
-    run = interrupted_run()
-    plan = document(invoke("eval", *STEADY, "--trials", "4", "--dry-run", "--json"))
-    assert (plan["run"], plan["trials"], plan["done"]) == (run, 4, 2)
-    assert plan["estimate"]["requests"] == 6
-    shown = invoke("eval", *STEADY, "--trials", "4", "--dry-run").stdout
-    assert f"4 trials in 1 cell, 2 of them already there in run {run}" in shown
 
 
 def test_a_dry_run_does_not_judge_by_trials_that_were_never_answered() -> None:
@@ -276,136 +253,6 @@ def test_a_run_can_be_named_as_it_is_made() -> None:
         assert store.resolve("@baseline") == run
 
 
-# going on
-
-
-def interrupted_run(trials: int = 4) -> str:
-    """Make a run, take the last of its trials away, and return its id."""
-    run = documents(invoke("eval", *STEADY, "--trials", str(trials), "--json"))[-1]["run"]
-    with RunStore(Path(".surecall/evals.db")) as store:
-        database: Any = store._database
-        database.execute("DELETE FROM bodies WHERE idx >= 2")
-        database.execute("DELETE FROM trials WHERE idx >= 2")
-        database.execute("UPDATE runs SET done = 2, status = 'running'")
-    return run
-
-
-def test_the_same_command_goes_on_with_what_is_left() -> None:
-    """Without a flag; the trials that are there are not run again."""
-    run = interrupted_run()
-    found = documents(invoke("eval", *STEADY, "--trials", "4", "--json"))
-    assert (found[0]["run"], found[0]["resumed"], found[0]["done"]) == (run, True, 2)
-    assert [item["index"] for item in of_type(found, "trial")] == [2, 3]
-    assert (found[-1]["run"], found[-1]["trials"]) == (run, 4)
-
-
-@pytest.mark.parametrize("words", [("--resume",), ("--resume", "@latest")])
-def test_the_name_of_a_run_is_enough_to_go_on_with_it(words: tuple[str, ...]) -> None:
-    """Everything else is taken from the run, and the latest may be left out."""
-    run = interrupted_run()
-    found = documents(invoke("eval", *words, "--json"))
-    assert (found[0]["run"], found[-1]["trials"]) == (run, 4)
-
-
-CASES = """
-[[tools]]
-name = "say"
-description = "Say something."
-result = "said"
-
-[[cases]]
-id = "one"
-prompt = "Say hello."
-calls = [{ tool = "say" }]
-"""
-
-
-@pytest.mark.parametrize("name", ["cases.toml", "./cases.toml"])
-def test_a_run_of_your_own_cases_is_gone_on_with_from_any_folder(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run knows where its file was; naming the file again means the one that is here."""
-    begun, other = tmp_path / "begun", tmp_path / "other"
-    begun.mkdir()
-    other.mkdir()
-    (begun / "cases.toml").write_text(CASES, "utf-8")
-    store = ("--store", str(tmp_path / "runs.db"))
-    monkeypatch.chdir(begun)
-    words = ("--models", "zoo:steady", "--suite", f"custom:{name}", "--trials", "2", *store)
-    begun_with = documents(invoke("eval", *words, "--json"))
-    assert begun_with[-1]["trials"] == 2
-    run = begun_with[-1]["run"]
-    with RunStore(tmp_path / "runs.db") as kept:
-        database: Any = kept._database
-        database.execute("DELETE FROM bodies WHERE idx = 1")
-        database.execute("DELETE FROM trials WHERE idx = 1")
-        database.execute("UPDATE runs SET done = 1, status = 'running'")
-        assert kept.info(run).manifest.axes["suites"] == [f"custom:{name}"]
-    monkeypatch.chdir(other)
-    here = ("--resume", run, "--suite", f"custom:{name}", *store)
-    assert documents(invoke("eval", *here, "--json"))[-1]["code"] == "INVALID_CASE"
-    found = documents(invoke("eval", "--resume", run, *store, "--json"))
-    assert (found[0]["run"], found[0]["done"], found[-1]["trials"]) == (run, 1, 2)
-
-
-def test_new_begins_a_new_run() -> None:
-    """Also when there is an unfinished one."""
-    run = interrupted_run()
-    found = documents(invoke("eval", *STEADY, "--trials", "4", "--new", "--json"))
-    assert found[0]["run"] != run
-    assert found[0]["resumed"] is False
-
-
-def test_a_complete_run_is_already_complete() -> None:
-    """Going on with it asks nobody anything, checks the gates, and ends well."""
-    run = documents(invoke("eval", *STEADY, "--json"))[-1]["run"]
-    result = invoke("eval", *STEADY, "--resume", "--json")
-    note, summary = documents(result)
-    assert (note["type"], note["message"]) == ("note", f"run {run} is already complete")
-    assert (summary["run"], result.exit_code) == (run, 0)
-    assert invoke("eval", "--resume", run, "--gate", "strict<0.5").exit_code == 1
-
-
-def test_a_complete_run_is_made_again_without_a_flag() -> None:
-    """Nothing says that an old result is wanted."""
-    first = documents(invoke("eval", *STEADY, "--json"))[-1]["run"]
-    assert documents(invoke("eval", *STEADY, "--json"))[-1]["run"] != first
-
-
-def test_a_run_that_differs_is_not_gone_on_with() -> None:
-    """Every difference is listed."""
-    run = interrupted_run()
-    result = invoke("eval", *STEADY, "--trials", "5", "--seed", "3", "--resume", run, "--json")
-    (problem,) = documents(result)
-    assert (problem["code"], result.exit_code) == ("RUN_MISMATCH", 4)
-    assert "axes.trials: 4 → 5" in problem["message"]
-    assert "axes.seed: 0 → 3" in problem["message"]
-
-
-def test_why_an_unfinished_run_is_left_behind_is_said() -> None:
-    """The same flags with another version of something begin a new run, and say so."""
-    run = interrupted_run()
-    with RunStore(Path(".surecall/evals.db")) as store:
-        database: Any = store._database
-        database.execute(
-            "UPDATE runs SET manifest_hash = 'old', manifest = json_set(manifest, '$.package', '0')"
-        )
-    found = documents(invoke("eval", *STEADY, "--trials", "4", "--json"))
-    notes = [item["message"] for item in of_type(found, "note")]
-    assert notes[0] == f"run {run} is not finished, but cannot be gone on with:"
-    assert notes[1].startswith("  package: 0 → ")
-    assert of_type(found, "launch")[0]["run"] != run
-
-
-def test_a_run_that_somebody_works_on_is_left_to_them() -> None:
-    """The second command stops before it asks anybody."""
-    run = interrupted_run()
-    with RunStore(Path(".surecall/evals.db")) as store, store.hold(run):
-        result = invoke("eval", *STEADY, "--trials", "4", "--json")
-    (problem,) = documents(result)
-    assert (problem["code"], result.exit_code) == ("RUN_IN_USE", 4)
-
-
 # who could not be heard
 
 
@@ -420,114 +267,6 @@ def test_a_provider_that_cannot_be_reached_is_not_a_model_that_failed() -> None:
     result = invoke("eval", "--models", f"zoo:steady,{nowhere}", *words, **variables)
     assert result.exit_code == 7
     assert invoke("eval", "--resume", "@latest").exit_code == 7
-
-
-# interrupts
-
-
-class Process:
-    """The command as a process of its own."""
-
-    def __init__(self, *words: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "surecall", "eval", "--json", *words],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.documents: list[dict[str, Any]] = []
-
-    def read_until(self, kind: str) -> None:
-        """Read until a document of this type."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.documents.append(json.loads(line))
-            if self.documents[-1]["type"] == kind:
-                return
-
-    def interrupt(self) -> None:
-        """Send what Ctrl-C sends."""
-        self._process.send_signal(signal.SIGINT)
-
-    def end(self) -> int:
-        """Read the rest and return how it ended."""
-        self.read_until("")
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        return self._process.wait()
-
-    def leave(self) -> int:
-        """Read no more, and return how it ended."""
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        return self._process.wait()
-
-
-MANY = ("--models", "zoo:*", "--trials", "200")
-
-
-def test_an_interrupt_leaves_a_run_that_can_be_gone_on_with() -> None:
-    """Exit code 2, the command to go on, and every trial that was told is kept."""
-    process = Process(*MANY)
-    process.read_until("trial")
-    process.interrupt()
-    assert process.end() == 2
-    found = process.documents
-    run = found[0]["run"]
-    assert of_type(found, "stopping") == [
-        {"schema_version": 1, "type": "stopping", "run": run, "how": "draining"}
-    ]
-    assert found[-1]["resume"] == f"surecall eval --resume {run}"
-    told = {item["index"] for item in of_type(found, "trial")}
-    with RunStore(Path(".surecall/evals.db")) as store:
-        assert store.done(run) == told
-        assert store.info(run).status == "interrupted"
-        assert not store.is_held(run)
-    assert 0 < len(told) < 16_000
-
-
-def test_a_second_interrupt_stops_at_once() -> None:
-    """A model that takes its time is not waited for."""
-    process = Process("--models", "zoo:slow-and-strict", "--trials", "500")
-    process.read_until("trial")
-    process.interrupt()
-    process.read_until("stopping")
-    process.interrupt()
-    assert process.end() == 2
-    run = process.documents[0]["run"]
-    told = {item["index"] for item in of_type(process.documents, "trial")}
-    with RunStore(Path(".surecall/evals.db")) as store:
-        assert store.done(run) == told
-
-
-@pytest.mark.parametrize("times", [3, 6])
-def test_interrupts_without_end_leave_the_command_to_go_on(times: int) -> None:
-    """Also those that come while the run is being closed and summed up."""
-    process = Process(*MANY)
-    process.read_until("trial")
-    for _ in range(times):
-        process.interrupt()
-        time.sleep(0.03)
-    assert process.end() == 2
-    run = process.documents[0]["run"]
-    assert process.documents[-1]["resume"] == f"surecall eval --resume {run}"
-
-
-def test_a_reader_that_leaves_stops_the_run_but_is_no_success() -> None:
-    """As Ctrl-C would: exit code 2, and what is done is kept."""
-    process = Process(*MANY)
-    process.read_until("trial")
-    assert process.leave() == 2
-    with RunStore(Path(".surecall/evals.db")) as store:
-        (info,) = store.runs()
-    assert info.status == "interrupted"
-    assert 0 < info.done < info.units
-
-
-def test_a_gate_fails_also_when_nobody_reads_on() -> None:
-    """The exit code is that of the gate."""
-    process = Process("-q", *STEADY, "--trials", "1", "--gate", "strict<0.5")
-    process.read_until("summary")
-    assert process.leave() == 1
 
 
 # other engines
