@@ -256,7 +256,11 @@ def hostile(size: int) -> None:
         "<save_note>", "<|im_end|>", "functools[", "hello world ", '{"name":{"x":1}}\n',
         "{'name':'x'}\n", '[{"name":"x"}]\n', '{"name":"x" \n', '```json\n{"name":"x"}\n```\n',
         'save_note(title="a")\n', "[save_note(title='a')]\n",
-        '<tool_call>\n{"name":"x"}\n</tool_call>\n',
+        '<tool_call>\n{"name":"x"}\n</tool_call>\n', "<think>save_note\n", "| <think>", "<|think|>",
+        "“<think>\nsave_note\n{", "“to=self<|message|>\nsave_note\n{", "“«\nsave_note\n{",
+        '> <tool_calls>{"name":"save_note"', '{{"name":"save_note","arguments":{"title":"a"}}\n',
+        "“<|recipient|>\nsave_note\n{", "<|channel|>final<|message|>\nsave_note\n{",
+        '> functools[{"name":"save_note","arguments":{"title":"a"}}\n',
     ]  # fmt: skip
     print(f"\n{'hostile text, CPU':34}{size // 2:>12,}{size:>14,}{'growth':>9}")
     for seed in seeds:

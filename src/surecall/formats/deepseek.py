@@ -93,7 +93,9 @@ def _read_call(source: Source, opener: _Token, calls: list[TextCall]) -> int:
     start = opener.end
     angle = source.find("<", start)
     if angle < 0:
-        return len(source.text) if _is_head(source.text[start:]) else -1
+        return (
+            len(source.text) if _is_head(source.text[start : start + _MAX_HEAD_CHARS + 1]) else -1
+        )
     separator = _token_at(source, angle)
     head = source.text[start:angle].strip()
     if _is_token_cut(source, angle):

@@ -59,8 +59,7 @@ class Florette:
             here = source.skip_space(end)
         if not calls:
             return None
-        tail = source.text[here:] if source.final else ""
-        if tail and any(mark.startswith(tail) for mark in (*_RESULTS, _FUNCTION)):
+        if source.begun_at_end((*_RESULTS, _FUNCTION), here):
             return Found(end=len(source.text), calls=tuple(calls), grade="damaged")
         if source.starts_any(_RESULTS, here):
             return Found(end=here, calls=tuple(calls), grade="damaged", ends_message=True)

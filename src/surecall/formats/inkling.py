@@ -69,7 +69,7 @@ def _read_name(source: Source, at: int) -> tuple[str, int]:
     """Return the name in the head of a message and where the kind follows; `at` when none does."""
     found, _ = source.find_any(_TOKENS, at)
     if found < 0:
-        rest = source.text[at:]
+        rest = source.text[at : at + _MAX_NAME_CHARS + 1]
         is_head = len(rest) <= _MAX_NAME_CHARS and len(rest.split()) <= 1
         return "", len(source.text) if is_head else at
     name = source.text[at:found].strip()

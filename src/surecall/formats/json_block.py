@@ -122,8 +122,7 @@ def close_block(source: Source, at: int, closers: Collection[str]) -> tuple[int,
     closer = source.starts_any(closers, here)
     if closer:
         return here + len(closer), closer
-    tail = source.text[here:] if source.final else ""
-    if tail and any(known.startswith(tail) for known in closers):
+    if tail := source.begun_at_end(closers, here):
         return len(source.text), tail
     return at, ""
 

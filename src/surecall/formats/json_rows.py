@@ -72,7 +72,7 @@ def read_row(source: Source, at: int) -> JsonRow | None:
 
 def _read_value(source: Source, at: int) -> tuple[int, int | None]:
     """Return where a value ends and where the next begins; `None` when the text ends in it."""
-    if _is_too_deep(source.text, at):
+    if _is_too_deep(source, at):
         return _TOO_DEEP, None
     end = source.value_end(at)
     if end is None:
@@ -139,20 +139,21 @@ def _read_key(source: Source, at: int) -> str:
     return match.group()
 
 
-def _is_too_deep(text: str, at: int) -> bool:
+def _is_too_deep(source: Source, at: int) -> bool:
     """Tell whether a value is nested deeper than calls are.
 
     Where an unclosed value can hold only so many others, reading each of them to the end of the
     text costs a bounded number of looks at every character.
     """
-    if _OPENERS_ONLY.match(text, at, at + _NEAR):
+    if _OPENERS_ONLY.match(source.text, at, at + _NEAR):
         return True
     depth = 0
-    for mark in _MARKS.finditer(text, at):
+    for number, mark in enumerate(_MARKS.finditer(source.text, at)):
         char = mark.group()[0]
         if char in "{[":
             depth += 1
             if depth > _MAX_DEPTH:
+                source.spend(number)
                 return True
         elif char in "}]":
             depth -= 1

@@ -121,7 +121,7 @@ def _read_call(source: Source, at: int, calls: list[TextCall]) -> int:
     start = at + len(_BEGIN)
     found, token = source.find_any(_TOKENS, start)
     if found < 0:
-        return len(source.text) if _is_id(source.text[start:]) else -1
+        return len(source.text) if _is_id(source.text[start : start + _MAX_ID_CHARS + 1]) else -1
     written = source.text[start:found].strip()
     if not _is_id(written):
         return -1
@@ -180,5 +180,4 @@ def _fits(schema: dict[str, Any], keys: frozenset[str]) -> bool:
 
 def _is_token_cut(source: Source, at: int) -> bool:
     """Tell whether the text ends inside a token."""
-    tail = source.text[at:] if source.final else ""
-    return bool(tail) and any(token.startswith(tail) for token in _TOKENS)
+    return bool(source.begun_at_end(_TOKENS, at))

@@ -29,9 +29,10 @@ class MiniCpm5:
         """Read functions in a row."""
         head = _GRAMMAR.tag(source, at)
         if head is None:
-            names = source.tools.names
-            begun = source.text[at:].partition("=")[2].strip("\"'") if source.final else ""
-            cut = _GRAMMAR.is_begun(source, at) and any(name.startswith(begun) for name in names)
+            if not _GRAMMAR.is_begun(source, at):
+                return None
+            begun = source.text[at:].partition("=")[2].strip("\"'")
+            cut = any(name.startswith(begun) for name in source.tools.names)
             return Found(end=len(source.text)) if cut else None
         marked = not head.rule and not head.closed
         if head.kind != "open_call" or not head.label:

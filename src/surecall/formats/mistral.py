@@ -115,8 +115,7 @@ def _read_compact(source: Source, at: int, notes: list[Receipt]) -> Found | None
 
 def _is_token_cut(source: Source, at: int) -> bool:
     """Tell whether the text ends inside a token."""
-    tail = source.text[at:] if source.final else ""
-    return bool(tail) and (_CALL_ID.startswith(tail) or (_ARGS + "]").startswith(tail))
+    return bool(source.begun_at_end((_CALL_ID, _ARGS + "]"), at))
 
 
 def _found(source: Source, end: int, calls: tuple[TextCall, ...], *, is_cut: bool) -> Found:

@@ -1,7 +1,7 @@
 """One linear scan for everything that may begin something, however many formats there are."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 __all__ = ["OpenerIndex"]
@@ -21,6 +21,10 @@ class OpenerIndex:
     def search(self, text: str, at: int) -> re.Match[str] | None:
         """Return the next literal, the longest one where several begin."""
         return self._pattern.search(text, at)
+
+    def find_all(self, text: str, at: int) -> Iterator[re.Match[str]]:
+        """Yield the literals from here on, none inside another."""
+        return self._pattern.finditer(text, at)
 
     def may_grow(self, text: str, at: int) -> bool:
         """Tell whether the text from here to its end is the beginning of a longer literal."""

@@ -22,6 +22,7 @@ __all__ = ["TextReader"]
 
 _FENCES: Final = ("```", "~~~")
 _ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
+_SPACE: Final = re.compile(r"\s*")
 _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 2048
@@ -31,7 +32,7 @@ MAX_MARKS: Final = 3_000
 MAX_FALSE_OPENERS: Final = 1_000
 """Openers that turn out to begin nothing."""
 _COSTLY_QUESTIONS: Final = 150
-"""An opener that took more than these and began nothing counts, wherever on its line it stood."""
+"""An opener that began nothing counts once for each of so many, wherever on its line it stood."""
 MAX_CALLS: Final = 256
 """Calls that are taken from the text of one reply."""
 MAX_CUT_CALLS: Final = 4
@@ -138,8 +139,9 @@ class TextReader:
     def _step(self, source: Source, at: int) -> int:
         """Consume something from `at` on and return where the rest begins."""
         source.begin()
-        if self.gave_up:
-            self._out.show(source.text[at:])  # nothing will be asked about its surroundings
+        if self.gave_up:  # nothing will be asked about its surroundings
+            is_thought = self._thinking is not None and not self._thinking.shown
+            (self._out.think if is_thought else self._out.show)(source.text[at:])
             return len(source.text)
         if self._fence:
             return self._step_in_fence(source, at)
@@ -206,16 +208,17 @@ class TextReader:
     # calls
 
     def _read_call(self, source: Source, at: int, literal: str) -> int | None:
-        was_costly = False
+        questions = 0
         for form in self._formats.get(literal, ()):
             if form.line_start and self._out.line_has_text:
                 continue
             found = self._ask(form, source, at)
-            was_costly = was_costly or source.questions > _COSTLY_QUESTIONS
+            questions = max(questions, source.questions)
             if found is None or not self._is_acceptable(found):
                 continue
             if found.calls and self._surroundings.quote(source, at, found):
                 self._show(source.text[at : found.end])
+                self._false_openers += 1
                 return found.end
             if not self._prompt_known and not self._out.has_reasoning and found.calls:
                 closed = self._find_unopened_closer(source, found.end)
@@ -225,7 +228,7 @@ class TextReader:
                     return closed.end()
             self._take(form, found, source, at)
             return found.end
-        self._false_openers += was_costly
+        self._false_openers += questions // _COSTLY_QUESTIONS
         return None
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
@@ -312,33 +315,34 @@ class TextReader:
     # reasoning
 
     def _step_in_reasoning(self, source: Source, at: int, thinking: Thinking) -> int:
-        text, look = source.text, at
+        text = source.text
         undecided = self._undecided_from(source, at)
-        while True:
-            match = self._index.search(text, look)
-            start = match.start() if match else len(text)
-            if match is None or undecided < start:
-                if undecided == at:
-                    raise NeedMore
-                self._keep(thinking, text[at:undecided])
-                return undecided
-            literal = match.group()
+        first_word = -1 if self._out.thought_begun else _end_of_space(text, at)
+        passed_over: set[str] = set()
+        for match in self._index.find_all(text, at):
+            start, literal = match.start(), match.group()
+            if start >= undecided:
+                break
+            if start > first_word and literal in passed_over:
+                continue
             closes = literal in thinking.closers
             calls = thinking.ends_at_call and self._may_begin_call(literal)
             if (closes or calls) and start > at:
                 self._keep(thinking, text[at:start])
                 return start
-            self._refuse_growing(source, start)
             if closes:
                 self._close_block(thinking)
                 return at if literal in thinking.kept else match.end()
-            is_first = not self._out.thought_begun and not text[at:start].strip()
-            if is_first and literal in REASONING and not thinking.shown:
+            if start <= first_word and literal in REASONING and not thinking.shown:
                 self._marks += 1
                 return match.end()  # an echo of the opener that was in the prompt
             if calls:
                 return self._at_call_in_reasoning(source, at, literal, thinking)
-            look = match.end()
+            passed_over.add(literal)
+        if undecided == at:
+            raise NeedMore
+        self._keep(thinking, text[at:undecided])
+        return undecided
 
     def _keep(self, thinking: Thinking, text: str) -> None:
         if thinking.shown:
@@ -371,6 +375,7 @@ class TextReader:
                 self._take(form, found, source, at, in_open_reasoning=not holds)
                 return found.end
         self._out.think(source.text[at : at + len(literal)])
+        self._marks += 1
         return at + len(literal)
 
     def _begins_reasoning(self, source: Source, at: int, thinking: Thinking) -> bool:
@@ -474,6 +479,11 @@ class TextReader:
                 return False
             at = source.skip_space(at + len(literal))
         return True
+
+
+def _end_of_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOT
 _MAX_DEPTH = 128
 MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with 100 short arguments takes 1,300."""
+_LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
 
@@ -106,6 +107,10 @@ class Source:
         if self._questions > MAX_QUESTIONS:
             raise TooMuchWork
         return known[0]
+
+    def spend(self, questions: int) -> None:
+        """Count work that was done without asking."""
+        self._questions += questions
 
     # These are asked most often by far, so each counts for itself what it asks.
 
@@ -217,10 +222,18 @@ class Source:
         self._count()
         end = _value_end(self.text, at)
         if end == _TOO_DEEP:
+            self.spend(2 * _MAX_DEPTH)
             return None
         if end is None and not self.final:
             raise NeedMore
         return end
+
+    def begun_at_end(self, literals: Iterable[str], at: int) -> str:
+        """Return what stands here, if it begins one of the literals and the text ends with it."""
+        if not self.final:
+            return ""
+        tail = self.text[at : at + _LONGER_THAN_LITERALS]
+        return tail if tail and any(literal.startswith(tail) for literal in literals) else ""
 
     def line_end(self, at: int) -> int:
         """Return where this line ends (the place of its newline, or the end of the text)."""
