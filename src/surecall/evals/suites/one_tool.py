@@ -17,7 +17,7 @@ _FILES: Final = {
     "one_tool": ("tools.toml", "prompts.toml"),
     "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
 }
-"""The second forty were written by somebody who knew neither the first nor how tools are put."""
+"""The second forty were written without knowledge of the first or of how tools are put."""
 
 
 def fold_case(text: str) -> str:
