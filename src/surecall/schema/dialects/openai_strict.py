@@ -9,17 +9,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from .dialects_forms import (
-    flat_root,
-    joined,
-    limits_of,
-    remark,
-    settled,
-    values_of,
-)
-from .dialects_nodes import Losses, Node
-from .dialects_refs import used_definitions
-from .dialects_values import spell_out_all
+from surecall.schema.references import used_definitions
+
+from .forms import flat_root, joined, limits_of, remark, settled, values_of
+from .nodes import Losses, Node, spell_out_all
 
 __all__ = ["write_openai_strict"]
 

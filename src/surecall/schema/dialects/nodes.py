@@ -1,10 +1,7 @@
-"""A schema in one plain form: no references, no `allOf`, a choice or constraints but never both.
-
-Every rule here either keeps what a schema accepts or accepts more; what is given up is noted.
-"""
+"""The plain form of a schema that dialects are written from: nodes, and how they combine."""
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,6 +16,8 @@ __all__ = [
     "json_types",
     "measured",
     "merge_nodes",
+    "spell_out",
+    "spell_out_all",
     "with_null",
 ]
 
@@ -303,3 +302,44 @@ def _common_additional(first: Node, second: Node, losses: Losses) -> "Node | Lit
     if left is None or right is None:
         return right if left is None else left
     return merge_nodes(left, right, losses)
+
+
+_MAX_DEPTH: Final = 64
+
+
+def spell_out_all(values: list[Any], place: str, losses: Losses) -> Node:
+    """Return a node that takes any of the values."""
+    return choice_of(place, [spell_out(value, place, losses) for value in values])
+
+
+def spell_out(value: Any, place: str, losses: Losses, depth: int = 0) -> Node:
+    """Return a node that takes a value: objects by their properties, arrays by their elements."""
+    if depth > _MAX_DEPTH:
+        losses.note(place, "enum", "a listed value is nested too deep", "weakened")
+        return Node(place=place)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        properties = {name: spell_out(item, place, losses, depth + 1) for name, item in members}
+        return measured(
+            Node(
+                place=place,
+                types=("object",),
+                properties=properties,
+                required=tuple(properties),
+                additional=False,
+            )
+        )
+    if isinstance(value, list):
+        return _spell_out_array(cast("list[Any]", value), place, losses, depth)
+    return Node(place=place, types=json_types(value)[:1], enum=[value])
+
+
+def _spell_out_array(values: list[Any], place: str, losses: Losses, depth: int) -> Node:
+    items = [spell_out(item, place, losses, depth + 1) for item in values]
+    if any(item != items[0] for item in items):
+        why = "the order of the elements of a listed array cannot be said"
+        losses.note(place, "enum", why, "weakened")
+    # No element fits into an empty array; what it would be has to be said all the same.
+    element = choice_of(place, items) if items else Node(place=place, types=("null",))
+    limits = {"minItems": len(items), "maxItems": len(items)}
+    return measured(Node(place=place, types=("array",), limits=limits, items=element))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.errors import JSONTextError
 from surecall.jsontext import encode_text
 
-from .dialects_nodes import LIMITS, Losses, Node, choice_of, json_types, measured
+from .nodes import LIMITS, Losses, Node, choice_of, json_types, measured
 
 __all__ = [
     "flat_root",

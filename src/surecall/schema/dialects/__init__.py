@@ -7,11 +7,11 @@ from msgspec import Struct
 from surecall.errors import Code, RequestError, did_you_mean
 from surecall.jsontext import encode
 
-from .dialects_gemini import write_gemini
-from .dialects_llama import write_llama_cpp
-from .dialects_nodes import Loss, Losses, LossKind
-from .dialects_openai import write_openai_strict
-from .dialects_read import SchemaReader
+from .gemini import write_gemini
+from .llama_cpp import write_llama_cpp
+from .nodes import Loss, Losses, LossKind
+from .openai_strict import write_openai_strict
+from .read import SchemaReader
 
 __all__ = ["Dialect", "Loss", "LossKind", "Rewritten", "rewrite_schema"]
 

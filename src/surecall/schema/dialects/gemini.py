@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from .dialects_forms import (
+from .forms import (
     flat_root,
     joined,
     limits_of,
@@ -12,7 +12,7 @@ from .dialects_forms import (
     split_null,
     values_of,
 )
-from .dialects_nodes import Losses, Node
+from .nodes import Losses, Node
 
 __all__ = ["write_gemini"]
 

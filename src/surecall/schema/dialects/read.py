@@ -5,18 +5,9 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec.structs import replace
 
 from surecall.jsontext import render_pointer
+from surecall.schema.references import References, SchemaPath
 
-from .dialects_nodes import (
-    LIMITS,
-    Losses,
-    Node,
-    choice_of,
-    json_types,
-    measured,
-    merge_nodes,
-    with_null,
-)
-from .dialects_refs import References, SchemaPath
+from .nodes import LIMITS, Losses, Node, choice_of, json_types, measured, merge_nodes, with_null
 
 __all__ = ["SchemaReader"]
 
