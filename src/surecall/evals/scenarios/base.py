@@ -11,9 +11,8 @@ from surecall.evals.records import Reason, Verdict
 from surecall.records import Message, ModelRequest, clip
 from surecall.workspace.pointers import is_under, split_path
 
-from .conversation import Conversation
+from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .evidence import Evidence, MadeCall, is_done, shows_call
-from .flow import GAVE_UP, read_patch_answer, say
 from .reasons import ReasonCode
 from .scene import FOO, Scene, new_scene
 

@@ -8,26 +8,26 @@ from msgspec import Struct
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles.filters import matches_glob, select
 
-from .ambiguous_request import AmbiguousRequest
 from .base import Scenario
-from .chat_only import ChatOnly
-from .duplicate_ids import DuplicateIds
-from .empty_final import EmptyFinal
-from .happy_path import HappyPath
-from .happy_path_parallel import HappyPathParallel
-from .hidden_tool_probe import HiddenToolProbe
-from .long_arguments_guard import LongArgumentsGuard
-from .missing_workspace_id import MissingWorkspaceId
-from .multi_step_plan import MultiStepPlan
-from .no_call_needed import NoCallNeeded
-from .partial_success_failure import PartialSuccessFailure
-from .prompt_injection_in_result import PromptInjectionInResult
-from .single_call import SingleCall
-from .text_call_leak import TextCallLeak
-from .tool_output_truncation import ToolOutputTruncation
-from .truncated_arguments import TruncatedArguments
-from .type_error_recovery import TypeErrorRecovery
-from .unknown_tool_recovery import UnknownToolRecovery
+from .plain import DuplicateIds, HappyPath, HappyPathParallel, MultiStepPlan, SingleCall
+from .recovery import (
+    LongArgumentsGuard,
+    MissingWorkspaceId,
+    PartialSuccessFailure,
+    ToolOutputTruncation,
+    TruncatedArguments,
+    TypeErrorRecovery,
+    UnknownToolRecovery,
+)
+from .restraint import (
+    AmbiguousRequest,
+    ChatOnly,
+    EmptyFinal,
+    HiddenToolProbe,
+    NoCallNeeded,
+    PromptInjectionInResult,
+    TextCallLeak,
+)
 
 __all__ = ["DEFAULT_PRESET", "PRESETS", "SCENARIOS", "find_scenario", "select_scenarios"]
 

@@ -8,7 +8,9 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.tools import Tool, ToolRegistry
+from surecall.jsontext import encode_text
+from surecall.records import Envelope, ErrorDetail, Message, ToolCall
+from surecall.tools import Tool, ToolRegistry, render_envelope
 from surecall.workspace import (
     CallLog,
     MemoryStore,
@@ -20,7 +22,7 @@ from surecall.workspace import (
     propose_facts,
 )
 
-__all__ = ["FOO", "STATE_TOOLS", "Scene", "new_scene", "only_tools", "pick_words"]
+__all__ = ["FOO", "STATE_TOOLS", "Scene", "earlier_turn", "new_scene", "only_tools", "pick_words"]
 
 FOO: Final = "/draft/foo"
 STATE_TOOLS: Final = ("state_get", "state_patch")
@@ -120,3 +122,12 @@ def only_tools(scene: Scene, keep: Iterable[str], *more: Tool[..., Any]) -> Tool
     """Return a registry with some tools of the scene and others beside them."""
     kept = set(keep)
     return ToolRegistry([*more, *(tool for tool in scene.tools if tool.name in kept)])
+
+
+def earlier_turn(
+    call: ToolCall, *, data: dict[str, Any] | None = None, errors: tuple[ErrorDetail, ...] = ()
+) -> tuple[Message, Message]:
+    """Return a call and its result as they stand in a history."""
+    envelope = Envelope(ok=not errors, tool_name=call.name, data=data or {}, errors=errors)
+    text = encode_text(render_envelope(envelope))
+    return Message("assistant", "", (call,)), Message("tool", text, tool_call_id=call.id)

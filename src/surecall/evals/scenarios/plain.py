@@ -1,0 +1,335 @@
+"""Scenarios in which nothing goes wrong: one call, several, several at once."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from random import Random
+from typing import Any, ClassVar, Final
+
+from surecall.errors import Code
+from surecall.evals.cases import Ideal, IdealCall
+from surecall.evals.records import Reason
+from surecall.records import Message, ToolSpec, clip
+from surecall.schema import SchemaChecker
+from surecall.tools import Tool, ToolFailed, ToolRegistry
+
+from .base import ENFORCED, Scenario, reason
+from .conversation import Conversation, call, patch_call, read_call, read_patch_answer, say
+from .evidence import Evidence, MadeCall
+from .reasons import ReasonCode
+from .scene import FOO, Scene, new_scene, only_tools, pick_words
+from .texts import (
+    ANSWER,
+    ARGUMENTS,
+    INTRO,
+    NO_COMMIT,
+    ON_ERROR,
+    ONE_BY_ONE,
+    PATCH,
+    READ_FIRST,
+    instructions,
+)
+
+__all__ = ["DuplicateIds", "HappyPath", "HappyPathParallel", "MultiStepPlan", "SingleCall"]
+
+_SAVE_SPEC: Final = ToolSpec(
+    name="save_word",
+    description="Save a word.",
+    parameters={
+        "type": "object",
+        "properties": {"word": {"type": "string", "description": "The word to save."}},
+        "required": ["word"],
+        "additionalProperties": False,
+    },
+    idempotent=True,
+)
+_SAVE_CHECKER: Final = SchemaChecker(_SAVE_SPEC.parameters)
+_WANTED: Final = {"word": "bar"}
+
+
+class SingleCall(Scenario):
+    """Save one word with the only tool there is."""
+
+    name: ClassVar[str] = "single_call"
+    asks: ClassVar[str] = "Save the word `bar` with the only tool, `save_word`."
+    loose: ClassVar[str] = "There is an answer, and the word that is saved is `bar`."
+    strict: ClassVar[str] = (
+        'Every call that ran had exactly the arguments `{"word": "bar"}`; making the same call '
+        "again is forgiven, because it changes nothing."
+    )
+    options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_turns": 6}
+    must_read: ClassVar[bool] = False
+    system: ClassVar[str] = "Do what the user asks with the tool. Then answer: Done."
+
+    def set_scene(self, random: Random) -> Scene:
+        """Offer the one tool; it writes to the draft."""
+        scene = new_scene(random, locks=())
+
+        async def save_word(word: str) -> dict[str, Any]:
+            if scene.after.draft.get("foo") != word:
+                await scene.workspace.patch([{"op": "set", "path": FOO, "value": word}])
+            scene.log.add(_SAVE_SPEC.name, {"word": word}, ok=True, written=(FOO,))
+            return {"saved": word}
+
+        def bind(arguments: dict[str, Any], context: Any) -> Any:
+            return partial(save_word, **arguments)
+
+        scene.tools = ToolRegistry(
+            [Tool(_SAVE_SPEC, save_word, binder=bind, checker=_SAVE_CHECKER)]
+        )
+        return scene
+
+    def messages(self, scene: Scene) -> tuple[Message, ...]:
+        """Ask for it in one short sentence."""
+        return (Message("user", 'Save the word "bar".'),)
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Save the word until it worked."""
+        if any(made.ran and made.arguments == _WANTED for made in seen.calls_of(_SAVE_SPEC.name)):
+            return say()
+        return call(IdealCall(_SAVE_SPEC.name, dict(_WANTED)))
+
+    def check_final(self, seen: Evidence) -> Iterable[Reason]:
+        """Take any answer."""
+        if not seen.text.strip():
+            yield reason(ReasonCode.EMPTY_FINAL)
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Look at the arguments of the calls that ran."""
+        for made in seen.calls:
+            if made.executed and made.arguments != _WANTED:
+                yield reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
+
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+        """Tell whether it is the one call."""
+        return made.name == _SAVE_SPEC.name and made.arguments == _WANTED
+
+
+class HappyPath(Scenario):
+    """Read the workspace, set one value, say so."""
+
+    name: ClassVar[str] = "happy_path"
+    asks: ClassVar[str] = "Read the workspace, set `/draft/foo` to `bar`, answer `Done.`"
+    strict: ClassVar[str] = "Nothing beside what holds for all."
+    system: ClassVar[str] = instructions(
+        INTRO, READ_FIRST, PATCH, ONE_BY_ONE, ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS
+    )
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Find nothing more."""
+        return ()
+
+
+class HappyPathParallel(Scenario):
+    """Read and patch in the first reply."""
+
+    name: ClassVar[str] = "happy_path_parallel"
+    asks: ClassVar[str] = "Call `state_get` and the right `state_patch` in the first reply."
+    loose: ClassVar[str] = "As `happy_path`, and some reply held two calls or more."
+    strict: ClassVar[str] = "The first reply with calls held both."
+    options: ClassVar[dict[str, Any]] = {
+        **ENFORCED,
+        "request_overrides": {"parallel_tool_calls": True},
+    }
+    must_read: ClassVar[bool] = False
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "Your first reply makes two calls at once, side by side: state_get to see what is there, "
+        "and state_patch to set /draft/foo to the string bar.",
+        "The value has been approved already, so do not ask about it. Leave everything else alone.",
+        ON_ERROR,
+        NO_COMMIT,
+        ANSWER,
+        ARGUMENTS,
+    )
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Make both calls at once; afterwards only what is still missing."""
+        if not seen.calls:
+            return call(read_call(seen), patch_call(seen))
+        return read_patch_answer(seen)
+
+    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for two calls in any reply."""
+        yield from super().check_seed(seen)
+        if not any(len(reply) > 1 for reply in seen.replies):
+            yield reason(ReasonCode.NO_PARALLEL_CALLS)
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for both calls in the first reply that has any."""
+        first = [made.name for made in seen.replies[0]] if seen.replies else []
+        if not {"state_get", "state_patch"} <= set(first):
+            yield reason(ReasonCode.NO_PARALLEL_CALLS, f"the first reply called {first}")
+
+
+class DuplicateIds(Scenario):
+    """Two reads at once, and a value made of both results in the right order."""
+
+    name: ClassVar[str] = "duplicate_ids"
+    asks: ClassVar[str] = (
+        "Read `/draft/left` and `/draft/right` with two calls in one reply, then set `/draft/foo` "
+        "to both words joined by a hyphen."
+    )
+    loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` holds both words in order."
+    strict: ClassVar[str] = (
+        "Both reads came in one reply, and every call of the conversation had an id and a result "
+        "of its own."
+    )
+    options: ClassVar[dict[str, Any]] = {
+        **ENFORCED,
+        "request_overrides": {"parallel_tool_calls": True},
+    }
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "Your first reply makes two calls of state_get at once, side by side: one with select "
+        '["/draft/left"] and one with select ["/draft/right"]. Each result holds one word.',
+        "Your second reply calls state_patch to set /draft/foo to the left word, a hyphen, and "
+        "the right word, such as sun-moon. Leave everything else as it is.",
+        ON_ERROR,
+        NO_COMMIT,
+        "When state_patch has succeeded, and not earlier, your whole answer is this one word: "
+        "Done.",
+        'Arguments of state_get: {"workspace_id": "<id>", "select": ["/draft/left"]}\n'
+        'Arguments of state_patch: {"workspace_id": "<id>", "request_id": "r1", '
+        '"ops": [{"op": "set", "path": "/draft/foo", "value": "<left>-<right>"}]}\n'
+        "The user's message gives you the id.",
+    )
+
+    def set_scene(self, random: Random) -> Scene:
+        """Hide two words in the draft."""
+        left, right = pick_words(random, 2)
+        draft = {"title": "Plan", "left": left, "right": right}
+        return new_scene(random, draft=draft, value=f"{left}-{right}")
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Read what is not known yet, join it, answer."""
+        words = {side: seen.read("draft", side) for side in ("left", "right")}
+        unknown = [f"/draft/{side}" for side, word in words.items() if word is None]
+        if unknown:
+            return call(*(read_call(seen, select=(pointer,)) for pointer in unknown))
+        value = f"{words['left']}-{words['right']}"
+        return say() if seen.has_set(value) else call(patch_call(seen, value))
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Look for the two reads, and at the ids of all calls."""
+        if not any(_reads_both(reply) for reply in seen.replies):
+            yield reason(ReasonCode.NO_PARALLEL_CALLS)
+        history = seen.attempt.history
+        made = Counter(call.id for message in history for call in message.tool_calls)
+        answered = Counter(message.tool_call_id for message in history if message.role == "tool")
+        if made != answered or any(count > 1 for count in made.values()):
+            yield reason(ReasonCode.IDS_NOT_UNIQUE)
+
+
+def _reads_both(reply: Iterable[Any]) -> bool:
+    selected = [str(made.arguments.get("select")) for made in reply if made.name == "state_get"]
+    lefts = sum("left" in text for text in selected)
+    return len(selected) > 1 and lefts > 0 and any("right" in text for text in selected)
+
+
+_NOTES: Final = 4
+_FIRST: Final = "first_key="
+_NOTE_SPEC: Final = ToolSpec(
+    name="note_open",
+    description="Open a note with its key; the note holds the key of the next one.",
+    parameters={
+        "type": "object",
+        "properties": {"key": {"type": "string", "description": "The key of the note."}},
+        "required": ["key"],
+        "additionalProperties": False,
+    },
+    effect="read",
+)
+_NOTE_CHECKER: Final = SchemaChecker(_NOTE_SPEC.parameters)
+
+
+class MultiStepPlan(Scenario):
+    """Follow notes from key to key, then write down the word that the last one holds."""
+
+    name: ClassVar[str] = "multi_step_plan"
+    asks: ClassVar[str] = (
+        f"Open {_NOTES} notes, each with the key from the one before, and set `/draft/foo` to the "
+        "word in the last."
+    )
+    loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` is the word of the last note."
+    strict: ClassVar[str] = (
+        "Every note was opened in order, and no key was used that no result had given."
+    )
+    options: ClassVar[dict[str, Any]] = ENFORCED
+    must_read: ClassVar[bool] = False
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "Notes lie in a row, and each is locked with a key. note_open opens one. It answers with "
+        "the key of the next note in next_key; the last note has a word instead.",
+        "Open the first note with the key from the user's message, and go on to the last one. "
+        "Keys cannot be guessed.",
+        "Then call state_patch to set /draft/foo to that word. Leave everything else as it is.",
+        ONE_BY_ONE,
+        ON_ERROR,
+        NO_COMMIT,
+        "When state_patch has succeeded, and not earlier, your whole answer is this one word: "
+        "Done.",
+        'Arguments of note_open: {"key": "<key>"}\n'
+        'Arguments of state_patch: {"request_id": "r1", '
+        '"ops": [{"op": "set", "path": "/draft/foo", "value": "<word>"}]}',
+    )
+
+    def set_scene(self, random: Random) -> Scene:
+        """Lay out the notes."""
+        scene = new_scene(random, value=pick_words(random, 1)[0])
+        scene.keys = tuple(f"k{random.getrandbits(32):08x}" for _ in range(_NOTES))
+
+        async def note_open(key: str) -> dict[str, Any]:
+            known = key in scene.keys
+            scene.log.add(_NOTE_SPEC.name, {"key": key}, ok=known, read=(key,) if known else ())
+            if not known:
+                raise ToolFailed(Code.ARGUMENT_ERROR, "no note has this key.", "Copy it exactly.")
+            place = scene.keys.index(key) + 1
+            if place == len(scene.keys):
+                return {"note": place, "word": scene.value}
+            return {"note": place, "next_key": scene.keys[place]}
+
+        def bind(arguments: dict[str, Any], context: Any) -> Any:
+            return partial(note_open, **arguments)
+
+        note = Tool(_NOTE_SPEC, note_open, binder=bind, checker=_NOTE_CHECKER)
+        scene.tools = only_tools(scene, ("state_patch", "facts_commit"), note)
+        return scene
+
+    def messages(self, scene: Scene) -> tuple[Message, ...]:
+        """Give the first key."""
+        return (Message("user", f"{_FIRST}{scene.keys[0]}"),)
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Open the next note, or write down the word."""
+        words = seen.user_text.partition(_FIRST)[2].split(maxsplit=1)
+        key = words[0] if words else ""
+        for made in seen.calls_of(_NOTE_SPEC.name):
+            if not made.ok or made.arguments.get("key") != key:
+                continue
+            if "word" in made.data:
+                word = made.data["word"]
+                return say() if seen.has_set(word) else call(patch_call(seen, word))
+            key = str(made.data.get("next_key", key))
+        return call(IdealCall(_NOTE_SPEC.name, {"key": key}))
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Follow the keys."""
+        keys = seen.scene.keys
+        given = {keys[0]: -1}
+        opened: list[str] = []
+        for made in seen.calls_of(_NOTE_SPEC.name):
+            key = made.arguments.get("key")
+            if isinstance(key, str) and given.get(key, made.turn) >= made.turn:
+                yield reason(ReasonCode.KEY_GUESSED, clip(key, 40))
+            if made.ok and isinstance(key, str) and key not in opened:
+                opened.append(key)
+                given.update((found, made.turn) for found in keys[keys.index(key) + 1 :][:1])
+        if tuple(opened) != keys:
+            yield reason(ReasonCode.STEP_SKIPPED, f"{len(opened)} of {len(keys)} notes in order")
+
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+        """Tell whether a key is one of the notes' keys."""
+        if made.name == _NOTE_SPEC.name:
+            return made.arguments.get("key") in scene.keys
+        return super().is_expected(made, scene)

@@ -1,0 +1,381 @@
+"""Scenarios in which a call fails, and what follows is what counts."""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+from surecall.errors import Code
+from surecall.evals.cases import Ideal
+from surecall.evals.records import Reason
+from surecall.records import ErrorDetail, Message, ToolCall
+
+from .base import ENFORCED, TOLERATED, Scenario, check_recovery, reason
+from .conversation import (
+    AnsweredCall,
+    Conversation,
+    call,
+    patch_call,
+    patch_with,
+    read_call,
+    read_patch_answer,
+)
+from .evidence import Evidence, MadeCall
+from .reasons import ReasonCode
+from .scene import Scene, earlier_turn, new_scene
+from .texts import (
+    ANSWER,
+    ARGUMENTS,
+    INTRO,
+    NO_COMMIT,
+    ON_ERROR,
+    ONE_BY_ONE,
+    PATCH,
+    READ_FIRST,
+    instructions,
+)
+
+__all__ = [
+    "LongArgumentsGuard",
+    "MissingWorkspaceId",
+    "PartialSuccessFailure",
+    "ToolOutputTruncation",
+    "TruncatedArguments",
+    "TypeErrorRecovery",
+    "UnknownToolRecovery",
+]
+
+_WRONG_PATH = "/draft/wrong"
+_MAX_TRIES = 2
+
+
+class PartialSuccessFailure(Scenario):
+    """A read that works beside a patch that is refused, then the right patch."""
+
+    name: ClassVar[str] = "partial_success_failure"
+    asks: ClassVar[str] = (
+        "Call `state_get` and a `state_patch` with a wrong path in the first reply, then patch "
+        "rightly."
+    )
+    loose: ClassVar[str] = (
+        "As `happy_path`, and some reply held a good `state_get` and a failed `state_patch`."
+    )
+    strict: ClassVar[str] = "That reply was the first one; a patch that succeeded followed."
+    options: ClassVar[dict[str, Any]] = {
+        **ENFORCED,
+        "request_overrides": {"parallel_tool_calls": True},
+    }
+    must_read: ClassVar[bool] = False
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "This is an exercise in handling errors.",
+        "Your first reply makes two calls at once, side by side: state_get, and a state_patch "
+        f"that sets {_WRONG_PATH}. That path is wrong on purpose: the patch is refused with "
+        "ARGUMENT_ERROR, while the read works.",
+        "Your second reply makes one call: the right state_patch, which sets /draft/foo to the "
+        "string bar. From then on make a single call in each reply.",
+        ON_ERROR,
+        NO_COMMIT,
+        ANSWER,
+        ARGUMENTS,
+    )
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Make the good and the bad call at once, then the right patch."""
+        replies = seen.replies
+        if len(replies) < _MAX_TRIES and not any(_is_partial(reply) for reply in replies):
+            return call(read_call(seen), patch_call(seen, path=_WRONG_PATH))
+        return read_patch_answer(seen)
+
+    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for a partial failure in any reply."""
+        yield from super().check_seed(seen)
+        if not any(_is_partial(reply) for reply in seen.replies):
+            yield reason(ReasonCode.NO_PARTIAL_FAILURE)
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for it in the first reply, and for a recovery."""
+        if not seen.replies or not _is_partial(seen.replies[0]):
+            yield reason(ReasonCode.NO_PARTIAL_FAILURE)
+        yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR)
+
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+        """Judge no call that is wrong on purpose."""
+        is_wrong = any(item.get("path") == _WRONG_PATH for item in made.operations)
+        return None if is_wrong else super().is_expected(made, scene)
+
+
+def _is_partial(reply: Sequence[AnsweredCall] | Sequence[MadeCall]) -> bool:
+    has_read = any(made.name == "state_get" and made.ok for made in reply)
+    return has_read and any(made.name == "state_patch" and not made.ok for made in reply)
+
+
+class MissingWorkspaceId(Scenario):
+    """The plain course of events, without naming the workspace."""
+
+    name: ClassVar[str] = "missing_workspace_id"
+    asks: ClassVar[str] = "As `happy_path`, but without `workspace_id` in any call."
+    strict: ClassVar[str] = "No call carried `workspace_id`."
+    system: ClassVar[str] = instructions(
+        INTRO,
+        READ_FIRST,
+        PATCH,
+        "Leave the argument workspace_id out of every call: the tools know which workspace is "
+        "meant. The id in the user's message is not for you; above all, do not write it into "
+        "/draft/foo.",
+        ONE_BY_ONE,
+        ON_ERROR,
+        NO_COMMIT,
+        ANSWER,
+        "Arguments of state_get: {}\n"
+        'Arguments of state_patch: {"request_id": "r1", '
+        '"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}',
+    )
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Read and patch without the id."""
+        return read_patch_answer(seen, with_id=False)
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Look for the id in every call."""
+        if any("workspace_id" in made.arguments for made in seen.calls):
+            yield reason(ReasonCode.ID_NOT_OMITTED)
+
+
+_WRONG_OPS = 7
+_REFUSALS = (Code.ARGUMENTS_INVALID, Code.ARGUMENT_ERROR)
+
+
+class TypeErrorRecovery(Scenario):
+    """A patch whose operations are a number, then one that is right."""
+
+    name: ClassVar[str] = "type_error_recovery"
+    asks: ClassVar[str] = "Read, send one patch whose `ops` is the number 7, then patch rightly."
+    strict: ClassVar[str] = (
+        "A patch was refused for its arguments, and a patch that succeeded followed."
+    )
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "This is an exercise in handling errors.",
+        READ_FIRST,
+        f"Step 2: call state_patch with the number {_WRONG_OPS} as ops. ops has to be an array, "
+        "so this call is refused because of the wrong type.",
+        "Step 3: call state_patch again, now rightly, to set /draft/foo to the string bar. "
+        "Leave everything else as it is.",
+        ONE_BY_ONE,
+        ON_ERROR,
+        NO_COMMIT,
+        ANSWER,
+        ARGUMENTS,
+    )
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Send the wrong type until it is refused for it, then the right one."""
+        patches = seen.calls_of("state_patch")
+        was_refused = any(made.codes.intersection(_REFUSALS) for made in patches)
+        if not seen.has_read:
+            return call(read_call(seen))
+        if not was_refused and len(patches) < _MAX_TRIES and not seen.has_set("bar"):
+            return call(patch_with(seen, _WRONG_OPS))
+        return read_patch_answer(seen)
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for the refusal and the recovery."""
+        return check_recovery(seen, "state_patch", *_REFUSALS)
+
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+        """Judge no call that is wrong on purpose."""
+        is_wrong = made.name == "state_patch" and not isinstance(made.arguments.get("ops"), list)
+        return None if is_wrong else super().is_expected(made, scene)
+
+
+_LONG_VALUE = "x" * 400
+
+
+class LongArgumentsGuard(Scenario):
+    """A value over the limit, then a short one."""
+
+    name: ClassVar[str] = "long_arguments_guard"
+    asks: ClassVar[str] = (
+        "Read, try to patch a value of 300 letters or more while calls are limited to 300 bytes, "
+        "then patch `bar`."
+    )
+    strict: ClassVar[str] = (
+        "A patch was refused with `ARGUMENTS_TOO_LARGE`, and a patch that succeeded followed."
+    )
+    options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": 300}
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "This is an exercise in keeping within limits.",
+        READ_FIRST,
+        "Step 2: call state_patch to set /draft/foo to a run of 400 letters x, written out. The "
+        "exact number does not matter, as long as there are 300 or more.",
+        "Step 3: that call is refused with ARGUMENTS_TOO_LARGE. Do not send it again: call "
+        "state_patch to set /draft/foo to the string bar. If the long value was accepted after "
+        "all, do the same.",
+        ONE_BY_ONE,
+        ON_ERROR,
+        NO_COMMIT,
+        "When the patch with bar has succeeded, and not earlier, your whole answer is this one "
+        "word: Done.",
+        ARGUMENTS,
+    )
+
+    def next_step(self, seen: Conversation) -> Ideal:
+        """Send the long value until it is refused for its size, then the short one."""
+        patches = seen.calls_of("state_patch")
+        was_refused = any(Code.ARGUMENTS_TOO_LARGE in made.codes for made in patches)
+        if not seen.has_read:
+            return call(read_call(seen))
+        if was_refused or len(patches) >= _MAX_TRIES or any(made.ran for made in patches):
+            return read_patch_answer(seen)
+        return call(patch_call(seen, _LONG_VALUE))
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for the refusal and the recovery."""
+        return check_recovery(seen, "state_patch", Code.ARGUMENTS_TOO_LARGE)
+
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+        """Judge no call that is too large on purpose."""
+        if Code.ARGUMENTS_TOO_LARGE in made.codes:
+            return None
+        return super().is_expected(made, scene)
+
+
+_BIG_CHARS = 12_000
+
+
+class ToolOutputTruncation(Scenario):
+    """A read whose answer is left out, and the work done all the same."""
+
+    name: ClassVar[str] = "tool_output_truncation"
+    asks: ClassVar[str] = "As `happy_path`, but the read is answered `TOOL_OUTPUT_TOO_LARGE`."
+    loose: ClassVar[str] = "As `happy_path`, and some result was `TOOL_OUTPUT_TOO_LARGE`."
+    strict: ClassVar[str] = (
+        "The whole workspace was asked for once, and a patch that succeeded followed."
+    )
+    options: ClassVar[dict[str, Any]] = {**TOLERATED, "max_tool_output_bytes": 5000}
+    system: ClassVar[str] = instructions(
+        INTRO,
+        READ_FIRST + " Ask for all of it, without select.",
+        "The workspace may be too large to be shown: state_get is answered with "
+        "TOOL_OUTPUT_TOO_LARGE then. That is no reason to read again; go on with step 2.",
+        PATCH,
+        ONE_BY_ONE,
+        ON_ERROR,
+        NO_COMMIT,
+        ANSWER,
+        ARGUMENTS,
+    )
+
+    def set_scene(self, random: Random) -> Scene:
+        """Put a long text into the draft."""
+        return new_scene(random, draft={"title": "Plan", "big": "y" * _BIG_CHARS})
+
+    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+        """Look for the code in what the model was told."""
+        yield from super().check_seed(seen)
+        told = (message.text for message in seen.attempt.history if message.role == "tool")
+        if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in told):
+            yield reason(ReasonCode.GUARD_NOT_FIRED)
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for one read that was too large, and work done after it."""
+        yield from check_recovery(seen, "state_get", Code.TOOL_OUTPUT_TOO_LARGE)
+        place = seen.met("state_get", Code.TOOL_OUTPUT_TOO_LARGE)
+        later = () if place is None else seen.calls[place + 1 :]
+        if any(made.name == "state_get" for made in later):
+            yield reason(ReasonCode.READ_REPEATED)
+
+
+_CUT = '{"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar bar bar ba'
+_CUT_REFUSAL = ErrorDetail(
+    Code.ARGUMENTS_TRUNCATED,
+    "The arguments are incomplete: the reply reached its token limit.",
+    "Nothing was run. Make the call again with less: shorter values, or several calls.",
+)
+
+
+class TruncatedArguments(Scenario):
+    """The conversation begins after a patch that was cut off and did not run."""
+
+    name: ClassVar[str] = "truncated_arguments"
+    asks: ClassVar[str] = (
+        "Go on after a patch that was cut off and refused with `ARGUMENTS_TRUNCATED`: patch `bar`."
+    )
+    strict: ClassVar[str] = "A whole patch that succeeded followed."
+    must_read: ClassVar[bool] = False
+    system: ClassVar[str] = instructions(
+        INTRO,
+        "Call state_patch to set /draft/foo to the string bar, once and without anything after "
+        "it. Leave everything else as it is.",
+        "A call that was cut off has changed nothing: send it again, whole and short.",
+        ONE_BY_ONE,
+        ON_ERROR,
+        NO_COMMIT,
+        ANSWER,
+        ARGUMENTS,
+    )
+
+    def messages(self, scene: Scene) -> tuple[Message, ...]:
+        """Begin with a read that worked and a patch that was cut."""
+        read = ToolCall(
+            id="call_read", name="state_get", arguments={"workspace_id": scene.before.id}
+        )
+        cut = ToolCall(
+            id="call_cut",
+            name="state_patch",
+            arguments=None,
+            raw=_CUT,
+            state="cut",
+            errors=(_CUT_REFUSAL,),
+            arguments_bytes=len(_CUT),
+        )
+        return (
+            *super().messages(scene),
+            *earlier_turn(read, data={"snapshot": scene.before.snapshot()}),
+            *earlier_turn(cut, errors=(_CUT_REFUSAL,)),
+        )
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for a patch that succeeded."""
+        if not any(made.ok for made in seen.calls_of("state_patch")):
+            yield reason(ReasonCode.NOT_RECOVERED)
+
+
+_UNKNOWN = "draft_write"
+_UNKNOWN_REFUSAL = ErrorDetail(
+    Code.TOOL_NOT_ALLOWED,
+    f"'{_UNKNOWN}' is not an available tool.",
+    "Call one of these, spelled exactly: state_patch, state_get.",
+)
+
+
+class UnknownToolRecovery(Scenario):
+    """The conversation begins after a call of a tool that does not exist."""
+
+    name: ClassVar[str] = "unknown_tool_recovery"
+    asks: ClassVar[str] = (
+        f"Go on after `{_UNKNOWN}`, which does not exist, was refused: do the work with the tools "
+        "that are offered."
+    )
+    strict: ClassVar[str] = "No tool that is not offered was called again."
+    options: ClassVar[dict[str, Any]] = TOLERATED
+    system: ClassVar[str] = instructions(
+        INTRO, READ_FIRST, PATCH, ONE_BY_ONE, ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS
+    )
+
+    def messages(self, scene: Scene) -> tuple[Message, ...]:
+        """Begin with a call of the tool that does not exist."""
+        wrong = ToolCall(
+            id="call_wrong", name=_UNKNOWN, arguments={"path": "/draft/foo", "value": "bar"}
+        )
+        return (*super().messages(scene), *earlier_turn(wrong, errors=(_UNKNOWN_REFUSAL,)))
+
+    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+        """Look for names that are no tools."""
+        known = {tool.name for tool in seen.scene.tools}
+        for made in seen.calls:
+            if Code.TOOL_NOT_ALLOWED in made.codes and made.name not in known:
+                yield reason(ReasonCode.UNKNOWN_TOOL_CALLED, made.name)
+        if seen.calls and not any(made.ok for made in seen.calls_of("state_patch")):
+            yield reason(ReasonCode.NOT_RECOVERED)
