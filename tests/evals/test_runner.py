@@ -21,7 +21,6 @@ from support.eval_fakes import (
 from surecall.errors import ConfigError, StoreError
 from surecall.evals.executors import Deliver, Finished, Job, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.trials import is_pressed
-from surecall.evals.known_suites import SUITES, load_suite
 from surecall.evals.progress import (
     CellFinished,
     ExperimentEnded,
@@ -35,6 +34,7 @@ from surecall.evals.progress import (
 from surecall.evals.records import TrialRow, Unit
 from surecall.evals.runner import Outbox, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
+from surecall.evals.suites import SUITES, load_suite
 
 UNITS = fake_units(models=("fake:a", "fake:b"), trials=5)
 

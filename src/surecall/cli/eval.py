@@ -10,8 +10,8 @@ from surecall.errors import Code, ConfigError
 from surecall.evals.executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import parse_gate
-from surecall.evals.known_suites import SUITES
 from surecall.evals.store_refs import LATEST, check_tag
+from surecall.evals.suites import SUITES
 
 from .eval_plan import (
     DEFAULT_TIMEOUT_S,

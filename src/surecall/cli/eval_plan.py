@@ -13,11 +13,11 @@ from surecall.errors import Code, ConfigError, StoreError
 from surecall.evals.contenders import Contender
 from surecall.evals.executors import DEFAULT_CONCURRENCY, Job
 from surecall.evals.executors.trials import make_trials_job
-from surecall.evals.known_suites import load_suite, locate_suite
 from surecall.evals.manifest import Manifest, hash_of, make_manifest
 from surecall.evals.matrix import Axes, Matrix, build_matrix
 from surecall.evals.prices import Price, parse_price
 from surecall.evals.store import RunStore
+from surecall.evals.suites import load_suite, locate_suite
 from surecall.profiles import Catalog
 
 from .contenders import find_contenders

@@ -5,8 +5,13 @@ from contextlib import closing
 import pytest
 
 from surecall.evals.suites.agents.database import open_database, run_query
-from surecall.evals.suites.agents.questions import Question, answer_of, load_questions
-from surecall.evals.suites.agents.workspaces import WORKSPACE_IDS, find_workspace
+from surecall.evals.suites.agents.questions import (
+    WORKSPACE_IDS,
+    Question,
+    answer_of,
+    find_workspace,
+    load_questions,
+)
 
 each_question = pytest.mark.parametrize("question", load_questions(), ids=lambda item: item.id)
 each_workspace = pytest.mark.parametrize("name", WORKSPACE_IDS)

@@ -10,7 +10,7 @@ import pytest
 
 from surecall.errors import ConfigError, RunError
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Suite
-from surecall.evals.suites import BFCL_CATEGORIES, BfclSuite
+from surecall.evals.suites.bfcl import BFCL_CATEGORIES, BfclSuite
 from surecall.loop import Session
 from surecall.records import Message, ModelRequest, WireReply, WireRequest
 from surecall.transport import WireStream

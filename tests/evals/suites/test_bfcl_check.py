@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.evals.cases import IdealCall
-from surecall.evals.suites.bfcl_check import check_call, check_calls, fold_text
+from surecall.evals.suites.single_turn import check_call, check_calls, fold_text
 
 
 def doc(**properties: Any) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from surecall.cli.contenders import find_contenders, open_transport
 from surecall.config import Config
 from surecall.errors import ConfigError
 from surecall.evals.cases import Case, Suite
-from surecall.evals.known_suites import load_suite
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
-from surecall.evals.suites.custom import CustomCase, CustomSuite, load_custom
+from surecall.evals.suites import load_suite
+from surecall.evals.suites.custom.suite import CustomCase, CustomSuite, load_custom
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.transport import assistant, tool_call

@@ -8,16 +8,17 @@ import pytest
 from msgspec import Struct
 
 from surecall.errors import ConfigError
-from surecall.evals.suites.custom import CustomSuite
-from surecall.evals.suites.custom_document import (
+from surecall.evals.suites.custom.document import (
     CallDoc,
     CaseDoc,
     ChecksDoc,
+    LineMap,
     ResultDoc,
     SuiteDoc,
     ToolDoc,
+    show_path,
 )
-from surecall.evals.suites.custom_lines import LineMap, show_path
+from surecall.evals.suites.custom.suite import CustomSuite
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "write-your-own-cases.md"
 

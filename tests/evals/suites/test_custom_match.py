@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.evals.suites.custom_document import CaseDoc, ChecksDoc
-from surecall.evals.suites.custom_ideal import next_step
-from surecall.evals.suites.custom_match import (
+from surecall.evals.suites.custom.document import CaseDoc, ChecksDoc
+from surecall.evals.suites.custom.matching import (
     CUSTOM_REASONS,
     CalledTool,
     CustomReason,
@@ -17,6 +16,7 @@ from surecall.evals.suites.custom_match import (
     is_expected,
     same_value,
 )
+from surecall.evals.suites.custom.suite import next_step
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 A = {"tool": "a", "arguments": {"x": 1}}

@@ -12,9 +12,9 @@ from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Case, Suite
 from surecall.evals.contenders import Contender, OpenTransport, close_transports
-from surecall.evals.known_suites import load_suite
 from surecall.evals.records import Cell, TrialRow, Unit
 from surecall.evals.strategies import Settled, settle
+from surecall.evals.suites import load_suite
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.redaction import Secret

@@ -1,16 +1,229 @@
-"""The single-turn categories of the Berkeley Function Calling Leaderboard as a suite."""
+"""The suite `bfcl`: single-turn cases of the Berkeley leaderboard, from its own data."""
 
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from msgspec import Struct
 
-from .bfcl_data import BfclEntry, BfclFiles, find_bfcl
-from .bfcl_tools import tool_names, tools_of
+from surecall.errors import Code, ConfigError, JSONTextError, SetupError, did_you_mean
+from surecall.jsontext import decode
+from surecall.records import Message, ToolSpec
+
 from .single_turn import SingleTurnCase
 
-__all__ = ["BFCL_CATEGORIES", "BfclSuite", "case_of"]
+__all__ = [
+    "BFCL_CATEGORIES",
+    "BFCL_PACKAGE",
+    "BfclEntry",
+    "BfclFiles",
+    "BfclSuite",
+    "case_of",
+    "find_bfcl",
+    "json_schema_of",
+    "tool_names",
+    "tools_of",
+]
+
+_TYPES: Final = {
+    "dict": "object",
+    "float": "number",
+    "tuple": "array",
+    "list": "array",
+    "int": "integer",
+    "bool": "boolean",
+    "str": "string",
+}
+_NOT_SCHEMA: Final = frozenset({"optional"})
+_MAX_NAME_CHARS: Final = 64
+
+
+def tools_of(functions: Sequence[dict[str, Any]]) -> tuple[ToolSpec, ...]:
+    """Return the tools that these functions are, under names that every provider takes."""
+    return tuple(
+        ToolSpec(
+            name=name,
+            description=function.get("description", ""),
+            parameters=json_schema_of(function["parameters"]),
+            effect="read",
+        )
+        for name, function in zip(tool_names(functions), functions, strict=True)
+    )
+
+
+def tool_names(functions: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return a name for each function, in order: letters, digits, `_` and `-`, all different."""
+    taken: list[str] = []
+    for function in functions:
+        clean = "".join(
+            c if (c.isascii() and c.isalnum()) or c in "_-" else "_" for c in function["name"]
+        )
+        name, number = clean[:_MAX_NAME_CHARS], 2
+        while name in taken:
+            name = f"{clean[: _MAX_NAME_CHARS - 4]}_{number}"
+            number += 1
+        taken.append(name)
+    return tuple(taken)
+
+
+def json_schema_of(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters as JSON Schema: only the names of types differ."""
+    schema: dict[str, Any] = {}
+    for key, value in parameters.items():
+        if key == "type":
+            if value != "any":
+                schema[key] = _TYPES.get(value, value)
+        elif key == "properties":
+            schema[key] = {name: json_schema_of(each) for name, each in value.items()}
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
+            schema[key] = json_schema_of(cast("dict[str, Any]", value))
+        elif key not in _NOT_SCHEMA:
+            schema[key] = value
+    return schema
+
+
+BFCL_PACKAGE: Final = "bfcl-eval"
+
+_DATA: Final = "bfcl_eval/data"
+_PREFIX: Final = "BFCL_v4_"
+_HINT: Final = (
+    f"Run: pip install --no-deps {BFCL_PACKAGE}==2026.3.23, or name its wheel: bfcl:PATH.whl."
+)
+
+
+class BfclEntry(Struct, frozen=True, kw_only=True):
+    """One case as the package states it."""
+
+    id: str
+    messages: tuple[Message, ...]
+    functions: tuple[dict[str, Any], ...]
+    """Name, description and parameters, with Python's names for types."""
+    answers: tuple[dict[str, dict[str, list[Any]]], ...] | None = None
+    """Per expected call: its name, and for each parameter the values that count as right."""
+
+
+class BfclFiles:
+    """Where the data lies: opens one file by its name below the data folder."""
+
+    def __init__(self, version: str, read: Callable[[str], bytes]) -> None:
+        self.version = version
+        """Version of the package the data came with."""
+        self._read = read
+
+    def entries(self, category: str) -> tuple[BfclEntry, ...]:
+        """Read a category, such as `simple_python`, with its answers where it has some."""
+        name = f"{_PREFIX}{category}.json"
+        questions = self._rows(name)
+        answers: dict[Any, Any] = {}
+        if "relevance" not in category:
+            rows = self._rows(f"possible_answer/{name}")
+            answers = {row["id"]: row["ground_truth"] for row in rows}
+        try:
+            return tuple(_entry(row, answers) for row in questions)
+        except (KeyError, TypeError, IndexError) as error:
+            raise _unreadable(name, f"a row is not as expected ({error!r})") from error
+
+    def fingerprint(self, categories: tuple[str, ...]) -> str:
+        """Return a short hash over the files of these categories."""
+        digest = sha256()
+        for category in categories:
+            name = f"{_PREFIX}{category}.json"
+            digest.update(self._bytes(name))
+            if "relevance" not in category:
+                digest.update(self._bytes(f"possible_answer/{name}"))
+        return digest.hexdigest()[:12]
+
+    def _rows(self, name: str) -> list[Any]:
+        rows: list[Any] = []
+        for number, line in enumerate(self._bytes(name).splitlines(), start=1):
+            if line.strip():
+                try:
+                    rows.append(decode(line))
+                except JSONTextError as error:
+                    raise _unreadable(name, f"line {number}: {error}") from error
+        return rows
+
+    def _bytes(self, name: str) -> bytes:
+        try:
+            return self._read(name)
+        except (KeyError, OSError, zipfile.BadZipFile) as error:
+            raise _unreadable(name, str(error)) from error
+
+
+def find_bfcl(path: "str | Path | None" = None) -> BfclFiles:
+    """Find the data: in a wheel or folder that is named, or in the installed package.
+
+    Args:
+        path: A wheel of `bfcl-eval`, or a folder with `bfcl_eval/data` in it.
+
+    Raises:
+        SetupError: `SUITE_DATA_MISSING`, with the command that installs it.
+    """
+    if path is None:
+        return _installed()
+    place = Path(path).expanduser()
+    if place.is_dir():
+        folder = place / _DATA
+        if folder.is_dir():
+            return BfclFiles("unknown", lambda name: (folder / name).read_bytes())
+    elif zipfile.is_zipfile(place):
+        return _wheel(place)
+    raise SetupError(
+        Code.SUITE_DATA_MISSING,
+        f"there is no data of {BFCL_PACKAGE} at {place}.",
+        hint=_HINT,
+    )
+
+
+def _installed() -> BfclFiles:
+    try:
+        found = metadata.distribution(BFCL_PACKAGE)
+    except metadata.PackageNotFoundError as error:
+        raise SetupError(
+            Code.SUITE_DATA_MISSING,
+            f"the suite bfcl needs the data of {BFCL_PACKAGE}, which is not installed.",
+            hint=_HINT,
+        ) from error
+    folder = Path(str(found.locate_file(_DATA)))
+    return BfclFiles(found.version, lambda name: (folder / name).read_bytes())
+
+
+def _wheel(path: Path) -> BfclFiles:
+    with zipfile.ZipFile(path) as archive:
+        about = next((n for n in archive.namelist() if n.endswith(".dist-info/METADATA")), None)
+        text = archive.read(about).decode("utf-8", "replace") if about else ""
+    version = next(
+        (line[len("Version:") :].strip() for line in text.splitlines() if line[:8] == "Version:"),
+        "unknown",
+    )
+
+    def read(name: str) -> bytes:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(f"{_DATA}/{name}")
+
+    return BfclFiles(version, read)
+
+
+def _entry(row: dict[str, Any], answers: dict[Any, Any]) -> BfclEntry:
+    said = row["question"][0]
+    return BfclEntry(
+        id=row["id"],
+        messages=tuple(Message(message["role"], message["content"]) for message in said),
+        functions=tuple(row["function"]),
+        answers=tuple(answers[row["id"]]) if answers else None,
+    )
+
+
+def _unreadable(name: str, reason: str) -> ConfigError:
+    return ConfigError(
+        Code.SUITE_DATA_UNREADABLE,
+        f"{name} of {BFCL_PACKAGE} cannot be read: {reason}.",
+        hint=_HINT,
+    )
+
 
 BFCL_CATEGORIES: Final = (
     "simple_python",

@@ -1,21 +1,25 @@
-"""One question, tried at one stage or through all of them."""
+"""The suite `agents`: from a question to the query that answers it, stage by stage."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
+from surecall.jsontext import canonical_hash
 from surecall.records import Message, ModelRequest, ToolCall, clip
 
 from .desk import Desk
 from .judging import AgentReason, judge_stage, reason
-from .questions import Question
+from .questions import WORKSPACE_IDS, Question, find_workspace, load_questions
 from .stages import CHECKERS, STAGES, Stage, instruct_pipeline, instruct_stage
 
-__all__ = ["PIPELINE", "AgentCase"]
+__all__ = ["PIPELINE", "AgentCase", "AgentsSuite"]
 
 PIPELINE: Final = "pipeline"
 """The scenario in which all stages follow each other."""
@@ -185,3 +189,49 @@ def _kept(desk: Desk) -> dict[str, Any]:
             {"stage": call.stage, "code": call.error} for call in desk.log if call.error is not None
         ],
     }
+
+
+_REVISION: Final = 1
+"""To be raised when verdicts change in a way that the texts and data do not show."""
+_HASH_CHARS: Final = 12
+_SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)
+
+
+class AgentsSuite:
+    """Forty questions at each of four stages, and through all of them.
+
+    Args:
+        every: Take only each n-th question, beginning with the first.
+    """
+
+    name = "agents"
+
+    def __init__(self, *, every: int = 1) -> None:
+        self._every = every
+
+    @cached_property
+    def version(self) -> str:
+        """A number, a hash over every text, table, row and question, and the sampling."""
+        surface = (
+            load_questions(),
+            STAGES,
+            instruct_pipeline(),
+            [find_workspace(name) for name in WORKSPACE_IDS],
+        )
+        step = f"/{self._every}" if self._every > 1 else ""
+        return f"{_REVISION}-{canonical_hash(msgspec.to_builtins(surface))[:_HASH_CHARS]}{step}"
+
+    def scenarios(self) -> Sequence[str]:
+        """Name the stages, and the pipeline."""
+        return _SCENARIOS
+
+    def cases(self, scenario: str) -> Sequence[AgentCase]:
+        """Return the questions, to be tried at this stage."""
+        if scenario not in _SCENARIOS:
+            raise ConfigError(
+                Code.NOTHING_SELECTED,
+                f"the suite agents has no scenario {scenario!r}.",
+                hint=did_you_mean(scenario, _SCENARIOS),
+            )
+        questions = load_questions()[:: self._every]
+        return tuple(AgentCase(scenario=scenario, question=question) for question in questions)

@@ -10,9 +10,8 @@ from surecall.errors import Code, did_you_mean
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
 from .database import QueryRefused, Rows, run_query
-from .questions import Question
+from .questions import Question, Workspace, find_workspace
 from .stages import CHECKERS, STAGES, Stage
-from .workspaces import Workspace, find_workspace
 
 __all__ = ["Desk", "LoggedCall"]
 

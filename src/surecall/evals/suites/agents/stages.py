@@ -7,8 +7,7 @@ from msgspec import Struct
 from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 
-from .questions import Question
-from .workspaces import WORKSPACE_IDS, find_workspace
+from .questions import WORKSPACE_IDS, Question, find_workspace
 
 __all__ = ["CHECKERS", "STAGES", "Stage", "instruct_pipeline", "instruct_stage"]
 

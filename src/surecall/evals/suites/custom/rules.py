@@ -8,8 +8,7 @@ from surecall.loop import resolve_options
 from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 
-from .custom_document import CallDoc, CaseDoc, ChecksDoc, Document
-from .custom_lines import KeyPath
+from .document import CallDoc, CaseDoc, ChecksDoc, Document, KeyPath
 
 __all__ = ["check_document"]
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from surecall.evals.records import Reason
 from surecall.records import clip
 
-from .custom_document import CallDoc, CaseDoc, ChecksDoc
+from .document import CallDoc, CaseDoc, ChecksDoc
 
 __all__ = [
     "CUSTOM_REASONS",

@@ -1,6 +1,6 @@
 """A user's own cases, from a TOML or Python file: `surecall eval --suite custom:FILE`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -9,25 +9,86 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Attempt, Grades, Ideal, Prepared
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared
 from surecall.evals.records import Reason, Verdict
-from surecall.records import Message, ModelRequest, ToolCall, ToolResult, clip
+from surecall.evals.scenarios.conversation import Conversation
+from surecall.records import Message, ModelRequest, ToolCall, ToolResult, ToolSpec, clip
 
-from .custom_document import CaseDoc, Document, SuiteDoc, read_bytes, read_document
-from .custom_ideal import next_step
-from .custom_match import (
+from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
+from .matching import (
     CalledTool,
     CustomReason,
     check_calls,
     check_text,
     is_expected,
+    matched_places,
     reason,
 )
-from .custom_python import PythonFile
-from .custom_rules import check_document
-from .custom_tools import Bench, Workshop
+from .rules import check_document
+from .tools import Bench, PythonFile, Workshop
 
-__all__ = ["CustomCase", "CustomRun", "CustomSuite", "load_custom"]
+__all__ = ["CustomCase", "CustomRun", "CustomSuite", "load_custom", "next_step"]
+
+_BY_TYPE: Final[dict[str, Any]] = {
+    "array": [],
+    "boolean": True,
+    "integer": 1,
+    "null": None,
+    "number": 1,
+    "object": {},
+}
+
+
+def next_step(case: CaseDoc, tools: Mapping[str, ToolSpec], request: ModelRequest) -> Ideal:
+    """Return the next expected calls, or the text that ends the run."""
+    seen = Conversation(request)
+    made = [CalledTool(name=call.name, arguments=call.arguments) for call in seen.calls]
+    done = matched_places(case, made)
+    left = [call for place, call in enumerate(case.calls or ()) if place not in done]
+    calls = [_ideal_call(call, tools) for call in left]
+    calls = [call for call in calls if call.name in seen.offered]
+    if not calls:
+        return Ideal(text=_text(case.checks))
+    # One at a time where the order counts, because results may have to be read in between.
+    return Ideal(calls=tuple(calls if case.order == "any" else calls[:1]))
+
+
+def _ideal_call(call: CallDoc, tools: Mapping[str, ToolSpec]) -> IdealCall:
+    if call.any_of:
+        return _ideal_call(call.any_of[0], tools)
+    arguments = {**call.arguments, **{key: values[0] for key, values in call.one_of.items()}}
+    if call.match == "subset":
+        schema = tools[call.tool].parameters
+        for name in schema.get("required", ()):
+            if name not in arguments and name not in call.absent:
+                arguments[name] = _sample(schema.get("properties", {}).get(name, {}))
+    return IdealCall(call.tool, arguments)
+
+
+def _sample(schema: Any) -> Any:
+    """Return a value for an argument of which the case says nothing."""
+    if not isinstance(schema, dict):
+        return "sample"
+    fields = cast("dict[str, Any]", schema)
+    for key in ("const", "default"):
+        if key in fields:
+            return fields[key]
+    for key in ("enum", "examples"):
+        if fields.get(key):
+            return fields[key][0]
+    kind = fields.get("type")
+    if kind in ("integer", "number"):
+        return max(1, fields.get("minimum", 1))
+    return _BY_TYPE.get(kind, "sample") if isinstance(kind, str) else "sample"
+
+
+def _text(checks: ChecksDoc) -> str:
+    if checks.text_equals is not None:
+        return checks.text_equals
+    if checks.text_one_of:
+        return checks.text_one_of[0]
+    return " ".join(checks.text_contains) or "Done."
+
 
 _PREFIX: Final = "custom:"
 _HASH_CHARS: Final = 12
