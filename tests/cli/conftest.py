@@ -1,16 +1,12 @@
-import os
 from pathlib import Path
 
 import pytest
+
+from support.settings import leave_environment
 
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Run every command in an empty folder, without settings from outside."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith(("SURECALL_", "OPENAI_", "OPENROUTER_")):
-            monkeypatch.delenv(name)
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
+    leave_environment(tmp_path, monkeypatch)
     return tmp_path

@@ -10,7 +10,7 @@ from surecall.errors import ConfigError
 from surecall.evals.ablations import list_ablations
 from surecall.evals.cases import Case
 from surecall.evals.choosing import choose_strategies
-from surecall.evals.contenders import Contender
+from surecall.evals.contenders import Contender, parse_price
 from surecall.evals.matrix import (
     SEED_PROFILES,
     Axes,
@@ -19,7 +19,6 @@ from surecall.evals.matrix import (
     derive_seed,
     estimate,
 )
-from surecall.evals.prices import parse_price
 from surecall.evals.records import Cell
 from surecall.evals.suites.state import StateSuite
 from surecall.profiles import Catalog

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from surecall.errors import Code, ConfigError, ProviderConnectionError
-from surecall.evals.contenders import Contender, close_transports
-from surecall.evals.prices import Price, cost_of, parse_price
+from surecall.evals.contenders import Contender, Price, close_transports, cost_of, parse_price
 from surecall.evals.records import TrialRow
 from surecall.evals.store_rows import decode_body, decode_row, encode_body, encode_kept
 from surecall.evals.strategies import settle

@@ -10,6 +10,7 @@ import msgspec
 from surecall.errors import Code, ConfigError, StoreError
 from surecall.evals.diff import DiffResult, Judged, TrialPair, align_rows, diff_rows
 from surecall.evals.diff_page import PairBodies, render_diff_html
+from surecall.evals.experiments import open_run_store
 from surecall.evals.gates import check_gates, parse_gate
 from surecall.evals.metrics_records import AXES
 from surecall.evals.records import TrialBody, TrialRow
@@ -19,7 +20,6 @@ from .diff_page import show_diff
 from .flags import output_flags
 from .gate_page import show_gates
 from .output import ExitCode, Output
-from .run_store import open_run_store
 
 __all__ = ["diff"]
 

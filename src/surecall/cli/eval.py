@@ -6,14 +6,10 @@ from typing import Final
 import click
 
 from surecall.config import load_config
-from surecall.errors import Code, ConfigError
-from surecall.evals.executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
+from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import parse_gate
-from surecall.evals.store_refs import LATEST, check_tag
-from surecall.evals.suites import SUITES
-
-from .eval_plan import (
+from surecall.evals.planning import (
     DEFAULT_TIMEOUT_S,
     LATEST_MATCH,
     Wanted,
@@ -22,15 +18,17 @@ from .eval_plan import (
     plan_experiment,
     wanted_of,
 )
+from surecall.evals.store_refs import LATEST, check_tag
+from surecall.evals.suites import SUITES
+
 from .eval_work import EvalWork
 from .flags import output_flags
 from .option_values import check_options, parse_options
 from .output import ExitCode, Output
-from .run_store import open_run_store, run_store_path
 from .typed_command import command_text, split_names
 from .vendors import vendors
 
-__all__ = ["evaluate", "make_executor"]
+__all__ = ["evaluate"]
 
 _FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
 _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
@@ -215,23 +213,3 @@ def _read_formats(formats: str | None, folder: str | None) -> tuple[str, ...]:
     check_formats(parsed)
     check_folder(Path(folder or "."))
     return parsed
-
-
-def make_executor(
-    engine: str,
-    job: Job,
-    *,
-    concurrency: int,
-    workers: int | None = None,
-    ray_address: str | None = None,
-) -> Executor:
-    """Return where trials run."""
-    match engine:
-        case "local":
-            return LocalExecutor(job, concurrency=concurrency)
-        case "processes":
-            return ProcessExecutor(job, workers=workers, concurrency=concurrency)
-        case "ray":
-            return RayExecutor(job, workers=workers, concurrency=concurrency, address=ray_address)
-        case _:
-            raise ConfigError(Code.INVALID_OPTION, f"there is no engine {engine!r}.")

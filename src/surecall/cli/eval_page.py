@@ -9,11 +9,11 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
 from surecall.evals.metrics_records import Group, Summary
 from surecall.evals.metrics_tally import Tally, merge_tallies
+from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo
 
-from .eval_plan import Experiment
 from .eval_progress import duration_of
 from .output import Output
 from .progress import count_of

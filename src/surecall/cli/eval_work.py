@@ -4,36 +4,28 @@ import asyncio
 import contextlib
 import shlex
 import signal
-from collections.abc import Generator, Iterable, Iterator
-from itertools import islice
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Final
 
-from msgspec.structs import replace
-
-from surecall.errors import Code, ConfigError
 from surecall.evals.executors import Executor
+from surecall.evals.experiments import estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies
-from surecall.evals.matrix import estimate
 from surecall.evals.metrics_tally import tally_rows
-from surecall.evals.progress import ExperimentStarted, ProgressEvent, Tally, was_unanswered
+from surecall.evals.planning import Experiment
+from surecall.evals.progress import ExperimentStarted, ProgressEvent
 from surecall.evals.records import TrialRow
 from surecall.evals.runner import Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 
 from .eval_page import plan_data, show_plan, show_summary, summary_data
-from .eval_plan import Experiment
 from .eval_progress import EvalDisplay, make_display
 from .gate_page import show_gates
 from .output import ExitCode, Output
 from .terminal import line_of
 
 __all__ = ["EvalWork", "exit_code_of_trials"]
-
-_HISTORY: Final = 2_000
-"""Trials of earlier runs by which an experiment is judged beforehand."""
 
 
 class EvalWork:
@@ -74,38 +66,19 @@ class EvalWork:
         self._output.stderr.flush()
 
     def find_baselines(self, store: RunStore, run_id: str | None) -> None:
-        """Find the runs that gates compare with, before a run of this experiment is the latest.
-
-        Raises:
-            StoreError: There is no such run.
-            ConfigError: It is the very run that is gone on with.
-        """
-        for gate in self._gates:
-            if gate.against is None:
-                continue
-            found = store.resolve(gate.against)
-            if found == run_id:
-                raise ConfigError(
-                    Code.INVALID_GATE,
-                    f"the gate {gate.text!r} would compare run {run_id} with itself.",
-                    hint="Name the run before it, or tag one: surecall runs tag RUN baseline.",
-                )
-            self._baselines[gate.against] = found
+        """Find the runs that gates compare with, before a run of this experiment is the latest."""
+        self._baselines = find_baselines(store, self._gates, run_id)
 
     def show_plan(
         self, store: RunStore | None, experiment: Experiment, run_id: str | None
     ) -> ExitCode:
         """Show what would be run; without a store nothing is known of earlier runs."""
-        earlier = () if store is None else islice(_history(store), _HISTORY)
-        done = store.done(run_id) if store is not None and run_id is not None else set[int]()
-        left = tuple(unit for unit in experiment.matrix.units if unit.index not in done)
-        guess = estimate(
-            replace(experiment.matrix, units=left), earlier, concurrency=experiment.concurrency
-        )
+        guess = estimate_rest(store, experiment, run_id)
+        done = len(store.done(run_id)) if store is not None and run_id is not None else 0
         if self._output.json:
-            self._output.data(plan_data(experiment, guess, run_id, done=len(done)))
+            self._output.data(plan_data(experiment, guess, run_id, done=done))
         else:
-            show_plan(self._output, experiment, guess, run_id, done=len(done))
+            show_plan(self._output, experiment, guess, run_id, done=done)
         return ExitCode.OK
 
     def run(
@@ -260,18 +233,9 @@ def _once_more(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def exit_code_of_trials(rows: Iterable[TrialRow]) -> ExitCode:
-    """Say whether everybody was heard."""
-    tally = Tally(())
-    for row in rows:
-        tally.add(row)
-    unheard = len(tally.unanswered_cells)
-    if not unheard:
+def exit_code_of_trials(rows: Iterator[TrialRow]) -> ExitCode:
+    """Say whether every model could be reached."""
+    share = unanswered_share(rows)
+    if not share:
         return ExitCode.OK
-    return ExitCode.PROVIDER if unheard == len(tally.cells) else ExitCode.PARTIAL
-
-
-def _history(store: RunStore) -> Iterator[TrialRow]:
-    """Yield the trials that tell what one takes, those of the latest run first."""
-    for info in store.runs():
-        yield from (row for row in store.rows(info.id) if not was_unanswered(row))
+    return ExitCode.PROVIDER if share == 1 else ExitCode.PARTIAL

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
+from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.store import RunInfo
 
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import count_of
-from .run_store import open_run_store
 from .terminal import line_of
 
 __all__ = ["report"]

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from surecall.evals.experiments import open_run_store
 from surecall.evals.metrics_tally import tally_rows
 from surecall.evals.store import RunInfo
 
@@ -14,7 +15,6 @@ from .eval_page import show_summary, summary_data
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import count_of
-from .run_store import open_run_store
 from .terminal import line_of, shown_value
 
 __all__ = ["runs"]

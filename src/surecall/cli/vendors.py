@@ -9,18 +9,18 @@ import msgspec
 from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
+from surecall.evals.experiments import open_run_store
 from surecall.evals.manifest import Manifest
+from surecall.evals.model_names import find_contenders
+from surecall.evals.planning import Experiment, Wanted, plan_experiment
 from surecall.evals.progress import CellFinished, ProgressEvent
 from surecall.evals.store import RunStore
 from surecall.evals.vendors import compare_vendors
 
-from .contenders import find_contenders
-from .eval_plan import Experiment, Wanted, plan_experiment
 from .eval_progress import EvalDisplay
 from .eval_work import EvalWork, exit_code_of_trials
 from .flags import output_flags
 from .output import ExitCode, Output
-from .run_store import open_run_store
 from .terminal import line_of
 from .typed_command import command_text, split_names
 from .vendors_page import show_vendors

@@ -1,3 +1,52 @@
-"""The reliability experiment: models, profiles and strategies compared on scenarios."""
+"""Evals: models, profiles and strategies compared on scenarios, from Python or the command line.
 
-__all__: list[str] = []
+experiment = plan("zoo:*", strategies="raw,production", trials=3)
+run = await evaluate(experiment, store="evals.db")
+print(run.summary().overall.strict)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .contenders import Contender
+    from .experiments import EvalRun, evaluate, evaluate_sync, list_runs, load_run, plan
+    from .metrics import Summary
+    from .model_names import find_contenders
+    from .planning import Experiment
+    from .records import TrialBody, TrialRow
+    from .vendors import compare_vendors
+
+__all__ = [
+    "Contender",
+    "EvalRun",
+    "Experiment",
+    "Summary",
+    "TrialBody",
+    "TrialRow",
+    "compare_vendors",
+    "evaluate",
+    "evaluate_sync",
+    "find_contenders",
+    "list_runs",
+    "load_run",
+    "plan",
+]
+
+# Loaded when first used: a worker process needs a few of these modules and not the rest.
+_HOMES = {
+    "contenders": ("Contender",),
+    "experiments": ("EvalRun", "evaluate", "evaluate_sync", "list_runs", "load_run", "plan"),
+    "metrics": ("Summary",),
+    "model_names": ("find_contenders",),
+    "planning": ("Experiment",),
+    "records": ("TrialBody", "TrialRow"),
+    "vendors": ("compare_vendors",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

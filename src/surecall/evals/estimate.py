@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from surecall.records import Usage
 
-from .contenders import Contender
-from .prices import Price, cost_of
+from .contenders import Contender, Price, cost_of
 from .records import Cell, TrialRow, Unit
 
 __all__ = ["Estimate", "PlannedTrials", "estimate"]

@@ -26,9 +26,8 @@ from surecall.records import (
 from surecall.redaction import Secret, redact
 
 from .cases import Attempt, Case, Grades, Prepared, failed
-from .contenders import Contender, OpenTransport
+from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, categorize, collect_facts, is_timeout
-from .prices import cost_of
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
 from .strategies import Settled
 from .transcript import write_body

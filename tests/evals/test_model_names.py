@@ -7,22 +7,16 @@ from typing import Any, cast
 import pytest
 
 from support.completion_server import CompletionServer
-from surecall.cli.contenders import (
-    CaseOracle,
-    TransportPool,
-    find_contenders,
-    open_transport,
-    simulate_catalog,
-)
 from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Ideal, IdealCall
-from surecall.evals.contenders import Contender, close_transports
+from surecall.evals.contenders import Contender, close_transports, parse_price
 from surecall.evals.matrix import SEED_PROFILES, Axes, build_matrix
-from surecall.evals.prices import parse_price
+from surecall.evals.model_names import find_contenders, simulate_catalog
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites.state import StateSuite
+from surecall.evals.transports import CaseOracle, TransportPool, open_transport
 from surecall.evals.trial import run_trial
 from surecall.faults import FAULTS, CallTools, PlannedCall, Say
 from surecall.profiles import Catalog

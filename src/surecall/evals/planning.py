@@ -10,17 +10,16 @@ from msgspec.structs import asdict, replace
 from surecall.config import Config
 from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, StoreError
-from surecall.evals.contenders import Contender
-from surecall.evals.executors import DEFAULT_CONCURRENCY, Job
-from surecall.evals.executors.trials import make_trials_job
-from surecall.evals.manifest import Manifest, hash_of, make_manifest
-from surecall.evals.matrix import Axes, Matrix, build_matrix
-from surecall.evals.prices import Price, parse_price
-from surecall.evals.store import RunStore
-from surecall.evals.suites import load_suite, locate_suite
 from surecall.profiles import Catalog
 
-from .contenders import find_contenders
+from .contenders import Contender, Price, parse_price
+from .executors import DEFAULT_CONCURRENCY, Job
+from .executors.trials import make_trials_job
+from .manifest import Manifest, hash_of, make_manifest
+from .matrix import Axes, Matrix, build_matrix
+from .model_names import find_contenders
+from .store import RunStore
+from .suites import load_suite, locate_suite
 
 __all__ = [
     "DEFAULT_TIMEOUT_S",
@@ -38,7 +37,7 @@ DEFAULT_TIMEOUT_S: Final = 120.0
 LATEST_MATCH: Final = "(the latest of this experiment)"
 """What `--resume` without a run stands for."""
 
-_OPEN_TRANSPORT: Final = "surecall.cli.contenders:open_transport"
+_OPEN_TRANSPORT: Final = "surecall.evals.transports:open_transport"
 _NOT_COMPARED: Final = ("price", "tags")
 _SHOWN_DIFFERENCES: Final = 8
 

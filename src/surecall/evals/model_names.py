@@ -1,4 +1,4 @@
-"""From what a user calls a model to who takes part in an experiment, and the door to it.
+"""From what a user calls a model to who takes part in an experiment.
 
 embedded:NAME, embedded:PATH.gguf   a model in this process
 zoo:NAME, zoo:*                     simulated models
@@ -9,37 +9,23 @@ ID@https://HOST/v1                  a model at any address
 ID                                  a model at the configured address, or such a filter
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from surecall.config import Config, load_config
 from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Case
-from surecall.evals.choosing import choose
-from surecall.evals.contenders import Contender
-from surecall.evals.prices import Price
-from surecall.evals.records import Unit
 from surecall.faults import (
-    BUILTIN_ORACLES,
     CLEAN,
-    Action,
     Behaviour,
-    CallTools,
-    PlannedCall,
-    Say,
-    SimulatedTransport,
     find_behaviour,
     find_fault,
     zoo,
 )
-from surecall.loop.resolve import EMBEDDED_PROVIDER, find_provider, make_transport
+from surecall.loop.resolve import EMBEDDED_PROVIDER, find_provider
 from surecall.profiles import (
     EMBEDDED_PREFIX,
     Catalog,
@@ -50,23 +36,21 @@ from surecall.profiles import (
     matches_glob,
     select,
 )
-from surecall.protocols import find_protocol
-from surecall.records import ModelRequest
-from surecall.transport import EmbeddedTransport, HttpTransport, Transport
+
+from .choosing import choose
+from .contenders import Contender, Price
 
 __all__ = [
+    "OPENROUTER",
     "SIMULATED",
-    "CaseOracle",
-    "TransportPool",
     "find_contenders",
-    "open_transport",
     "simulate_catalog",
 ]
 
 SIMULATED: Final = "simulated:"
 """What the label begins with of a catalog model that is simulated."""
 
-_OPENROUTER: Final = "openrouter"
+OPENROUTER: Final = "openrouter"
 _OPENROUTER_URL: Final = "https://openrouter.ai/api/v1"
 _ZOO: Final = "zoo:"
 _FAULTS: Final = "faults:"
@@ -121,94 +105,6 @@ def simulate_catalog(catalog: Catalog | None = None) -> tuple[Contender, ...]:
     )
 
 
-class CaseOracle:
-    """Tells a simulated model what would be right in one case."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-
-    def next_action(self, request: ModelRequest) -> Action | None:
-        """Return what a good model would do, if the case knows."""
-        ideal = self._case.ideal(request)
-        if ideal is None:
-            return None
-        if ideal.calls:
-            return CallTools(tuple(PlannedCall(call.name, call.arguments) for call in ideal.calls))
-        return Say(ideal.text)
-
-
-class TransportPool:
-    """Opens transports; connections to a provider are kept for all trials of an event loop."""
-
-    def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Kept]] = (
-            WeakKeyDictionary()
-        )
-
-    @asynccontextmanager
-    async def __call__(
-        self, contender: Contender, unit: Unit, case: Case
-    ) -> AsyncGenerator[Transport, None]:
-        """Open the door to a contender for one trial."""
-        if contender.kind == "simulated":
-            yield SimulatedTransport(
-                contender.behaviour or None,
-                seed=unit.seed,
-                oracles=(CaseOracle(case), *BUILTIN_ORACLES),
-            )
-            return
-        yield await self._shared(contender)
-
-    async def aclose(self) -> None:
-        """Close what is open in the running event loop."""
-        doors = self._kept.pop(asyncio.get_running_loop(), {}).values()
-        for door in await asyncio.gather(*doors, return_exceptions=True):
-            if not isinstance(door, BaseException):
-                await door.aclose()
-
-    async def _shared(self, contender: Contender) -> Transport:
-        doors = self._kept.setdefault(asyncio.get_running_loop(), {})
-        if contender.label not in doors:
-            doors[contender.label] = asyncio.ensure_future(_open(contender))
-        try:
-            return await asyncio.shield(doors[contender.label])
-        except Exception:
-            doors.pop(contender.label, None)  # the next trial may have more luck
-            raise
-
-
-_Kept = asyncio.Future[HttpTransport | EmbeddedTransport]
-
-open_transport: Final = TransportPool()
-"""What executors open transports with."""
-
-
-async def _open(contender: Contender) -> HttpTransport | EmbeddedTransport:
-    """Open a door; a model in this process is loaded now, so that no trial has to wait for it."""
-    protocol = find_protocol(contender.protocol) if contender.protocol else None
-    transport = make_transport(_config_for(contender), protocol)
-    if isinstance(transport, EmbeddedTransport):
-        await transport.open()
-    return transport
-
-
-def _config_for(contender: Contender) -> Config:
-    """Return the settings for a contender: what is meant for one address goes to no other."""
-    if contender.kind == "embedded":
-        return load_config(overrides={"model": contender.model})
-    given: dict[str, Any] = {"model": contender.model, "base_url": contender.base_url}
-    legacy = read_legacy_eval().settings if contender.provider == _OPENROUTER else {}
-    config = load_config(overrides={**legacy, **given})
-    if contender.base_url == load_config().base_url:
-        return config
-    headers = {
-        name: value
-        for name, value in config.headers.items()
-        if config.origins.get(f"headers.{name}") == "flag"
-    }
-    return replace(config, headers=headers, api_prefix=legacy.get("api_prefix"))
-
-
 class _Parser:
     """Reads references under one configuration."""
 
@@ -230,9 +126,9 @@ class _Parser:
         if name and url.lower().startswith(("http://", "https://")):
             return [self._at(name, url, label=token)]
         prefix, _, name = token.partition(":")
-        if prefix.lower() == _OPENROUTER:
+        if prefix.lower() == OPENROUTER:
             url = read_legacy_eval().settings.get("base_url", _OPENROUTER_URL)
-            return self._models_at(url, name, label=f"{_OPENROUTER}:")
+            return self._models_at(url, name, label=f"{OPENROUTER}:")
         if not self._config.base_url:
             raise ConfigError(
                 Code.UNKNOWN_MODEL,
@@ -240,7 +136,7 @@ class _Parser:
                 hint="Write ID@https://HOST/v1, openrouter:ID, embedded:NAME or zoo:NAME, "
                 "or set SURECALL_BASE_URL.",
             )
-        if self._catalog.provider_at(urlsplit(self._config.base_url).hostname or "") == _OPENROUTER:
+        if self._catalog.provider_at(urlsplit(self._config.base_url).hostname or "") == OPENROUTER:
             return self._models_at(self._config.base_url, token, label="")
         return [self._at(token, self._config.base_url, label=token)]
 
@@ -343,7 +239,7 @@ def _simulated_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
     return Contender(
         label=f"{SIMULATED}{entry.id}",
         model=entry.id,
-        provider=_OPENROUTER,
+        provider=OPENROUTER,
         kind="simulated",
         behaviour=behaviour.name,
         tags=("simulated", entry.id, entry.id.partition(":")[0], vendor, *entry.tags),
