@@ -20,7 +20,7 @@ ENGINES = ["local", "processes", *(["ray"] if importlib.util.find_spec("ray") el
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Start one small cluster for all tests of this file."""
-    from surecall.evals.executors.ray_cluster import connect_cluster
+    from surecall.evals.executors.ray import connect_cluster
 
     with connect_cluster(None, cpus=2):
         yield

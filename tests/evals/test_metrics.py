@@ -11,7 +11,7 @@ import pytest
 
 from surecall.errors import Code
 from surecall.evals.metrics import Summary, summarize
-from surecall.evals.metrics_records import AXES, PassPoint, Stability
+from surecall.evals.metrics.records import AXES, PassPoint, Stability
 from surecall.evals.records import TrialRow
 from surecall.evals.stats import PairCounts, wilson
 from surecall.evals.taxonomy import Failure, Layer, classify, layer_of

@@ -12,7 +12,7 @@ from surecall.evals.diff import DiffResult, Judged, TrialPair, align_rows, diff_
 from surecall.evals.diff_page import PairBodies, render_diff_html
 from surecall.evals.experiments import open_run_store
 from surecall.evals.gates import check_gates, parse_gate
-from surecall.evals.metrics_records import AXES
+from surecall.evals.metrics.records import AXES
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 

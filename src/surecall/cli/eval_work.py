@@ -12,7 +12,7 @@ from surecall.evals.executors import Executor
 from surecall.evals.experiments import estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies
-from surecall.evals.metrics_tally import tally_rows
+from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.planning import Experiment
 from surecall.evals.progress import ExperimentStarted, ProgressEvent
 from surecall.evals.records import TrialRow

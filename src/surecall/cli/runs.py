@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from surecall.evals.experiments import open_run_store
-from surecall.evals.metrics_tally import tally_rows
+from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.store import RunInfo
 
 from .eval_page import show_summary, summary_data

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .metrics_records import AXES, Simulated
+from .metrics.records import AXES, Simulated
 from .records import Cell, TrialRow
 from .stats import CONFIDENCE, Interval, McNemar, PairCounts, mcnemar, min_pairs, newcombe_paired
 from .taxonomy import Failure, classify

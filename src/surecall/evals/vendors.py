@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .metrics_records import Simulated
+from .metrics.records import Simulated
 from .records import CallFact, Cell, TrialRow
 from .stats import (
     CONFIDENCE,

@@ -3,7 +3,7 @@
 from .base import DEFAULT_CONCURRENCY, Deliver, Executor, Finished, Job, Lane, RunUnit
 from .local import LocalExecutor
 from .processes import ProcessExecutor
-from .ray_workers import RayExecutor
+from .ray import RayExecutor
 
 __all__ = [
     "DEFAULT_CONCURRENCY",

@@ -1,14 +1,100 @@
-"""Trials in this process: one event loop, as many at once as each provider takes."""
+"""Trials in this process, side by side up to what each provider takes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from surecall.evals.records import Unit
 
-from .base import DEFAULT_CONCURRENCY, Deliver, Job, RunUnit, open_job
-from .lanes import LaneQueue, Lanes
+from .base import DEFAULT_CONCURRENCY, Deliver, Job, Lane, RunUnit, open_job
 
-__all__ = ["LocalExecutor", "UnitPool"]
+__all__ = ["AdaptiveLimit", "LaneQueue", "Lanes", "LocalExecutor", "UnitPool"]
+
+_BACK_OFF: Final = 0.7
+_CALM_ROUNDS: Final = 4
+"""How often as many trials as the limit allows must end calmly before it rises by one."""
+
+
+class AdaptiveLimit:
+    """A limit that falls quickly and rises slowly; counts trials and knows no clock."""
+
+    def __init__(self, max_limit: int) -> None:
+        self.max_limit = max(max_limit, 1)
+        self.limit = self.max_limit
+        self.under_way = 0
+        self._calm = 0
+        self._echoes = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may begin."""
+        return self.under_way < self.limit
+
+    def begin(self) -> None:
+        """Note that a trial begins."""
+        self.under_way += 1
+
+    def end(self, *, is_pressed: bool) -> None:
+        """Note that a trial ended, and whether its provider was pressed too hard."""
+        self.under_way -= 1
+        is_echo = self._echoes > 0
+        self._echoes -= is_echo
+        if not is_pressed:
+            self._calm += 1
+            if self._calm >= self.limit * _CALM_ROUNDS and self.limit < self.max_limit:
+                self.limit += 1
+                self._calm = 0
+            return
+        self._calm = 0
+        if not is_echo:
+            # What is under way now tells of the same moment and must not lower it again.
+            self.limit = max(1, int(self.limit * _BACK_OFF))
+            self._echoes = self.under_way
+
+
+class LaneQueue:
+    """The trials that wait in one lane, and its limit."""
+
+    def __init__(self, lane: Lane, concurrency: int) -> None:
+        allowed = lane.max_concurrency
+        self.limit = AdaptiveLimit(concurrency if allowed is None else min(allowed, concurrency))
+        self.waiting: deque[Unit] = deque()
+
+
+class Lanes:
+    """All lanes of one process; limits that were learned are kept from one shard to the next."""
+
+    def __init__(self, job: Job, concurrency: int) -> None:
+        self._job = job
+        self._concurrency = concurrency
+        self._queues: dict[str, LaneQueue] = {}
+
+    def queue(self, units: Iterable[Unit]) -> None:
+        """Let units wait, each in its lane, in order."""
+        for unit in units:
+            self.lane(unit).waiting.append(unit)
+
+    def lane(self, unit: Unit) -> LaneQueue:
+        """Return the lane of a unit."""
+        lane = self._job.lane_of(unit)
+        if lane.name not in self._queues:
+            self._queues[lane.name] = LaneQueue(lane, self._concurrency)
+        return self._queues[lane.name]
+
+    def startable(self) -> Iterator[tuple[Unit, LaneQueue]]:
+        """Yield units that may begin now, the lanes in turn; each is taken as it is yielded."""
+        open_lanes = list(self._queues.values())
+        while open_lanes:
+            open_lanes = [lane for lane in open_lanes if lane.waiting and lane.limit.has_room]
+            for lane in open_lanes:
+                lane.limit.begin()
+                yield lane.waiting.popleft(), lane
+
+    def clear(self) -> None:
+        """Let nothing more wait."""
+        for lane in self._queues.values():
+            lane.waiting.clear()
 
 
 class UnitPool:

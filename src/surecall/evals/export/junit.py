@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from surecall.evals.metrics_tally import Tally, tally_rows
+from surecall.evals.metrics.tally import Tally, tally_rows
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore

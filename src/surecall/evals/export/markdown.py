@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from surecall.evals.metrics import summarize
-from surecall.evals.metrics_records import Group, Simulated, StrategyComparison, Summary
+from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.store import RunInfo, RunStore

@@ -7,7 +7,18 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from .metrics_records import (
+from surecall.evals.records import Cell, TrialRow
+from surecall.evals.stats import (
+    mcnemar,
+    newcombe_paired,
+    pass_at_k,
+    pass_hat_k,
+    percentile,
+    rate_of,
+    survival_quantile,
+)
+
+from .records import (
     AXES,
     CallFigures,
     Consistency,
@@ -23,17 +34,7 @@ from .metrics_records import (
     StrategyComparison,
     Summary,
 )
-from .metrics_tally import CaseTrials, Tally, merge_tallies, pair_trials, tally_rows
-from .records import Cell, TrialRow
-from .stats import (
-    mcnemar,
-    newcombe_paired,
-    pass_at_k,
-    pass_hat_k,
-    percentile,
-    rate_of,
-    survival_quantile,
-)
+from .tally import CaseTrials, Tally, merge_tallies, pair_trials, tally_rows
 
 __all__ = [
     "MAX_CURVE_K",

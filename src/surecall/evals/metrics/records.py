@@ -4,11 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from surecall.evals.records import Cell
+from surecall.evals.stats import Interval, McNemar, PairCounts, Rate
+from surecall.evals.taxonomy import Failure
 from surecall.records import Usage
-
-from .records import Cell
-from .stats import Interval, McNemar, PairCounts, Rate
-from .taxonomy import Failure
 
 __all__ = [
     "AXES",

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
+from surecall.evals.records import CallFact, Cell, TrialRow
+from surecall.evals.stats import PairCounts
+from surecall.evals.taxonomy import Failure, classify
 from surecall.records import Usage
-
-from .records import CallFact, Cell, TrialRow
-from .stats import PairCounts
-from .taxonomy import Failure, classify
 
 __all__ = ["CaseTrials", "Tally", "merge_tallies", "pair_trials", "tally_rows"]
 

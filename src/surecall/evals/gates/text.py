@@ -8,9 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
-
-from .metrics_records import AXES, Group
-from .stats import Rate
+from surecall.evals.metrics.records import AXES, Group
+from surecall.evals.stats import Rate
 
 __all__ = ["MEASURES", "Gate", "Measure", "parse_gate"]
 

@@ -11,14 +11,11 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.profiles.filters import matches_glob
-
-from .gates_text import MEASURES, Gate, Measure, parse_gate
-from .metrics import render_group
-from .metrics_records import Group, Simulated
-from .metrics_tally import Tally, merge_tallies, pair_trials, tally_rows
-from .records import Cell, TrialRow
-from .stats import (
+from surecall.evals.metrics import render_group
+from surecall.evals.metrics.records import Group, Simulated
+from surecall.evals.metrics.tally import Tally, merge_tallies, pair_trials, tally_rows
+from surecall.evals.records import Cell, TrialRow
+from surecall.evals.stats import (
     CONFIDENCE,
     Interval,
     PairCounts,
@@ -28,6 +25,9 @@ from .stats import (
     min_trials_against,
     newcombe_paired,
 )
+from surecall.profiles.filters import matches_glob
+
+from .text import MEASURES, Gate, Measure, parse_gate
 
 __all__ = [
     "MEASURES",
