@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from support.eval_fakes import fake_manifest, fake_row, fake_units
-from surecall.cli.eval_progress import LineByCell, LiveMatrix, duration_of, make_display
+from surecall.cli.eval.progress import LineByCell, LiveMatrix, duration_of, make_display
 from surecall.cli.output import Output
 from surecall.errors import Code, ConfigError
 from surecall.evals.export import check_folder

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surecall.cli.option_values import parse_options
+from surecall.cli.flags import parse_options
 from surecall.errors import ConfigError
 
 

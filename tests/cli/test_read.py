@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from surecall.cli.json_rows import indent_json
-from surecall.cli.reading_page import ReadingPage
+from surecall.cli.reading_page import ReadingPage, indent_json
 from surecall.records import Reading, Receipt
 
 from .harness import document, invoke

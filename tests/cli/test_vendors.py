@@ -143,7 +143,7 @@ def test_an_interrupted_comparison_says_how_to_go_on(monkeypatch: pytest.MonkeyP
 
     words = ("--reference", "zoo:steady", "--against", "zoo:friendly")
     with monkeypatch.context() as patched:
-        patched.setattr("surecall.cli.vendors._Cells.tell", interrupt)
+        patched.setattr("surecall.cli.eval.vendors._Cells.tell", interrupt)
         result = vendors(*words)
     assert result.exit_code == ExitCode.INTERRUPTED
     command = result.stderr.splitlines()[-1].split()

@@ -1,13 +1,18 @@
-"""The flags every command has, before or after its name."""
+"""What commands share: flags, values of options, and the command as it was typed."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import shlex
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
+
+from surecall.errors import Code, ConfigError
 
 from .output import Output
 
-__all__ = ["output_flags"]
+__all__ = ["check_options", "command_text", "output_flags", "parse_options", "split_names"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -46,3 +51,79 @@ def _note(context: click.Context, parameter: click.Parameter, value: Any) -> Non
     output = context.find_root().obj
     if value is not None and isinstance(output, Output) and parameter.name is not None:
         setattr(output, parameter.name, value)
+
+
+def parse_options(items: Iterable[str]) -> dict[str, Any]:
+    """Return the options; a dotted key such as `request_overrides.temperature` is a place inside.
+
+    Raises:
+        ConfigError: An item has no `=`, or two of them cannot both be.
+    """
+    options: dict[str, Any] = {}
+    for item in items:
+        key, equals, raw = item.partition("=")
+        parts = key.strip().split(".")
+        if not equals or not all(parts):
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"{item!r} is not of the form KEY=VALUE.",
+                hint="For example --option max_turns=4 or "
+                "--option request_overrides.temperature=0.",
+            )
+        _put(options, parts, _parse_value(raw.strip()), key)
+    return options
+
+
+def _put(options: dict[str, Any], parts: list[str], value: Any, key: str) -> None:
+    place = options
+    for part in parts[:-1]:
+        inner = place.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(
+                Code.INVALID_OPTION, f"{key} is given, but {part} has a value already."
+            )
+        place = cast("dict[str, Any]", inner)
+    place[parts[-1]] = value
+
+
+def _parse_value(raw: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {raw}")
+    except (ValueError, RecursionError):
+        return raw
+    value: Any = parsed.get("value")
+    usable = len(parsed) == 1 and isinstance(value, bool | int | float | str | list | dict)
+    return cast("Any", value) if usable else raw
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise when an option, its value or a transform that it names cannot be used."""
+    from surecall.loop import resolve_options
+    from surecall.loop.resolve import make_chain
+    from surecall.profiles import merge_presets
+    from surecall.transforms import TransformRegistry
+
+    merged = merge_presets([("flag", options)])
+    resolved = resolve_options(merged.values, merged.origins)
+    make_chain(TransformRegistry.builtin(), resolved.options)
+
+
+def command_text(context: click.Context, name: str, *, leave_out: Collection[str]) -> str:
+    """Return the command as it was typed, without what is about this time only."""
+    words = ["surecall", *name.split()]
+    for parameter in context.command.params:
+        field = parameter.name or ""
+        source = context.get_parameter_source(field)
+        value: Any = context.params.get(field)
+        if source is not ParameterSource.COMMANDLINE or field in leave_out or not value:
+            continue
+        flag = [] if isinstance(parameter, click.Argument) else [max(parameter.opts, key=len)]
+        for item in value if isinstance(value, tuple) else (value,):  # pyright: ignore[reportUnknownVariableType] - whatever click read
+            words += [*flag, str(item)]  # pyright: ignore[reportUnknownArgumentType]
+    return shlex.join(words)
+
+
+def split_names(text: str | None) -> tuple[str, ...] | None:
+    """Return the names of a list with commas, each once; None when there are none."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    return tuple(dict.fromkeys(names)) or None

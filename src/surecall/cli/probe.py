@@ -33,8 +33,14 @@ from surecall.protocols import WireProtocol
 
 from .flags import output_flags
 from .output import ExitCode, Output
-from .probe_page import Arrivals, show_capabilities, show_facts, show_questions
-from .run_changes import Change, list_changes
+from .probe_page import (
+    Arrivals,
+    Change,
+    list_changes,
+    show_capabilities,
+    show_facts,
+    show_questions,
+)
 
 __all__ = ["probe"]
 

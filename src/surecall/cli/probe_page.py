@@ -1,11 +1,15 @@
-"""How a probe is shown: answers as they arrive, then what follows from them."""
+"""What `surecall probe` shows, and what a new probe changes."""
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
 
+from surecall.config import Config
+from surecall.loop.options import Options
+from surecall.loop.prompting import choose_mode
+from surecall.loop.resolve import AUTO_PRESET, find_provider, merge_options
 from surecall.probe import (
     FactKey,
     FactStore,
@@ -16,11 +20,63 @@ from surecall.probe import (
     date_text,
     total_cost,
 )
-from surecall.profiles import ResolvedCapabilities
+from surecall.profiles import Catalog, ResolvedCapabilities
 
 from .output import ExitCode, Output
-from .run_changes import Change
 from .terminal import bounded, line_of, shown_value
+
+__all__ = [
+    "Arrivals",
+    "Change",
+    "list_changes",
+    "show_capabilities",
+    "show_facts",
+    "show_questions",
+]
+
+
+class Change(NamedTuple):
+    """One thing that a run does differently."""
+
+    what: str
+    before: str
+    after: str
+
+
+def list_changes(
+    config: Config, catalog: Catalog, before: ResolvedCapabilities, after: ResolvedCapabilities
+) -> tuple[Change, ...]:
+    """Return what a run with these settings does differently for what is known afterwards."""
+    options = merge_options(
+        provider=find_provider(config, catalog),
+        model=config.model or "",
+        presets=config.preset or (AUTO_PRESET,),
+        profile=config.profile,
+        config=config,
+        overrides={},
+        catalog=catalog,
+    ).options
+    rows = zip(_behaviour(options, before), _behaviour(options, after), strict=True)
+    return tuple(Change(what, old, new) for (what, old), (_, new) in rows if old != new)
+
+
+def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str, str]]:
+    can = known.capabilities
+    text = can.text_formats if options.text_formats is None else options.text_formats
+    flag = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
+    return [
+        ("tools are put to the model", choose_mode(options, can, known.origins).mode),
+        ("calls written as text are looked for", _word(text)),
+        ("parallel_tool_calls may be sent", _word(flag)),
+        ("replies may be streamed", _word(can.streaming)),
+        ("response_format json_object may be sent", _word(can.json_object)),
+        ("response_format json_schema may be sent", _word(can.json_schema)),
+    ]
+
+
+def _word(is_so: object) -> str:
+    return "yes" if is_so else "no"
+
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +84,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["Arrivals", "show_capabilities", "show_facts", "show_questions"]
 
 _MARKS: Final = {
     "yes": ("✓ yes", "green"),

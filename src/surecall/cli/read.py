@@ -12,10 +12,10 @@ from surecall.records import Reading
 
 from .arrivals import Arrival, parse_arrival, read_input
 from .flags import output_flags
-from .offered_tools import load_offered_tools
 from .output import ExitCode, Output
 from .progress import Progress
 from .reading_page import STRUCTURED, ReadingPage
+from .tool_files import load_offered_tools
 from .vector import save_svg
 from .verdicts import Outcome, Verdict, judge_calls, judge_reading
 

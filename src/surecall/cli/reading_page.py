@@ -1,4 +1,4 @@
-"""One recorded reply for people: what arrived, what was read, and what a run would do."""
+"""A reading on the terminal: what arrived, what was changed, what would run."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,75 @@ from surecall.jsontext import encode_text
 from surecall.records import ErrorDetail, Reading, Receipt
 
 from .arrivals import Arrival
-from .json_rows import indent_json
 from .progress import Progress, count_of, shorten_pair
-from .terminal import bounded, line_of, printable, shown_value
+from .terminal import bounded, escape_json, line_of, printable, shown_value
 from .verdicts import Outcome, Verdict
+
+__all__ = ["STRUCTURED", "ReadingPage", "indent_json"]
+
+_PUNCTUATION: Final = "{}[],:"
+
+
+def indent_json(value: Any, room: int) -> list[str]:
+    """Return a JSON value as one line of at most `room` characters, or as indented lines."""
+    try:
+        parts = list(_parts_of(escape_json(encode_text(value))))
+    except JSONTextError:
+        return [line_of(repr(value))]
+    whole = "".join(f"{part} " if part in {",", ":"} else part for part in parts)
+    return [whole] if len(whole) <= room else _indented(parts)
+
+
+def _indented(parts: list[str]) -> list[str]:
+    rows: list[str] = []
+    line, before, depth = "", "", 0
+    for part in parts:
+        if part in {"{", "["}:
+            rows.append("  " * depth + line + part)
+            line = ""
+            depth += 1
+        elif part in {"}", "]"}:
+            depth -= 1
+            if before in {"{", "["}:
+                line = rows.pop()[2 * depth :] + part
+            else:
+                rows.append("  " * (depth + 1) + line)
+                line = part
+        elif part == ",":
+            rows.append("  " * depth + line + part)
+            line = ""
+        else:
+            line += ": " if part == ":" else part
+        before = part
+    return [*rows, line]
+
+
+def _parts_of(text: str) -> Iterator[str]:
+    """Yield the punctuation of compact JSON, and what stands between."""
+    start = 0
+    is_text = is_escaped = False
+    for at, char in enumerate(text):
+        if is_text:
+            if is_escaped:
+                is_escaped = False
+            elif char == "\\":
+                is_escaped = True
+            elif char == '"':
+                is_text = False
+        elif char == '"':
+            is_text = True
+        elif char in _PUNCTUATION:
+            if start < at:
+                yield text[start:at]
+            yield char
+            start = at + 1
+    if start < len(text):
+        yield text[start:]
+
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STRUCTURED", "ReadingPage"]
 
 STRUCTURED: Final = frozenset({"tool_calls", "function_call"})
 """Formats that are fields of the message, not text."""

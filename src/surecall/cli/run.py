@@ -19,8 +19,7 @@ from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.records import Event
 from surecall.tools import Tool
 
-from .flags import output_flags
-from .option_values import parse_options
+from .flags import output_flags, parse_options
 from .output import ExitCode, Output
 from .progress import Progress
 from .tool_files import load_tools

@@ -11,7 +11,7 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.store import RunInfo
 
-from .eval_page import show_summary, summary_data
+from .eval.page import show_summary, summary_data
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import count_of

@@ -1,4 +1,4 @@
-"""Tools from a Python file the user names."""
+"""Tools from files: Python that is run, and definitions as JSON."""
 
 import contextlib
 import importlib.util
@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from surecall.errors import Code, SurecallError, ToolDefinitionError
-from surecall.tools import Tool, ToolRegistry
+from surecall.errors import Code, JSONTextError, SurecallError, ToolDefinitionError
+from surecall.jsontext import decode
+from surecall.reading.tools import parse_tools
+from surecall.records import ToolSpec
+from surecall.tools import MaskedRegistry, Tool, ToolRegistry
 
-__all__ = ["load_tools"]
+__all__ = ["load_offered_tools", "load_tools"]
 
 
 def load_tools(path: str | Path) -> list[Tool[..., Any]]:
@@ -92,3 +95,50 @@ def _line_of(whole: Path, error: BaseException) -> int | str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(whole)]
     return (lines[-1] if lines else None) or "?"
+
+
+_MAX_FILE_BYTES: Final = 10 * 1024 * 1024
+_HINT: Final = 'Give a list of OpenAI tool objects, or an object with such a list in "tools".'
+
+
+def load_offered_tools(files: Iterable[str]) -> MaskedRegistry:
+    """Return the tools of Python and JSON files; calling one does nothing.
+
+    Raises:
+        ToolDefinitionError: A file cannot be read, or holds something that is not a tool.
+    """
+    specs: list[ToolSpec] = []
+    for file in files:
+        specs += _load_specs(Path(file))
+    return MaskedRegistry(ToolRegistry.from_executor(specs, _run_nothing))
+
+
+async def _run_nothing(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _load_specs(place: Path) -> list[ToolSpec]:
+    if place.suffix == ".py":
+        return [tool.spec for tool in load_tools(place)]
+    try:
+        with place.open("rb") as file:
+            document = decode(file.read(_MAX_FILE_BYTES + 1), max_bytes=_MAX_FILE_BYTES)
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise _bad_definitions(
+            place, f"{problem}.", "Name a .json or .py file with tools."
+        ) from error
+    except JSONTextError as error:
+        raise _bad_definitions(place, error.message, _HINT) from error
+    if isinstance(document, dict):
+        document = cast("dict[str, Any]", document).get("tools")
+    if not isinstance(document, list) or not document:
+        raise _bad_definitions(place, "there is no list of tools in it.", _HINT)
+    try:
+        return list(parse_tools(cast("list[Any]", document)))
+    except ToolDefinitionError as error:
+        raise _bad_definitions(place, error.message, _HINT) from error
+
+
+def _bad_definitions(place: Path, problem: str, hint: str) -> ToolDefinitionError:
+    return ToolDefinitionError(Code.INVALID_TOOL, f"{place}: {problem}", hint=hint)

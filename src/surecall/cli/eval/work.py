@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
 
+from surecall.cli.output import ExitCode, Output
+from surecall.cli.terminal import line_of
 from surecall.evals.executors import Executor
 from surecall.evals.experiments import estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
@@ -19,11 +21,8 @@ from surecall.evals.records import TrialRow
 from surecall.evals.runner import Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 
-from .eval_page import plan_data, show_plan, show_summary, summary_data
-from .eval_progress import EvalDisplay, make_display
-from .gate_page import show_gates
-from .output import ExitCode, Output
-from .terminal import line_of
+from .page import plan_data, show_gates, show_plan, show_summary, summary_data
+from .progress import EvalDisplay, make_display
 
 __all__ = ["EvalWork", "exit_code_of_trials"]
 

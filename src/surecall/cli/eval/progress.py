@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from surecall.cli.output import Output
+from surecall.cli.progress import count_of
+from surecall.cli.terminal import bounded, line_of
 from surecall.evals.manifest import Manifest
 from surecall.evals.progress import (
     CellCount,
@@ -19,9 +22,7 @@ from surecall.evals.progress import (
 )
 from surecall.evals.records import Cell, TrialRow
 
-from .output import Output
-from .progress import count_of
-from .terminal import bounded, line_of
+__all__ = ["EvalDisplay", "JsonLines", "LineByCell", "LiveMatrix", "duration_of", "make_display"]
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["EvalDisplay", "JsonLines", "LineByCell", "LiveMatrix", "duration_of", "make_display"]
 
 _MAX_SHARE: Final = 0.008
 """Of one processor that drawing may take."""

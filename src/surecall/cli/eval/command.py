@@ -5,6 +5,8 @@ from typing import Final
 
 import click
 
+from surecall.cli.flags import check_options, command_text, output_flags, parse_options, split_names
+from surecall.cli.output import ExitCode, Output
 from surecall.config import load_config
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
@@ -21,12 +23,8 @@ from surecall.evals.planning import (
 from surecall.evals.store_refs import LATEST, check_tag
 from surecall.evals.suites import SUITES
 
-from .eval_work import EvalWork
-from .flags import output_flags
-from .option_values import check_options, parse_options
-from .output import ExitCode, Output
-from .typed_command import command_text, split_names
 from .vendors import vendors
+from .work import EvalWork
 
 __all__ = ["evaluate"]
 

@@ -1,0 +1,5 @@
+"""`surecall eval`: models, profiles and strategies compared on scenarios."""
+
+from .command import evaluate
+
+__all__ = ["evaluate"]
