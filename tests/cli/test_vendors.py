@@ -18,7 +18,7 @@ STORE = Path(".surecall/evals.db")
 @pytest.fixture(autouse=True)
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command be called without the group it is mounted in."""
-    entry = CommandEntry("vendors", "vendors", "Compare endpoints.")
+    entry = CommandEntry("eval.vendors", "vendors", "Compare endpoints.")
     monkeypatch.setitem(COMMANDS, "vendors", entry)  # type: ignore[arg-type] - it is a dict
 
 
