@@ -233,13 +233,15 @@ def show_capabilities(
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Text("\ncapabilities", "bold"))
-    table = Table.grid(padding=(0, 2))
-    for name, origin in known.origins.items():
-        value = shown_value(msgspec.to_builtins(getattr(known.capabilities, name)))
-        style = "dim" if origin == "default" else ""
-        table.add_row(Text(f"  {name}", style), Text(line_of(value), style), Text(origin, "dim"))
-    console.print(table)
+    for title, record in (("capabilities", known.capabilities), ("findings", known.findings)):
+        console.print(Text(f"\n{title}", "bold"))
+        table = Table.grid(padding=(0, 2))
+        for name, value in msgspec.to_builtins(record).items():
+            origin = known.origins[name]
+            style = "dim" if origin == "default" else ""
+            told = line_of(shown_value(value))
+            table.add_row(Text(f"  {name}", style), Text(told, style), Text(origin, "dim"))
+        console.print(table)
     console.print(Text("\nin a run", "bold"))
     if not changes:
         console.print("  nothing changes for what was found out")
