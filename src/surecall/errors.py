@@ -182,6 +182,7 @@ class Code(StrEnum):
     INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
     INVALID_TRACE = "INVALID_TRACE"
     NOTHING_SELECTED = "NOTHING_SELECTED"
+    PROMPT_TOO_LARGE = "PROMPT_TOO_LARGE"
     REMOTE_REF_REFUSED = "REMOTE_REF_REFUSED"
     RESERVED_KEY = "RESERVED_KEY"
     STATE_NOT_KEPT = "STATE_NOT_KEPT"
@@ -262,6 +263,20 @@ class ToolDefinitionError(SetupError):
 
 class RequestError(SetupError):
     """A request that must not be sent."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(code, message, hint=hint)
+        self.details = dict(details or {})
+        self.trace: Any = None
+        """What the run did before, when it had begun."""
+        self.history: tuple[Any, ...] = ()
 
 
 class JSONTextError(SurecallError):

@@ -39,7 +39,7 @@ async def test_cost_then_answers_then_capabilities_then_changes() -> None:
         result = await probe(upstream)
         sent = upstream.calls + upstream.listings
     assert result.exit_code == 0, result.stderr
-    assert f"10 questions to m at {upstream.url}/v1: at most" in result.stderr
+    assert f"13 questions to m at {upstream.url}/v1: at most" in result.stderr
     lines = lines_of(result)
     assert lines[0].startswith("✗ no tools supports_tool_use = false; asked twice")
     assert "supports_tool_use false probe:" in " ".join(lines)
@@ -47,7 +47,8 @@ async def test_cost_then_answers_then_capabilities_then_changes() -> None:
     assert "tools are put to the model: native → taught" in lines
     assert "replies may be streamed: yes → no" in lines
     assert lines[-1].startswith(f"{sent} requests, ")
-    assert lines.index("capabilities") < lines.index("in a run")
+    assert lines.index("capabilities") < lines.index("findings") < lines.index("in a run")
+    assert lines.index("unique_call_ids null default") > lines.index("findings")
 
 
 async def test_nothing_changes_when_the_provider_does_what_was_assumed() -> None:
@@ -75,6 +76,7 @@ async def test_as_json_it_is_cost_findings_and_the_whole() -> None:
     assert whole["capabilities"]["json_schema"] is False
     assert whole["origins"]["json_schema"].startswith("probe:20")
     assert whole["origins"]["grammar"] == "default"
+    assert whole["findings"]["empty_arguments"] == "unknown"
     assert whole["cost"]["requests"] == 2
     assert whole["changes"] == []
     assert result.stderr == ""

@@ -16,7 +16,7 @@ from surecall.faults import (
     find_faults,
 )
 from surecall.loop.options import Options
-from surecall.profiles import Capabilities
+from surecall.profiles import Capabilities, Findings
 from surecall.protocols import ChatCompletions
 from surecall.records import WireRequest
 from surecall.transport import Deadlines, HttpTransport, RetryPolicy, WireLimits
@@ -135,7 +135,8 @@ def test_an_entry_is_complete(fault: Fault) -> None:
     assert fault.told is None or fault.code is not None
     assert bool(fault.needs) == bool(fault.options)
     assert set(fault.options) <= set(Options.__struct_fields__)
-    assert set(fault.truth) <= set(Capabilities.__struct_fields__)
+    known = {*Capabilities.__struct_fields__, *Findings.__struct_fields__}
+    assert set(fault.truth) <= known
     assert fault.group != "capability" or fault.truth
     assert any((fault.see, fault.draft, fault.chunks, fault.wire))
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import Code, RequestError
 from surecall.jsontext import decode
-from surecall.loop.history import complete_history, parse_history
+from surecall.loop.history import HistoryRules, complete_history, fit_history, parse_history
 from surecall.records import Message, ToolCall
 
 
@@ -90,3 +91,97 @@ def test_history_items_of_any_kind_become_messages() -> None:
     """Text is the user's, mappings and messages are taken as they say."""
     items = ["hi", {"role": "assistant", "content": "yes"}, USER]
     assert parse_history(items) == (USER, Message("assistant", "yes"), USER)
+
+
+def system(text: str) -> Message:
+    """Return a system message."""
+    return Message("system", text)
+
+
+ONE_EACH = HistoryRules(one_call_each=True)
+SYSTEM_FIRST = HistoryRules(system_first=True)
+SIGNED = {"thinking_blocks": []}
+NOTE = "[System message:]\nNote."
+
+
+@pytest.mark.parametrize(
+    ("rules", "messages", "sent"),
+    [
+        pytest.param(
+            ONE_EACH,
+            (USER, asks("a", "b"), answers("b"), answers("a"), USER),
+            (USER, asks("a"), answers("a"), asks("b"), answers("b"), USER),
+            id="calls-in-one-message",
+        ),
+        pytest.param(
+            ONE_EACH,
+            (
+                Message("assistant", "Now.", asks("a", "b").tool_calls, extra={"x": 1}),
+                answers("a"),
+                answers("b"),
+            ),
+            (
+                Message("assistant", "Now.", asks("a").tool_calls, extra={"x": 1}),
+                answers("a"),
+                asks("b"),
+                answers("b"),
+            ),
+            id="text-and-thoughts-stay-with-the-first-call",
+        ),
+        pytest.param(ONE_EACH, (asks("a"), answers("a")), (asks("a"), answers("a")), id="one-call"),
+        pytest.param(
+            SYSTEM_FIRST,
+            (system("A"), Message("developer", "B"), USER),
+            (system("A"), Message("developer", "B"), USER),
+            id="leading-system-messages-stay",
+        ),
+        pytest.param(
+            SYSTEM_FIRST,
+            (USER, Message("assistant", "yes"), system("Note."), USER),
+            (USER, Message("assistant", "yes"), Message("user", f"{NOTE}\n\nhi")),
+            id="before-the-user",
+        ),
+        pytest.param(
+            SYSTEM_FIRST,
+            (USER, Message("developer", "Note."), Message("assistant", "yes"), USER, USER),
+            (Message("user", f"hi\n\n{NOTE}"), Message("assistant", "yes"), USER, USER),
+            id="behind-the-user",
+        ),
+        pytest.param(
+            SYSTEM_FIRST,
+            (asks("a"), answers("a"), system("Note.")),
+            (asks("a"), answers("a"), Message("user", NOTE)),
+            id="behind-a-result",
+        ),
+        pytest.param(
+            SYSTEM_FIRST,
+            (Message("user", [{"type": "text", "text": "hi"}]), system("Note.")),
+            (Message("user", [{"type": "text", "text": "hi"}]), Message("user", NOTE)),
+            id="beside-parts",
+        ),
+        pytest.param(
+            HistoryRules(echo_reasoning=True),
+            (USER, asks("a"), answers("a"), Message("assistant", "yes")),
+            (
+                USER,
+                replace(asks("a"), extra={"reasoning_content": ""}),
+                answers("a"),
+                Message("assistant", "yes"),
+            ),
+            id="calls-without-reasoning",
+        ),
+        pytest.param(
+            HistoryRules(echo_reasoning=True),
+            (replace(asks("a"), extra={"reasoning": "so"}), answers("a")),
+            (replace(asks("a"), extra={"reasoning": "so"}), answers("a")),
+            id="reasoning-of-its-own",
+        ),
+    ],
+)
+def test_a_history_is_sent_as_its_provider_demands(
+    rules: HistoryRules, messages: tuple[Message, ...], sent: tuple[Message, ...]
+) -> None:
+    """The change is named, and nothing is when nothing had to change."""
+    fitted, changes = fit_history(messages, rules)
+    assert fitted == sent
+    assert len(changes) == (messages != sent)

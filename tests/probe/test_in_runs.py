@@ -243,3 +243,95 @@ def test_embedded_models_are_asked_by_default(values: dict[str, Any], asks: bool
     """They cost nothing but time; a provider is only asked when someone says so."""
     config = load_config(overrides=values, search=False, environ={})
     assert ProbedModel(config, ChatCompletions()).asks is asks
+
+
+class Clock:
+    """A clock for the session's facts that a test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = time.time()
+        monkeypatch.setattr("surecall.loop.probing.time", self)
+
+    def time(self) -> float:
+        """Tell the time."""
+        return self.now
+
+
+WEEK_S = 7 * 24 * 3600.0
+
+
+async def test_a_session_asks_again_when_its_facts_have_expired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was asked for this session is believed as long as any other fact."""
+    clock = Clock(monkeypatch)
+    async with (
+        CapabilityUpstream(Truth(tools="dropped")) as upstream,
+        surecall.Session(
+            model="m", base_url=upstream.url, tools=[weather], probe="auto"
+        ) as session,
+    ):
+        await session.run("Say one word.")
+        asked = upstream.calls
+        clock.now += WEEK_S - 10
+        known = session.plan("Say one word.")
+        assert known.mode == "taught"
+        assert known.probe is not None
+        await session.run("Say one word.")
+        assert upstream.calls == asked + 1
+        clock.now += 20
+        forgotten = session.plan("Say one word.")
+        assert forgotten.capability_origins["supports_tool_use"] == "default"
+        assert (forgotten.mode, forgotten.probe) == ("native", None)
+        upstream.truth = Truth()
+        result = await session.run("Say one word.")
+        assert result.trace.strategy["mode"] == "native"
+        assert result.trace.capability_origins["supports_tool_use"].startswith("probe:")
+        assert result.trace.probe is not None
+        assert result.trace.probe["source"] == "asked"
+
+
+async def test_facts_without_a_store_expire_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transport of one's own has no address; its facts live in the session, and not for ever."""
+    clock = Clock(monkeypatch)
+    call = assistant(None, tool_call("surecall_probe_echo", {"text": "ping"}))
+    transport = ScriptedTransport([call, "One.", "Two.", call, "Three."])
+    async with surecall.Session(
+        model="m", transport=transport, tools=[weather], probe="auto"
+    ) as session:
+        await session.run("Say one word.")
+        second = await session.run("Say one word.")
+        assert second.trace.capability_origins["supports_tool_use"].startswith("probe:")
+        clock.now += 3650 * 24 * 3600.0
+        assert session.plan("Hello.").capability_origins["supports_tool_use"] == "default"
+        assert (await session.run("Say one word.")).text == "Three."
+
+
+def test_stored_facts_expire_inside_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each at its own time; what another session found out since then is taken up."""
+    clock = Clock(monkeypatch)
+    store = FactStore(tmp_path / FACTS_FILE, clock=clock.time)
+    key = FactKey("http://127.0.0.1:9/v1", "chat_completions", "m")
+
+    def find_out(**fields: Any) -> None:
+        store.save(key, [Finding(question="q", verdict="yes", fields=fields, evidence="e")])
+
+    find_out(grammar=True)
+    clock.now += 1000
+    find_out(json_schema=True)
+    session = surecall.Session(model="m", base_url="http://127.0.0.1:9", tools=[weather])
+
+    def known() -> tuple[bool, bool]:
+        capabilities = session.plan("Hello.").capabilities
+        return capabilities.grammar, capabilities.json_schema
+
+    assert known() == (True, True)
+    clock.now += WEEK_S - 1000
+    assert known() == (False, True)
+    find_out(grammar=True)
+    clock.now += 1000
+    assert known() == (True, False)
+    clock.now += WEEK_S
+    assert known() == (False, False)

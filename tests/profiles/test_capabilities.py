@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surecall.errors import ConfigError
-from surecall.profiles import Capabilities, Catalog, resolve_capabilities
+from surecall.profiles import Capabilities, Catalog, Findings, resolve_capabilities
 
 ALL = {"supports_parallel_tools": True, "json_schema": True}
 NO_FORMAT = {"supports_parallel_tools": True, "json_object": False}
@@ -45,6 +45,7 @@ CASES = (
     ),
     Case("rules-of-another-provider", "acme", "minimax/minimax-m2-her"),
     Case("volcano", "volcanoengine", "doubao", {"supports_parallel_tools": True}),
+    Case("gemini", "google", "gemini-x", {"json_schema": True}),
 )
 
 
@@ -69,7 +70,6 @@ def test_the_defaults_are_conservative() -> None:
         supports_parallel_tools=False,
         tool_id_pattern=None,
         allows_midturn_system=False,
-        json_stability="unknown",
         json_object=True,
         json_schema=False,
         streaming=True,
@@ -79,10 +79,7 @@ def test_the_defaults_are_conservative() -> None:
         strict_tools=False,
         grammar=False,
         tool_choices=("auto",),
-        honours_parallel_false=None,
         stream_equals_whole=None,
-        unique_call_ids=None,
-        empty_arguments="unknown",
         needs_reasoning_echo=None,
     )
 
@@ -175,3 +172,28 @@ def test_what_a_probe_cannot_have_seen_is_refused() -> None:
     """A field that no capability has is an error from a probe too."""
     with pytest.raises(ConfigError, match="a probe names 'gramar'"):
         resolve_capabilities(None, None, probed={"gramar": True})
+
+
+def test_findings_are_kept_apart_from_what_decides() -> None:
+    """Whoever names one, it is taken with its origin and is not a capability."""
+    resolved = resolve_capabilities(
+        "embedded",
+        "embedded:smollm2-135m",
+        {"unique_call_ids": False},
+        probed={"empty_arguments": "blank"},
+        probed_on="2026-11-15",
+    )
+    assert resolved.findings == Findings(
+        json_stability="low", unique_call_ids=False, empty_arguments="blank"
+    )
+    assert not set(Findings.__struct_fields__) & set(Capabilities.__struct_fields__)
+    assert resolved.origins["json_stability"] == "model:embedded:smollm2-135m"
+    assert resolved.origins["unique_call_ids"] == "override"
+    assert resolved.origins["empty_arguments"] == "probe:2026-11-15"
+    assert resolved.origins["honours_parallel_false"] == "default"
+
+
+def test_a_finding_of_a_wrong_type_is_an_error() -> None:
+    """They are checked like capabilities."""
+    with pytest.raises(ConfigError, match="wrong type"):
+        resolve_capabilities(None, None, {"json_stability": "superb"})

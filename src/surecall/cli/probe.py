@@ -50,10 +50,13 @@ _USUAL: Final = (
     "tool_choice",
     "parallel_calls",
     "streaming",
+    "id_pattern",
     "strict_tools",
     "json_object",
     "json_schema",
     "grammar",
+    "midturn_system",
+    "reasoning_echo",
     "context_window",
 )
 """What changes how a run goes."""
@@ -289,6 +292,7 @@ class _Asking:
                 "inconclusive": [f.question for f in findings if f.verdict == "inconclusive"],
                 "cost": report.cost if report else None,
                 "capabilities": msgspec.to_builtins(after.capabilities),
+                "findings": msgspec.to_builtins(after.findings),
                 "origins": after.origins,
                 "changes": [change._asdict() for change in changes],
             }

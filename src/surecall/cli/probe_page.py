@@ -63,12 +63,21 @@ def list_changes(
 def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str, str]]:
     can = known.capabilities
     text = can.text_formats if options.text_formats is None else options.text_formats
-    flag = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
+    several = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
+    midturn = can.allows_midturn_system or known.origins["allows_midturn_system"] == "default"
+    window = can.context_window_tokens
+    room = "any size" if window is None else f"{window - can.reserved_response_tokens} tokens"
     return [
         ("tools are put to the model", choose_mode(options, can, known.origins).mode),
         ("calls written as text are looked for", _word(text)),
-        ("parallel_tool_calls may be sent", _word(flag)),
+        ("parallel_tool_calls may be sent", _word(several)),
+        ("calls of one reply may run together", _word(several)),
+        ("call ids are made to match", can.tool_id_pattern or "nothing"),
+        ("system messages stay where they are", _word(midturn)),
+        ("empty reasoning is added to calls", _word(can.needs_reasoning_echo)),
         ("replies may be streamed", _word(can.streaming)),
+        ("turns with tools may be streamed", _word(can.stream_equals_whole is not False)),
+        ("prompts may have", room),
         ("response_format json_object may be sent", _word(can.json_object)),
         ("response_format json_schema may be sent", _word(can.json_schema)),
     ]
@@ -288,13 +297,15 @@ def show_capabilities(
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Text("\ncapabilities", "bold"))
-    table = Table.grid(padding=(0, 2))
-    for name, origin in known.origins.items():
-        value = shown_value(msgspec.to_builtins(getattr(known.capabilities, name)))
-        style = "dim" if origin == "default" else ""
-        table.add_row(Text(f"  {name}", style), Text(line_of(value), style), Text(origin, "dim"))
-    console.print(table)
+    for title, record in (("capabilities", known.capabilities), ("findings", known.findings)):
+        console.print(Text(f"\n{title}", "bold"))
+        table = Table.grid(padding=(0, 2))
+        for name, value in msgspec.to_builtins(record).items():
+            origin = known.origins[name]
+            style = "dim" if origin == "default" else ""
+            told = line_of(shown_value(value))
+            table.add_row(Text(f"  {name}", style), Text(told, style), Text(origin, "dim"))
+        console.print(table)
     console.print(Text("\nin a run", "bold"))
     if not changes:
         console.print("  nothing changes for what was found out")

@@ -18,11 +18,12 @@ from surecall.jsontext import decode_own, encode, encode_text
 from surecall.loop import resolve_options
 from surecall.profiles import (
     STRATEGIES,
-    Capabilities,
     Catalog,
+    join_capabilities,
     merge_presets,
     presets_for,
     resolve_capabilities,
+    split_capabilities,
 )
 from surecall.profiles.entries import canonical_name
 from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
@@ -239,7 +240,9 @@ def _settle_capabilities(
         overrides=contender.capabilities if is_production else None,
         catalog=catalog,
     )
-    values: dict[str, Any] = msgspec.to_builtins(resolved.capabilities)
+    values: dict[str, Any] = msgspec.to_builtins(
+        join_capabilities(resolved.capabilities, resolved.findings)
+    )
     origins = {field: origin for field, origin in resolved.origins.items() if origin != "default"}
     if ablation is not None and ablation.name == "tool_prompting":
         # Tools that are not put in another way are sent, whatever is known of the model.
@@ -250,8 +253,8 @@ def _settle_capabilities(
 
 def _record(settled: Settled, about: Mapping[str, Any]) -> dict[str, Any]:
     resolved = resolve_options(settled.options, settled.origins)
-    capabilities = msgspec.convert(settled.capabilities, Capabilities)
-    unknown = dict.fromkeys(Capabilities.__struct_fields__, "default")
+    capabilities = join_capabilities(*split_capabilities(settled.capabilities))
+    unknown = dict.fromkeys(capabilities, "default")
     record = {
         **{name: about[name] for name in ("strategy", "fallback", "profile")},
         "presets": list(settled.presets),

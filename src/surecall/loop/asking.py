@@ -4,8 +4,9 @@ from msgspec.structs import replace
 
 from surecall.formats import ToolNames
 from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
-from surecall.records import ModelRequest, Reading, Receipt, Reply
+from surecall.records import Message, ModelRequest, Reading, Receipt, Reply
 
+from .history import find_own_ids, fit_history
 from .plan import Plan
 from .prompting import put_tools, taught_way
 from .steps import RunState
@@ -18,22 +19,26 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
     request = plan.request(
         state.history,
         tools_enabled=state.tools_enabled,
-        stream=stream,
+        stream=stream and plan.may_stream(tools_enabled=state.tools_enabled),
         calls_seen=state.calls_seen,
         after_cut=state.was_cut,
     )
-    return put_tools(
+    request = put_tools(
         request,
         state.mode,
         plan.capabilities,
         forced_tool=state.forced_tool,
         must_call=request.tool_choice not in (None, "auto", "none"),
     )
+    messages, changes = fit_history(request.messages, plan.history_rules(state.mode))
+    return replace(request, messages=messages) if changes else request
 
 
 def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
     """Read a reply in the way its request asked for it."""
     way = taught_way(state.mode)
+    pattern = plan.history_rules(state.mode).id_pattern
+    reply = reply if pattern is None else _with_own_ids(reply, state.history, pattern)
     given, receipts = reply, ()
     if way == "object":
         given, receipts = parse_object_reply(reply, is_grammar=plan.capabilities.grammar)
@@ -54,6 +59,20 @@ def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> 
         if broken is not None:
             reading = replace(reading, defects=(*reading.defects, broken))
     return reading
+
+
+def _with_own_ids(reply: Reply, history: tuple[Message, ...], pattern: str) -> Reply:
+    """Give calls that came with an id we made for an earlier one the id which that one has."""
+    if not reply.calls:
+        return reply
+    own_ids = find_own_ids(history, pattern)
+    calls = tuple(
+        replace(call, id=own_ids[call.id])
+        if isinstance(call.id, str) and call.id in own_ids
+        else call
+        for call in reply.calls
+    )
+    return reply if calls == reply.calls else replace(reply, calls=calls)
 
 
 def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:

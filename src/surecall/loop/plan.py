@@ -8,12 +8,19 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.jsontext import canonical_hash
-from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities, deep_merge
+from surecall.profiles import (
+    RESERVED_REQUEST_KEYS,
+    Capabilities,
+    Findings,
+    deep_merge,
+    join_capabilities,
+)
 from surecall.protocols import DEFAULT_PROTOCOL
+from surecall.protocols.id_patterns import find_id_shape
 from surecall.reading import ReadingLimits
 from surecall.records import Message, ModelRequest, ToolSpec
 
-from .history import complete_history
+from .history import HistoryRules, complete_history
 from .options import Options
 from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
@@ -52,6 +59,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     fingerprint: str
     probe: dict[str, Any] | None = None
     """What the provider was asked before the run, and what came of it."""
+    findings: Findings = Findings()
+    """What else is known of the model; nothing is decided by it."""
 
     @property
     def tools_allowed(self) -> bool:
@@ -79,8 +88,33 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     @property
     def max_concurrent_calls(self) -> int:
-        """How many calls may run at the same time; a taught model's run one after the other."""
-        return 1 if taught_way(self.mode) else self.options.max_concurrent_calls
+        """How many calls may run at the same time.
+
+        Those of a taught model, and of one that is known not to make several calls at once, run
+        one after the other.
+        """
+        one_by_one = taught_way(self.mode) is not None or self._lacks("supports_parallel_tools")
+        return 1 if one_by_one else self.options.max_concurrent_calls
+
+    def history_rules(self, mode: PromptMode) -> HistoryRules:
+        """Return what the provider is known to demand of a history; taught calls are text."""
+        can, system_first = self.capabilities, self._lacks("allows_midturn_system")
+        if taught_way(mode) is not None:
+            return HistoryRules(system_first=system_first)
+        return HistoryRules(
+            one_call_each=self._lacks("supports_parallel_tools"),
+            system_first=system_first,
+            echo_reasoning=can.needs_reasoning_echo is True,
+            id_pattern=can.tool_id_pattern,
+        )
+
+    def may_stream(self, *, tools_enabled: bool) -> bool:
+        """Tell whether a turn may be streamed: not where calls get lost on the way."""
+        return not tools_enabled or self.capabilities.stream_equals_whole is not False
+
+    def _lacks(self, field: str) -> bool:
+        """Tell whether somebody said that the model cannot do this; the default says nothing."""
+        return _is_known(field, self.capability_origins) and not getattr(self.capabilities, field)
 
     @property
     def reading_limits(self) -> ReadingLimits:
@@ -104,7 +138,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         if self.tool_choice in ("auto", "none") or not self.tools_allowed:
             return base_mode
         kind = "required" if self.tool_choice == "required" else "named"
-        known = self.capability_origins.get("tool_choices", "default") != "default"
+        known = _is_known("tool_choices", self.capability_origins)
         ignored = known and kind not in self.capabilities.tool_choices
         return "constrained" if ignored and self.capabilities.json_schema else base_mode
 
@@ -153,6 +187,7 @@ def make_plan(
     system: str | None = None,
     protocol: str = DEFAULT_PROTOCOL,
     probe: dict[str, Any] | None = None,
+    findings: Findings = Findings(),  # noqa: B008 - frozen
 ) -> Plan:
     """Settle a run; raise when it cannot be right."""
     if not model.strip():
@@ -167,6 +202,8 @@ def make_plan(
             "tool use is enforced but no tool may be sent.",
             hint="Pass tools, widen tool_allowlist, or use tool_use_mode='relaxed'.",
         )
+    if capabilities.tool_id_pattern is not None:
+        find_id_shape(capabilities.tool_id_pattern)  # raises when no id can be made
     tools = () if options.tool_use_mode == "disabled" else tools
     params, parallel, ignored = _split_params(options)
     mode = choose_mode(options, capabilities, dict(capability_origins))
@@ -183,7 +220,7 @@ def make_plan(
         params=params,
         parallel_tool_calls=parallel,
         send_parallel_flag=capabilities.supports_parallel_tools
-        or capability_origins.get("supports_parallel_tools", "default") == "default",
+        or not _is_known("supports_parallel_tools", capability_origins),
         ignored_overrides=ignored,
         polling_tools=frozenset(tool.name for tool in tools if tool.polling),
         effect_tools=frozenset(tool.name for tool in tools if tool.effect != "read"),
@@ -192,8 +229,13 @@ def make_plan(
         protocol=protocol,
         fingerprint="",
         probe=probe,
+        findings=findings,
     )
     return _with_fingerprint(plan)
+
+
+def _is_known(field: str, origins: Mapping[str, str]) -> bool:
+    return origins.get(field, "default") != "default"
 
 
 def _with_fingerprint(plan: Plan) -> Plan:
@@ -204,7 +246,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "tools": plan.tools,
         "options": plan.options,
         "origins": plan.origins,
-        "capabilities": plan.capabilities,
+        "capabilities": join_capabilities(plan.capabilities, plan.findings),
         "capability_origins": {
             # A run may be resumed after the same was found out anew.
             name: "probe" if origin.startswith("probe:") else origin

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -56,11 +57,10 @@ class ProbedModel:
         self._config = config
         self._protocol = protocol
         self._address = fact_address(config, protocol, transport)
-        self._facts: tuple[ProbedFact, ...] | None = None
-        self._asked: dict[str, Any] = {}
-        self._asked_on = ""
-        self.note: ProbeNote | None = None
-        """What came of asking for this session."""
+        self._stored: tuple[ProbedFact, ...] | None = None
+        self._asked: tuple[ProbedFact, ...] = ()
+        self._note: ProbeNote | None = None
+        self._note_expires_at = 0.0
 
     @property
     def asks(self) -> bool:
@@ -70,23 +70,30 @@ class ProbedModel:
         return self._config.probe == "auto"
 
     @property
+    def note(self) -> "ProbeNote | None":
+        """What came of asking for this session; nothing once it is as old as a fact may be."""
+        return self._note if time.time() < self._note_expires_at else None
+
+    @property
     def told(self) -> dict[str, Any] | None:
         """The note as the trace keeps it."""
-        return None if self.note is None else msgspec.to_builtins(self.note)
+        note = self.note
+        return None if note is None else msgspec.to_builtins(note)
 
     def known(self) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the capabilities that probes found out, and the date of each."""
-        if self._facts is None:
-            self._facts = self._load()
-        if not self._facts and not self._asked:
+        now = time.time()
+        if self._stored is None or any(fact.expires_at <= now for fact in self._stored):
+            # Another session may have asked again since these were loaded.
+            self._stored = self._load()
+        if not self._stored and not self._asked:
             return {}, {}
         from surecall.probe import date_text
 
-        now = time.time()
-        fresh = [fact for fact in self._facts if now < fact.expires_at]
+        fresh = [fact for fact in (*self._stored, *self._asked) if now < fact.expires_at]
         fields = {fact.field: fact.value for fact in fresh}
         dates = {fact.field: date_text(fact.asked_at)[:_DATE_CHARS] for fact in fresh}
-        return fields | self._asked, dates | dict.fromkeys(self._asked, self._asked_on)
+        return fields, dates
 
     def is_unknown(self, plan: Plan) -> bool:
         """Tell whether a run should ask first: it sends tools, and nobody said that it may."""
@@ -100,7 +107,7 @@ class ProbedModel:
 
     async def ask(self, transport: Transport) -> None:
         """Ask the provider the essential questions; a failure is noted and not raised."""
-        from surecall.probe import ensure_probed
+        from surecall.probe import ProbedFact, ensure_probed
 
         note = await ensure_probed(
             transport,
@@ -109,15 +116,23 @@ class ProbedModel:
             store=self._store(),
             address=self._address,
         )
-        self.note = note
-        self._asked = dict(note.fields)
-        self._asked_on = note.asked_at[:_DATE_CHARS]
+        expires_at = time.time() + self._config.max_probe_age_s
+        self._note, self._note_expires_at = note, expires_at
+        self._stored = None
+        if note.source == "stored":  # those are loaded, each with its own date
+            return
+        asked_at = datetime.fromisoformat(note.asked_at).timestamp()
+        self._asked = tuple(
+            ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
+            for field, value in note.fields.items()
+        )
 
     def _store(self) -> "FactStore":
         from surecall.probe import FactStore
 
         config = self._config
-        return FactStore(config.cache_dir / FACTS_FILE, max_age_s=config.max_probe_age_s)
+        path = config.cache_dir / FACTS_FILE
+        return FactStore(path, max_age_s=config.max_probe_age_s, clock=time.time)
 
     def _load(self) -> "tuple[ProbedFact, ...]":
         # Most sessions have no facts; they should not pay for a database.

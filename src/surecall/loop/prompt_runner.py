@@ -14,7 +14,8 @@ from surecall.records import ModelRequest, Receipt, Reply, WireRequest
 from surecall.transforms import TransformChain
 from surecall.transport import Transport
 
-from .preflight import check_request
+from .history import parse_history
+from .preflight import check_request, find_excess
 
 __all__ = ["PromptResult", "PromptRunner"]
 
@@ -60,8 +61,15 @@ class PromptRunner:
     def build(self, request: ModelRequest) -> WireRequest:
         """Check the request, render it and apply the outbound transforms."""
         check_request(request, self.capabilities)
+        excess = find_excess(request, self.capabilities)
         wire = self.protocol.render_request(request)
-        return self._transformed(wire) if self.protocol.takes_transforms else wire
+        if self.protocol.takes_transforms:
+            wire = self._transformed(wire)
+            if excess is not None:  # a transform may have made it shorter
+                excess = find_excess(self._as_sent(request, wire), self.capabilities)
+        if excess is not None:
+            raise excess
+        return wire
 
     async def ask(
         self, request: ModelRequest, *, on_delta: Callable[[StreamDelta], None] | None = None
@@ -99,6 +107,12 @@ class PromptRunner:
         if calls is not reply.calls:
             reply = replace(reply, calls=calls)
         return PromptResult(reply=reply, raw=raw, receipts=rescued + receipts + call_receipts)
+
+    def _as_sent(self, request: ModelRequest, wire: WireRequest) -> ModelRequest:
+        """Return the request with what transforms made of it; tools they changed are left out."""
+        if self.transforms.messages:
+            request = replace(request, messages=parse_history(wire.body["messages"]))
+        return replace(request, tools=()) if self.transforms.tools else request
 
     def _transformed(self, wire: WireRequest) -> WireRequest:
         body = dict(wire.body)

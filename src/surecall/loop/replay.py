@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, ProviderConnectionError, ProviderStatusError
 from surecall.formats import ToolNames
-from surecall.profiles import Capabilities
+from surecall.profiles import split_capabilities
 from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, Reading
 from surecall.transforms import TransformRegistry
@@ -160,16 +159,18 @@ def _read(answer: PromptResult, state: RunState, plan: Plan) -> Reading:
 
 
 def _plan_of(trace: Trace) -> Plan:
+    capabilities, findings = split_capabilities(trace.capabilities)
     return make_plan(
         model=trace.model,
         messages=trace.messages,
         tools=trace.tools,
         options=trace.options,
         origins=trace.origins,
-        capabilities=msgspec.convert(trace.capabilities, Capabilities),
+        capabilities=capabilities,
         capability_origins=trace.capability_origins,
         system=trace.system,
         protocol=trace.protocol,
+        findings=findings,
     )
 
 

@@ -237,6 +237,7 @@ class Session:
             system=self._system,
             protocol=self._protocol.name,
             probe=self._probed.told,
+            findings=known.findings,
         )
 
     async def aclose(self) -> None:

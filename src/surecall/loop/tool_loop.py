@@ -9,6 +9,7 @@ from surecall.errors import (
     Code,
     ProviderError,
     ProviderStatusError,
+    RequestError,
     RunError,
     RunLimitError,
     SurecallError,
@@ -121,7 +122,7 @@ class ToolLoop:
             self._end(limit.code)
             raise self._error(limit) from error
         except SurecallError as error:
-            if isinstance(error, ProviderError):
+            if isinstance(error, ProviderError | RequestError):
                 error.trace = self._trace(ErrorDetail(error.code, error.message, error.hint))
                 error.history = complete_history(self._state.history)
             self._end(error.code)
@@ -184,7 +185,8 @@ class ToolLoop:
         )
         started = perf_counter()
         recorded = self._recorder.next_answer(state.turn)
-        shown = self._open_shown_text()
+        shown = self._open_shown_text() if request.stream else None
+        was_shown = request.stream and taught_way(state.mode) != "object"
         try:
             if recorded is None:
                 on_delta = shown.feed if shown is not None else self._tell_delta
@@ -212,7 +214,7 @@ class ToolLoop:
         self._reading = self._read(asked)
         if shown is not None:
             shown.close(self._reading.content)
-        elif taught_way(state.mode) == "object" and plan.options.stream and self._reading.content:
+        elif plan.options.stream and self._reading.content and not was_shown:
             self._teller.tell(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
 

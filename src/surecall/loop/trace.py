@@ -49,6 +49,9 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     tool_failure_policy: str
     prompt_mode: str = "native"
     forced_tool: str | None = None
+    history_changes: tuple[str, ...] = ()
+    """What was changed in what is sent of the history, because the provider demands it:
+    `split_calls`, `system_to_user`, `add_empty_reasoning`, `rewrite_call_ids`."""
     message_transforms: tuple[str, ...] = ()
     tool_transforms: tuple[str, ...] = ()
     response_transforms: tuple[str, ...] = ()

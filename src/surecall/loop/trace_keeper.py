@@ -2,11 +2,12 @@
 
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
+from surecall.profiles import join_capabilities
 from surecall.records import ErrorDetail, Reading, ToolResult
 
+from .history import fit_history
 from .plan import Plan
 from .prompt_runner import PromptResult
 from .schema_losses import SchemaLoss, find_losses
@@ -96,7 +97,7 @@ class TraceKeeper:
             tools=plan.tools,
             options=plan.options,
             origins=plan.origins,
-            capabilities=_as_json(msgspec.structs.asdict(plan.capabilities)),
+            capabilities=_as_json(join_capabilities(plan.capabilities, plan.findings)),
             capability_origins=plan.capability_origins,
             ignored_overrides=plan.ignored_overrides,
             strategy={"mode": plan.mode, "reason": plan.mode_reason},
@@ -125,6 +126,7 @@ class TraceKeeper:
         return RequestSummary(
             model=plan.model,
             messages_count=len(state.history) + (1 if plan.system else 0),
+            history_changes=fit_history(state.history, plan.history_rules(state.mode))[1],
             tools_count=len(plan.tools) if state.tools_enabled else 0,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.jsontext import decode, encode_text
-from surecall.profiles import Capabilities
+from surecall.profiles import join_capabilities, split_capabilities
 from surecall.records import ErrorDetail
 from surecall.redaction import redact
 
@@ -87,12 +87,12 @@ class ProbedFact(Struct, frozen=True, kw_only=True):
 
     field: str
     value: Any
-    question: str
-    evidence: str
+    question: str = ""
+    evidence: str = ""
     asked_at: float
     """Seconds since the epoch."""
     expires_at: float
-    version: str
+    version: str = ""
     """The surecall that asked."""
     requests: int = 0
     tokens: int = 0
@@ -287,10 +287,10 @@ def _checked_value(field: str, text: str) -> Any:
     """Return a stored value, or `UNSET` for one that another version of surecall wrote."""
     try:
         value = decode(text)
-        msgspec.convert({field: value}, Capabilities)
+        known = join_capabilities(*split_capabilities({field: value}))
     except (JSONTextError, msgspec.ValidationError):
         return msgspec.UNSET
-    return value if field in Capabilities.__struct_fields__ else msgspec.UNSET
+    return value if field in known else msgspec.UNSET
 
 
 def _clean_address(address: str) -> str:

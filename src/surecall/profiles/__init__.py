@@ -4,12 +4,15 @@ from .capabilities import ResolvedCapabilities, resolve_capabilities
 from .catalog import Catalog
 from .entries import (
     Capabilities,
+    Findings,
     JSONStability,
     ModelEntry,
     ModelRule,
     Preset,
     ProviderEntry,
     SamplingProfile,
+    join_capabilities,
+    split_capabilities,
 )
 from .fields import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, RESERVED_REQUEST_KEYS
 from .filters import Selectable, matches_glob, select
@@ -36,6 +39,7 @@ __all__ = [
     "STRATEGIES",
     "Capabilities",
     "Catalog",
+    "Findings",
     "JSONStability",
     "Merged",
     "ModelEntry",
@@ -52,6 +56,7 @@ __all__ = [
     "find_preset",
     "find_weights",
     "is_weights_path",
+    "join_capabilities",
     "known_weights",
     "matches_glob",
     "merge_presets",
@@ -60,4 +65,5 @@ __all__ = [
     "resolve_capabilities",
     "select",
     "select_profiles",
+    "split_capabilities",
 ]

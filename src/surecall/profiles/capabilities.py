@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from surecall.errors import Code
 
 from .catalog import Catalog
-from .entries import Capabilities, require_capabilities
+from .entries import (
+    Capabilities,
+    Findings,
+    require_capabilities,
+    split_capabilities,
+)
 
 __all__ = ["ResolvedCapabilities", "resolve_capabilities"]
 
@@ -19,6 +22,8 @@ class ResolvedCapabilities(NamedTuple):
     capabilities: Capabilities
     origins: dict[str, str]
     """`default`, `provider:ID`, `rule:ID`, `model:ID`, `probe:DATE` or `override`."""
+    findings: Findings = Findings()
+    """What else is known, without any influence on a run; `origins` covers it too."""
 
 
 def resolve_capabilities(
@@ -62,8 +67,10 @@ def resolve_capabilities(
         require_capabilities(overrides, "an override", Code.UNKNOWN_OPTION)
         layers.append(("override", overrides))
     values: dict[str, Any] = {}
-    origins = dict.fromkeys(Capabilities.__struct_fields__, "default")
+    names = (*Capabilities.__struct_fields__, *Findings.__struct_fields__)
+    origins = dict.fromkeys(names, "default")
     for origin, layer in layers:
         values.update(layer)
         origins.update(dict.fromkeys(layer, origin))
-    return ResolvedCapabilities(msgspec.convert(values, Capabilities), origins)
+    capabilities, findings = split_capabilities(values)
+    return ResolvedCapabilities(capabilities, origins, findings)

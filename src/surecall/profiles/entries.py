@@ -17,6 +17,7 @@ from .fields import OBJECT_FIELDS, PRESET_FIELDS, RESERVED_REQUEST_KEYS
 __all__ = [
     "Capabilities",
     "Fact",
+    "Findings",
     "JSONStability",
     "ModelEntry",
     "ModelRule",
@@ -24,7 +25,9 @@ __all__ = [
     "ProviderEntry",
     "SamplingProfile",
     "canonical_name",
+    "join_capabilities",
     "require_capabilities",
+    "split_capabilities",
 ]
 
 JSONStability = Literal["unknown", "low", "medium", "high"]
@@ -35,18 +38,22 @@ EmptyArguments = Literal["object", "blank", "null", "missing", "unknown"]
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """What a model at a provider can do; the defaults are what is safe to assume."""
+    """What a model at a provider can do; the defaults are what is safe to assume.
+
+    Every field decides something about a run. What is only worth knowing is in `Findings`.
+    """
 
     supports_tool_use: bool = True
     """Whether tools may be sent at all."""
     supports_parallel_tools: bool = False
-    """Whether the `parallel_tool_calls` field may be sent."""
+    """Whether one message may carry several calls. Where this is known to be false, the
+    `parallel_tool_calls` field is not sent, the calls of one reply run one after the other, and
+    each goes back in a message of its own, with its result behind it."""
     tool_id_pattern: str | None = None
-    """Regular expression that call ids must match, when the provider demands one."""
+    """Regular expression that call ids must match as a whole, when the provider demands one."""
     allows_midturn_system: bool = False
-    """Whether a system message may follow after the first turn."""
-    json_stability: JSONStability = "unknown"
-    """How often JSON written as plain text comes out whole."""
+    """Whether a system message may stand behind other messages. Where this is known to be false,
+    such a message is sent in the same place as one of the user."""
     json_object: bool = True
     """Whether `response_format` may ask for a JSON object."""
     json_schema: bool = False
@@ -54,7 +61,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     streaming: bool = True
     """Whether replies may be streamed."""
     context_window_tokens: int | None = None
-    """Size of the context window, when known."""
+    """Size of the context window, when known; a prompt that is surely larger is not sent."""
     reserved_response_tokens: int = 0
     """How much of the window is kept free for the answer."""
     text_formats: bool = False
@@ -65,20 +72,28 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """Whether a llama.cpp `grammar` may be sent."""
     tool_choices: tuple[ToolChoiceKind, ...] = ("auto",)
     """Which kinds of `tool_choice` are honoured, not only accepted."""
+    stream_equals_whole: bool | None = None
+    """Whether a streamed reply carries what a whole one does; if not, a turn with tools is asked
+    for as a whole. Unset means not known."""
+    needs_reasoning_echo: bool | None = None
+    """Whether a turn with calls is refused when its reasoning is not sent back; if so, one that
+    came without any is sent with an empty one. Unset means not known."""
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """What probes find out and no run needs: surecall does the safe thing whatever they say."""
+
+    json_stability: JSONStability = "unknown"
+    """How often JSON written as plain text comes out whole."""
     honours_parallel_false: bool | None = None
     """Whether `parallel_tool_calls=false` really gives one call; unset means not known."""
-    stream_equals_whole: bool | None = None
-    """Whether a streamed reply carries what a whole one does; unset means not known."""
     unique_call_ids: bool | None = None
     """Whether no two calls get the same id; unset means not known."""
     empty_arguments: EmptyArguments = "unknown"
     """How a call without arguments is written."""
-    needs_reasoning_echo: bool | None = None
-    """Whether a turn with calls is refused when its reasoning is not sent back; unset means not
-    known."""
 
 
-_CAPABILITY_NAMES: Final = frozenset(Capabilities.__struct_fields__)
+_NAMES: Final = frozenset((*Capabilities.__struct_fields__, *Findings.__struct_fields__))
 
 
 class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -191,20 +206,31 @@ def canonical_name(name: str) -> str:
 
 
 def require_capabilities(values: Mapping[str, Any], where: str, code: str) -> None:
-    """Raise when a capability is named that does not exist, or given a value it cannot have."""
+    """Raise when a capability or finding is named that does not exist, or cannot be so."""
     for name in values:
-        if name not in _CAPABILITY_NAMES:
+        if name not in _NAMES:
             raise ConfigError(
                 code,
-                f"{where} names {name!r}, which is no capability.",
-                hint=did_you_mean(name, _CAPABILITY_NAMES),
+                f"{where} names {name!r}, which is not a capability.",
+                hint=did_you_mean(name, _NAMES),
             )
     try:
-        msgspec.convert(dict(values), Capabilities)
+        split_capabilities(values)
     except msgspec.ValidationError as error:
         raise ConfigError(
             Code.INVALID_CONFIG, f"{where} has a capability of a wrong type: {error}."
         ) from error
+
+
+def split_capabilities(values: Mapping[str, Any]) -> tuple[Capabilities, Findings]:
+    """Sort values by name into what decides about runs and what is only known."""
+    given = dict(values)
+    return msgspec.convert(given, Capabilities), msgspec.convert(given, Findings)
+
+
+def join_capabilities(capabilities: Capabilities, findings: Findings) -> dict[str, Any]:
+    """Return both as one object, as traces and fingerprints keep them."""
+    return msgspec.structs.asdict(capabilities) | msgspec.structs.asdict(findings)
 
 
 def _refuse_reserved(keys: Iterable[str], where: str) -> None:

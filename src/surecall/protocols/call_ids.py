@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
+from surecall.errors import Code, JSONTextError, RequestError
 from surecall.jsontext import canonical_hash
 from surecall.records import Message, RawCall
 
@@ -21,12 +21,19 @@ class CallIds:
         fit: Turns an id into one that the format takes.
         prefix: How ids begin that are made here, for calls that came without one.
         seed: What else such ids depend on, such as the id of the reply.
+        max_ids: How many different ids `fit` can make.
     """
 
     def __init__(
-        self, fit: Callable[[str], str] = str, *, prefix: str = "call_", seed: str = ""
+        self,
+        fit: Callable[[str], str] = str,
+        *,
+        prefix: str = "call_",
+        seed: str = "",
+        max_ids: int | None = None,
     ) -> None:
         self._fit = fit
+        self._max_ids = max_ids
         self._prefix = prefix
         self._seed = seed
         self._used: set[str] = set()
@@ -36,6 +43,12 @@ class CallIds:
         """Return an id for the next call, which may have the id of an earlier one."""
         wanted = given = self._fit(call_id)
         number = self._suffixes.get(wanted, 1)
+        if given in self._used and self._max_ids is not None and len(self._used) >= self._max_ids:
+            raise RequestError(
+                Code.CAPABILITY_UNSUPPORTED,
+                f"the history has more calls than there are ids for: {self._max_ids}.",
+                hint="Declare a tool_id_pattern with room for more, or shorten the history.",
+            )
         while given in self._used:
             number += 1
             given = self._fit(f"{wanted}__{number}")
@@ -55,9 +68,9 @@ class CallIds:
         return f"{self._prefix}{digest[:_DIGEST_CHARS]}"
 
 
-def pair_calls(messages: Iterable[Message]) -> tuple[Message, ...]:
+def pair_calls(messages: Iterable[Message], ids: CallIds | None = None) -> tuple[Message, ...]:
     """Return a history in which no two calls share an id, and each result has that of its call."""
-    ids = CallIds()
+    ids = ids or CallIds()
     waiting: dict[str, list[str]] = {}
     paired: list[Message] = []
     for message in messages:

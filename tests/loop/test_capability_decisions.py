@@ -1,0 +1,391 @@
+"""Every capability decides something that can be seen from outside."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import surecall
+from surecall.errors import SurecallError
+from surecall.loop import Options, PromptRunner, Session, make_plan
+from surecall.loop.replay import replay_trace
+from surecall.profiles import Capabilities, Findings
+from surecall.records import Message, ModelRequest, TextDelta, ToolSpec
+from surecall.transport import ScriptedTransport
+
+from .toolbox import assistant, look, run_script, save, tool_call
+
+NINE = "^[a-zA-Z0-9]{9}$"
+HISTORY = (
+    {"role": "user", "content": "Look twice."},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {"id": f"call_{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            for n in (1, 2)
+        ],
+    },
+    {"role": "tool", "tool_call_id": "call_2", "content": "two"},
+    {"role": "tool", "tool_call_id": "call_1", "content": "one"},
+    {"role": "system", "content": "Be brief."},
+)
+
+
+async def send(replies: Any, **arguments: Any) -> list[dict[str, Any]]:
+    """Run a script and return the bodies that were sent."""
+    transport = ScriptedTransport(replies)
+    await run_script(replies, transport=transport, **arguments)
+    return [request.body for request in transport.requests]
+
+
+async def send_history(**can: Any) -> list[dict[str, Any]]:
+    """Return the messages that are sent of a history with two calls and a system message."""
+    (body,) = await send(["done"], history=HISTORY, capabilities=can)
+    return body["messages"]
+
+
+async def code_of(sending: Awaitable[object]) -> str:
+    """Return the code of the error that sending ends with."""
+    try:
+        await sending
+    except SurecallError as error:
+        return error.code
+    return ""
+
+
+async def most_at_once(value: bool) -> int:
+    """Count how many of four calls that only read run at the same time."""
+    running: list[int] = []
+    most: list[int] = []
+
+    @surecall.tool(effect="read")
+    async def wait(number: int) -> int:
+        """Wait a little."""
+        running.append(number)
+        most.append(len(running))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running.remove(number)
+        return number
+
+    calls = [tool_call("wait", {"number": number}) for number in range(4)]
+    can = {"supports_parallel_tools": value}
+    await run_script([assistant(None, *calls), "done"], tools=[wait], capabilities=can)
+    return max(most)
+
+
+async def has_tools(value: bool) -> bool:
+    """Tell whether tools are sent as such."""
+    return "tools" in (await send(["done"], capabilities={"supports_tool_use": value}))[0]
+
+
+async def all_ids_fit(value: str | None) -> bool:
+    """Tell whether the ids that are sent match the pattern of nine."""
+    messages = await send_history(tool_id_pattern=value)
+    ids = [call["id"] for call in messages[1]["tool_calls"]]
+    return all(re.fullmatch(NINE, item) for item in ids)
+
+
+async def last_roles(value: bool) -> str:
+    """Return who is said to speak in the last message before the prompt."""
+    messages = await send_history(allows_midturn_system=value)
+    return next(item["role"] for item in messages if "Be brief." in item["content"])
+
+
+async def asks_for_object(value: bool) -> str:
+    """Return the code of asking for a JSON object."""
+    runner = PromptRunner(ScriptedTransport(["{}"]), capabilities=Capabilities(json_object=value))
+    asked = (Message("user", "hi"),)
+    form = {"type": "json_object"}
+    return await code_of(runner.ask(ModelRequest(model="m", messages=asked, response_format=form)))
+
+
+async def forces_by_schema(**can: Any) -> bool:
+    """Tell whether a forced call is asked for by a schema of the reply."""
+    reply = '{"name": "look", "arguments": {"what": "x"}}'
+    native = assistant(None, tool_call("look", {"what": "x"}))
+    script = [reply if can["json_schema"] and "required" not in can["tool_choices"] else native]
+    bodies = await send([*script, "done"], tool_choice="required", capabilities=can)
+    return "response_format" in bodies[0]
+
+
+async def streams(value: bool) -> str:
+    """Return the code of a run that streams."""
+    return await code_of(send(["done"], stream=True, capabilities={"streaming": value}))
+
+
+async def large_prompt(window: int | None, reserve: int = 0) -> str:
+    """Return the code of sending 800 words."""
+    can = {"context_window_tokens": window, "reserved_response_tokens": reserve}
+    return await code_of(send(["done"], system="word " * 800, tools=[], capabilities=can))
+
+
+async def reads_text(value: bool) -> int:
+    """Count the requests when a call comes as text."""
+    call = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+    return len(await send([call, "done"], capabilities={"text_formats": value}))
+
+
+async def third_is_strict(value: bool) -> bool:
+    """Tell whether the request after two refused calls is strict."""
+    bad = assistant(None, tool_call("save", {"wrong": 1}))
+    good = assistant(None, tool_call("save", {"text": "x"}))
+    can = {"strict_tools": value, "tool_choices": ["auto", "named"]}
+    bodies = await send([bad, bad, good, "done"], max_escalations=1, capabilities=can)
+    return bodies[2]["tools"][0]["function"].get("strict", False)
+
+
+async def bounds_answer(value: bool) -> bool:
+    """Tell whether the schema of a reply bounds the text, as a grammar needs it."""
+    can = {"json_schema": True, "grammar": value}
+    bodies = await send(['{"answer": "done"}'], tool_prompting="constrained", capabilities=can)
+    return "maxLength" in str(bodies[0]["response_format"])
+
+
+async def streams_tools(value: bool | None) -> tuple[bool, bool]:
+    """Tell for a turn with tools and for one without whether it is streamed."""
+    found: list[bool] = []
+    for mode in ("relaxed", "disabled"):
+        can = {"stream_equals_whole": value}
+        (body,) = await send(["done"], stream=True, tool_use_mode=mode, capabilities=can)
+        found.append(body.get("stream", False))
+    return found[0], found[1]
+
+
+async def echoes(value: bool | None) -> str | None:
+    """Return the reasoning that is sent with calls that came without any."""
+    messages = await send_history(needs_reasoning_echo=value)
+    return messages[1].get("reasoning_content")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Two values of a capability, and what is seen with each."""
+
+    field: str
+    observe: Callable[[Any], Awaitable[object]]
+    seen: tuple[tuple[Any, object], ...]
+
+
+DECISIONS = [
+    Decision("supports_tool_use", has_tools, ((True, True), (False, False))),
+    Decision("supports_parallel_tools", most_at_once, ((True, 4), (False, 1))),
+    Decision("tool_id_pattern", all_ids_fit, ((None, False), (NINE, True))),
+    Decision("allows_midturn_system", last_roles, ((True, "system"), (False, "user"))),
+    Decision("json_object", asks_for_object, ((True, ""), (False, "CAPABILITY_UNSUPPORTED"))),
+    Decision(
+        "json_schema",
+        lambda value: forces_by_schema(json_schema=value, tool_choices=["auto"]),
+        ((True, True), (False, False)),
+    ),
+    Decision("streaming", streams, ((True, ""), (False, "CAPABILITY_UNSUPPORTED"))),
+    Decision("context_window_tokens", large_prompt, ((100, ""), (99, "PROMPT_TOO_LARGE"))),
+    Decision(
+        "reserved_response_tokens",
+        lambda value: large_prompt(200, value),
+        ((100, ""), (101, "PROMPT_TOO_LARGE")),
+    ),
+    Decision("text_formats", reads_text, ((True, 2), (False, 1))),
+    Decision("strict_tools", third_is_strict, ((True, True), (False, False))),
+    Decision("grammar", bounds_answer, ((True, True), (False, False))),
+    Decision(
+        "tool_choices",
+        lambda value: forces_by_schema(json_schema=True, tool_choices=value),
+        ((["auto", "required"], False), (["auto"], True)),
+    ),
+    Decision(
+        "stream_equals_whole",
+        streams_tools,
+        ((None, (True, True)), (True, (True, True)), (False, (False, True))),
+    ),
+    Decision("needs_reasoning_echo", echoes, ((None, None), (False, None), (True, ""))),
+]
+
+
+def test_every_capability_has_a_decision() -> None:
+    """A field that nothing reads is a finding, or goes."""
+    assert [decision.field for decision in DECISIONS] == list(Capabilities.__struct_fields__)
+    assert all(len({str(seen) for _, seen in item.seen}) > 1 for item in DECISIONS)
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=lambda decision: decision.field)
+async def test_the_value_of_a_capability_can_be_seen(decision: Decision) -> None:
+    """What is sent or run differs with it."""
+    assert [(value, await decision.observe(value)) for value, _ in decision.seen] == [
+        *decision.seen
+    ]
+
+
+@pytest.mark.parametrize("name", Findings.__struct_fields__)
+async def test_a_finding_is_kept_and_decides_nothing(name: str) -> None:
+    """It is in the trace with its origin; the same is sent with it and without."""
+    value = {"json_stability": "low", "empty_arguments": "blank"}.get(name, False)
+    transports = ScriptedTransport(["done"]), ScriptedTransport(["done"])
+    plain = await run_script([], transport=transports[0], history=HISTORY)
+    found = await run_script(
+        [], transport=transports[1], history=HISTORY, capabilities={name: value}
+    )
+    assert transports[0].requests == transports[1].requests
+    assert found.trace.capabilities[name] == value
+    assert found.trace.capability_origins[name] == "override"
+    assert plain.trace.capabilities.keys() == found.trace.capabilities.keys()
+    assert replay_trace(found.trace).same
+
+
+FINGERPRINTS = [
+    "1f518ff818825fc75da4e210402296b744ec458baa1bf13063e331be17e50a6c",
+    "3dec98042470f3b5cb21864d357e085ec1023cd6e97b3878e78185afe0913377",
+    "9d3a019e026a493e873ca86801fdcff40d27dd17923c9b8eeac80ad6fc6a7de9",
+    "e9a29730f85dbeede5d0054be3662d134ba591ff99dcc020663987a4bdaac060",
+    "def5c24236c193d451634a9c1ff7025925f4663c72a9f57e333587f0a5620279",
+]
+"""Computed when findings were capabilities."""
+
+
+def fingerprint(**arguments: Any) -> str:
+    """Return the fingerprint of a run with one tool."""
+    session = Session(preset=(), transport=ScriptedTransport([]), **arguments)
+    return session.plan("hi").fingerprint
+
+
+def test_runs_of_before_keep_their_fingerprint() -> None:
+    """Journals that were begun when findings were still capabilities can be resumed."""
+    spec = ToolSpec(name="save")
+    bare = make_plan(
+        model="m",
+        messages=(Message("user", "hi"),),
+        tools=(spec,),
+        options=Options(),
+        origins={},
+        capabilities=Capabilities(),
+        capability_origins={},
+    )
+    assert bare.fingerprint == "7ae9430a610c795d779123411f28c34220f7de79a3e5ea5f7155726753262a38"
+    found = {
+        "json_stability": "low",
+        "unique_call_ids": False,
+        "empty_arguments": "blank",
+        "honours_parallel_false": True,
+        "stream_equals_whole": True,
+        "needs_reasoning_echo": False,
+    }
+    known = {
+        "supports_parallel_tools": True,
+        "context_window_tokens": 9000,
+        "tool_choices": ["auto", "named"],
+    }
+    prints = [
+        fingerprint(model="m", system="be brief"),
+        fingerprint(model="m", system="be brief", capabilities=known),
+        fingerprint(model="m", system="be brief", capabilities=found),
+        fingerprint(model="gpt-5", provider="openai", protocol="responses"),
+        fingerprint(model="m", provider="anthropic"),
+    ]
+    assert prints == FINGERPRINTS
+
+
+async def test_text_is_shown_when_a_turn_is_not_streamed() -> None:
+    """Who listens to a stream gets the answer in one piece."""
+    for text_formats in (False, True):
+        events: list[Any] = []
+        await run_script(
+            ["All is well."],
+            stream=True,
+            text_formats=text_formats,
+            on_event=events.append,
+            capabilities={"stream_equals_whole": False},
+        )
+        shown = [event.text for event in events if isinstance(event, TextDelta)]
+        assert shown == ["All is well."]
+
+
+async def test_what_nobody_said_takes_nothing_away() -> None:
+    """Defaults neither split calls, nor move messages, nor hold calls back."""
+    (body,) = await send(["done"], history=HISTORY)
+    sent = body["messages"]
+    assert [item["role"] for item in sent] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "system",
+        "user",
+    ]
+    assert len(sent[1]["tool_calls"]) == 2
+
+
+async def test_the_record_of_a_run_does_not_change_with_what_a_provider_demands() -> None:
+    """History, calls and results have their own ids and shape; the request says what was done."""
+    both = assistant(None, tool_call("look", {"what": "a"}, id="x:1"), tool_call("look", id="x:2"))
+    transport = ScriptedTransport([both, "done"])
+    demands = {
+        "supports_parallel_tools": False,
+        "allows_midturn_system": False,
+        "needs_reasoning_echo": True,
+        "tool_id_pattern": NINE,
+    }
+    result = await run_script(
+        [], transport=transport, history=HISTORY, capabilities=demands, tools=[look, save]
+    )
+    plain = await run_script([both, "done"], history=HISTORY)
+    assert result.history == plain.history
+    assert [call.id for turn in result.trace.turns for call in turn.calls] == ["x:1", "x:2"]
+    assert result.trace.turns[0].request.history_changes == (
+        "split_calls",
+        "system_to_user",
+        "add_empty_reasoning",
+        "rewrite_call_ids",
+    )
+    assert plain.trace.turns[0].request.history_changes == ()
+    assert replay_trace(result.trace).same
+    first, second = (request.body["messages"] for request in transport.requests)
+    assert second[: len(first)] == first
+    assert [item["role"] for item in second] == ["user", *["assistant", "tool"] * 2, "user"] + [
+        "assistant",
+        "tool",
+    ] * 2
+    assert [item["content"] for item in second if item["role"] == "tool"][:2] == ["one", "two"]
+    for call, answer in zip(second[1::2], second[2::2], strict=False):
+        if call["role"] == "assistant":
+            assert [item["id"] for item in call["tool_calls"]] == [answer["tool_call_id"]]
+            assert re.fullmatch(NINE, answer["tool_call_id"])
+
+
+async def test_an_id_that_comes_back_is_that_of_its_call() -> None:
+    """A provider that uses an id again which was made for it is understood as naming ours."""
+    transport = ScriptedTransport(["done"])
+    await run_script(
+        [], transport=transport, history=HISTORY, capabilities={"tool_id_pattern": NINE}
+    )
+    made = transport.requests[0].body["messages"][1]["tool_calls"][0]["id"]
+    again = assistant(None, tool_call("look", id=made))
+    script = ScriptedTransport([again, "done"])
+    result = await run_script(
+        [], transport=script, history=HISTORY, capabilities={"tool_id_pattern": NINE}
+    )
+    (call,) = result.trace.turns[0].calls
+    assert call.id == "call_1__2"
+    assert replay_trace(result.trace).same
+    ids = [
+        item["id"]
+        for message in script.requests[1].body["messages"]
+        for item in message.get("tool_calls", ())
+    ]
+    assert ids[0] == made
+    assert len(set(ids)) == 3
+
+
+async def test_taught_calls_are_text_and_need_no_ids() -> None:
+    """Only the system message is moved when tools are explained in the prompt."""
+    demands = {
+        "supports_tool_use": False,
+        "supports_parallel_tools": False,
+        "allows_midturn_system": False,
+        "tool_id_pattern": NINE,
+    }
+    result = await run_script(["done"], history=HISTORY, capabilities=demands)
+    assert result.trace.turns[0].request.history_changes == ("system_to_user",)
