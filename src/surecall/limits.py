@@ -1,0 +1,36 @@
+"""Every default limit that more than one part of surecall keeps; a user's option starts here."""
+
+from typing import Final
+
+__all__ = [
+    "MAX_ARGUMENTS_BYTES",
+    "MAX_BODY_BYTES",
+    "MAX_JSON_DEPTH",
+    "MAX_LINE_BYTES",
+    "MAX_OUTPUT_BYTES",
+    "MAX_SCHEMA_DEPTH",
+    "MAX_TURN_ARGUMENTS_BYTES",
+    "MAX_VALUE_DEPTH",
+    "MIB",
+]
+
+MIB: Final = 1024 * 1024
+
+MAX_ARGUMENTS_BYTES: Final = 200_000
+"""The arguments of one call."""
+MAX_TURN_ARGUMENTS_BYTES: Final = MIB
+"""The arguments of all calls of one reply."""
+MAX_OUTPUT_BYTES: Final = 200_000
+"""The result of one tool."""
+
+MAX_JSON_DEPTH: Final = 128
+"""Objects and arrays in one another in JSON."""
+MAX_VALUE_DEPTH: Final = 64
+"""Containers in one another in values that are written in another notation than JSON."""
+MAX_SCHEMA_DEPTH: Final = 64
+"""Schemas in one another in a schema that is rewritten."""
+
+MAX_BODY_BYTES: Final = 32 * MIB
+"""A request or an answer over HTTP, decompressed."""
+MAX_LINE_BYTES: Final = 16 * MIB
+"""One line of a stream."""
