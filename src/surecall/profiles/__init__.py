@@ -1,8 +1,11 @@
 """Facts about models and providers, dated and sourced, and the presets that rest on them."""
 
-from .capabilities import ResolvedCapabilities, resolve_capabilities
 from .catalog import Catalog
 from .entries import (
+    LIST_FIELDS,
+    OBJECT_FIELDS,
+    PRESET_FIELDS,
+    RESERVED_REQUEST_KEYS,
     Capabilities,
     Findings,
     JSONStability,
@@ -14,11 +17,20 @@ from .entries import (
     join_capabilities,
     split_capabilities,
 )
-from .fields import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, RESERVED_REQUEST_KEYS
 from .filters import Selectable, matches_glob, select
 from .merge import Merged, deep_merge, merge_presets
-from .presets import DEFAULT_PRESET, STRATEGIES, Strategy, find_preset, presets_for
-from .sampling import DEFAULT_PROFILE, applicable, select_profiles
+from .resolve import (
+    DEFAULT_PRESET,
+    DEFAULT_PROFILE,
+    STRATEGIES,
+    ResolvedCapabilities,
+    Strategy,
+    applicable,
+    find_preset,
+    presets_for,
+    resolve_capabilities,
+    select_profiles,
+)
 from .weights import (
     EMBEDDED_PREFIX,
     embedded_name,

@@ -1,7 +1,4 @@
-"""What the catalog holds, as frozen data: facts about models and providers, and presets.
-
-Every entry carries a date, a source and the evidence behind it; one without is refused.
-"""
+"""Entries of the catalog, and how the options that a preset may set are merged."""
 
 import datetime
 from collections.abc import Iterable, Mapping
@@ -12,9 +9,11 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .fields import OBJECT_FIELDS, PRESET_FIELDS, RESERVED_REQUEST_KEYS
-
 __all__ = [
+    "LIST_FIELDS",
+    "OBJECT_FIELDS",
+    "PRESET_FIELDS",
+    "RESERVED_REQUEST_KEYS",
     "Capabilities",
     "Fact",
     "Findings",
@@ -29,6 +28,69 @@ __all__ = [
     "require_capabilities",
     "split_capabilities",
 ]
+
+LIST_FIELDS: Final = frozenset(
+    {
+        "disabled_rules",
+        "message_transforms",
+        "response_transforms",
+        "tool_allowlist",
+        "tool_call_transforms",
+        "tool_denylist",
+        "tool_result_transforms",
+        "tool_transforms",
+    }
+)
+"""Merged as ordered unions."""
+
+OBJECT_FIELDS: Final = frozenset({"overrides_after_cut", "request_defaults", "request_overrides"})
+"""Body fields of a request, merged key by key."""
+
+PRESET_FIELDS: Final = (
+    LIST_FIELDS
+    | OBJECT_FIELDS
+    | {
+        "deadline_s",
+        "fallback_retry_count",
+        "fix_empty_final",
+        "fix_empty_final_disable_tools",
+        "fix_empty_final_user_text",
+        "keep_content_with_calls",
+        "max_concurrent_calls",
+        "max_escalations",
+        "max_identical_calls",
+        "max_parse_retries",
+        "max_run_tokens",
+        "max_tool_args_bytes",
+        "max_tool_calls",
+        "max_tool_calls_per_turn",
+        "max_tool_output_bytes",
+        "max_turn_args_bytes",
+        "max_turns",
+        "skip_bad_events",
+        "stream",
+        "text_formats",
+        "tool_choice",
+        "tool_failure_policy",
+        "tool_prompting",
+        "tool_timeout_s",
+        "tool_use_mode",
+    }
+)
+"""Every field a preset may set; those in neither group above are replaced whole."""
+
+RESERVED_REQUEST_KEYS: Final = frozenset(
+    {
+        "messages",
+        "model",
+        "response_format",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
+    }
+)
+"""Keys of a request body that no preset and no sampling profile may carry."""
 
 JSONStability = Literal["unknown", "low", "medium", "high"]
 

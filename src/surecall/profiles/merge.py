@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .entries import canonical_name
-from .fields import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS
+from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, canonical_name
 
 __all__ = ["Merged", "deep_merge", "merge_presets"]
 

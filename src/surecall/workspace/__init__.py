@@ -1,6 +1,5 @@
 """A workspace that a model may work on: facts, a draft, locks, and tools that guard them."""
 
-from .log import CallLog, LoggedCall
 from .patch import OPERATIONS, apply_operations
 from .state import (
     Committed,
@@ -11,9 +10,8 @@ from .state import (
     patch_draft,
     propose_facts,
 )
-from .store import MemoryStore, WorkspaceStore
 from .tools import EXPOSED_TOOLS, WORKSPACE_TOOLS, WorkspaceTools
-from .workspace import Workspace
+from .workspace import CallLog, LoggedCall, MemoryStore, Workspace, WorkspaceStore
 
 __all__ = [
     "EXPOSED_TOOLS",

@@ -11,8 +11,7 @@ from surecall.errors import Code, WorkspaceError
 from surecall.jsontext import canonical_bytes, render_pointer
 from surecall.jsontext.pointer import shown
 
-from .patch import apply_operations, copy_value
-from .pointers import clean_pointer, find_value, is_under, split_path
+from .patch import apply_operations, clean_pointer, copy_value, find_value, is_under, split_path
 
 __all__ = [
     "Committed",

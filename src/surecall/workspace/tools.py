@@ -10,10 +10,9 @@ from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
-from .log import CallLog
-from .pointers import clean_pointer
+from .patch import clean_pointer
 from .state import ProposedFact
-from .workspace import Workspace
+from .workspace import CallLog, Workspace
 
 __all__ = ["EXPOSED_TOOLS", "WORKSPACE_TOOLS", "WorkspaceTools"]
 

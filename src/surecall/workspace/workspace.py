@@ -1,10 +1,13 @@
-"""One workspace in a store: read it, and change it so that no other change is lost."""
+"""A workspace: its state in a store, and a log of what was done to it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from surecall.errors import Code, WorkspaceError
 
+from .patch import copy_value
 from .state import (
     ProposedFact,
     WorkspaceState,
@@ -12,9 +15,84 @@ from .state import (
     patch_draft,
     propose_facts,
 )
-from .store import WorkspaceStore
 
-__all__ = ["Workspace"]
+__all__ = ["CallLog", "LoggedCall", "MemoryStore", "Workspace", "WorkspaceStore"]
+
+
+class WorkspaceStore(Protocol):
+    """Keeps the newest state of workspaces; a database can stand behind it."""
+
+    async def load(self, workspace_id: str) -> WorkspaceState | None:
+        """Return the newest state of a workspace, or `None` when it is not known."""
+        ...
+
+    async def save(self, state: WorkspaceState) -> bool:
+        """Store a state if it follows the stored one, and tell whether it did.
+
+        A state follows another when its revision is one higher; the first, with revision 0,
+        follows none. Looking and storing must be one step.
+        """
+        ...
+
+
+class MemoryStore:
+    """Keeps workspaces in this process, for tests, examples and evaluations."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, WorkspaceState] = {}
+
+    def find(self, workspace_id: str) -> WorkspaceState | None:
+        """Return the newest state at once."""
+        return self._states.get(workspace_id)
+
+    async def load(self, workspace_id: str) -> WorkspaceState | None:
+        """Return the newest state."""
+        return self._states.get(workspace_id)
+
+    async def save(self, state: WorkspaceState) -> bool:
+        """Store a state if it follows the stored one."""
+        return self.add(state)
+
+    def add(self, state: WorkspaceState) -> bool:
+        """Store a state at once if it follows the stored one."""
+        stored = self._states.get(state.id)
+        if state.revision != (0 if stored is None else stored.revision + 1):
+            return False
+        self._states[state.id] = state
+        return True
+
+
+class LoggedCall(Struct, frozen=True, kw_only=True):
+    """One call that reached a tool of the workspace."""
+
+    tool: str
+    arguments: dict[str, Any]
+    ok: bool
+    code: str | None = None
+    """Why it was refused."""
+    read: tuple[str, ...] = ()
+    """Pointers it read; `/` is the whole workspace."""
+    written: tuple[str, ...] = ()
+    """Paths it set, deleted or added to, or proposes to set."""
+    etag: str | None = None
+    """The version that its change led to."""
+
+
+class CallLog:
+    """The calls in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._calls: list[LoggedCall] = []
+
+    @property
+    def calls(self) -> tuple[LoggedCall, ...]:
+        """Every call so far, also those that were refused."""
+        return tuple(self._calls)
+
+    def add(self, tool: str, arguments: dict[str, Any], **fields: Any) -> None:
+        """Note one call."""
+        self._calls.append(LoggedCall(tool=tool, arguments=copy_value(arguments), **fields))
+
 
 _MAX_TRIES: Final = 5
 

@@ -9,7 +9,7 @@ from surecall.errors import Code
 from surecall.evals.cases import Attempt, Grades, Ideal, Prepared
 from surecall.evals.records import Reason, Verdict
 from surecall.records import Message, ModelRequest, clip
-from surecall.workspace.pointers import is_under, split_path
+from surecall.workspace.patch import is_under, split_path
 
 from .conversation import GAVE_UP, Conversation, read_patch_answer, say
 from .evidence import Evidence, MadeCall, is_done, shows_call
