@@ -1,5 +1,6 @@
 """Faults of streams: events that are odd, missing, broken or cut."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -10,10 +11,13 @@ from surecall.jsontext import encode, render_comment, render_event
 
 from .answers import Answer, Flood, Pause
 from .drafts import Occasion
-from .records import Fault
+from .errors import error_event
+from .records import CHAT_ONLY, Fault
+from .rendering import CHAT, render_body
 
 __all__ = ["STREAM_FAULTS"]
 
+_NUMBER: Final = re.compile(rb'"sequence_number":\d+')
 _DONE: Final = b"data: [DONE]\n\n"
 _MARK: Final = b"\xef\xbb\xbf"
 _ODDITIES: Final = "event streams as their rules allow them; naive parsers break"
@@ -63,11 +67,9 @@ def _marked(answer: Answer, _: Occasion) -> Answer:
 
 
 def _whole(answer: Answer, occasion: Occasion) -> Answer:
-    draft = occasion.draft
-    choice = {"index": 0, "message": draft.message, "finish_reason": draft.finish_reason}
-    body = {"id": "chatcmpl-whole", "object": "chat.completion", "choices": [choice]}
+    body = encode(render_body(occasion.draft, occasion))
     headers = {**answer.headers, "content-type": "application/json"}
-    return replace(answer, pieces=(encode(body),), headers=headers, framing="length")
+    return replace(answer, pieces=(body,), headers=headers, framing="length")
 
 
 def _after(share: float, *events: bytes, ends: bool = True) -> WireEdit:
@@ -85,6 +87,50 @@ def _cut_at(answer: Answer, occasion: Occasion) -> Answer:
     """End the stream in the middle of a call, or of the text when there is no call."""
     del occasion
     return replace(answer, pieces=answer.pieces[: max(1, len(answer.pieces) // 2)])
+
+
+def _error_at_half(status: int, message: str) -> WireEdit:
+    """Break the stream off in the middle, as a server of the format does."""
+
+    def apply(answer: Answer, occasion: Occasion) -> Answer:
+        event = error_event(occasion.protocol, occasion.request.model, status, message)
+        broken = _after(0.5, event)(answer, occasion)
+        return _renumbered(broken) if occasion.protocol.name == "responses" else broken
+
+    return apply
+
+
+def _renumbered(answer: Answer) -> Answer:
+    """Go on with the numbers of the events before, where events have numbers."""
+    last = b"".join(piece for piece in answer.pieces if isinstance(piece, bytes))
+    pieces = [event + b"\n\n" for event in last.split(b"\n\n") if event]
+    return replace(
+        answer,
+        pieces=tuple(
+            _NUMBER.sub(b'"sequence_number":%d' % number, piece, count=1)
+            for number, piece in enumerate(pieces)
+        ),
+    )
+
+
+def _overloaded(answer: Answer, occasion: Occasion) -> Answer:
+    """Break a chat stream off with an event that has a name; other formats have their own way."""
+    if occasion.protocol.name == CHAT:
+        return _after(0.5, _OVERLOADED)(answer, occasion)
+    return _error_at_half(529, "Overloaded")(answer, occasion)
+
+
+def _without_end(answer: Answer, occasion: Occasion) -> Answer:
+    """Leave out the events that end a reply; chunks of chat completions are edited before."""
+    marks = _ENDINGS.get(occasion.protocol.name, ())
+    return replace(
+        answer,
+        pieces=tuple(
+            piece
+            for piece in answer.pieces
+            if not (isinstance(piece, bytes) and any(mark in piece for mark in marks))
+        ),
+    )
 
 
 def _without_finish(chunks: Chunks, _: Occasion) -> Chunks:
@@ -185,8 +231,8 @@ def _endless(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, pieces=(*answer.pieces[:2], Flood(comment, pause_s=0.02)))
 
 
-def _flooded(answer: Answer, _: Occasion) -> Answer:
-    event = render_event('{"choices": []}') * 2000
+def _flooded(answer: Answer, occasion: Occasion) -> Answer:
+    event = _FLOODS[occasion.protocol.name] * 2000
     return replace(answer, pieces=(*answer.pieces[:1], Flood(event)))
 
 
@@ -195,11 +241,21 @@ def _slow(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, pieces=tuple(pieces))
 
 
-_ERROR: Final = render_event('{"error": {"message": "Provider disconnected", "code": 502}}')
+_ENDINGS: Final = {
+    "gemini": (b'"finishReason":',),
+    "messages": (b"event: message_delta\n", b"event: message_stop\n"),
+    "responses": (b"event: response.completed\n", b"event: response.incomplete\n"),
+}
+_FLOODS: Final = {
+    "chat_completions": render_event('{"choices": []}'),
+    "gemini": render_event('{"responseId": "' + "x" * 256 + '"}'),
+    "messages": render_event('{"type": "ping"}', event="ping"),
+    "responses": render_event('{"type": "keepalive"}', event="keepalive"),
+}
 _OVERLOADED: Final = render_event(
     '{"error": {"type": "overloaded_error", "message": "Overloaded"}}', event="error"
 )
-_BROKEN: Final = b'data: {"choices": [{"index": 0, "delta": {"conte\n\n'
+_BROKEN: Final = b'data: {"type": "delta", "delta": {"conte\n\n'
 
 
 def _stream_fault(name: str, does: str, seen: str = _ODDITIES, **fields: Any) -> Fault:
@@ -241,8 +297,10 @@ STREAM_FAULTS: Final = (
         "stream_split", "Cuts the stream anywhere, also inside characters.", wire=_split(7)
     ),
     _stream_fault("stream_slow", "Pauses before every event.", wire=_slow),
-    _stream_fault("stream_without_done", "Leaves `[DONE]` out.", wire=_without_done),
-    _stream_fault("stream_two_dones", "Says `[DONE]` twice.", wire=_two_dones),
+    _stream_fault(
+        "stream_without_done", "Leaves `[DONE]` out.", protocols=CHAT_ONLY, wire=_without_done
+    ),
+    _stream_fault("stream_two_dones", "Says `[DONE]` twice.", protocols=CHAT_ONLY, wire=_two_dones),
     _stream_fault(
         "stream_as_body",
         "Answers with a whole body though a stream was asked for.",
@@ -253,36 +311,45 @@ STREAM_FAULTS: Final = (
         "stream_finish_with_delta",
         "Says the finish together with the last piece.",
         _PIECES,
+        protocols=CHAT_ONLY,
         chunks=_finish_with_delta,
     ),
     _stream_fault(
-        "stream_after_finish", "Sends an empty piece after the finish.", _PIECES, chunks=_late_text
+        "stream_after_finish",
+        "Sends an empty piece after the finish.",
+        _PIECES,
+        protocols=CHAT_ONLY,
+        chunks=_late_text,
     ),
     _stream_fault(
         "stream_name_repeated",
         "Says the name of the tool in every piece.",
         _PIECES,
+        protocols=CHAT_ONLY,
         chunks=_on_call_deltas(_named_again),
     ),
     _stream_fault(
         "stream_index_missing",
         "Leaves the index out of the pieces of a call.",
         _PIECES,
+        protocols=CHAT_ONLY,
         chunks=_on_call_deltas(_without_index),
     ),
     _stream_fault(
         "stream_nulls",
         "Fills the pieces of a call with nulls.",
         _PIECES,
+        protocols=CHAT_ONLY,
         chunks=_on_call_deltas(_null_beside),
     ),
     _stream_fault(
         "stream_no_finish",
-        "Ends cleanly without a finish reason and without `[DONE]`.",
+        "Ends cleanly without a finish reason and without the event that ends a stream.",
         "servers that crash or are stopped; most clients take it for the end",
         repairable=False,
         code=Code.STREAM_TRUNCATED,
         chunks=_without_finish,
+        wire=_without_end,
     ),
     _stream_fault(
         "stream_done_without_finish",
@@ -290,6 +357,7 @@ STREAM_FAULTS: Final = (
         "servers that crash or are stopped; most clients take it for the end",
         repairable=False,
         code=Code.STREAM_TRUNCATED,
+        protocols=CHAT_ONLY,
         chunks=_null_finish,
     ),
     _stream_fault(
@@ -306,15 +374,16 @@ STREAM_FAULTS: Final = (
         "OpenRouter and Anthropic, after a 200",
         repairable=False,
         code=Code.UPSTREAM_5XX,
-        wire=_after(0.5, _ERROR),
+        codes={"messages": Code.STREAM_ERROR, "responses": Code.STREAM_ERROR},
+        wire=_error_at_half(502, "Provider disconnected"),
     ),
     _stream_fault(
         "stream_error_event",
-        "Sends an event named `error` in the middle.",
+        "Sends an error that says it is overloaded in the middle.",
         "OpenRouter and Anthropic, after a 200",
         repairable=False,
         code=Code.OVERLOADED,
-        wire=_after(0.5, _OVERLOADED),
+        wire=_overloaded,
     ),
     _stream_fault(
         "stream_bad_event",
