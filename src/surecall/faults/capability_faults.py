@@ -189,7 +189,7 @@ TOOL_CHOICE_FAULTS: Final = (
         needs="parallel_tool_calls = false",
         options={"request_overrides": {"parallel_tool_calls": False}},
         truth={"supports_parallel_tools": False},
-        protocols=_NOT_GEMINI,
+        protocols=_OPENAI,
         wire=_refusing(
             lambda request: request.parallel_tool_calls is not None,
             "Unknown field: parallel_tool_calls.",
@@ -304,6 +304,7 @@ CAPABILITY_FAULTS: Final = (
         "Writes no arguments as null.",
         "OpenAI-compatible servers",
         {"empty_arguments": "null"},
+        protocols=CHAT_ONLY,
         draft=_empty_as(None),
     ),
     _capability(
@@ -311,6 +312,7 @@ CAPABILITY_FAULTS: Final = (
         "Leaves the arguments out when there are none.",
         "OpenAI-compatible servers",
         {"empty_arguments": "missing"},
+        protocols=_NOT_GEMINI,
         draft=_missing_when_empty,
     ),
     _capability(

@@ -3,13 +3,12 @@
 from typing import Any, Final
 
 from surecall.errors import Code, ProviderStatusError
-from surecall.jsontext import encode_text, render_event
 from surecall.protocols import WireProtocol
 from surecall.transport.admission import Refusal
 
 from .answers import Answer, json_answer
 
-__all__ = ["error_answer", "error_event", "provider_headers", "refusal_answer"]
+__all__ = ["error_answer", "provider_headers", "refusal_answer"]
 
 _OPENAI_CODES: Final = {
     401: "invalid_api_key",
@@ -74,19 +73,6 @@ def error_answer(
     return json_answer(body, status, {**usual, **given})
 
 
-def error_event(protocol: WireProtocol, model: str, status: int, message: str) -> bytes:
-    """Return what breaks a stream of this format off, as one event or several.
-
-    In chat completions it is what routers send, which says the status.
-    """
-    if protocol.name == "chat_completions":
-        return render_event(encode_text({"error": {"message": message, "code": status}}))
-    error = ProviderStatusError(
-        Code.HTTP_STATUS, message, status=status, provider_code=_openai_code(status, None)
-    )
-    return protocol.open_writer(model=model).fail(error)
-
-
 def refusal_answer(protocol: WireProtocol, refusal: Refusal) -> Answer:
     """Return the server's own refusal, with its code where the format has room for one."""
     body = _error_body(protocol, refusal.status, refusal.message, kind=refusal.code)
@@ -104,11 +90,7 @@ def _error_body(
     error = ProviderStatusError(Code.HTTP_STATUS, message, status=status)
     body = dict(protocol.render_fault(error).body)
     if "code" in body["error"] and protocol.name != "gemini":
-        body["error"]["code"] = _openai_code(status, kind)
+        body["error"]["code"] = kind or _OPENAI_CODES.get(status)
         if kind == "insufficient_quota":
             body["error"]["type"] = kind
     return body
-
-
-def _openai_code(status: int, kind: str | None) -> str | None:
-    return kind or _OPENAI_CODES.get(status)

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.errors import JSONTextError
+from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode, encode_text, render_event
 from surecall.protocols import ChatCompletions
 from surecall.records import RawCall, Reply, Usage
@@ -17,7 +17,7 @@ from surecall.transport.script_chunks import render_chunks, render_completion
 
 from .drafts import Draft, Occasion
 
-__all__ = ["CHAT", "render_body", "render_draft_chunks", "render_events"]
+__all__ = ["CHAT", "render_body", "render_draft_chunks", "render_events", "render_failure"]
 
 CHAT: Final = ChatCompletions().name
 
@@ -80,6 +80,25 @@ def render_events(draft: Draft, occasion: Occasion) -> list[bytes]:
         for event in _in_pieces(name, marks.replaced(value))
     ]
     return _numbered(events)
+
+
+def render_failure(occasion: Occasion, status: int, message: str, *, number: int) -> list[bytes]:
+    """Return the events that break a stream off; the first is the event of this number.
+
+    In chat completions it is what routers send, which says the status.
+    """
+    if occasion.protocol.name == CHAT:
+        body = {"error": {"message": message, "code": status}}
+        return [render_event(encode_text(body))]
+    error = ProviderStatusError(
+        Code.HTTP_STATUS, message, status=status, provider_code="server_error"
+    )
+    writer = occasion.protocol.open_writer(
+        model=occasion.request.model, reply_id=_reply_id(occasion)
+    )
+    marks = _Marks(occasion.draft, occasion)
+    events = [(name, marks.replaced(value)) for name, value in _split_events(writer.fail(error))]
+    return _numbered(events, number)
 
 
 def _render_completion(draft: Draft, occasion: Occasion) -> dict[str, Any]:
@@ -200,10 +219,10 @@ def _in_pieces(name: str, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _numbered(events: list[tuple[str, Any]]) -> list[bytes]:
+def _numbered(events: list[tuple[str, Any]], first: int = 0) -> list[bytes]:
     """Return events as bytes; where they carry numbers, these are in order again."""
     written: list[bytes] = []
-    for number, (name, value) in enumerate(events):
+    for number, (name, value) in enumerate(events, first):
         if "sequence_number" in value:
             value = {**value, "sequence_number": number}
         written.append(render_event(encode_text(value), event=name or None))

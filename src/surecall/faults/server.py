@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode
-from surecall.protocols import ChatCompletions, WireProtocol
+from surecall.protocols import ChatCompletions, WireProtocol, find_protocol
 from surecall.records import WireRequest
 from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
@@ -120,27 +120,27 @@ class FaultServer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_first: bool = False
     ) -> bool:
         """Serve one request; return whether the connection can be used again."""
-        protocol: WireProtocol | None = None
+        protocol: WireProtocol = _DEFAULT_FORMAT
         try:
             head = await receive_head(reader, self._limits, is_first=is_first)
             if head is None:
                 return False
-            protocol = find_endpoint(head.path)
+            protocol = _shape_of(head.path)
             hosts = self._allow_hosts | self._own_hosts(writer)
             refusal = check_admission(head.method, head.headers, hosts)
             if refusal is not None:
                 raise RequestRefused(refusal)
             body = await receive_body(reader, writer, head, self._limits)
         except RequestRefused as refused:
-            await self._refuse(protocol or _DEFAULT_FORMAT, refused.refusal, reader, writer)
+            await self._refuse(protocol, refused.refusal, reader, writer)
             return False
-        answer = self._answer(head, protocol, body)
+        answer = self._answer(head, body)
         return await perform_answer(answer, reader, writer) and not head.is_last
 
     def _own_hosts(self, writer: asyncio.StreamWriter) -> frozenset[str]:
         """Return the hosts of this server for one connection: by name and by its address."""
-        address: str = writer.get_extra_info("sockname")[0]
-        return list_hosts(self._port, (*LOOPBACK_NAMES, self._host, address))
+        address, port = writer.get_extra_info("sockname")[:2]
+        return list_hosts(port, (*LOOPBACK_NAMES, self._host, address))
 
     async def _refuse(
         self,
@@ -153,9 +153,10 @@ class FaultServer:
         await perform_answer(answer, reader, writer)
         await discard_rest(reader, writer)
 
-    def _answer(self, head: Head, protocol: WireProtocol | None, body: bytes) -> Answer:
+    def _answer(self, head: Head, body: bytes) -> Answer:
         if head.method == "GET":
             return self._look(head)
+        protocol = find_endpoint(head.path)
         if head.method != "POST" or protocol is None:
             return _nothing_at(head)
         if protocol.name == "gemini" and _lacks_events(head):
@@ -209,8 +210,15 @@ def model_names() -> list[str]:
 def _nothing_at(head: Head) -> Answer:
     """Answer 404 in the shape of the format that the path belongs to; then close."""
     refusal = Refusal(404, Code.NOT_FOUND, f"There is nothing at {head.method} {head.path}.")
-    protocol = find_endpoint(head.path) or _DEFAULT_FORMAT
-    return replace(refusal_answer(protocol, refusal), ending="close")
+    return replace(refusal_answer(_shape_of(head.path), refusal), ending="close")
+
+
+def _shape_of(path: str) -> WireProtocol:
+    """Return the format in which a path is refused, also one where nothing is."""
+    protocol = find_endpoint(path)
+    if protocol is not None:
+        return protocol
+    return find_protocol("gemini") if path.startswith("/v1beta") else _DEFAULT_FORMAT
 
 
 def _lacks_events(head: Head) -> bool:

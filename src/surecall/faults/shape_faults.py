@@ -1,7 +1,7 @@
 """Faults in the shape of a reply: calls, names, ids and content that are not where they belong."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -76,7 +76,7 @@ def _second_choice(answer: Answer, occasion: Occasion) -> Answer:
         "message": {"role": "assistant", "content": "Another answer."},
         "finish_reason": "stop",
     }
-    return edit_json_body(answer, lambda body: {**body, "choices": [*body["choices"], other]})
+    return edit_json_body(answer, lambda body: _with_item(body, "choices", other))
 
 
 def _second_candidate(answer: Answer) -> Answer:
@@ -85,7 +85,12 @@ def _second_candidate(answer: Answer) -> Answer:
     if answer.framing == "chunked":
         event = render_event(encode_text({"candidates": [other]}))
         return replace(answer, pieces=(*answer.pieces[:1], event, *answer.pieces[1:]))
-    return edit_json_body(answer, lambda body: {**body, "candidates": [*body["candidates"], other]})
+    return edit_json_body(answer, lambda body: _with_item(body, "candidates", other))
+
+
+def _with_item(body: dict[str, Any], key: str, item: dict[str, Any]) -> dict[str, Any]:
+    items = body.get(key)
+    return {**body, key: [*cast("list[Any]", items), item]} if isinstance(items, list) else body
 
 
 def _second_choice_chunks(chunks: list[Any], _: Occasion) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -10,21 +10,29 @@ from surecall.errors import Code
 from surecall.jsontext import encode, render_comment, render_event
 
 from .answers import Answer, Flood, Pause
+from .chunk_edits import (
+    add_late_piece,
+    add_nulls,
+    done_without_finish,
+    drop_index,
+    edit_call_deltas,
+    finish_with_delta,
+    repeat_name,
+    without_finish,
+)
 from .drafts import Occasion
-from .errors import error_event
 from .records import CHAT_ONLY, Fault
-from .rendering import CHAT, render_body
+from .rendering import CHAT, render_body, render_failure
 
 __all__ = ["STREAM_FAULTS"]
 
-_NUMBER: Final = re.compile(rb'"sequence_number":\d+')
+_INDEX: Final = re.compile(rb'"(?:output_)?index":\d+,')
 _DONE: Final = b"data: [DONE]\n\n"
+_WITH_END: Final = ("chat_completions", "messages", "responses")
 _MARK: Final = b"\xef\xbb\xbf"
 _ODDITIES: Final = "event streams as their rules allow them; naive parsers break"
 _PIECES: Final = "OpenAI-compatible servers; SDKs pass it on as it is"
 
-Chunks = list[Any]
-ChunkEdit = Callable[[Chunks, Occasion], Chunks]
 WireEdit = Callable[[Answer, Occasion], Answer]
 
 
@@ -58,8 +66,15 @@ def _without_done(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, pieces=tuple(piece for piece in answer.pieces if piece != _DONE))
 
 
-def _two_dones(answer: Answer, _: Occasion) -> Answer:
-    return replace(answer, pieces=(*answer.pieces, _DONE))
+def _two_ends(answer: Answer, _: Occasion) -> Answer:
+    return replace(answer, pieces=(*answer.pieces, *answer.pieces[-1:]))
+
+
+def _without_index(answer: Answer, occasion: Occasion) -> Answer:
+    """Leave out where each event belongs; chunks of chat completions are edited before."""
+    if occasion.protocol.name == CHAT:
+        return answer
+    return _on_events(lambda event: _INDEX.sub(b"", event))(answer, occasion)
 
 
 def _marked(answer: Answer, _: Occasion) -> Answer:
@@ -93,24 +108,10 @@ def _error_at_half(status: int, message: str) -> WireEdit:
     """Break the stream off in the middle, as a server of the format does."""
 
     def apply(answer: Answer, occasion: Occasion) -> Answer:
-        event = error_event(occasion.protocol, occasion.request.model, status, message)
-        broken = _after(0.5, event)(answer, occasion)
-        return _renumbered(broken) if occasion.protocol.name == "responses" else broken
+        at = max(1, len(answer.pieces) // 2)
+        return _after(0.5, *render_failure(occasion, status, message, number=at))(answer, occasion)
 
     return apply
-
-
-def _renumbered(answer: Answer) -> Answer:
-    """Go on with the numbers of the events before, where events have numbers."""
-    last = b"".join(piece for piece in answer.pieces if isinstance(piece, bytes))
-    pieces = [event + b"\n\n" for event in last.split(b"\n\n") if event]
-    return replace(
-        answer,
-        pieces=tuple(
-            _NUMBER.sub(b'"sequence_number":%d' % number, piece, count=1)
-            for number, piece in enumerate(pieces)
-        ),
-    )
 
 
 def _overloaded(answer: Answer, occasion: Occasion) -> Answer:
@@ -131,95 +132,6 @@ def _without_end(answer: Answer, occasion: Occasion) -> Answer:
             if not (isinstance(piece, bytes) and any(mark in piece for mark in marks))
         ),
     )
-
-
-def _without_finish(chunks: Chunks, _: Occasion) -> Chunks:
-    kept: Chunks = []
-    for chunk in chunks:
-        if chunk == "[DONE]":
-            continue
-        if isinstance(chunk, dict) and _finish_of(cast("dict[str, Any]", chunk)) is not None:
-            break
-        kept.append(chunk)
-    return kept
-
-
-def _finish_of(chunk: dict[str, Any]) -> Any:
-    choices = chunk.get("choices")
-    return choices[0].get("finish_reason") if choices else None
-
-
-def _null_finish(chunks: Chunks, _: Occasion) -> Chunks:
-    return [*_without_finish(chunks, _), "[DONE]"]
-
-
-def _on_call_deltas(edit: Callable[[dict[str, Any], dict[int, str]], dict[str, Any]]) -> ChunkEdit:
-    """Return an edit of every piece of a call; it is told the names seen so far, by index."""
-
-    def apply(chunks: Chunks, _: Occasion) -> Chunks:
-        names: dict[int, str] = {}
-        edited: Chunks = []
-        for chunk in chunks:
-            calls = _call_deltas(chunk)
-            if not calls:
-                edited.append(chunk)
-                continue
-            for call in calls:
-                name = call.get("function", {}).get("name")
-                if name:
-                    names[call.get("index", 0)] = name
-            choice = chunk["choices"][0]
-            delta = {**choice["delta"], "tool_calls": [edit(call, names) for call in calls]}
-            edited.append({**chunk, "choices": [{**choice, "delta": delta}]})
-        return edited
-
-    return apply
-
-
-def _call_deltas(chunk: Any) -> list[dict[str, Any]]:
-    fields = cast("dict[str, Any]", chunk) if isinstance(chunk, dict) else {}
-    if not fields.get("choices"):
-        return []
-    calls = fields["choices"][0].get("delta", {}).get("tool_calls")
-    return cast("list[dict[str, Any]]", calls) if isinstance(calls, list) else []
-
-
-def _named_again(call: dict[str, Any], names: dict[int, str]) -> dict[str, Any]:
-    name = names.get(call.get("index", 0), "")
-    return {**call, "function": {**call.get("function", {}), "name": name}}
-
-
-def _without_index(call: dict[str, Any], _: dict[int, str]) -> dict[str, Any]:
-    return {key: value for key, value in call.items() if key != "index"}
-
-
-def _null_beside(call: dict[str, Any], _: dict[int, str]) -> dict[str, Any]:
-    function = {"name": None, **call.get("function", {})}
-    return {"id": None, "type": None, **call, "function": function}
-
-
-def _finish_with_delta(chunks: Chunks, _: Occasion) -> Chunks:
-    """Say the finish in the last chunk that carries something."""
-    finishes = [index for index, chunk in enumerate(chunks) if _is_finish(chunk)]
-    if not finishes or finishes[0] == 0 or not chunks[finishes[0] - 1].get("choices"):
-        return chunks
-    at = finishes[0]
-    before, finish = chunks[at - 1], chunks[at]
-    choice = {**before["choices"][0], "finish_reason": _finish_of(finish)}
-    return [*chunks[: at - 1], {**before, "choices": [choice]}, *chunks[at + 1 :]]
-
-
-def _is_finish(chunk: Any) -> bool:
-    return isinstance(chunk, dict) and _finish_of(cast("dict[str, Any]", chunk)) is not None
-
-
-def _late_text(chunks: Chunks, _: Occasion) -> Chunks:
-    """Send a delta without anything in it after the finish."""
-    at = next((index for index, chunk in enumerate(chunks) if _is_finish(chunk)), -1)
-    if at < 0:
-        return chunks
-    empty = {"index": 0, "delta": {"content": ""}, "finish_reason": None}
-    return [*chunks[: at + 1], {**chunks[at], "choices": [empty]}, *chunks[at + 1 :]]
 
 
 def _stalled(answer: Answer, _: Occasion) -> Answer:
@@ -300,7 +212,12 @@ STREAM_FAULTS: Final = (
     _stream_fault(
         "stream_without_done", "Leaves `[DONE]` out.", protocols=CHAT_ONLY, wire=_without_done
     ),
-    _stream_fault("stream_two_dones", "Says `[DONE]` twice.", protocols=CHAT_ONLY, wire=_two_dones),
+    _stream_fault(
+        "stream_two_dones",
+        "Sends the event that ends the stream twice, such as `[DONE]`.",
+        protocols=_WITH_END,
+        wire=_two_ends,
+    ),
     _stream_fault(
         "stream_as_body",
         "Answers with a whole body though a stream was asked for.",
@@ -312,35 +229,36 @@ STREAM_FAULTS: Final = (
         "Says the finish together with the last piece.",
         _PIECES,
         protocols=CHAT_ONLY,
-        chunks=_finish_with_delta,
+        chunks=finish_with_delta,
     ),
     _stream_fault(
         "stream_after_finish",
         "Sends an empty piece after the finish.",
         _PIECES,
         protocols=CHAT_ONLY,
-        chunks=_late_text,
+        chunks=add_late_piece,
     ),
     _stream_fault(
         "stream_name_repeated",
         "Says the name of the tool in every piece.",
         _PIECES,
         protocols=CHAT_ONLY,
-        chunks=_on_call_deltas(_named_again),
+        chunks=edit_call_deltas(repeat_name),
     ),
     _stream_fault(
         "stream_index_missing",
         "Leaves the index out of the pieces of a call.",
         _PIECES,
-        protocols=CHAT_ONLY,
-        chunks=_on_call_deltas(_without_index),
+        protocols=_WITH_END,
+        chunks=edit_call_deltas(drop_index),
+        wire=_without_index,
     ),
     _stream_fault(
         "stream_nulls",
         "Fills the pieces of a call with nulls.",
         _PIECES,
         protocols=CHAT_ONLY,
-        chunks=_on_call_deltas(_null_beside),
+        chunks=edit_call_deltas(add_nulls),
     ),
     _stream_fault(
         "stream_no_finish",
@@ -348,7 +266,7 @@ STREAM_FAULTS: Final = (
         "servers that crash or are stopped; most clients take it for the end",
         repairable=False,
         code=Code.STREAM_TRUNCATED,
-        chunks=_without_finish,
+        chunks=without_finish,
         wire=_without_end,
     ),
     _stream_fault(
@@ -358,7 +276,7 @@ STREAM_FAULTS: Final = (
         repairable=False,
         code=Code.STREAM_TRUNCATED,
         protocols=CHAT_ONLY,
-        chunks=_null_finish,
+        chunks=done_without_finish,
     ),
     _stream_fault(
         "stream_cut",
