@@ -22,6 +22,7 @@ from surecall.explain import explain_code
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.formats import FORMATS, CallFormat, ToolNames, catalogue
 from surecall.loop.options import Options
+from surecall.protocols import PROTOCOLS
 from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage
 from surecall.transport import Deadlines, RetryPolicy
 
@@ -286,6 +287,9 @@ def faults_page() -> str:
         "Each row says what a run makes of it when every reply has the fault: *right* means that",
         "the right call is run exactly once and the answer is given; a code is how the run ends.",
         "`surecall faults show NAME` tells more.\n",
+        "A fault is served in all four wire formats unless its row names some; a request that asks",
+        "for it in another one is answered with",
+        "[FAULT_NOT_APPLICABLE](codes.md#fault_not_applicable).\n",
     ]
     for group in GROUPS:
         chosen = find_faults(group)
@@ -314,12 +318,16 @@ def faults_page() -> str:
 def fault_row(fault: Fault, *, has_truth: bool) -> str:
     """Describe one fault in a row."""
     outcome = "right" if fault.code is None else f"[{fault.code}](codes.md#{fault.code.lower()})"
+    for protocol, code in fault.codes.items():
+        outcome += f" ([{code}](codes.md#{code.lower()}) in `{protocol}`)"
     if fault.told is not None:
         outcome += f", told [{fault.told}](codes.md#{fault.told.lower()})"
     if fault.needs:
         outcome += f", with `{fault.needs}`"
     reach = {"both": "", "whole": " Whole replies only.", "stream": " Streamed replies only."}
-    row = f"| `{fault.name}` | {cell(fault.does)}{reach[fault.reach]} | {outcome} |"
+    named = ", ".join(f"`{name}`" for name in fault.protocols)
+    formats = "" if len(fault.protocols) == len(PROTOCOLS) else f" Only in {named}."
+    row = f"| `{fault.name}` | {cell(fault.does)}{reach[fault.reach]}{formats} | {outcome} |"
     if not has_truth:
         return row
     truths = (f"`{name}` is `{cell(repr(value))}`" for name, value in fault.truth.items())

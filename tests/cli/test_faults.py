@@ -12,6 +12,7 @@ import pytest
 
 from surecall.cli import ExitCode
 from surecall.faults import FAULTS, zoo
+from surecall.protocols import PROTOCOLS
 
 from .harness import document, invoke
 
@@ -29,6 +30,21 @@ def test_faults_are_listed_with_what_comes_of_them() -> None:
         "REPEATED_CALL",
         "ARGUMENTS_TRUNCATED",
     )
+    assert set(row["protocols"]) == set(PROTOCOLS)
+
+
+def test_the_formats_of_a_fault_are_listed() -> None:
+    """Whoever picks a fault sees where it can be asked for, and what a format changes."""
+    rows = {
+        line.split()[0]: line
+        for line in invoke("faults", "list", COLUMNS="250").stdout.splitlines()
+        if line.strip()
+    }
+    assert " all " in rows["rate_limit"]
+    assert " chat_completions, gemini " in rows["second_choice"]
+    shown = invoke("faults", "show", "stream_error").stdout
+    assert "ends with UPSTREAM_5XX" in shown
+    assert "ends with STREAM_ERROR" in shown
 
 
 def test_a_group_can_be_listed_alone() -> None:

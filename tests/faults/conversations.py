@@ -4,7 +4,7 @@ from typing import Any
 
 from surecall.faults import Answer, FaultyProvider
 from surecall.jsontext import decode, encode_text
-from surecall.protocols import ChatCompletions
+from surecall.protocols import find_protocol
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 __all__ = ["ask", "failed", "message_of", "request_of", "succeeded", "turn"]
@@ -43,10 +43,12 @@ def failed(name: str, **error: Any) -> tuple[Message, Message]:
     return turn(name, {"ok": False, "tool_name": name, "errors": [error]}, text="a")
 
 
-def ask(provider: FaultyProvider, request: ModelRequest) -> Answer:
-    """Return the answer of a provider, over chat completions."""
-    protocol = ChatCompletions()
-    return provider.answer(protocol, protocol.render_request(request))
+def ask(
+    provider: FaultyProvider, request: ModelRequest, protocol: str = "chat_completions"
+) -> Answer:
+    """Return the answer of a provider."""
+    spoken = find_protocol(protocol)
+    return provider.answer(spoken, spoken.render_request(request))
 
 
 def message_of(answer: Answer) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def _tools(saved: list[dict[str, Any]]) -> list[Tool[..., Any]]:
     return [look, save]
 
 
-async def meet(fault: Fault, transport: Transport, *, stream: bool) -> Outcome:
+async def meet(
+    fault: Fault, transport: Transport, *, stream: bool, protocol: str = "chat_completions"
+) -> Outcome:
     """Run the task against a provider with a fault in every reply."""
     outcome = Outcome()
     try:
@@ -55,6 +57,7 @@ async def meet(fault: Fault, transport: Transport, *, stream: bool) -> Outcome:
             model=f"faults:{fault.name}",
             tools=_tools(outcome.saved),
             transport=transport,
+            protocol=protocol,
             preset=(),
             stream=stream,
             **fault.options,

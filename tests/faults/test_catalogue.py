@@ -17,7 +17,7 @@ from surecall.faults import (
 )
 from surecall.loop.options import Options
 from surecall.profiles import Capabilities, Findings
-from surecall.protocols import ChatCompletions
+from surecall.protocols import find_protocol
 from surecall.records import WireRequest
 from surecall.transport import Deadlines, HttpTransport, RetryPolicy, WireLimits
 
@@ -28,10 +28,19 @@ LIMITS = WireLimits(max_body_bytes=2_000_000, max_stream_bytes=2_000_000)
 TIMEOUTS = {Code.FIRST_BYTE_TIMEOUT, Code.IDLE_TIMEOUT, Code.TOTAL_TIMEOUT}
 
 MEETINGS = [
-    pytest.param(fault, stream, id=f"{fault.name}-{'stream' if stream else 'whole'}")
+    pytest.param(
+        fault, protocol, stream, id=f"{fault.name}-{protocol}-{'stream' if stream else 'whole'}"
+    )
     for fault in FAULTS
+    for protocol in fault.protocols
     for stream in (False, True)
     if fault.reaches(stream=stream)
+]
+ON_SOCKETS = [
+    meeting
+    for meeting in MEETINGS
+    if meeting.values[1] == "chat_completions"
+    or meeting.values[0].group == "stream"  # the others look the same on a socket
 ]
 
 
@@ -43,37 +52,32 @@ def deadlines(fault: Fault) -> Deadlines:
     return Deadlines(first_byte_s=0.5, idle_s=0.25, total_s=total_s)
 
 
-def check(fault: Fault, outcome: Outcome) -> None:
+def check(fault: Fault, protocol: str, outcome: Outcome) -> None:
     """Compare what came of a run with what the catalogue promises."""
     if fault.repairable:
         assert (outcome.code, outcome.text) == (None, "Done.")
         assert outcome.saved == [ARGUMENTS]
         assert fault.told is None
     else:
-        assert outcome.code == fault.code
+        assert outcome.code == fault.code_in(protocol)
         assert outcome.saved == []
     if fault.told is not None:
         assert set(outcome.told) == {fault.told}
 
 
-@pytest.mark.parametrize(("fault", "stream"), MEETINGS)
-async def test_a_run_over_http_ends_as_the_catalogue_says(fault: Fault, stream: bool) -> None:
+@pytest.mark.parametrize(("fault", "protocol", "stream"), ON_SOCKETS)
+async def test_a_run_over_http_ends_as_the_catalogue_says(
+    fault: Fault, protocol: str, stream: bool
+) -> None:
     """A repairable fault leads to the right call, once; any other ends with its code."""
     async with FaultServer(FaultyProvider(seed=7)) as server:
         transport = HttpTransport(
             server.url, retry=RETRY, limits=LIMITS, deadlines=deadlines(fault)
         )
         async with transport:
-            outcome = await meet(fault, transport, stream=stream)
+            outcome = await meet(fault, transport, stream=stream, protocol=protocol)
         assert server.provider.by_fault[fault.name] >= 1
-    check(fault, outcome)
-
-
-@pytest.mark.parametrize(("fault", "stream"), MEETINGS)
-async def test_a_run_in_process_ends_the_same(fault: Fault, stream: bool) -> None:
-    """Without a socket and without waiting, the same comes of it."""
-    transport = SimulatedTransport(seed=7, retry=RETRY, limits=LIMITS)
-    check(fault, await meet(fault, transport, stream=stream))
+    check(fault, protocol, outcome)
 
 
 CONDITIONAL = {
@@ -93,23 +97,29 @@ CONDITIONAL = {
 }
 
 
-@pytest.mark.parametrize(("fault", "stream"), MEETINGS)
-async def test_a_fault_changes_what_is_sent(fault: Fault, stream: bool) -> None:
-    """No fault is a clean provider under another name."""
+@pytest.mark.parametrize(("fault", "protocol", "stream"), MEETINGS)
+async def test_a_run_in_process_ends_the_same(fault: Fault, protocol: str, stream: bool) -> None:
+    """Without a socket the same comes of it, and no fault is a clean provider in disguise."""
     transport = SimulatedTransport(seed=7, retry=RETRY, limits=LIMITS)
-    await meet(fault, transport, stream=stream)
+    outcome = await meet(fault, transport, stream=stream, protocol=protocol)
+    check(fault, protocol, outcome)
     clean, faulty = FaultyProvider(seed=7), FaultyProvider(seed=7)
     changed = [
-        answer_as(clean, wire, "faults:clean") != answer_as(faulty, wire, f"faults:{fault.name}")
+        answer_as(clean, protocol, wire, "faults:clean")
+        != answer_as(faulty, protocol, wire, f"faults:{fault.name}")
         for wire in transport.requests
     ]
     assert any(changed) != (fault.name in CONDITIONAL)
 
 
-def answer_as(provider: FaultyProvider, wire: WireRequest, model: str) -> Answer:
+def answer_as(provider: FaultyProvider, protocol: str, wire: WireRequest, model: str) -> Answer:
     """Return the answer to a request for another model, without the name of that model."""
-    protocol = ChatCompletions()
-    answer = provider.answer(protocol, replace(wire, body={**wire.body, "model": model}))
+    if "model" in wire.body:
+        wire = replace(wire, body={**wire.body, "model": model})
+    else:
+        method = wire.path.rpartition(":")[2]
+        wire = replace(wire, path=f"/models/{model}:{method}")
+    answer = provider.answer(find_protocol(protocol), wire)
     pieces = tuple(
         piece.replace(model.encode(), b"model") if isinstance(piece, bytes) else piece
         for piece in answer.pieces

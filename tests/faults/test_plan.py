@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from surecall.errors import ConfigError
 from surecall.faults import FAULTS, Answer, FaultPlan, FaultyProvider
+from surecall.protocols import PROTOCOLS
 from surecall.records import Message
 
 from .conversations import ask, request_of, succeeded
@@ -137,13 +138,20 @@ endings = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
-@given(chosen=st.lists(names, min_size=2, max_size=4), stream=st.booleans(), ending=endings)
-def test_any_faults_can_meet(chosen: list[str], stream: bool, ending: tuple[Message, ...]) -> None:
+@settings(max_examples=400, deadline=None)
+@given(
+    chosen=st.lists(names, min_size=2, max_size=4),
+    stream=st.booleans(),
+    ending=endings,
+    protocol=st.sampled_from(sorted(PROTOCOLS)),
+)
+def test_any_faults_can_meet(
+    chosen: list[str], stream: bool, ending: tuple[Message, ...], protocol: str
+) -> None:
     """However faults are combined, there is an answer, and the same one twice."""
     table = {"chances": [{"fault": name, "probability": 1.0} for name in chosen]}
     plan = FaultPlan.parse(table)
     request = request_of(SAVE_A, *ending, stream=stream)
-    first = ask(FaultyProvider(plan=plan), request)
+    first = ask(FaultyProvider(plan=plan), request, protocol)
     assert first.status in range(200, 600)
-    assert first == ask(FaultyProvider(plan=plan), request)
+    assert first == ask(FaultyProvider(plan=plan), request, protocol)

@@ -6,28 +6,36 @@ import pytest
 
 from surecall.faults import FAULTS, Fault, SimulatedTransport
 from surecall.probe import probe_model
-from surecall.protocols import ChatCompletions
+from surecall.protocols import PROTOCOLS, find_protocol
 
 WITH_TRUTH = [fault for fault in FAULTS if fault.truth]
 
 
-async def found_about(model: str) -> dict[str, Any]:
+MEETINGS = [
+    pytest.param(fault, protocol, id=f"{fault.name}-{protocol}")
+    for fault in WITH_TRUTH
+    for protocol in fault.protocols
+]
+
+
+async def found_about(model: str, protocol: str) -> dict[str, Any]:
     """Probe a model and return everything that was found out."""
-    report = await probe_model(SimulatedTransport(), ChatCompletions(), model)
+    report = await probe_model(SimulatedTransport(), find_protocol(protocol), model)
     return {name: value for finding in report.findings for name, value in finding.fields.items()}
 
 
-@pytest.mark.parametrize("fault", WITH_TRUTH, ids=lambda fault: fault.name)
-async def test_a_probe_finds_the_truth(fault: Fault) -> None:
+@pytest.mark.parametrize(("fault", "protocol"), MEETINGS)
+async def test_a_probe_finds_the_truth(fault: Fault, protocol: str) -> None:
     """Each capability that a provider lacks or only pretends to have is seen."""
-    found = await found_about(f"faults:{fault.name}")
+    found = await found_about(f"faults:{fault.name}", protocol)
     assert {name: found.get(name) for name in fault.truth} == fault.truth
 
 
-async def test_a_clean_provider_lacks_nothing() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_clean_provider_lacks_nothing(protocol: str) -> None:
     """Without a fault, no probe finds one: the truths above are due to their faults."""
-    found = await found_about("faults:clean")
-    for fault in WITH_TRUTH:
+    found = await found_about("faults:clean", protocol)
+    for fault in [fault for fault in WITH_TRUTH if protocol in fault.protocols]:
         assert {name: found.get(name) for name in fault.truth} != fault.truth
     assert found["tool_choices"] == ("auto", "none", "required", "named")
     assert found["supports_tool_use"] is True

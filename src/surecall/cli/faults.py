@@ -23,6 +23,7 @@ from surecall.faults import (
     load_script,
     zoo,
 )
+from surecall.protocols import PROTOCOLS
 
 from .flags import output_flags
 from .output import ExitCode, Output
@@ -57,9 +58,11 @@ def list_faults(output: Output, group: str | None) -> ExitCode:
     table.add_column("fault", no_wrap=True)
     table.add_column("group", no_wrap=True, style="dim")
     table.add_column("what it does", overflow="fold")
+    table.add_column("formats", overflow="fold", style="dim")
     table.add_column("a run", no_wrap=True)
     for fault in found:
-        table.add_row(fault.name, fault.group, fault.does, _outcome(fault))
+        formats = "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols)
+        table.add_row(fault.name, fault.group, fault.does, formats, _outcome(fault))
     console.print(table)
     return ExitCode.OK
 
@@ -118,6 +121,13 @@ def show_fault(output: Output, name: str) -> ExitCode:
 @click.option("--seed", type=int, default=0, show_default=True, help="Chance that can be repeated.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; any free one if 0.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    metavar="HOST:PORT",
+    multiple=True,
+    help="Also take requests with this Host header; can be given more than once.",
+)
 @output_flags
 @click.pass_obj
 def serve_faults(
@@ -129,8 +139,9 @@ def serve_faults(
     seed: int,
     host: str,
     port: int,
+    allow_hosts: tuple[str, ...],
 ) -> ExitCode:
-    """Serve chat completions and messages, with faults.
+    """Serve chat completions, responses, messages and Gemini's format, with faults.
 
     Without --fault, --plan or --model, the model named in a request decides: `faults:NAME` or
     `zoo:NAME`. Any other name is answered without a fault.
@@ -144,7 +155,7 @@ def serve_faults(
         plan = FaultPlan.load(plan_file)
     oracles = BUILTIN_ORACLES if script is None else (load_script(script), *BUILTIN_ORACLES)
     provider = FaultyProvider(plan=plan, behaviour=_behaviour(model), seed=seed, oracles=oracles)
-    server = FaultServer(provider, host=host, port=port)
+    server = FaultServer(provider, host=host, port=port, allow_hosts=allow_hosts)
     try:
         asyncio.run(_serve(server, output))
     except OSError as error:
@@ -166,7 +177,9 @@ def render_fault(fault: Fault) -> dict[str, Any]:
         "repairable": fault.repairable,
         "code": fault.code,
         "told": fault.told,
+        "codes": fault.codes,
         "reach": fault.reach,
+        "protocols": fault.protocols,
         "needs": fault.needs or None,
         "options": fault.options,
         "truth": fault.truth,
@@ -222,7 +235,11 @@ def _outcome(fault: Fault) -> str:
 
 
 def _rows(fault: Fault) -> list[tuple[str, str]]:
-    rows = [("seen", fault.seen), ("touches", _REACHES[fault.reach])]
+    rows = [
+        ("seen", fault.seen),
+        ("touches", _REACHES[fault.reach]),
+        ("formats", ", ".join(fault.protocols)),
+    ]
     if fault.every > 1:
         rows.append(("every", f"{fault.every}. request, beginning with the first"))
     if fault.needs:
@@ -231,6 +248,7 @@ def _rows(fault: Fault) -> list[tuple[str, str]]:
         rows.append(("told", f"the model reads {fault.told}"))
     ends = "does the right thing" if fault.repairable else f"ends with {fault.code}"
     rows.append(("a run", ends))
+    rows += [(f"in {name}", f"ends with {code}") for name, code in fault.codes.items()]
     rows += [("truth", f"{name} = {shown_value(value)}") for name, value in fault.truth.items()]
     rows.append(("try", f"surecall faults serve --fault {fault.name}"))
     return rows

@@ -5,6 +5,7 @@ from .answers import Answer
 from .behaviours import Behaviour, Lapse
 from .catalogue import CLEAN, FAULTS, find_fault, find_faults
 from .directives import DirectiveOracle, StepsOracle
+from .http import ServerLimits
 from .models import find_behaviour, load_behaviour, zoo
 from .obliging import ObligingOracle
 from .plan import CLEAN_PLAN, FaultPlan
@@ -37,6 +38,7 @@ __all__ = [
     "Oracle",
     "PlannedCall",
     "Say",
+    "ServerLimits",
     "SimulatedTransport",
     "StepsOracle",
     "WorkspaceOracle",

@@ -14,7 +14,6 @@ __all__ = [
     "Framing",
     "Pause",
     "Piece",
-    "error_answer",
     "event_stream",
     "json_answer",
     "with_body",
@@ -78,19 +77,6 @@ def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = 
         headers={"content-type": _JSON, **(headers or {})},
         pieces=(encode(value),),
     )
-
-
-def error_answer(
-    status: int,
-    message: str,
-    *,
-    kind: str = "invalid_request_error",
-    headers: dict[str, str] | None = None,
-    **fields: Any,
-) -> Answer:
-    """Return an error as chat providers write it; clients of other formats understand it too."""
-    body = {"error": {"message": message, "type": kind, "code": None, **fields}}
-    return json_answer(body, status, headers)
 
 
 def event_stream(events: list[Any] | list[bytes]) -> Answer:

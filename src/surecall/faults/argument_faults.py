@@ -133,8 +133,10 @@ def _stopped(finish_reason: str, *, cuts: bool) -> DraftEdit:
     return edit
 
 
-def _argument_fault(name: str, does: str, edit: DraftEdit, seen: str = _DRIFT) -> Fault:
-    return Fault(name=name, group="arguments", does=does, seen=seen, draft=edit)
+def _argument_fault(
+    name: str, does: str, edit: DraftEdit, seen: str = _DRIFT, **fields: Any
+) -> Fault:
+    return Fault(name=name, group="arguments", does=does, seen=seen, draft=edit, **fields)
 
 
 def _refused(name: str, does: str, edit: DraftEdit, told: Code, seen: str = _SHAPES) -> Fault:
@@ -155,6 +157,7 @@ ARGUMENT_FAULTS: Final = (
         "arguments_object",
         "Sends the arguments as an object in place of its text.",
         edit_arguments(lambda text, _: decode(text)),
+        protocols=("chat_completions", "responses"),
     ),
     _argument_fault(
         "arguments_double_encoded",

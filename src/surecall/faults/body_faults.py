@@ -3,18 +3,25 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from surecall.errors import Code
-from surecall.jsontext import encode
 
 from .answers import Answer, json_answer, with_body
 from .drafts import Occasion
 from .edits import edit_json_body
+from .errors import error_answer
 from .records import Fault
 
 __all__ = ["BODY_FAULTS"]
 
 WireEdit = Callable[[Answer, Occasion], Answer]
 
+_USAGE: Final = {
+    "chat_completions": ("usage", "prompt_tokens"),
+    "gemini": ("usageMetadata", "promptTokenCount"),
+}
+_WITH_CHOICES: Final = ("chat_completions", "gemini")
 _PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>"
 
 
@@ -28,12 +35,36 @@ def _raw(body: bytes, status: int = 200) -> WireEdit:
     return lambda _, __: Answer(status=status, headers=headers, pieces=(body,))
 
 
-def _value(value: Any, status: int = 200) -> WireEdit:
-    return lambda _, __: json_answer(value, status)
+def _value(value: Any) -> WireEdit:
+    return lambda _, __: json_answer(value)
 
 
-def _body(edit: Callable[[dict[str, Any]], Any]) -> WireEdit:
-    return lambda answer, _: edit_json_body(answer, edit)
+def _choices(value: Any) -> WireEdit:
+    """Answer with a whole reply whose list of choices is this."""
+
+    def apply(_: Answer, occasion: Occasion) -> Answer:
+        name = "candidates" if occasion.protocol.name == "gemini" else "choices"
+        return json_answer({"id": "x", name: value})
+
+    return apply
+
+
+def _error_in_200(status: int, message: str) -> WireEdit:
+    def apply(_: Answer, occasion: Occasion) -> Answer:
+        answer = error_answer(occasion.protocol, status, message, request_id=occasion.request_id)
+        return replace(answer, status=200)
+
+    return apply
+
+
+def _odd_usage(answer: Answer, occasion: Occasion) -> Answer:
+    key, count = _USAGE.get(occasion.protocol.name, ("usage", "input_tokens"))
+    return edit_json_body(answer, lambda body: {**body, key: {count: None, "x": "many"}})
+
+
+def _with_unknown_fields(answer: Answer, _: Occasion) -> Answer:
+    unknown = {"x_groq": {"id": "1"}, "service_tier": None, "timings": '{"ms":1}'}
+    return edit_json_body(answer, lambda body: {**body, **unknown})
 
 
 def _broken(name: str, does: str, wire: WireEdit, code: Code, **fields: Any) -> Fault:
@@ -71,29 +102,38 @@ BODY_FAULTS: Final = (
         Code.UPSTREAM_INVALID_JSON,
         reach="whole",
     ),
-    _broken("array", "Answers with a list.", _value([{"choices": []}]), Code.UPSTREAM_NOT_A_REPLY),
+    _broken(
+        "array",
+        "Answers with a list.",
+        _value([{"choices": []}]),
+        Code.UPSTREAM_NOT_A_REPLY,
+        codes={"gemini": Code.UPSTREAM_NO_CHOICES},
+    ),
     _broken(
         "choices_null",
         "Answers with `choices: null`.",
-        _value({"id": "x", "object": "chat.completion", "choices": None}),
+        _choices(None),
         Code.UPSTREAM_NO_CHOICES,
+        protocols=_WITH_CHOICES,
     ),
     _broken(
         "choices_empty",
         "Answers with no choices.",
-        _value({"id": "x", "object": "chat.completion", "choices": []}),
+        _choices([]),
         Code.UPSTREAM_NO_CHOICES,
+        protocols=_WITH_CHOICES,
     ),
     _broken(
         "error_200",
         "Answers 200 with an error inside.",
-        _value({"error": {"message": "Internal error, try again.", "code": None}}),
+        _error_in_200(500, "Internal error, try again."),
         Code.UPSTREAM_ERROR_BODY,
+        codes={"gemini": Code.UPSTREAM_5XX},
     ),
     _broken(
         "error_429_in_200",
         "Answers 200 with a rate limit inside.",
-        _value({"error": {"message": "Slow down.", "code": 429}}),
+        _error_in_200(429, "Slow down."),
         Code.RATE_LIMIT,
     ),
     _whole_body(
@@ -111,20 +151,13 @@ BODY_FAULTS: Final = (
     _whole_body(
         "usage_odd",
         "Counts tokens with nulls and texts.",
-        _body(lambda body: {**body, "usage": {"prompt_tokens": None, "x": "many"}}),
+        _odd_usage,
         "OpenAI-compatible servers",
     ),
     _whole_body(
         "unknown_fields",
         "Adds fields that nobody knows.",
-        _body(
-            lambda body: {
-                **body,
-                "x_groq": {"id": "1"},
-                "service_tier": None,
-                "timings": encode({"ms": 1}).decode(),
-            }
-        ),
+        _with_unknown_fields,
         "most OpenAI-compatible servers",
     ),
 )

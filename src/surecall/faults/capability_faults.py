@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from surecall.errors import Code
 from surecall.records import ModelRequest
 
-from .answers import Answer, error_answer
+from .answers import Answer
 from .drafts import Draft, Occasion
 from .edits import edit_arguments
-from .records import Fault
+from .errors import error_answer
+from .records import CHAT_ONLY, Fault
 from .shape_faults import ID_FAULTS
 from .text_faults import TEXT_FORMAT_FAULTS
 
@@ -24,6 +25,9 @@ _ENFORCED: Final = {"tool_use_mode": "enforced"}
 _ALL_CHOICES: Final = ("auto", "none", "required", "named")
 _CALL_ID: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CALL_ID_CHARS: Final = 9
+_OPENAI: Final = ("chat_completions", "responses")
+_NOT_GEMINI: Final = (*_OPENAI, "messages")
+_NOT_MESSAGES: Final = (*_OPENAI, "gemini")
 _THOUGHT: Final = "The user wants this done."
 
 
@@ -58,7 +62,9 @@ def _refusing(
     """Answer an error to requests that ask for something."""
 
     def wire(answer: Answer, occasion: Occasion) -> Answer:
-        return error_answer(status, message) if is_refused(occasion.request) else answer
+        if not is_refused(occasion.request):
+            return answer
+        return error_answer(occasion.protocol, status, message, request_id=occasion.request_id)
 
     return wire
 
@@ -183,6 +189,7 @@ TOOL_CHOICE_FAULTS: Final = (
         needs="parallel_tool_calls = false",
         options={"request_overrides": {"parallel_tool_calls": False}},
         truth={"supports_parallel_tools": False},
+        protocols=_OPENAI,
         wire=_refusing(
             lambda request: request.parallel_tool_calls is not None,
             "Unknown field: parallel_tool_calls.",
@@ -244,6 +251,7 @@ CAPABILITY_FAULTS: Final = (
         {"honours_parallel_false": False},
         needs="parallel_tool_calls = false",
         options={"request_overrides": {"parallel_tool_calls": False}},
+        protocols=_NOT_GEMINI,
         see=_without_parallel,
         draft=_two_calls,
     ),
@@ -296,6 +304,7 @@ CAPABILITY_FAULTS: Final = (
         "Writes no arguments as null.",
         "OpenAI-compatible servers",
         {"empty_arguments": "null"},
+        protocols=CHAT_ONLY,
         draft=_empty_as(None),
     ),
     _capability(
@@ -303,6 +312,7 @@ CAPABILITY_FAULTS: Final = (
         "Leaves the arguments out when there are none.",
         "OpenAI-compatible servers",
         {"empty_arguments": "missing"},
+        protocols=_NOT_GEMINI,
         draft=_missing_when_empty,
     ),
     _capability(
@@ -310,6 +320,7 @@ CAPABILITY_FAULTS: Final = (
         "Answers 400 when a JSON object is asked for.",
         "vibe_tavern study: HTTP errors of structured modes",
         {"json_object": False},
+        protocols=_NOT_MESSAGES,
         wire=_refusing(_asks_format("json_object"), "response_format json_object is unsupported."),
     ),
     _capability(
@@ -331,6 +342,7 @@ CAPABILITY_FAULTS: Final = (
         "Answers 400 to tools with `strict`.",
         "OpenAI-compatible servers",
         {"strict_tools": False},
+        protocols=_NOT_GEMINI,
         wire=_refusing(
             lambda request: any(tool.extra.get("strict") for tool in request.tools),
             "strict is not supported.",
@@ -341,6 +353,7 @@ CAPABILITY_FAULTS: Final = (
         "Answers 400 to a grammar.",
         "everything but llama.cpp",
         {"grammar": False},
+        protocols=CHAT_ONLY,
         wire=_refusing(lambda request: "grammar" in request.params, "Unknown field: grammar."),
     ),
     _capability(
@@ -348,6 +361,7 @@ CAPABILITY_FAULTS: Final = (
         "Answers 400 to a system message after the first turn.",
         "servers with templates that allow one at the beginning only",
         {"allows_midturn_system": False},
+        protocols=_OPENAI,
         wire=_refusing(_has_midturn_system, "System message must be at the beginning."),
     ),
     _capability(
@@ -355,6 +369,7 @@ CAPABILITY_FAULTS: Final = (
         "Answers 400 when the reasoning of a turn with calls is not sent back.",
         "DeepSeek; vibe_tavern study: preset deepseek_openrouter_compat",
         {"needs_reasoning_echo": True},
+        protocols=CHAT_ONLY,
         draft=_with_thought,
         wire=_refusing(_lacks_echo, "Missing `reasoning_content` field in the assistant message."),
     ),

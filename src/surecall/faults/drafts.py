@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, encode_text
+from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
 
 from .actions import Action, CallTools, PlannedCall, Say
@@ -60,8 +61,17 @@ class Occasion(Struct, frozen=True, kw_only=True):
     """Which request this is, from 1."""
     random: Random
     stream: bool = False
+    protocol: WireProtocol = ChatCompletions()
+    """The wire format that is spoken."""
     draft: Draft = Draft(message={})
     """The reply that is being sent; only known on the wire."""
+    reply_id: str = ""
+    """What its ids are made of; only known on the wire."""
+
+    @property
+    def request_id(self) -> str:
+        """The id under which the provider knows the request."""
+        return f"req_{self.reply_id}"
 
 
 def honour_request(action: Action, request: ModelRequest) -> Action:

@@ -19,7 +19,7 @@ DraftEdit = Callable[[Draft, Occasion], Draft]
 
 
 def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Answer:
-    """Return a whole chat completion with its body edited; any other answer as it is."""
+    """Return a whole reply with its body edited; any other answer as it is."""
     if answer.framing == "chunked" or answer.status >= 300:
         return answer
     try:
@@ -27,7 +27,7 @@ def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Ans
     except JSONTextError:
         return answer
     fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
-    return replace(answer, pieces=(encode(edit(fields)),)) if fields.get("choices") else answer
+    return replace(answer, pieces=(encode(edit(fields)),)) if fields else answer
 
 
 def edit_arguments(edit: ArgumentsEdit) -> DraftEdit:

@@ -78,14 +78,29 @@ class FaultPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 hint="See docs/how-to/test-against-a-faulty-provider.md for what a plan holds.",
             ) from error
 
-    def faults_for(self, number: int, random: Random, *, stream: bool) -> tuple[Fault, ...]:
-        """Return the faults that the request of this number meets, in order."""
+    def faults_for(
+        self, number: int, random: Random, *, stream: bool, protocol: str = "chat_completions"
+    ) -> tuple[Fault, ...]:
+        """Return the faults that the request of this number meets, in order.
+
+        Raises:
+            ConfigError: `FAULT_NOT_APPLICABLE`, when the one fault of every request means nothing
+                in this wire format.
+        """
         if self.always is not None:
             fault = _find(self.always)
+            if fault is not None and protocol not in fault.protocols:
+                raise ConfigError(
+                    Code.FAULT_NOT_APPLICABLE,
+                    f"the fault {fault.name!r} means nothing in the wire format {protocol}.",
+                    hint=f"It applies to: {', '.join(fault.protocols)}.",
+                )
             return (fault,) if fault is not None and fault.touches(number, stream=stream) else ()
         names = self._names_for(number, random)
         found = [fault for name in names if (fault := _find(name)) is not None]
-        return tuple(fault for fault in found if fault.reaches(stream=stream))
+        return tuple(
+            fault for fault in found if fault.reaches(stream=stream) and protocol in fault.protocols
+        )
 
     def _names_for(self, number: int, random: Random) -> list[str]:
         planned = [step.fault for step in self.steps for _ in range(step.times)]

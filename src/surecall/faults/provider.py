@@ -1,26 +1,30 @@
 """The provider that misbehaves on purpose: a request goes in, an answer as data comes out."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from surecall.errors import ConfigError, RequestError
-from surecall.protocols import ChatCompletions, RawReply, WireProtocol, find_protocol
-from surecall.records import ModelRequest, Reply, Usage, WireRequest
-from surecall.transport.script_chunks import render_chunks, render_completion
+from surecall.errors import Code, ConfigError, RequestError
+from surecall.protocols import WireProtocol, find_protocol
+from surecall.records import ModelRequest, WireRequest
+from surecall.transport.admission import Refusal
 
 from .actions import Action, CallTools, Oracle, Say
-from .answers import Answer, error_answer, event_stream, json_answer
+from .answers import Answer, event_stream, json_answer
 from .behaviours import Behaviour, Situation
 from .directives import DirectiveOracle, ask_oracles
 from .drafts import Draft, Occasion, draft_reply, honour_request
+from .errors import provider_headers, refusal_answer
 from .models import find_behaviour
 from .obliging import ObligingOracle
 from .plan import CLEAN_PLAN, FaultPlan
 from .records import Fault
+from .rendering import CHAT, render_body, render_draft_chunks, render_events
 from .workspace import WorkspaceOracle
 
 __all__ = ["BUILTIN_ORACLES", "FAULT_PREFIX", "ZOO_PREFIX", "FaultyProvider", "find_endpoint"]
@@ -35,15 +39,23 @@ BUILTIN_ORACLES: Final[tuple[Oracle, ...]] = (
 FAULT_PREFIX: Final = "faults:"
 ZOO_PREFIX: Final = "zoo:"
 
-_chat: Final = ChatCompletions()
-_ENDPOINTS: Final = {"/chat/completions": "chat_completions", "/messages": "messages"}
+_ENDPOINTS: Final = {
+    "/chat/completions": "chat_completions",
+    "/messages": "messages",
+    "/responses": "responses",
+}
+_GEMINI_PATH: Final = re.compile(r"/(?:tunedModels|models)/[^/]+:(?:g|streamG)enerateContent")
+_PREFIX: Final = re.compile(r"/v1(?:beta)?(?=/)")
 _GAVE_UP: Final = "I am sorry, I could not do this."
 _THOUGHT: Final = "Let me think about what is wanted here."
 
 
 def find_endpoint(path: str) -> WireProtocol | None:
-    """Return the wire format that is spoken at a path, with or without `/v1` before it."""
-    name = _ENDPOINTS.get(path.removeprefix("/v1").rstrip("/"))
+    """Return the wire format that is spoken at a path, with or without a version before it."""
+    plain = _PREFIX.sub("", path.partition("?")[0].rstrip("/"), count=1)
+    name = _ENDPOINTS.get(plain)
+    if name is None and _GEMINI_PATH.fullmatch(unquote(plain)):
+        name = "gemini"
     return None if name is None else find_protocol(name)
 
 
@@ -81,26 +93,33 @@ class FaultyProvider:
         try:
             request = protocol.parse_request(wire)
             plan, behaviour = self._chosen(request.model)
+            occasion = self._occasion(request, protocol)
+            situation, faults = self._meet(plan, behaviour, occasion)
         except RequestError as error:
-            fault = protocol.render_fault(error)
-            return json_answer(fault.body, fault.status)
+            return refusal_answer(protocol, Refusal(400, Code(error.code), str(error)))
         except ConfigError as error:
-            return error_answer(404, str(error), kind="not_found_error")
+            return refusal_answer(protocol, Refusal(404, Code(error.code), str(error)))
         self.by_model[request.model] += 1
-        occasion = self._occasion(request)
-        clean = self._act(request, ())
-        situation = None
-        if behaviour is None:
-            faults = plan.faults_for(occasion.number, occasion.random, stream=occasion.stream)
-        else:
-            situation = Situation(behaviour, request, clean, occasion.random)
-            faults = tuple(
-                fault for fault in situation.faults if fault.reaches(stream=occasion.stream)
-            )
         self.by_fault.update(fault.name for fault in faults)
         action = self._act(request, faults)
         draft = self._draft(action, occasion, situation, faults)
-        return _answer(draft, replace(occasion, draft=draft), protocol, faults)
+        return _answer(draft, occasion, faults)
+
+    def _meet(
+        self, plan: FaultPlan, behaviour: Behaviour | None, occasion: Occasion
+    ) -> tuple[Situation | None, tuple[Fault, ...]]:
+        """Return the faults that a request meets, and who makes them when that is a model."""
+        name, stream = occasion.protocol.name, occasion.stream
+        if behaviour is None:
+            number, random = occasion.number, occasion.random
+            return None, plan.faults_for(number, random, stream=stream, protocol=name)
+        clean = self._act(occasion.request, ())
+        situation = Situation(behaviour, occasion.request, clean, occasion.random)
+        return situation, tuple(
+            fault
+            for fault in situation.faults
+            if fault.reaches(stream=stream) and name in fault.protocols
+        )
 
     def _chosen(self, model: str) -> tuple[FaultPlan, Behaviour | None]:
         if model.startswith(FAULT_PREFIX):
@@ -109,7 +128,7 @@ class FaultyProvider:
             return CLEAN_PLAN, find_behaviour(model.removeprefix(ZOO_PREFIX))
         return self.plan, self.behaviour
 
-    def _occasion(self, request: ModelRequest) -> Occasion:
+    def _occasion(self, request: ModelRequest, protocol: WireProtocol) -> Occasion:
         own = request.params.get("seed")
         if isinstance(own, int):
             key = f"{self.seed}/{own}/{len(request.messages)}"
@@ -120,6 +139,7 @@ class FaultyProvider:
             number=self.requests,
             random=Random(key),  # noqa: S311 - chance that can be repeated, not secrecy
             stream=request.stream,
+            protocol=protocol,
         )
 
     def _act(self, request: ModelRequest, faults: tuple[Fault, ...]) -> Action:
@@ -169,52 +189,25 @@ def _seen(occasion: Occasion, faults: tuple[Fault, ...]) -> Occasion:
     return replace(occasion, request=request)
 
 
-def _answer(
-    draft: Draft, occasion: Occasion, protocol: WireProtocol, faults: tuple[Fault, ...]
-) -> Answer:
+def _answer(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
     reply_id = f"{occasion.random.getrandbits(96):024x}"
-    if protocol.name == _chat.name:
-        answer = _chat_answer(draft, occasion, f"chatcmpl-{reply_id}", faults)
-    else:
-        answer = _other_answer(draft, occasion, protocol, reply_id)
+    occasion = replace(occasion, draft=draft, reply_id=reply_id)
+    answer = _render(draft, occasion, faults)
+    usual = provider_headers(occasion.protocol, occasion.request_id)
+    answer = replace(answer, headers={**answer.headers, **usual})
     for fault in faults:
         if fault.wire is not None:
             answer = fault.wire(answer, occasion)
     return answer
 
 
-def _chat_answer(
-    draft: Draft, occasion: Occasion, reply_id: str, faults: tuple[Fault, ...]
-) -> Answer:
-    completion = render_completion(draft.message, draft.finish_reason, draft.usage)
-    completion |= {"id": reply_id, "model": occasion.request.model}
+def _render(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
     if not occasion.stream:
-        return json_answer(completion)
-    chunks: list[Any] = render_chunks(completion)
+        return json_answer(render_body(draft, occasion))
+    if occasion.protocol.name != CHAT:
+        return event_stream(render_events(draft, occasion))
+    chunks = render_draft_chunks(draft, occasion)
     for fault in faults:
         if fault.chunks is not None and draft.is_clean:
             chunks = fault.chunks(chunks, occasion)
     return event_stream(chunks)
-
-
-def _other_answer(
-    draft: Draft, occasion: Occasion, protocol: WireProtocol, reply_id: str
-) -> Answer:
-    reply = _as_reply(draft, occasion.request.model, reply_id)
-    if not occasion.stream:
-        return json_answer(protocol.render_reply(reply))
-    writer = protocol.open_writer(model=occasion.request.model, reply_id=reply_id)
-    events = [writer.begin(), writer.reasoning(reply.reasoning or "", reply.extra)]
-    events += [writer.text(reply.content or ""), *(writer.call(call) for call in reply.calls)]
-    return event_stream([event for event in (*events, writer.end(reply)) if event])
-
-
-def _as_reply(draft: Draft, model: str, reply_id: str) -> Reply:
-    raw = RawReply(message=draft.message, finish_reason=draft.finish_reason)
-    counts = draft.usage or {}
-    usage = Usage(
-        input_tokens=counts.get("prompt_tokens", 0),
-        output_tokens=counts.get("completion_tokens", 0),
-        total_tokens=counts.get("total_tokens", 0),
-    )
-    return replace(_chat.parse_message(raw), usage=usage, model=model, id=reply_id)

@@ -1,17 +1,18 @@
 """What a fault is, as data."""
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
 from surecall.errors import Code
+from surecall.protocols import PROTOCOLS
 from surecall.records import ModelRequest
 
 from .answers import Answer
 from .drafts import Draft, Occasion
 
-__all__ = ["GROUPS", "Fault", "FaultGroup", "Reach"]
+__all__ = ["CHAT_ONLY", "GROUPS", "Fault", "FaultGroup", "Reach"]
 
 FaultGroup = Literal[
     "shape",
@@ -29,6 +30,8 @@ FaultGroup = Literal[
     "capability",
 ]
 GROUPS: tuple[FaultGroup, ...] = get_args(FaultGroup)
+
+CHAT_ONLY: Final = ("chat_completions",)
 
 Reach = Literal["both", "whole", "stream"]
 """Which answers a fault can touch."""
@@ -53,7 +56,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     """The code a run ends with, when it is not repairable."""
     told: Code | None = None
     """The code the model reads in the result of its call, when that is refused."""
+    codes: dict[str, Code] = {}
+    """Other codes a run ends with, by wire format, where a format says less or more."""
     reach: Reach = "both"
+    protocols: tuple[str, ...] = tuple(PROTOCOLS)
+    """The wire formats in which it means something."""
     needs: str = ""
     """What must be set for the outcome, in words."""
     options: dict[str, Any] = {}
@@ -70,6 +77,10 @@ class Fault(Struct, frozen=True, kw_only=True):
     def touches(self, number: int, *, stream: bool) -> bool:
         """Tell whether the request of this number is answered with the fault."""
         return self.reaches(stream=stream) and (number - 1) % self.every == 0
+
+    def code_in(self, protocol: str) -> Code | None:
+        """Return the code that a run over a wire format ends with."""
+        return self.codes.get(protocol, self.code)
 
     def reaches(self, *, stream: bool) -> bool:
         """Tell whether it can touch such an answer at all."""

@@ -1,37 +1,74 @@
 """The faulty provider over HTTP.
 
-It listens on loopback unless told otherwise. Answers have no date and no name of a server: the
-same seed gives the same bytes.
+It listens on loopback unless told otherwise, and serves programs only: what a page of another web
+site causes is refused. Answers have no date and no name of a server: the same seed gives the same
+bytes.
 """
 
 import asyncio
-from typing import Any, Self, cast
+from collections.abc import Iterable
+from typing import Any, Final, Self, cast
 
-from surecall.errors import Code, JSONTextError, RequestError
+from msgspec.structs import replace
+
+from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode
+from surecall.protocols import ChatCompletions, WireProtocol, find_protocol
 from surecall.records import WireRequest
+from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
-from .answers import Answer, error_answer, json_answer
+from .answers import Answer, json_answer
 from .catalogue import CLEAN, FAULTS
-from .http import Received, RequestRefused, perform_answer, receive_request
+from .errors import refusal_answer
+from .http import (
+    Head,
+    RequestRefused,
+    ServerLimits,
+    discard_rest,
+    perform_answer,
+    receive_body,
+    receive_head,
+)
 from .models import zoo
 from .provider import FAULT_PREFIX, ZOO_PREFIX, FaultyProvider, find_endpoint
 
 __all__ = ["FaultServer", "model_names"]
 
+_DEFAULT_LIMITS: Final = ServerLimits()
+_DEFAULT_FORMAT: Final = ChatCompletions()
+
 
 class FaultServer:
     """Serves a faulty provider; use it as `async with FaultServer(provider) as server`.
 
-    It answers `POST /v1/chat/completions` and `POST /v1/messages`, whole and streamed, and
-    `GET /v1/models` with every name that a request may carry as its model. `GET /faults` says what
-    is served and how often each fault was met.
+    It answers `POST /v1/chat/completions`, `/v1/responses`, `/v1/messages` and
+    `/v1beta/models/MODEL:generateContent`, whole and streamed, and `GET /v1/models` with every name
+    that a request may carry as its model. `GET /faults` says what is served and how often each
+    fault was met.
+
+    Args:
+        provider: Who answers.
+        host: The address to listen on.
+        port: The port; any free one if 0.
+        allow_hosts: Values of `Host` that are taken besides loopback names and the address the
+            client connected to, such as `box.lan:8123`.
+        limits: How long a client may take, and how much it may send.
     """
 
-    def __init__(self, provider: FaultyProvider, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        provider: FaultyProvider,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allow_hosts: Iterable[str] = (),
+        limits: ServerLimits = _DEFAULT_LIMITS,
+    ) -> None:
         self.provider = provider
         self._host = host
         self._port = port
+        self._allow_hosts = frozenset(name.lower() for name in allow_hosts)
+        self._limits = limits
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -42,12 +79,14 @@ class FaultServer:
 
     @property
     def url(self) -> str:
-        """The address to point a client of chat completions at."""
+        """The address to point a client at."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}/v1"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, self._host, self._port)
+        self._server = await asyncio.start_server(
+            self._serve, self._host, self._port, limit=self._limits.max_header_bytes
+        )
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -61,58 +100,87 @@ class FaultServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
+        is_full = len(self._tasks) >= self._limits.max_connections
         self._tasks.add(task)
         try:
-            while await self._answer_one(reader, writer):
-                pass
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client has left, or does not speak HTTP
+            if is_full:
+                await self._refuse(_DEFAULT_FORMAT, _FULL, reader, writer)
+            elif await self._answer_one(reader, writer, is_first=True):
+                while await self._answer_one(reader, writer):
+                    pass
+        except (OSError, asyncio.IncompleteReadError):
+            writer.transport.abort()  # the client has left, or does not keep up
         except asyncio.CancelledError:
             pass  # the server stops; asyncio would report a cancelled connection as an error
         finally:
             self._tasks.discard(task)
             writer.close()
 
-    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _answer_one(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_first: bool = False
+    ) -> bool:
+        """Serve one request; return whether the connection can be used again."""
+        protocol: WireProtocol = _DEFAULT_FORMAT
         try:
-            request = await receive_request(reader, writer)
+            head = await receive_head(reader, self._limits, is_first=is_first)
+            if head is None:
+                return False
+            protocol = _shape_of(head.path)
+            hosts = self._allow_hosts | self._own_hosts(writer)
+            refusal = check_admission(head.method, head.headers, hosts)
+            if refusal is not None:
+                raise RequestRefused(refusal)
+            body = await receive_body(reader, writer, head, self._limits)
         except RequestRefused as refused:
-            await perform_answer(error_answer(refused.status, refused.message), reader, writer)
+            await self._refuse(protocol, refused.refusal, reader, writer)
             return False
-        if request is None:
-            return False
-        return await perform_answer(self._answer(request), reader, writer)
+        answer = self._answer(head, body)
+        return await perform_answer(answer, reader, writer) and not head.is_last
 
-    def _answer(self, request: Received) -> Answer:
-        if request.method == "GET":
-            return self._look(request.path)
-        protocol = find_endpoint(request.path)
-        if request.method != "POST" or protocol is None:
-            return error_answer(404, f"There is nothing at {request.method} {request.path}.")
+    def _own_hosts(self, writer: asyncio.StreamWriter) -> frozenset[str]:
+        """Return the hosts of this server for one connection: by name and by its address."""
+        address, port = writer.get_extra_info("sockname")[:2]
+        return list_hosts(port, (*LOOPBACK_NAMES, self._host, address))
+
+    async def _refuse(
+        self,
+        protocol: WireProtocol,
+        refusal: Refusal,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        answer = replace(refusal_answer(protocol, refusal), ending="close")
+        await perform_answer(answer, reader, writer)
+        await discard_rest(reader, writer)
+
+    def _answer(self, head: Head, body: bytes) -> Answer:
+        if head.method == "GET":
+            return self._look(head)
+        protocol = find_endpoint(head.path)
+        if head.method != "POST" or protocol is None:
+            return _nothing_at(head)
+        if protocol.name == "gemini" and _lacks_events(head):
+            return refusal_answer(protocol, _EVENTS_ONLY)
         try:
-            body = decode(request.body)
+            value = decode(body)
         except JSONTextError as error:
-            return error_answer(400, str(error))
-        if not isinstance(body, dict):
-            fault = protocol.render_fault(
-                RequestError(Code.INVALID_REQUEST, "The body is not a JSON object.")
-            )
-            return json_answer(fault.body, fault.status)
-        fields = cast("dict[str, Any]", body)
+            return refusal_answer(protocol, Refusal(400, Code.INVALID_REQUEST, str(error)))
+        if not isinstance(value, dict):
+            return refusal_answer(protocol, _NOT_AN_OBJECT)
+        fields = cast("dict[str, Any]", value)
         wire = WireRequest(
-            path=request.path, body=fields, headers={}, stream=fields.get("stream") is True
+            path=head.path, body=fields, headers={}, stream=fields.get("stream") is True
         )
         return self.provider.answer(protocol, wire)
 
-    def _look(self, path: str) -> Answer:
-        match path.rstrip("/"):
-            case "/v1/models" | "/models":
-                rows = [{"id": name, "object": "model", "created": 0} for name in model_names()]
-                return json_answer({"object": "list", "data": rows})
+    def _look(self, head: Head) -> Answer:
+        match head.path.rstrip("/"):
+            case "/v1/models" | "/v1beta/models" | "/models":
+                return json_answer(_list_models(head))
             case "/faults":
                 return json_answer(self._state())
             case _:
-                return error_answer(404, f"There is nothing at GET {path}.")
+                return _nothing_at(head)
 
     def _state(self) -> dict[str, Any]:
         provider = self.provider
@@ -126,7 +194,63 @@ class FaultServer:
         }
 
 
+_FULL: Final = Refusal(503, Code.OVERLOADED, "There are too many connections.")
+_EVENTS_ONLY: Final = Refusal(
+    400, Code.INVALID_REQUEST, "Streams are served as events only: add ?alt=sse."
+)
+_NOT_AN_OBJECT: Final = Refusal(400, Code.INVALID_REQUEST, "The body is not a JSON object.")
+
+
 def model_names() -> list[str]:
     """List the names that a request may carry as its model."""
     faults = [f"{FAULT_PREFIX}{name}" for name in (CLEAN, *(fault.name for fault in FAULTS))]
     return [*faults, *(f"{ZOO_PREFIX}{behaviour.name}" for behaviour in zoo())]
+
+
+def _nothing_at(head: Head) -> Answer:
+    """Answer 404 in the shape of the format that the path belongs to; then close."""
+    refusal = Refusal(404, Code.NOT_FOUND, f"There is nothing at {head.method} {head.path}.")
+    return replace(refusal_answer(_shape_of(head.path), refusal), ending="close")
+
+
+def _shape_of(path: str) -> WireProtocol:
+    """Return the format in which a path is refused, also one where nothing is."""
+    protocol = find_endpoint(path)
+    if protocol is not None:
+        return protocol
+    return find_protocol("gemini") if path.startswith("/v1beta") else _DEFAULT_FORMAT
+
+
+def _lacks_events(head: Head) -> bool:
+    return head.path.endswith(":streamGenerateContent") and "alt=sse" not in head.query.split("&")
+
+
+def _list_models(head: Head) -> dict[str, Any]:
+    """List the models as the client expects it, who is known by the headers of its provider."""
+    if head.values("anthropic-version"):
+        return _anthropic_models()
+    if head.path.startswith("/v1beta") or head.values("x-goog-api-key"):
+        return {"models": [_google_model(name) for name in model_names()]}
+    return _openai_models()
+
+
+def _openai_models() -> dict[str, Any]:
+    rows = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "surecall"}
+        for name in model_names()
+    ]
+    return {"object": "list", "data": rows}
+
+
+def _anthropic_models() -> dict[str, Any]:
+    names = model_names()
+    rows = [
+        {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+        for name in names
+    ]
+    return {"data": rows, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+
+
+def _google_model(name: str) -> dict[str, Any]:
+    methods = ["generateContent", "streamGenerateContent"]
+    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}

@@ -1,16 +1,17 @@
 """Faults in the shape of a reply: calls, names, ids and content that are not where they belong."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
 from surecall.errors import Code
+from surecall.jsontext import encode_text, render_event
 
 from .answers import Answer, with_body
 from .drafts import Draft, Occasion
 from .edits import edit_json_body
-from .records import Fault
+from .records import CHAT_ONLY, Fault
 
 __all__ = ["ID_FAULTS", "MULTI_CALL_FAULTS", "SHAPE_FAULTS"]
 
@@ -67,13 +68,29 @@ def _junk(draft: Draft, _: Occasion) -> Draft:
     return draft.with_message(tool_calls=[None, *draft.calls, "call"]) if draft.calls else draft
 
 
-def _second_choice(answer: Answer, _: Occasion) -> Answer:
+def _second_choice(answer: Answer, occasion: Occasion) -> Answer:
+    if occasion.protocol.name == "gemini":
+        return _second_candidate(answer)
     other = {
         "index": 1,
         "message": {"role": "assistant", "content": "Another answer."},
         "finish_reason": "stop",
     }
-    return edit_json_body(answer, lambda body: {**body, "choices": [*body["choices"], other]})
+    return edit_json_body(answer, lambda body: _with_item(body, "choices", other))
+
+
+def _second_candidate(answer: Answer) -> Answer:
+    content = {"role": "model", "parts": [{"text": "Another answer."}]}
+    other = {"index": 1, "content": content, "finishReason": "STOP"}
+    if answer.framing == "chunked":
+        event = render_event(encode_text({"candidates": [other]}))
+        return replace(answer, pieces=(*answer.pieces[:1], event, *answer.pieces[1:]))
+    return edit_json_body(answer, lambda body: _with_item(body, "candidates", other))
+
+
+def _with_item(body: dict[str, Any], key: str, item: dict[str, Any]) -> dict[str, Any]:
+    items = body.get(key)
+    return {**body, key: [*cast("list[Any]", items), item]} if isinstance(items, list) else body
 
 
 def _second_choice_chunks(chunks: list[Any], _: Occasion) -> list[Any]:
@@ -154,6 +171,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Puts the call into the older field `function_call`.",
         seen="vibe_tavern study: shapes that differ between providers",
+        protocols=CHAT_ONLY,
         draft=_legacy,
     ),
     Fault(
@@ -161,6 +179,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Sends `tool_calls` as one object in place of a list.",
         seen="vibe_tavern study: shapes that differ between providers",
+        protocols=CHAT_ONLY,
         draft=_as_object,
     ),
     Fault(
@@ -168,6 +187,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Leaves `type` out of every call.",
         seen="OpenAI-compatible servers that copy only what they need",
+        protocols=CHAT_ONLY,
         draft=_without_type,
     ),
     Fault(
@@ -175,6 +195,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Puts name and arguments beside the id, without `function` around them.",
         seen="OpenAI-compatible servers in front of other formats",
+        protocols=CHAT_ONLY,
         draft=_flat,
     ),
     Fault(
@@ -182,6 +203,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Puts a null and a text between the calls.",
         seen="servers that collect calls while they stream",
+        protocols=CHAT_ONLY,
         draft=_junk,
     ),
     Fault(
@@ -189,6 +211,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Sends the content as a list of parts in place of text.",
         seen="vibe_tavern study: content that is a list of parts",
+        protocols=CHAT_ONLY,
         draft=_content_parts,
     ),
     Fault(
@@ -203,6 +226,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Says `finish_reason: stop` though there are calls.",
         seen="OpenAI-compatible servers, often",
+        protocols=("chat_completions", "messages"),
         draft=_finish("stop"),
     ),
     Fault(
@@ -210,6 +234,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Says a `finish_reason` that no document names.",
         seen="OpenAI-compatible servers in front of other formats",
+        protocols=("chat_completions", "messages", "gemini"),
         draft=_finish("COMPLETE"),
     ),
     Fault(
@@ -217,6 +242,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Fills the message with fields that are null.",
         seen="the OpenAI API itself",
+        protocols=CHAT_ONLY,
         draft=_nulls,
     ),
     Fault(
@@ -224,6 +250,7 @@ SHAPE_FAULTS: Final = (
         group="shape",
         does="Sends a second choice with another answer.",
         seen="servers with a default `n` above one",
+        protocols=("chat_completions", "gemini"),
         chunks=_second_choice_chunks,
         wire=_second_choice,
     ),

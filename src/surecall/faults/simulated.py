@@ -113,7 +113,7 @@ class SimulatedTransport:
             raise ConfigError(
                 Code.INVALID_CONFIG,
                 f"the simulated provider does not serve {request.path!r}.",
-                hint="Use the wire format chat_completions or messages.",
+                hint="It has the endpoints of the four wire formats, and no others.",
             )
         self.requests.append(deepcopy(request))
 

@@ -1,7 +1,8 @@
 """Faults of streams: events that are odd, missing, broken or cut."""
 
+import re
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -9,18 +10,29 @@ from surecall.errors import Code
 from surecall.jsontext import encode, render_comment, render_event
 
 from .answers import Answer, Flood, Pause
+from .chunk_edits import (
+    add_late_piece,
+    add_nulls,
+    done_without_finish,
+    drop_index,
+    edit_call_deltas,
+    finish_with_delta,
+    repeat_name,
+    without_finish,
+)
 from .drafts import Occasion
-from .records import Fault
+from .records import CHAT_ONLY, Fault
+from .rendering import CHAT, render_body, render_failure
 
 __all__ = ["STREAM_FAULTS"]
 
+_INDEX: Final = re.compile(rb'"(?:output_)?index":\d+,')
 _DONE: Final = b"data: [DONE]\n\n"
+_WITH_END: Final = ("chat_completions", "messages", "responses")
 _MARK: Final = b"\xef\xbb\xbf"
 _ODDITIES: Final = "event streams as their rules allow them; naive parsers break"
 _PIECES: Final = "OpenAI-compatible servers; SDKs pass it on as it is"
 
-Chunks = list[Any]
-ChunkEdit = Callable[[Chunks, Occasion], Chunks]
 WireEdit = Callable[[Answer, Occasion], Answer]
 
 
@@ -54,8 +66,15 @@ def _without_done(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, pieces=tuple(piece for piece in answer.pieces if piece != _DONE))
 
 
-def _two_dones(answer: Answer, _: Occasion) -> Answer:
-    return replace(answer, pieces=(*answer.pieces, _DONE))
+def _two_ends(answer: Answer, _: Occasion) -> Answer:
+    return replace(answer, pieces=(*answer.pieces, *answer.pieces[-1:]))
+
+
+def _without_index(answer: Answer, occasion: Occasion) -> Answer:
+    """Leave out where each event belongs; chunks of chat completions are edited before."""
+    if occasion.protocol.name == CHAT:
+        return answer
+    return _on_events(lambda event: _INDEX.sub(b"", event))(answer, occasion)
 
 
 def _marked(answer: Answer, _: Occasion) -> Answer:
@@ -63,11 +82,9 @@ def _marked(answer: Answer, _: Occasion) -> Answer:
 
 
 def _whole(answer: Answer, occasion: Occasion) -> Answer:
-    draft = occasion.draft
-    choice = {"index": 0, "message": draft.message, "finish_reason": draft.finish_reason}
-    body = {"id": "chatcmpl-whole", "object": "chat.completion", "choices": [choice]}
+    body = encode(render_body(occasion.draft, occasion))
     headers = {**answer.headers, "content-type": "application/json"}
-    return replace(answer, pieces=(encode(body),), headers=headers, framing="length")
+    return replace(answer, pieces=(body,), headers=headers, framing="length")
 
 
 def _after(share: float, *events: bytes, ends: bool = True) -> WireEdit:
@@ -87,93 +104,34 @@ def _cut_at(answer: Answer, occasion: Occasion) -> Answer:
     return replace(answer, pieces=answer.pieces[: max(1, len(answer.pieces) // 2)])
 
 
-def _without_finish(chunks: Chunks, _: Occasion) -> Chunks:
-    kept: Chunks = []
-    for chunk in chunks:
-        if chunk == "[DONE]":
-            continue
-        if isinstance(chunk, dict) and _finish_of(cast("dict[str, Any]", chunk)) is not None:
-            break
-        kept.append(chunk)
-    return kept
+def _error_at_half(status: int, message: str) -> WireEdit:
+    """Break the stream off in the middle, as a server of the format does."""
 
-
-def _finish_of(chunk: dict[str, Any]) -> Any:
-    choices = chunk.get("choices")
-    return choices[0].get("finish_reason") if choices else None
-
-
-def _null_finish(chunks: Chunks, _: Occasion) -> Chunks:
-    return [*_without_finish(chunks, _), "[DONE]"]
-
-
-def _on_call_deltas(edit: Callable[[dict[str, Any], dict[int, str]], dict[str, Any]]) -> ChunkEdit:
-    """Return an edit of every piece of a call; it is told the names seen so far, by index."""
-
-    def apply(chunks: Chunks, _: Occasion) -> Chunks:
-        names: dict[int, str] = {}
-        edited: Chunks = []
-        for chunk in chunks:
-            calls = _call_deltas(chunk)
-            if not calls:
-                edited.append(chunk)
-                continue
-            for call in calls:
-                name = call.get("function", {}).get("name")
-                if name:
-                    names[call.get("index", 0)] = name
-            choice = chunk["choices"][0]
-            delta = {**choice["delta"], "tool_calls": [edit(call, names) for call in calls]}
-            edited.append({**chunk, "choices": [{**choice, "delta": delta}]})
-        return edited
+    def apply(answer: Answer, occasion: Occasion) -> Answer:
+        at = max(1, len(answer.pieces) // 2)
+        return _after(0.5, *render_failure(occasion, status, message, number=at))(answer, occasion)
 
     return apply
 
 
-def _call_deltas(chunk: Any) -> list[dict[str, Any]]:
-    fields = cast("dict[str, Any]", chunk) if isinstance(chunk, dict) else {}
-    if not fields.get("choices"):
-        return []
-    calls = fields["choices"][0].get("delta", {}).get("tool_calls")
-    return cast("list[dict[str, Any]]", calls) if isinstance(calls, list) else []
+def _overloaded(answer: Answer, occasion: Occasion) -> Answer:
+    """Break a chat stream off with an event that has a name; other formats have their own way."""
+    if occasion.protocol.name == CHAT:
+        return _after(0.5, _OVERLOADED)(answer, occasion)
+    return _error_at_half(529, "Overloaded")(answer, occasion)
 
 
-def _named_again(call: dict[str, Any], names: dict[int, str]) -> dict[str, Any]:
-    name = names.get(call.get("index", 0), "")
-    return {**call, "function": {**call.get("function", {}), "name": name}}
-
-
-def _without_index(call: dict[str, Any], _: dict[int, str]) -> dict[str, Any]:
-    return {key: value for key, value in call.items() if key != "index"}
-
-
-def _null_beside(call: dict[str, Any], _: dict[int, str]) -> dict[str, Any]:
-    function = {"name": None, **call.get("function", {})}
-    return {"id": None, "type": None, **call, "function": function}
-
-
-def _finish_with_delta(chunks: Chunks, _: Occasion) -> Chunks:
-    """Say the finish in the last chunk that carries something."""
-    finishes = [index for index, chunk in enumerate(chunks) if _is_finish(chunk)]
-    if not finishes or finishes[0] == 0 or not chunks[finishes[0] - 1].get("choices"):
-        return chunks
-    at = finishes[0]
-    before, finish = chunks[at - 1], chunks[at]
-    choice = {**before["choices"][0], "finish_reason": _finish_of(finish)}
-    return [*chunks[: at - 1], {**before, "choices": [choice]}, *chunks[at + 1 :]]
-
-
-def _is_finish(chunk: Any) -> bool:
-    return isinstance(chunk, dict) and _finish_of(cast("dict[str, Any]", chunk)) is not None
-
-
-def _late_text(chunks: Chunks, _: Occasion) -> Chunks:
-    """Send a delta without anything in it after the finish."""
-    at = next((index for index, chunk in enumerate(chunks) if _is_finish(chunk)), -1)
-    if at < 0:
-        return chunks
-    empty = {"index": 0, "delta": {"content": ""}, "finish_reason": None}
-    return [*chunks[: at + 1], {**chunks[at], "choices": [empty]}, *chunks[at + 1 :]]
+def _without_end(answer: Answer, occasion: Occasion) -> Answer:
+    """Leave out the events that end a reply; chunks of chat completions are edited before."""
+    marks = _ENDINGS.get(occasion.protocol.name, ())
+    return replace(
+        answer,
+        pieces=tuple(
+            piece
+            for piece in answer.pieces
+            if not (isinstance(piece, bytes) and any(mark in piece for mark in marks))
+        ),
+    )
 
 
 def _stalled(answer: Answer, _: Occasion) -> Answer:
@@ -185,8 +143,8 @@ def _endless(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, pieces=(*answer.pieces[:2], Flood(comment, pause_s=0.02)))
 
 
-def _flooded(answer: Answer, _: Occasion) -> Answer:
-    event = render_event('{"choices": []}') * 2000
+def _flooded(answer: Answer, occasion: Occasion) -> Answer:
+    event = _FLOODS[occasion.protocol.name] * 2000
     return replace(answer, pieces=(*answer.pieces[:1], Flood(event)))
 
 
@@ -195,11 +153,21 @@ def _slow(answer: Answer, _: Occasion) -> Answer:
     return replace(answer, pieces=tuple(pieces))
 
 
-_ERROR: Final = render_event('{"error": {"message": "Provider disconnected", "code": 502}}')
+_ENDINGS: Final = {
+    "gemini": (b'"finishReason":',),
+    "messages": (b"event: message_delta\n", b"event: message_stop\n"),
+    "responses": (b"event: response.completed\n", b"event: response.incomplete\n"),
+}
+_FLOODS: Final = {
+    "chat_completions": render_event('{"choices": []}'),
+    "gemini": render_event('{"responseId": "' + "x" * 256 + '"}'),
+    "messages": render_event('{"type": "ping"}', event="ping"),
+    "responses": render_event('{"type": "keepalive"}', event="keepalive"),
+}
 _OVERLOADED: Final = render_event(
     '{"error": {"type": "overloaded_error", "message": "Overloaded"}}', event="error"
 )
-_BROKEN: Final = b'data: {"choices": [{"index": 0, "delta": {"conte\n\n'
+_BROKEN: Final = b'data: {"type": "delta", "delta": {"conte\n\n'
 
 
 def _stream_fault(name: str, does: str, seen: str = _ODDITIES, **fields: Any) -> Fault:
@@ -241,8 +209,15 @@ STREAM_FAULTS: Final = (
         "stream_split", "Cuts the stream anywhere, also inside characters.", wire=_split(7)
     ),
     _stream_fault("stream_slow", "Pauses before every event.", wire=_slow),
-    _stream_fault("stream_without_done", "Leaves `[DONE]` out.", wire=_without_done),
-    _stream_fault("stream_two_dones", "Says `[DONE]` twice.", wire=_two_dones),
+    _stream_fault(
+        "stream_without_done", "Leaves `[DONE]` out.", protocols=CHAT_ONLY, wire=_without_done
+    ),
+    _stream_fault(
+        "stream_two_dones",
+        "Sends the event that ends the stream twice, such as `[DONE]`.",
+        protocols=_WITH_END,
+        wire=_two_ends,
+    ),
     _stream_fault(
         "stream_as_body",
         "Answers with a whole body though a stream was asked for.",
@@ -253,36 +228,46 @@ STREAM_FAULTS: Final = (
         "stream_finish_with_delta",
         "Says the finish together with the last piece.",
         _PIECES,
-        chunks=_finish_with_delta,
+        protocols=CHAT_ONLY,
+        chunks=finish_with_delta,
     ),
     _stream_fault(
-        "stream_after_finish", "Sends an empty piece after the finish.", _PIECES, chunks=_late_text
+        "stream_after_finish",
+        "Sends an empty piece after the finish.",
+        _PIECES,
+        protocols=CHAT_ONLY,
+        chunks=add_late_piece,
     ),
     _stream_fault(
         "stream_name_repeated",
         "Says the name of the tool in every piece.",
         _PIECES,
-        chunks=_on_call_deltas(_named_again),
+        protocols=CHAT_ONLY,
+        chunks=edit_call_deltas(repeat_name),
     ),
     _stream_fault(
         "stream_index_missing",
         "Leaves the index out of the pieces of a call.",
         _PIECES,
-        chunks=_on_call_deltas(_without_index),
+        protocols=_WITH_END,
+        chunks=edit_call_deltas(drop_index),
+        wire=_without_index,
     ),
     _stream_fault(
         "stream_nulls",
         "Fills the pieces of a call with nulls.",
         _PIECES,
-        chunks=_on_call_deltas(_null_beside),
+        protocols=CHAT_ONLY,
+        chunks=edit_call_deltas(add_nulls),
     ),
     _stream_fault(
         "stream_no_finish",
-        "Ends cleanly without a finish reason and without `[DONE]`.",
+        "Ends cleanly without a finish reason and without the event that ends a stream.",
         "servers that crash or are stopped; most clients take it for the end",
         repairable=False,
         code=Code.STREAM_TRUNCATED,
-        chunks=_without_finish,
+        chunks=without_finish,
+        wire=_without_end,
     ),
     _stream_fault(
         "stream_done_without_finish",
@@ -290,7 +275,8 @@ STREAM_FAULTS: Final = (
         "servers that crash or are stopped; most clients take it for the end",
         repairable=False,
         code=Code.STREAM_TRUNCATED,
-        chunks=_null_finish,
+        protocols=CHAT_ONLY,
+        chunks=done_without_finish,
     ),
     _stream_fault(
         "stream_cut",
@@ -306,15 +292,16 @@ STREAM_FAULTS: Final = (
         "OpenRouter and Anthropic, after a 200",
         repairable=False,
         code=Code.UPSTREAM_5XX,
-        wire=_after(0.5, _ERROR),
+        codes={"messages": Code.STREAM_ERROR, "responses": Code.STREAM_ERROR},
+        wire=_error_at_half(502, "Provider disconnected"),
     ),
     _stream_fault(
         "stream_error_event",
-        "Sends an event named `error` in the middle.",
+        "Sends an error that says it is overloaded in the middle.",
         "OpenRouter and Anthropic, after a 200",
         repairable=False,
         code=Code.OVERLOADED,
-        wire=_after(0.5, _OVERLOADED),
+        wire=_overloaded,
     ),
     _stream_fault(
         "stream_bad_event",

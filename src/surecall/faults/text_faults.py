@@ -11,7 +11,7 @@ from .answers import Answer, json_answer
 from .dialects import DIALECTS, WrittenCalls
 from .drafts import Draft, Occasion
 from .edits import DraftEdit, for_finals
-from .records import Fault
+from .records import CHAT_ONLY, Fault
 
 __all__ = ["EMPTY_FINAL_FAULTS", "REASONING_FAULTS", "TEXT_FORMAT_FAULTS"]
 
@@ -143,6 +143,7 @@ TEXT_FORMAT_FAULTS: Final = (
         group="text_format",
         does="Answers 400 with the call that the server could not parse in `failed_generation`.",
         seen="servers that parse calls themselves and give up",
+        protocols=CHAT_ONLY,
         needs="text_formats = true",
         options=_READS_TEXT,
         wire=_failed_generation,
@@ -173,6 +174,7 @@ REASONING_FAULTS: Final = (
         group="reasoning",
         does="Sends its reasoning as a list of details.",
         seen="OpenRouter",
+        protocols=CHAT_ONLY,
         draft=_thinking(
             reasoning=_THOUGHT,
             reasoning_details=[{"type": "reasoning.text", "text": _THOUGHT, "index": 0}],
@@ -222,6 +224,7 @@ EMPTY_FINAL_FAULTS: Final = (
         group="empty_final",
         does="Answers with a null after the tools have run.",
         seen="vibe_tavern study, failure modes: empty final messages",
+        protocols=CHAT_ONLY,
         draft=_empty(content=None),
     ),
     Fault(
@@ -236,6 +239,7 @@ EMPTY_FINAL_FAULTS: Final = (
         group="empty_final",
         does="Leaves the content out after the tools have run.",
         seen="vibe_tavern study, failure modes: empty final messages",
+        protocols=CHAT_ONLY,
         draft=_empty(),
     ),
     Fault(

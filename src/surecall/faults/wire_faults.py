@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 
-from .answers import Answer, Ending, Flood, Pause, error_answer, with_body
+from .answers import Answer, Ending, Flood, Pause, with_body
 from .drafts import Occasion
+from .errors import error_answer
 from .records import Fault
 
 __all__ = ["TRANSPORT_FAULTS"]
@@ -22,10 +23,20 @@ _BOMB_BLOCKS: Final = 64
 _RATES: Final = "providers that limit rates; the wait is written in many ways"
 
 
-def _status(status: int, message: str, *, kind: str = "", **headers: str) -> WireEdit:
+def _status(status: int, message: str, *, kind: str | None = None, **headers: str) -> WireEdit:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    kind = kind or ("server_error" if status >= 500 else "invalid_request_error")
-    return lambda _, __: error_answer(status, message, kind=kind, headers=given)
+
+    def apply(_: Answer, occasion: Occasion) -> Answer:
+        return error_answer(
+            occasion.protocol,
+            status,
+            message,
+            kind=kind,
+            headers=given,
+            request_id=occasion.request_id,
+        )
+
+    return apply
 
 
 def _instead(ending: Ending) -> WireEdit:
@@ -309,7 +320,7 @@ TRANSPORT_FAULTS: Final = (
     _ends(
         "overloaded",
         "Answers 529.",
-        _status(529, "Overloaded", kind="overloaded_error"),
+        _status(529, "Overloaded"),
         Code.OVERLOADED,
         "Anthropic API",
     ),

@@ -1,0 +1,233 @@
+"""A draft as one of the four wire formats writes it, with everything that is wrong with it.
+
+The server side of a format writes a clean reply only, so it is given marks in place of what may be
+broken: ids, names, arguments and empty texts. Then each mark is replaced by what the draft has.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from surecall.errors import Code, JSONTextError, ProviderStatusError
+from surecall.jsontext import decode, encode_text, render_event
+from surecall.protocols import ChatCompletions
+from surecall.records import RawCall, Reply, Usage
+from surecall.transport.script_chunks import render_chunks, render_completion
+
+from .drafts import Draft, Occasion
+
+__all__ = ["CHAT", "render_body", "render_draft_chunks", "render_events", "render_failure"]
+
+CHAT: Final = ChatCompletions().name
+
+_ID_PREFIXES: Final = {CHAT: "chatcmpl-", "messages": "msg_", "responses": "resp_"}
+_PIECE_CHARS: Final = 12
+_EMPTY_TEXT: Final = "fault-empty"
+_MARK: Final = "fault-arguments-of"
+_CLOCKS: Final = frozenset({"created", "created_at", "completed_at"})
+_TEXT_KEYS: Final = frozenset({"delta", "partial_json"})
+_OBJECT_KEYS: Final = frozenset({"args", "input"})
+_STOP_REASONS: Final = {
+    "messages": {
+        "content_filter": "refusal",
+        "length": "max_tokens",
+        "stop": "end_turn",
+        "tool_calls": "tool_use",
+    },
+    "gemini": {
+        "content_filter": "SAFETY",
+        "length": "MAX_TOKENS",
+        "stop": "STOP",
+        "tool_calls": "STOP",
+    },
+}
+_REASON_KEYS: Final = {"messages": "stop_reason", "gemini": "finishReason"}
+
+
+class _Left(Struct, frozen=True):
+    """Stands for a member that is left out."""
+
+
+_LEFT_OUT: Final = _Left()
+
+
+def render_body(draft: Draft, occasion: Occasion) -> Any:
+    """Return the whole body of a reply."""
+    if occasion.protocol.name == CHAT:
+        return _render_completion(draft, occasion)
+    return _Marks(draft, occasion).replaced(
+        occasion.protocol.render_reply(_marked_reply(draft, occasion))
+    )
+
+
+def render_draft_chunks(draft: Draft, occasion: Occasion) -> list[Any]:
+    """Return the chunks of a streamed chat completion."""
+    return render_chunks(_render_completion(draft, occasion))
+
+
+def render_events(draft: Draft, occasion: Occasion) -> list[bytes]:
+    """Return the events of a streamed reply in a format other than chat completions."""
+    reply = _marked_reply(draft, occasion)
+    writer = occasion.protocol.open_writer(model=occasion.request.model, reply_id=reply.id)
+    written = [writer.begin(), writer.reasoning(reply.reasoning or "", reply.extra)]
+    written += [writer.text(piece) for piece in _pieces(reply.content or "")]
+    written += [*(writer.call(call) for call in reply.calls), writer.end(reply)]
+    marks = _Marks(draft, occasion)
+    events = [
+        event
+        for name, value in _split_events(b"".join(written))
+        for event in _in_pieces(name, marks.replaced(value))
+    ]
+    return _numbered(events)
+
+
+def render_failure(occasion: Occasion, status: int, message: str, *, number: int) -> list[bytes]:
+    """Return the events that break a stream off; the first is the event of this number.
+
+    In chat completions it is what routers send, which says the status.
+    """
+    if occasion.protocol.name == CHAT:
+        body = {"error": {"message": message, "code": status}}
+        return [render_event(encode_text(body))]
+    error = ProviderStatusError(
+        Code.HTTP_STATUS, message, status=status, provider_code="server_error"
+    )
+    writer = occasion.protocol.open_writer(
+        model=occasion.request.model, reply_id=_reply_id(occasion)
+    )
+    marks = _Marks(occasion.draft, occasion)
+    events = [(name, marks.replaced(value)) for name, value in _split_events(writer.fail(error))]
+    return _numbered(events, number)
+
+
+def _render_completion(draft: Draft, occasion: Occasion) -> dict[str, Any]:
+    completion = render_completion(draft.message, draft.finish_reason, draft.usage)
+    return completion | {
+        "id": _reply_id(occasion),
+        "model": occasion.request.model,
+    }
+
+
+def _marked_reply(draft: Draft, occasion: Occasion) -> Reply:
+    """Return the draft as a clean reply, with marks for what the draft may have broken."""
+    content = draft.message.get("content")
+    thought = draft.message.get("reasoning_content") or draft.message.get("reasoning")
+    counts = draft.usage or {}
+    return Reply(
+        content=(content or _EMPTY_TEXT) if isinstance(content, str) else None,
+        reasoning=thought if isinstance(thought, str) else None,
+        calls=tuple(
+            RawCall(id=_mark("id", index), name=_mark("name", index), arguments={_MARK: index})
+            for index, _ in enumerate(draft.calls)
+        ),
+        finish_reason=draft.finish_reason,
+        usage=Usage(
+            input_tokens=counts.get("prompt_tokens", 0),
+            output_tokens=counts.get("completion_tokens", 0),
+            total_tokens=counts.get("total_tokens", 0),
+        ),
+        model=occasion.request.model,
+        id=_reply_id(occasion),
+    )
+
+
+def _reply_id(occasion: Occasion) -> str:
+    return _ID_PREFIXES.get(occasion.protocol.name, "") + occasion.reply_id
+
+
+def _mark(what: str, index: int) -> str:
+    return f"fault-call-{what}-{index}"
+
+
+class _Marks:
+    """Puts what a draft has in the places of its marks."""
+
+    def __init__(self, draft: Draft, occasion: Occasion) -> None:
+        self._texts: dict[str, Any] = {_EMPTY_TEXT: ""}
+        self._arguments: dict[str, Any] = {}
+        for index, call in enumerate(draft.calls):
+            function = cast("dict[str, Any]", call.get("function") or {})
+            self._texts[_mark("id", index)] = call.get("id", _LEFT_OUT)
+            self._texts[_mark("name", index)] = function.get("name", _LEFT_OUT)
+            self._arguments[encode_text({_MARK: index})] = function.get("arguments", _LEFT_OUT)
+        name = occasion.protocol.name
+        reason = draft.finish_reason or ""
+        self._reason_key = _REASON_KEYS.get(name)
+        self._reason = _STOP_REASONS.get(name, {}).get(reason, reason)
+
+    def replaced(self, value: Any, key: str = "") -> Any:
+        """Return a value with every mark in it replaced."""
+        if isinstance(value, str):
+            if value in self._arguments:
+                return _as_text(self._arguments[value], key)
+            return self._texts.get(value, value)
+        if isinstance(value, list):
+            return [self.replaced(item) for item in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        fields = cast("dict[str, Any]", value)
+        if key in _OBJECT_KEYS and _MARK in fields:
+            return _as_value(self._arguments[encode_text(fields)])
+        members = {name: self._member(name, item) for name, item in fields.items()}
+        return {name: item for name, item in members.items() if item is not _LEFT_OUT}
+
+    def _member(self, name: str, value: Any) -> Any:
+        if name in _CLOCKS:
+            return 0
+        if name == self._reason_key and value is not None:
+            return self._reason
+        return self.replaced(value, name)
+
+
+def _as_text(arguments: Any, key: str) -> Any:
+    """Return arguments for a place that holds their text; a piece of a stream can hold no other."""
+    if isinstance(arguments, str) or key not in _TEXT_KEYS:
+        return arguments
+    return "" if arguments is _LEFT_OUT else encode_text(arguments)
+
+
+def _as_value(arguments: Any) -> Any:
+    """Return arguments for a place that holds an object; any other text stays text."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        value = decode(arguments)
+        return value if encode_text(value) == arguments else arguments
+    except JSONTextError:
+        return arguments
+
+
+def _split_events(data: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the value of each event."""
+    for event in data.split(b"\n\n"):
+        lines = event.split(b"\n")
+        if lines[-1].startswith(b"data: "):
+            name = lines[0].removeprefix(b"event: ").decode() if len(lines) > 1 else ""
+            yield name, decode(lines[-1].removeprefix(b"data: "))
+
+
+def _in_pieces(name: str, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield an event with the arguments of a call as several small ones."""
+    delta: Any = value.get("delta")
+    if name == "response.function_call_arguments.delta":
+        yield from ((name, {**value, "delta": piece}) for piece in _pieces(str(delta)))
+    elif isinstance(delta, dict) and "partial_json" in delta:
+        for piece in _pieces(str(cast("dict[str, Any]", delta)["partial_json"])) or [""]:
+            yield name, {**value, "delta": {**delta, "partial_json": piece}}
+    else:
+        yield name, value
+
+
+def _numbered(events: list[tuple[str, Any]], first: int = 0) -> list[bytes]:
+    """Return events as bytes; where they carry numbers, these are in order again."""
+    written: list[bytes] = []
+    for number, (name, value) in enumerate(events, first):
+        if "sequence_number" in value:
+            value = {**value, "sequence_number": number}
+        written.append(render_event(encode_text(value), event=name or None))
+    return written
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS)]
