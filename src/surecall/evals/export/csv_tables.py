@@ -10,7 +10,7 @@ from surecall.evals.store import RunStore
 from surecall.jsontext import encode_text
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, list_calls
-from .files import write_whole
+from .files import write_export
 from .source import RunSource
 
 __all__ = ["write_csv"]
@@ -25,7 +25,7 @@ def write_csv(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """
     source = RunSource(store, run_id)
     trials, calls = out / "trials.csv", out / "calls.csv"
-    with write_whole(trials) as trials_file, write_whole(calls) as calls_file:
+    with write_export(trials) as trials_file, write_export(calls) as calls_file:
         trial_table = _Table(trials_file, run_id, TRIAL_COLUMNS)
         call_table = _Table(calls_file, run_id, CALL_COLUMNS)
         for row in source.rows():
