@@ -114,8 +114,8 @@ def columns_of(run: int, cell: int, row: TrialRow) -> tuple[Any, ...]:
         row.seed_ok,
         row.strict_ok,
         row.outcome,
-        row.code,
-        row.category,
+        row.code and mend_surrogates(row.code),
+        row.category and mend_surrogates(row.category),
         row.elapsed_ms,
         row.started_at,
         seal_line(text, checksum(b"", text)).decode(),
@@ -198,7 +198,7 @@ def encode_kept(value: Any) -> bytes:
 
 def cell_key(cell: Cell) -> tuple[str, ...]:
     """Return what tells one cell from another."""
-    return cast("tuple[str, ...]", msgspec.structs.astuple(cell))
+    return tuple(map(mend_surrogates, msgspec.structs.astuple(cell)))
 
 
 def _writable(value: Any) -> Any:
