@@ -337,6 +337,45 @@ def test_a_place_that_cannot_be_written_is_told_with_a_code(tmp_path: Path, plac
     assert caught.value.code == "STORE_WRITE_FAILED"
 
 
+def test_every_file_is_only_for_its_owner(store: RunStore) -> None:
+    """The database, what it keeps beside itself, and the lock hold what models said."""
+    run = store.create(MANIFEST)
+    with store.hold(run):
+        store.add(run, pairs(0))
+        found = {path.name: path.stat().st_mode & 0o777 for path in store.path.parent.iterdir()}
+    assert set(found.values()) == {0o600}
+    assert set(found) == {
+        "evals.db",
+        "evals.db-wal",
+        "evals.db-shm",
+        f"evals.db.{run}.lock",
+    }
+
+
+def test_a_full_disk_has_its_own_code(store: RunStore) -> None:
+    """Nothing of the batch is kept, and with more room the run goes on."""
+    database: Any = store._database
+    run = store.create(MANIFEST)
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    big = msgspec.structs.replace(fake_row(UNITS[0]), text="x" * 100_000)
+    with pytest.raises(StoreError) as caught:
+        store.add(run, [(big, None)])
+    assert caught.value.code == "DISK_FULL"
+    assert store.done(run) == set()
+    database.execute("PRAGMA max_page_count = 100000")
+    assert store.add(run, [(big, None)]) == (0,)
+
+
+def test_a_missing_table_is_damage(store: RunStore) -> None:
+    """Our queries are right, so the file is not."""
+    database: Any = store._database
+    database.execute("DROP TABLE tags")
+    with pytest.raises(StoreError) as caught:
+        store.runs()
+    assert caught.value.code == "STORE_CORRUPT"
+
+
 def test_commits_reach_the_disk(store: RunStore) -> None:
     """The file is kept as it must be for a loss of power: write-ahead log, synchronous in full."""
     database: Any = store._database

@@ -117,12 +117,11 @@ def test_the_file_is_only_for_its_owner(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    """A folder is no journal, and a file is no folder."""
+    """A file is not a folder."""
     write(tmp_path / "file", HEADER)
-    for path in (tmp_path, tmp_path / "file" / "j"):
-        with pytest.raises(JournalError) as caught:
-            FileJournal(path).load()
-        assert caught.value.code == Code.JOURNAL_WRITE_FAILED
+    with pytest.raises(JournalError) as caught:
+        FileJournal(tmp_path / "file" / "j").load()
+    assert caught.value.code == Code.JOURNAL_WRITE_FAILED
 
 
 def test_the_repr_names_the_file() -> None:
@@ -148,16 +147,19 @@ class FaultyDisk:
 
 
 DISK = [
-    pytest.param("write", errno.ENOSPC, id="no space"),
-    pytest.param("write", errno.EIO, id="broken disk"),
-    pytest.param("write", "short", id="short write"),
-    pytest.param("fsync", errno.EIO, id="not synced"),
+    pytest.param("write", errno.ENOSPC, Code.DISK_FULL, id="no space"),
+    pytest.param("write", errno.EDQUOT, Code.DISK_FULL, id="no quota"),
+    pytest.param("write", errno.EFBIG, Code.DISK_FULL, id="largest size"),
+    pytest.param("write", errno.EIO, Code.JOURNAL_WRITE_FAILED, id="broken disk"),
+    pytest.param("write", "short", Code.JOURNAL_WRITE_FAILED, id="short write"),
+    pytest.param("fsync", errno.EIO, Code.JOURNAL_WRITE_FAILED, id="not synced"),
+    pytest.param("fsync", errno.ENOSPC, Code.DISK_FULL, id="no space to sync"),
 ]
 
 
-@pytest.mark.parametrize(("call", "fault"), DISK)
+@pytest.mark.parametrize(("call", "fault", "code"), DISK)
 def test_a_disk_error_is_told_and_leaves_a_journal_that_goes_on(
-    call: str, fault: int | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: str, fault: int | str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error has a code; when the disk works again, nothing is corrupt."""
     journal = FileJournal(tmp_path / "j")
@@ -167,8 +169,8 @@ def test_a_disk_error_is_told_and_leaves_a_journal_that_goes_on(
         patch.setattr(journal_module, "os", disk)
         with pytest.raises(JournalError) as caught:
             journal.append(INTENTS[0], durable=True)
-        assert caught.value.code == Code.JOURNAL_WRITE_FAILED
-        assert disk.failed == 1
+        assert caught.value.code == code
+        assert disk.failed == (2 if fault == "short" else 1)
     journal.append(INTENTS[1], durable=True)
     journal.close()
     loaded = FileJournal(tmp_path / "j").load()

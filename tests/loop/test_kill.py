@@ -1,46 +1,18 @@
 """Killed at every boundary, a run resumes and no side effect happens twice."""
 
-import json
-import subprocess
-import sys
+import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from surecall.errors import Code
 from surecall.loop import FileJournal
-from surecall.loop.journal import JournalRecord
 
-KILLED = -9
+from .victim import Scene, Zygote
+
 UNKNOWN = str(Code.OUTCOME_UNKNOWN)
-
-
-class Zygote:
-    """The process that forks a victim for each order."""
-
-    def __init__(self) -> None:
-        program = Path(__file__).with_name("victim.py")
-        self._process = subprocess.Popen(
-            [sys.executable, str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def order(self, order: dict[str, Any]) -> int:
-        """Have an order carried out and return how the victim ended."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        """Send it home."""
-        self._process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -49,50 +21,6 @@ def zygote() -> Iterator[Zygote]:
     process = Zygote()
     yield process
     process.close()
-
-
-@dataclass
-class Scene:
-    """One journal, one file of side effects, and as many processes as it takes."""
-
-    zygote: Zygote
-    folder: Path
-    turns: list[list[str]] = field(default_factory=lambda: [["write"]])
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def play(self, moment: str = "never", number: int = 1, **extra: Any) -> dict[str, Any] | None:
-        """Run or resume in a new process; return `None` when it was killed."""
-        report = self.folder / "report"
-        order = {
-            "journal": str(self.folder / "journal"),
-            "effects": str(self.folder / "effects"),
-            "report": str(report),
-            "turns": self.turns,
-            "moment": moment,
-            "number": number,
-            **self.extra,
-            **extra,
-        }
-        status = self.zygote.order(order)
-        if status == KILLED:
-            return None
-        assert status == 0
-        return json.loads(report.read_text())
-
-    @property
-    def effects(self) -> list[str]:
-        """What the tools did, each with its idempotency key."""
-        path = self.folder / "effects"
-        return path.read_text().splitlines() if path.exists() else []
-
-    @property
-    def records(self) -> tuple[JournalRecord, ...]:
-        """What is in the journal."""
-        journal = FileJournal(self.folder / "journal")
-        try:
-            return journal.load()
-        finally:
-            journal.close()
 
 
 @pytest.fixture
@@ -160,9 +88,9 @@ def test_a_run_killed_at_a_boundary_resumes(case: Boundary, scene: Scene) -> Non
 def test_a_run_killed_at_any_record_does_each_thing_at_most_once(
     zygote: Zygote, tmp_path: Path
 ) -> None:
-    """Three turns with several calls, killed before and after each record, then resumed."""
+    """Three turns with several calls, killed before, inside and after each record, then resumed."""
     turns = [["write", "read", "write"], ["put"], ["write"]]
-    for position in ("before any", "after any"):
+    for position in ("before any", "inside any", "after any"):
         number, killed = 0, True
         while killed:
             number += 1
@@ -173,12 +101,29 @@ def test_a_run_killed_at_any_record_does_each_thing_at_most_once(
             result = scene.play()
             assert result is not None
             assert (result["code"], result["text"], len(result["told"])) == ("", "the end", 5)
-            writes = [line for line in scene.effects if line.startswith("write")]
+            writes = scene.writes
             assert len(writes) == len(set(writes))
             unknown = sum(UNKNOWN in told for told in result["told"])
             assert len(writes) in {3 - unknown, 3}
             assert unknown <= 1
         assert number == 16, "fifteen records, and one run that was not killed"
+
+
+def test_a_run_killed_at_random_moments_does_each_thing_at_most_once(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    """From outside, wherever it happens to be; `bench/kill_runs.py` does it 200 times."""
+    chance = random.Random(5)
+    for number in range(8):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        scene = Scene(zygote, folder, [["write", "read", "write"], ["put"], ["write"]])
+        for _ in range(5):
+            scene.play(kill_after_s=chance.uniform(0.0, 0.05))
+        result = scene.play()
+        assert result is not None
+        assert (result["code"], result["text"]) == ("", "the end")
+        assert len(scene.writes) == len(set(scene.writes))
 
 
 def test_killed_again_and_again_while_resuming(scene: Scene) -> None:

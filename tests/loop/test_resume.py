@@ -204,6 +204,8 @@ class FaultyDisk:
 
     def write(self, descriptor: int, data: bytes) -> int:
         """Write, or fail."""
+        if self.failed and self._fault == "short":
+            raise OSError(errno.ENOSPC, "No space left on device")
         if self._fault == "short" and self._is_due():
             return os.write(descriptor, data[: len(data) // 2])
         if self._fault == "full" and self._is_due():
@@ -234,7 +236,8 @@ async def test_every_disk_error_is_told_and_the_run_can_be_resumed(
         with monkeypatch.context() as patch:
             patch.setattr(journal_module, "os", disk)
             code = await outcome_of(SCRIPT, path)
-        assert code == (Code.JOURNAL_WRITE_FAILED if disk.failed else "")
+        expected = Code.JOURNAL_WRITE_FAILED if fault == "sync" else Code.DISK_FULL
+        assert code == (expected if disk.failed else "")
         if not disk.failed:
             break
         recorded = FileJournal(path)

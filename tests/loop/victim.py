@@ -1,14 +1,18 @@
 """A process that runs a script with a journal and kills itself at a chosen moment.
 
 Run as a program, it reads one order a line and forks for each, so that a kill costs a fork and
-not the start of an interpreter. What a run came to is written to the file the order names.
+not the start of an interpreter. What a run came to is written to the file the order names. An
+order may also say after how many seconds the victim is killed, wherever it is by then.
 """
 
 import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,87 @@ from surecall.errors import SurecallError
 from surecall.loop.journal import JournalRecord
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
-__all__ = ["play"]
+__all__ = ["Scene", "Zygote", "play"]
+
+
+KILLED = -9
+
+
+class Zygote:
+    """The process that forks a victim for each order."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def order(self, order: dict[str, Any]) -> int:
+        """Have an order carried out and return how the victim ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """Send it home."""
+        self._process.communicate()
+
+
+@dataclass
+class Scene:
+    """One journal, one file of side effects, and as many processes as it takes."""
+
+    zygote: Zygote
+    folder: Path
+    turns: list[list[str]] = field(default_factory=lambda: [["write"]])
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def play(self, moment: str = "never", number: int = 1, **extra: Any) -> dict[str, Any] | None:
+        """Run or resume in a new process; return `None` when it was killed."""
+        report = self.folder / "report"
+        order = {
+            "journal": str(self.folder / "journal"),
+            "effects": str(self.folder / "effects"),
+            "report": str(report),
+            "turns": self.turns,
+            "moment": moment,
+            "number": number,
+            **self.extra,
+            **extra,
+        }
+        status = self.zygote.order(order)
+        if status == KILLED:
+            return None
+        assert status == 0
+        return json.loads(report.read_text())
+
+    @property
+    def effects(self) -> list[str]:
+        """What the tools did, each with its idempotency key."""
+        path = self.folder / "effects"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def writes(self) -> list[str]:
+        """What the tool did that must not act twice; each has another argument."""
+        return [line for line in self.effects if line.startswith("write")]
+
+    @property
+    def records(self) -> tuple[JournalRecord, ...]:
+        """What is in the journal."""
+        journal = FileJournal(self.folder / "journal")
+        try:
+            return journal.load()
+        finally:
+            journal.close()
 
 
 class DyingJournal(FileJournal):
-    """A journal that kills its process before or after writing a record."""
+    """A journal that kills its process before, while or after writing a record."""
 
     def __init__(self, path: str, moment: str, number: int) -> None:
         super().__init__(path)
@@ -36,6 +116,12 @@ class DyingJournal(FileJournal):
         super().append(record, durable=durable)
         self._die_at(f"after {kind}")
         self._die_at("after any")
+
+    def _write(self, line: bytes, *, durable: bool) -> None:
+        if self._moment == "inside any" and self._left == 1:
+            super()._write(line[: len(line) // 2], durable=True)
+        self._die_at("inside any")
+        super()._write(line, durable=durable)
 
     def _die_at(self, moment: str) -> None:
         if moment == self._moment:
@@ -127,6 +213,9 @@ def main() -> None:
         if child == 0:
             Path(order["report"]).write_text(json.dumps(play(order)))
             os._exit(0)
+        if "kill_after_s" in order:
+            time.sleep(order["kill_after_s"])
+            os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 

@@ -192,6 +192,35 @@ def test_a_file_damaged_inside_is_put_aside(store: FactStore) -> None:
     assert list(store.path.parent.glob("facts.sqlite3.damaged-*"))
 
 
+@pytest.mark.parametrize("column", ["address", "field", "value", "asked_at", "tokens"])
+@pytest.mark.parametrize("damage", ["x'ff00fe'", "'garbage'", "CAST(x'ff41' AS TEXT)", "-1e300"])
+def test_a_damaged_fact_is_as_good_as_none(store: FactStore, column: str, damage: str) -> None:
+    """Whatever a column holds, reading goes on, and the fact can be asked again."""
+    store.save(KEY, [finding(grammar=True), finding(question="q", text_formats=True)])
+    with closing(sqlite3.connect(store.path)) as database:
+        database.execute(f"UPDATE facts SET {column} = {damage} WHERE field = 'grammar'")
+        database.commit()
+    store.all()
+    assert values(store).get("grammar", True) is True
+    store.save(KEY, [finding(grammar=False)])
+    assert values(store)["grammar"] is False
+
+
+def test_a_damaged_lease_is_as_good_as_none(store: FactStore) -> None:
+    """Nobody waits for a time that is not one."""
+    assert store.take_lease(KEY, "a", 10).taken
+    with closing(sqlite3.connect(store.path)) as database:
+        database.execute("UPDATE leases SET leased_until = 'soon', message = x'00'")
+        database.commit()
+    assert store.take_lease(KEY, "b", 10).taken
+
+
+def test_the_file_is_only_for_its_owner(store: FactStore) -> None:
+    """Addresses and evidence are nobody else's business."""
+    store.save(KEY, [finding(grammar=True)])
+    assert {path.stat().st_mode & 0o777 for path in store.path.parent.iterdir()} == {0o600}
+
+
 def test_a_file_of_a_later_version_is_left_alone(store: FactStore) -> None:
     """It is refused with a code, and not a byte of it changes."""
     store.save(KEY, [finding(grammar=True)])

@@ -14,7 +14,7 @@ from surecall.tools import Tool, tool
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
 from .flags import output_flags
-from .output import ExitCode, Output, explain_unwritable
+from .output import ExitCode, Output
 from .progress import Progress, count_of, duration_text
 from .run import render_result
 from .vector import save_svg
@@ -141,8 +141,7 @@ def demo(output: Output, trace: str | None, svg: str | None) -> ExitCode:
         if svg is not None:
             save_svg(console, "surecall demo", svg)
     if trace is not None:
-        with explain_unwritable(trace):
-            save_trace(result.trace, trace)
+        save_trace(result.trace, trace)
     return ExitCode.OK
 
 

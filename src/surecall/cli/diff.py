@@ -1,13 +1,12 @@
 """`surecall diff`: two runs compared, trial by trial."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 
-from surecall.errors import Code, ConfigError, StoreError
+from surecall.errors import StoreError
 from surecall.evals.diff import (
     DiffResult,
     Judged,
@@ -23,6 +22,7 @@ from surecall.evals.gates import check_gates, parse_gate
 from surecall.evals.metrics.records import AXES
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
+from surecall.files import explain_write_errors, write_whole
 
 from .eval.page import show_gates
 from .flags import output_flags
@@ -196,7 +196,9 @@ def diff(
         )
         if html_file is not None:
             bodies = _bodies_of(store, info_a.id, info_b.id)
-            _write(html_file, render_diff_html(result, bodies=bodies))
+            page = render_diff_html(result, bodies=bodies)
+            with explain_write_errors(html_file), write_whole(html_file) as file:
+                file.write(page.encode("utf-8"))
         _tell(output, result, (info_a, info_b), limit, html_file)
         if not parsed:
             return ExitCode.OK
@@ -207,17 +209,6 @@ def diff(
 
         report = check_gates(parsed, store.rows(info_b.id), rows_of=rows_of)
         return show_gates(output, report)
-
-
-def _write(path: str, page: str) -> None:
-    try:
-        Path(path).write_text(page, "utf-8")
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{path} cannot be written: {error.strerror or error}.",
-            hint="Choose another place with --html.",
-        ) from error
 
 
 def _name(reference: str, info: RunInfo) -> str:

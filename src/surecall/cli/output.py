@@ -2,15 +2,13 @@
 
 import sys
 import traceback
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
 
 from surecall.errors import (
     Code,
-    ConfigError,
     ProviderError,
     RunError,
     SetupError,
@@ -21,7 +19,7 @@ from surecall.errors import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["SCHEMA_VERSION", "Color", "ExitCode", "Output", "exit_code_of", "explain_unwritable"]
+__all__ = ["SCHEMA_VERSION", "Color", "ExitCode", "Output", "exit_code_of"]
 
 SCHEMA_VERSION: Final = 1
 """Version of every JSON document; raised when a field changes its meaning or goes away."""
@@ -182,21 +180,6 @@ class Output:
             console = Console(**(settings | plain))
         console.on_broken_pipe = _reader_left
         return console
-
-
-@contextmanager
-def explain_unwritable(place: str) -> Generator[None]:
-    """Turn a place that cannot be written into an error with a code."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{place} cannot be written: {error.strerror or error}.",
-            hint="Choose a place that can be written.",
-        ) from error
 
 
 def _reader_left() -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from surecall.config import Config, load_config
 from surecall.errors import Code, ConfigError, SurecallError
+from surecall.files import explain_write_errors
 from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.records import Event
 from surecall.tools import Tool
@@ -170,14 +171,11 @@ def _save(output: Output, trace: Trace | None, place: Path | None) -> str | None
     if trace is None or place is None:
         return None
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        with explain_write_errors(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
         save_trace(trace, place)
-    except OSError as error:
-        output.problem(
-            Code.INVALID_CONFIG,
-            f"the trace cannot be written to {place}: {error.strerror or error}.",
-            "Choose a place that can be written.",
-        )
+    except ConfigError as error:
+        output.problem(error.code, f"the trace is not kept: {error.message}", error.hint)
         return None
     return str(place)
 

@@ -1,9 +1,8 @@
 """A picture of the terminal as SVG that asks for nothing from the network."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .output import explain_unwritable
+from surecall.files import explain_write_errors, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,8 +12,9 @@ __all__ = ["save_svg"]
 
 def save_svg(console: "Console", title: str, place: str) -> None:
     """Write what a recording console has shown as an SVG document."""
-    with explain_unwritable(place):
-        Path(place).write_text(_without_fonts(console.export_svg(title=title)), "utf-8")
+    svg = _without_fonts(console.export_svg(title=title))
+    with explain_write_errors(place), write_whole(place) as file:
+        file.write(svg.encode("utf-8"))
 
 
 def _without_fonts(svg: str) -> str:

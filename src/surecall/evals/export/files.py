@@ -1,4 +1,4 @@
-"""Writing files: whole or not at all, and with a way to put pieces in another order."""
+"""Writing exports: whole or not at all, and with a way to put pieces in another order."""
 
 import tempfile
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
@@ -7,34 +7,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
-from surecall.errors import Code, ConfigError
 from surecall.evals.store_rows import encode_kept
+from surecall.files import explain_write_errors, write_whole
 
 __all__ = [
     "RawJson",
     "Spool",
     "check_folder",
-    "explain_write_errors",
     "render_object",
     "utc_text",
+    "write_export",
     "write_object",
-    "write_whole",
 ]
 
 _COPY_BYTES: Final = 1 << 16
-
-
-@contextmanager
-def explain_write_errors(place: Path) -> Generator[None]:
-    """Turn a disk that refuses into an error with a code."""
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{place} cannot be written: {error.strerror or error}.",
-            hint="Choose a folder that can be written, and check the free space.",
-        ) from error
 
 
 def check_folder(folder: Path) -> None:
@@ -51,18 +37,12 @@ def check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def write_whole(path: Path) -> Generator[BinaryIO]:
-    """Open a file that appears under its name only when everything is in it."""
-    half = path.with_name(f"{path.name}.part")
+def write_export(path: Path) -> Generator[BinaryIO]:
+    """Open a file that appears under its name only when all is in it; its folder is made, too."""
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with half.open("wb") as file:
-                yield file
-            half.replace(path)
-        except BaseException:
-            half.unlink(missing_ok=True)
-            raise
+        with write_whole(path) as file:
+            yield file
 
 
 class Spool:
@@ -123,7 +103,7 @@ def render_object(fields: Mapping[str, Any], *, indent: int = 0) -> Iterator[byt
 
 def write_object(path: Path, fields: Mapping[str, Any]) -> None:
     """Write a file that holds one object."""
-    with write_whole(path) as file:
+    with write_export(path) as file:
         file.writelines(render_object(fields))
         file.write(b"\n")
 

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.store import RunStore
+from surecall.files import explain_write_errors
 
 from .csv_tables import write_csv
-from .files import explain_write_errors
 from .json_summary import write_json
 from .jsonl_rows import write_jsonl
 from .junit import write_junit
@@ -43,8 +43,7 @@ def _write_html(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     # The report brings its assets along; nobody else needs to load them.
     from surecall.evals.report import write_html
 
-    with explain_write_errors(out / "report.html"):
-        return (write_html(store, store.info(run_id), out / "report.html"),)
+    return (write_html(store, store.info(run_id), out / "report.html"),)
 
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -111,7 +110,9 @@ def export_run(
     folder = Path(out)
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    written = {
-        name: FORMATS[name].write(store, run_id, folder) for name in chosen if name not in left_out
-    }
+        written = {
+            name: FORMATS[name].write(store, run_id, folder)
+            for name in chosen
+            if name not in left_out
+        }
     return Exported(written, left_out)

@@ -17,8 +17,9 @@ from surecall.evals.records import TrialRow
 from surecall.evals.stats import CONFIDENCE
 from surecall.evals.store import RunStore
 from surecall.evals.store_rows import encode_kept
+from surecall.files import explain_write_errors
 
-from .files import RawJson, Spool, explain_write_errors, render_object, write_object
+from .files import RawJson, Spool, render_object, write_object
 from .json_counts import Counts, ScenarioCounts
 from .json_settings import model_base_of, render_settings
 from .json_trial import NO_LANGUAGE_POLICY, error_text, identify, reads_text, render_trial

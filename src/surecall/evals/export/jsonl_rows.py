@@ -10,7 +10,7 @@ from surecall.evals.store import RunStore
 from surecall.evals.store_rows import encode_kept
 
 from .columns import TRIAL_COLUMNS
-from .files import write_whole
+from .files import write_export
 from .source import RunSource
 
 __all__ = ["render_line", "write_jsonl"]
@@ -20,7 +20,7 @@ def write_jsonl(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write `runs.jsonl` into a folder."""
     source = RunSource(store, run_id)
     path = out / "runs.jsonl"
-    with write_whole(path) as file:
+    with write_export(path) as file:
         for row in source.rows():
             file.write(encode_kept(render_line(run_id, row)) + b"\n")
     return (path,)

@@ -15,7 +15,7 @@ from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import Failure, Layer
 
-from .files import utc_text, write_whole
+from .files import utc_text, write_export
 from .layout import Layout, Task, scan_layout
 from .source import RunSource
 
@@ -50,7 +50,7 @@ def write_junit(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     layout = scan_layout(source.rows())
     cells = tally_rows(source.rows())
     path = out / "junit.xml"
-    with write_whole(path) as file:
+    with write_export(path) as file:
         for line in _document(source, layout, cells):
             file.write(line.encode("utf-8") + b"\n")
     return (path,)

@@ -11,7 +11,7 @@ from surecall.evals.records import Cell
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.store import RunInfo, RunStore
 
-from .files import write_whole
+from .files import write_export
 from .source import RunSource
 
 __all__ = ["MAX_LINES", "code_span", "render_markdown", "write_markdown"]
@@ -34,7 +34,7 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     source = RunSource(store, run_id)
     path = out / "summary.md"
     text = render_markdown(summarize(source.rows()), source.info)
-    with write_whole(path) as file:
+    with write_export(path) as file:
         file.write(text.encode("utf-8"))
     return (path,)
 

@@ -1,7 +1,9 @@
 """`trials.parquet` and `calls.parquet`, written by DuckDB when it is installed."""
 
+import errno
 import importlib
 import importlib.util
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,9 +12,9 @@ from typing import Any, Final
 from surecall.errors import Code, ConfigError
 from surecall.evals.store import RunStore
 from surecall.evals.store_rows import encode_kept
+from surecall.files import explain_write_errors
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, ColumnType, list_calls
-from .files import explain_write_errors
 from .source import RunSource
 
 __all__ = ["check_parquet", "write_parquet"]
@@ -86,6 +88,7 @@ def _write_table(
             table.write_parquet(str(half), compression="zstd")
         half.replace(path)
     except duckdb.IOException as error:
-        raise OSError(str(error)) from error
+        full = errno.ENOSPC if os.strerror(errno.ENOSPC) in str(error) else None
+        raise OSError(full, str(error)) from error
     finally:
         half.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.records import TrialBody
 from surecall.evals.store import RunInfo
 from surecall.evals.store_rows import encode_kept
+from surecall.files import explain_write_errors, write_whole
 
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies
 from .columns import Columns
@@ -65,10 +66,10 @@ def write_html(
     """
     path = Path(out_path)
     page = render_html(source, run_info, bodies=bodies)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f"{path.name}.part")
-    half.write_bytes(page)
-    half.replace(path)
+    with explain_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_whole(path) as file:
+            file.write(page)
     return path
 
 

@@ -7,7 +7,9 @@ async function loadBody(index) {
   packedBodies ??= JSON.parse(document.getElementById("bodies").textContent);
   const body = await unpack(packedBodies.packed[index]);
   for (const [field, name, place] of body.parts) {
-    body[field][name] = await unpack(packedBodies.shared[place]);
+    const value = await unpack(packedBodies.shared[place]);
+    // Not by assignment: `__proto__` would be no field.
+    body[field] = Object.fromEntries([...Object.entries(body[field]), [name, value]]);
   }
   return body;
 }

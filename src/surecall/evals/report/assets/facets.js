@@ -1,14 +1,23 @@
 // Filters beside the page: each choice with the number of trials it would leave.
 
-const FACET_WORDS = {
-  once: "tried once",
-  called: "called",
-  abstained: "made no call",
-  broke: "no call ran",
-};
+// Maps, not objects: a value may be called `constructor`, and a tool `once`.
+const FACET_WORDS = new Map([
+  ["flaky", new Map([["once", "tried once"]])],
+  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"]])],
+]);
+const FACET_ORDERS = new Map([
+  ["verdict", ["pass", "fail"]],
+  ["flaky", ["always", "sometimes", "never", "once"]],
+  ["outcome", ["called", "abstained", "broke"]],
+  ...Object.entries(axes),
+]);
 
 const OPEN_FACETS = ["verdict", "failure", "model", "scenario", "strategy", "flaky"];
 const openedFacets = new Map(); // those that were opened or closed by hand
+
+function facetWord(facet, value) {
+  return FACET_WORDS.get(facet)?.get(value) ?? value;
+}
 
 function facetPanel() {
   const lists = FACETS.map(facetList).filter(Boolean);
@@ -49,11 +58,7 @@ function facetList(facet) {
 }
 
 function facetValues(facet, counts, wanted) {
-  const known = axes[facet.name] ?? {
-    verdict: ["pass", "fail"],
-    flaky: ["always", "sometimes", "never", "once"],
-    outcome: ["called", "abstained", "broke"],
-  }[facet.name];
+  const known = FACET_ORDERS.get(facet.name);
   const there = [...new Set([...wanted, ...counts.keys()])];
   if (known) return known.filter((value) => there.includes(value)).concat(
     there.filter((value) => !known.includes(value)),
@@ -71,7 +76,7 @@ function facetChoice(facet, value, n, checked) {
   const name = facet.name === "model" ? modelName(value) : h(
     "bdi",
     {},
-    breakable(FACET_WORDS[value] ?? value),
+    breakable(facetWord(facet.name, value)),
   );
   return h(
     "li",
@@ -85,7 +90,7 @@ function chips() {
   const found = [...state.filters].flatMap(([name, values]) =>
     [...values].map(
       (value) => chip(
-        `${FACETS.find((facet) => facet.name === name).title}: ${FACET_WORDS[value] ?? value}`,
+        `${FACETS.find((facet) => facet.name === name).title}: ${facetWord(name, value)}`,
         { filters: toggled(name, value) },
       ),
     ),

@@ -301,17 +301,19 @@ function prettyJson(text) {
 }
 
 function configView(config) {
-  const table = (title, values, origins) =>
-    values ? [
+  const table = (title, values, origins) => {
+    const from = new Map(Object.entries(origins ?? {}));
+    return values ? [
       h("h3", {}, title),
       makeTable(
         title,
         [{ title: "Name" }, { title: "Value" }, { title: "From" }],
         Object.entries(values).map(
-          ([name, value]) => [name, code(inline(value)), String(origins?.[name] ?? "")],
+          ([name, value]) => [name, code(inline(value)), String(from.get(name) ?? "")],
         ),
       ),
     ] : null;
+  };
   const { options, origins, capabilities, capability_origins, ...rest } = config;
   return [
     block(written(rest), "Strategy"),

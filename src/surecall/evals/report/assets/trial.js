@@ -134,7 +134,7 @@ function trialFacts(trial) {
     ["Fallback", cell.fallback],
     ["Repetition", `${trial.trial}, seed ${trial.seed}`],
     ["In repeats", repeatBadge(consistency(trial))],
-    ["Outcome", FACET_WORDS[trial.outcome] ?? trial.outcome],
+    ["Outcome", facetWord("outcome", trial.outcome)],
     failure ? [
       "Failure",
       code(failure.code),

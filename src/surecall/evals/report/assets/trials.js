@@ -92,7 +92,7 @@ const TRIAL_COLUMNS = [
 ];
 
 function repeatBadge(word) {
-  return badge(word === "sometimes" ? "flaky" : "plain", FACET_WORDS[word] ?? word);
+  return badge(word === "sometimes" ? "flaky" : "plain", facetWord("flaky", word));
 }
 
 function trialsPage() {
