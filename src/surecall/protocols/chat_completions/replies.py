@@ -7,12 +7,19 @@ from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
 from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
+from surecall.protocols.refusals import (
+    check_role,
+    check_says_something,
+    refuse_reply,
+    start_of,
+    text_or_none,
+)
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .content import parse_content
 
 __all__ = [
+    "check_reply",
     "choices_ignored",
     "parse_body",
     "parse_message",
@@ -52,7 +59,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     message = choice["message"]
     if _may_have_objects(message):
         defects += repeated_keys(body)
-    return RawReply(
+    raw = RawReply(
         message=message,
         finish_reason=text_or_none(choice.get("finish_reason")),
         usage=parse_usage(fields.get("usage")),
@@ -60,6 +67,26 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         id=text_or_none(fields.get("id")),
         defects=defects,
     )
+    role = message.get("role")
+    check_role(role)
+    check_reply(raw, has_role=bool(role))
+    return raw
+
+
+def check_reply(raw: RawReply, *, has_role: bool) -> None:
+    """Refuse a message that says nothing and lacks the marks of a reply that ended so.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`.
+    """
+    text, calls = raw.message.get("content"), raw.message.get("tool_calls")
+    if text and text.__class__ is str:
+        return
+    if calls and calls.__class__ is list and calls[0].__class__ is dict:
+        return
+    is_marked = has_role and raw.finish_reason is not None
+    marks = "a role or a finish reason"
+    check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
 
 
 def parse_message(raw: RawReply) -> Reply:
