@@ -212,14 +212,13 @@ def _parse_calls(
         defects.append(_dropped(entries, "/tool_calls"))
         entries = None
     for position, entry in enumerate(cast("list[Any]", entries or ())):
-        place = f"/tool_calls/{position}"
         if not isinstance(entry, dict):
-            defects.append(_dropped(entry, place))
+            defects.append(_dropped(entry, f"/tool_calls/{position}"))
             continue
-        call = _parse_call(cast("dict[str, Any]", entry), place)
+        call = _parse_call(cast("dict[str, Any]", entry), position)
         calls.append(call)
         if not isinstance(call.arguments, str) or call.arguments[:1] != "{":
-            _note_arguments(call.arguments, place, defects)
+            _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
     legacy = message.get("function_call")
     if not isinstance(legacy, dict):
         return calls, defects, ()
@@ -248,7 +247,7 @@ def _drop_legacy(legacy: dict[str, Any], calls: list[RawCall]) -> Receipt:
     )
 
 
-def _parse_call(entry: dict[str, Any], place: str) -> RawCall:
+def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
     function: Any = entry.get("function")
     if function.__class__ is dict and entry.keys() <= _CALL_FIELDS:
         name, arguments = function.get("name"), function.get("arguments")
@@ -260,6 +259,7 @@ def _parse_call(entry: dict[str, Any], place: str) -> RawCall:
     receipts: tuple[Receipt, ...] = ()
     if bare:
         why = "the call, or a part of it, came without the function wrapper"
+        place = f"/tool_calls/{position}"
         receipts = (Receipt("wrap_bare_call", place, sorted(bare), "function", why=why),)
     extra = _beside(entry, _CALL_FIELDS)
     call = said | bare
