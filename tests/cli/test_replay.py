@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from support.upstream import FaultyUpstream, http_response, reply
+from surecall import run, save_trace
 from surecall.cli import ExitCode
+from surecall.transport import ScriptedTransport, assistant, tool_call
 
 from .harness import document, invoke
 
@@ -95,6 +97,34 @@ async def test_a_turn_is_sent_again_and_both_replies_are_shown(trace: Path) -> N
     assert as_json["same_calls"] is False
     assert as_json["new"]["calls"][0]["arguments"] == {"number": "A-17", "cents": 1}
     assert [message["role"] for message in sent["messages"]].count("tool") == 4
+
+
+async def test_calls_that_the_run_ignored_are_not_other_calls(tmp_path: Path) -> None:
+    """The new reply is held to the same limit, and what is ignored is shown as such."""
+    calls = [tool_call("look", {"at": number}, f"c{number}") for number in (1, 2)]
+    message = assistant(None, *calls)
+
+    def look(at: int) -> str:
+        """Look."""
+        return str(at)
+
+    result = await run(
+        "hi",
+        model="m",
+        tools=[look],
+        transport=ScriptedTransport([message, "done"]),
+        max_tool_calls_per_turn=1,
+    )
+    path = tmp_path / "trace.json"
+    save_trace(result.trace, path)
+    async with FaultyUpstream([reply(message, finish_reason="tool_calls")] * 2) as upstream:
+        words = ("replay", str(path), "--send", "--base-url", upstream.url)
+        shown = await asyncio.to_thread(invoke, *words)
+        as_json = document(await asyncio.to_thread(invoke, *words, "--json"))
+    assert "the same calls" in shown.stdout
+    assert shown.stdout.count("ignored: look(at=2)") == 2
+    assert as_json["same_calls"] is True
+    assert len(as_json["new"]["calls"]) == len(as_json["new"]["ignored_calls"]) == 1
 
 
 async def test_sending_again_reports_the_provider(trace: Path) -> None:

@@ -162,6 +162,17 @@ def test_origins_are_told_for_every_option() -> None:
     assert resolved.options.deadline_s == 1.0
 
 
+def test_an_object_names_every_origin_of_its_keys() -> None:
+    """The preset that set a key is not hidden behind the caller, nor the other way round."""
+    values = {"request_overrides": {"seed": 1, "provider": {"order": ["a"]}}}
+    origins = {"request_overrides.provider.order": "preset:openrouter"}
+    resolved = resolve_options(values, origins)
+    assert resolved.origins["request_overrides"] == "preset:openrouter"
+    both = resolve_options(values, origins | {"request_overrides.seed": "caller"})
+    assert both.origins["request_overrides"] == "preset:openrouter, caller"
+    assert resolve_options(values).origins["request_overrides"] == "caller"
+
+
 def test_lists_become_tuples() -> None:
     """Options never change, also when they were given as lists."""
     options = resolve_options({"tool_allowlist": ["a", "b"]}).options

@@ -93,6 +93,17 @@ def test_the_provenance_of_presets_is_part_of_the_fingerprint() -> None:
     assert plain.fingerprint != default.fingerprint
 
 
+def test_the_sum_of_origins_is_not_part_of_the_fingerprint() -> None:
+    """Runs that were begun before it was told are resumed; each key still counts."""
+    options = Options(request_overrides={"seed": 1})
+    below = {"request_overrides.seed": "preset:p"}
+    old = plan_with(options=options, origins={"request_overrides": "caller", **below})
+    new = plan_with(options=options, origins={"request_overrides": "preset:p", **below})
+    assert old.fingerprint == new.fingerprint
+    other = {"request_overrides": "caller", "request_overrides.seed": "caller"}
+    assert plan_with(options=options, origins=other).fingerprint != old.fingerprint
+
+
 @dataclass(frozen=True)
 class Refused:
     """A plan that cannot be right."""

@@ -1,5 +1,6 @@
 """A recorded run, decided again."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from surecall import load_trace, save_trace
 from surecall.errors import Code, ConfigError, SurecallError
 from surecall.loop import Options, Trace, replay_trace, resend_turn
-from surecall.records import ErrorDetail
+from surecall.records import ErrorDetail, Receipt, ToolCall
 from surecall.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call
@@ -76,6 +77,81 @@ async def test_a_changed_reply_is_found() -> None:
     changed = replace(trace, turns=(replace(first, raw=raw), *trace.turns[1:]))
     replay = replay_trace(changed)
     assert replay.differences == ("turn 0: other calls were accepted than recorded",)
+
+
+def _in_first_turn(**fields: Any) -> Callable[[Trace], Trace]:
+    def change(trace: Trace) -> Trace:
+        return replace(trace, turns=(replace(trace.turns[0], **fields), *trace.turns[1:]))
+
+    return change
+
+
+def _with_result(**fields: Any) -> Callable[[Trace], Trace]:
+    def change(trace: Trace) -> Trace:
+        first, *rest = trace.turns[0].results
+        return _in_first_turn(results=(replace(first, **fields), *rest))(trace)
+
+    return change
+
+
+def _without_receipts(trace: Trace) -> Trace:
+    calls = tuple(replace(call, receipts=()) for call in trace.turns[0].calls)
+    return _in_first_turn(calls=calls)(trace)
+
+
+def _refused_one_ran(trace: Trace) -> Trace:
+    first, second = trace.turns[0].results
+    return _in_first_turn(results=(first, replace(second, executed=True)))(trace)
+
+
+CHANGES: list[Any] = [
+    pytest.param(lambda trace: replace(trace, answer="no"), "another answer", id="answer"),
+    pytest.param(_with_result(text="{}"), "shows another text", id="text of a result"),
+    pytest.param(_with_result(text="no"), "shows another text", id="text that is not JSON"),
+    pytest.param(_with_result(call_id="x"), "not those of the calls", id="result of no call"),
+    pytest.param(_in_first_turn(results=()), "have no results", id="no results"),
+    pytest.param(_refused_one_ran, "the call is refused", id="refused call that ran"),
+    pytest.param(_without_receipts, "the calls have other receipts", id="receipts of calls"),
+    pytest.param(
+        _in_first_turn(receipts=(Receipt("x", "", 1, 2),)), "the reply has other", id="receipts"
+    ),
+    pytest.param(
+        _in_first_turn(ignored_calls=(ToolCall(id="i", name="look", arguments={}),)),
+        "other calls were ignored",
+        id="ignored calls",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES)
+async def test_a_record_that_was_changed_is_found(
+    change: Callable[[Trace], Trace], words: str
+) -> None:
+    """The answer, the results and the receipts are compared as well as the calls."""
+    fenced = tool_call("save", '```json\n{"text": "a"}\n```')
+    trace = await trace_of([assistant("x", fenced, tool_call("look", "{", "call_2")), "done"])
+    assert replay_trace(trace).same
+    (difference, *_) = replay_trace(change(trace)).differences
+    assert words in difference
+
+
+async def test_a_trace_of_before_has_no_answer_to_compare() -> None:
+    """It replays the same."""
+    trace = await trace_of([CALL, "done"])
+    assert trace.answer == "done"
+    replay = replay_trace(replace(trace, answer=None))
+    assert (replay.same, replay.text) == (True, "done")
+
+
+async def test_sending_again_ignores_what_the_run_ignored() -> None:
+    """The limit on calls holds for the new reply as it held for the recorded one."""
+    options = {"max_tool_calls_per_turn": 1}
+    trace = await trace_of([CALL, "done"], **options)
+    assert len(trace.turns[0].ignored_calls) == 1
+    assert replay_trace(trace).same
+    resent = await resend_turn(trace, 0, ScriptedTransport([CALL]))
+    assert resent.accepted.calls == trace.turns[0].calls
+    assert resent.accepted.ignored == trace.turns[0].ignored_calls
 
 
 async def test_a_changed_end_is_found() -> None:

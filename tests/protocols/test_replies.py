@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from support.streams import chunk, fold
 from surecall.errors import ProviderError, ProviderReplyError, ProviderStatusError
 from surecall.protocols import ChatCompletions, RawReply
 from surecall.protocols.chat_completions import parse_body
+from surecall.reading import read_reply
 from surecall.records import RawCall, Reply, Usage
 
 PROTOCOL = ChatCompletions()
@@ -322,8 +325,45 @@ CALLS = (
 def test_calls_are_found_in_every_known_shape(case: CallCase) -> None:
     """Without any option, and with a finding for each oddity."""
     reply = _parse(**case.message)
-    assert reply.calls == case.calls
+    assert tuple(replace(call, receipts=()) for call in reply.calls) == case.calls
     assert tuple(defect.code for defect in reply.defects) == case.codes
+
+
+@pytest.mark.parametrize(
+    ("entry", "bare"),
+    [
+        ({"id": "a", "name": "t", "arguments": "{}"}, ["arguments", "name"]),
+        ({"id": "a", "name": "t", "function": {"arguments": "{}"}}, ["name"]),
+        ({"id": "a", "arguments": "{}", "function": {"name": "t"}}, ["arguments"]),
+        ({"id": "a", "function": {"name": "t", "arguments": "{}"}}, None),
+        ({"id": "a", "name": "t", "function": {"name": "t", "arguments": "{}"}}, None),
+    ],
+)
+def test_a_call_without_its_wrapper_leaves_a_receipt(
+    entry: dict[str, Any], bare: list[str] | None
+) -> None:
+    """Whole and streamed alike, and up to the call that is read."""
+    reply = _parse(tool_calls=[entry])
+    (call,) = read_reply(reply).calls
+    expected = [] if bare is None else [("wrap_bare_call", "/tool_calls/0", bare, True)]
+    found = [(item.rule, item.place, item.before, item.lossless) for item in call.receipts]
+    assert (call.name, call.arguments, found) == ("t", {}, expected)
+    data = chunk({"tool_calls": [{"index": 0, **entry}]}) + chunk({}, "tool_calls")
+    streamed = PROTOCOL.parse_message(fold(data)[0])
+    assert streamed.calls == reply.calls
+
+
+@pytest.mark.parametrize(("arguments", "lossless"), [("{}", True), ('{"a": 1}', False)])
+def test_an_old_call_beside_calls_leaves_a_receipt(arguments: str, lossless: bool) -> None:
+    """It is not run, and whether something was lost with it is said."""
+    old = {"name": "t", "arguments": arguments}
+    message = {"tool_calls": [{"id": "a", "function": {"name": "t", "arguments": "{}"}}]}
+    reading = read_reply(_parse(**message, function_call=old))
+    assert len(reading.calls) == 1
+    (receipt,) = reading.receipts
+    assert (receipt.rule, receipt.place) == ("drop_legacy_call", "/function_call")
+    assert (receipt.before, receipt.after, receipt.lossless) == (old, None, lossless)
+    assert read_reply(_parse(**message)).receipts == ()
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def test_details_of_reasoning_are_joined_for_the_echo() -> None:
         {"type": "reasoning.encrypted", "index": 1, "data": "x"},
         {"type": "reasoning.text", "index": 2, "text": "c"},
     ]
-    data = b"".join(chunk({"reasoning_details": [piece]}) for piece in pieces)
+    data = b"".join(chunk({"role": "assistant", "reasoning_details": [piece]}) for piece in pieces)
     reply, _, _ = fold(data + STOP)
     assert reply.message["reasoning_details"] == [
         {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"},

@@ -9,7 +9,7 @@ from pathlib import Path
 from surecall.reading import FIXED_RULES, IDENTITY_RULES, READING_RULES
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("jsontext", "schema", "formats", "reading")
+FOLDERS = ("jsontext", "schema", "formats", "protocols", "reading")
 NO_RECEIPTS = ("lint.py", "rules.py")
 RULE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 KNOWN = {*READING_RULES, *IDENTITY_RULES, *FIXED_RULES}

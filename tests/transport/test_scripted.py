@@ -125,6 +125,41 @@ async def test_requests_are_recorded_as_they_were() -> None:
     assert [len(request.body["messages"]) for request in transport.requests] == [1, 2]
 
 
+async def test_a_growing_conversation_is_kept_once() -> None:
+    """Each request stays whole and as it was, but what it repeats takes no room."""
+    transport = ScriptedTransport(["x"] * 50)
+    messages: list[dict[str, Any]] = []
+    for number in range(50):
+        messages.append({"role": "user", "content": f"{number}", "parts": [{"at": number}]})
+        body = json.loads(json.dumps({"model": "m", "messages": messages}))
+        await transport.send(WireRequest(path="/", body=body))
+        body["messages"][0]["parts"].append("changed afterwards")
+    assert [request.body["messages"] for request in transport.requests] == [
+        messages[: number + 1] for number in range(50)
+    ]
+    kept = {id(item) for request in transport.requests for item in request.body["messages"]}
+    assert len(kept) == 50
+
+
+values = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, -1, 0.0, -0.0, 1.0, "", "a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(bodies=st.lists(st.dictionaries(st.sampled_from("abc"), values), min_size=2, max_size=4))
+async def test_a_recorded_request_is_exactly_what_was_sent(bodies: list[dict[str, Any]]) -> None:
+    """Also where values are equal but not the same, such as `1` and `true`."""
+    transport = ScriptedTransport(["x"] * len(bodies))
+    for body in bodies:
+        await transport.send(WireRequest(path="/", body=body))
+    assert [repr(request.body) for request in transport.requests] == [repr(body) for body in bodies]
+
+
 async def test_replies_may_come_from_a_function() -> None:
     """A function sees the request it answers; it may be a coroutine function."""
     transport = ScriptedTransport(lambda request: request.body["model"])

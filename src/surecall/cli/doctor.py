@@ -239,12 +239,9 @@ def _pairs(values: dict[str, Any]) -> str:
 
 
 def _origins_of(name: str, origins: dict[str, str]) -> str:
-    found = [
-        origin
-        for key, origin in origins.items()
-        if (key == name or key.startswith(f"{name}.")) and origin not in {"default", "caller"}
-    ]
-    return ", ".join(dict.fromkeys(found))
+    below = [origin for key, origin in origins.items() if key.startswith(f"{name}.")]
+    found = dict.fromkeys(below or [origins[name]])
+    return ", ".join(origin for origin in found if origin not in {"default", "caller"})
 
 
 _MARKS: Final = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "fail": ("✗ fail", "red")}

@@ -146,17 +146,21 @@ def _render_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
-    recorded, new = resent.recorded, resent.reading
-    same = _asked_for(recorded.calls) == _asked_for(new.calls)
+    recorded, new, accepted = resent.recorded, resent.reading, resent.accepted
+    same = _asked_for(recorded.calls) == _asked_for(accepted.calls)
     if output.json:
         output.data(
             {
                 "type": "resent",
                 "turn": turn,
                 "same_calls": same,
-                "recorded": {"calls": [_render_call(call) for call in recorded.calls]},
+                "recorded": {
+                    "calls": [_render_call(call) for call in recorded.calls],
+                    "ignored_calls": [_render_call(call) for call in recorded.ignored_calls],
+                },
                 "new": {
-                    "calls": [_render_call(call) for call in new.calls],
+                    "calls": [_render_call(call) for call in accepted.calls],
+                    "ignored_calls": [_render_call(call) for call in accepted.ignored],
                     "content": new.content,
                     "finish_reason": new.finish_reason,
                     "defects": new.defects,
@@ -172,8 +176,8 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     table.add_column(f"turn {turn}, recorded", ratio=1, overflow="fold")
     table.add_column(f"now, {duration_text(resent.answer.elapsed_ms)}", ratio=1, overflow="fold")
-    left = [bounded(call_text(call), 400) for call in recorded.calls] or ["no call"]
-    right = [bounded(call_text(call), 400) for call in new.calls] or ["no call"]
+    left = _list_calls(recorded.calls, recorded.ignored_calls)
+    right = _list_calls(accepted.calls, accepted.ignored)
     if new.content.strip():
         right.append(bounded(new.content, 400))
     for index in range(max(len(left), len(right))):
@@ -184,9 +188,15 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
     progress = Progress(console)
     words = "the same calls" if same else "other calls than recorded"
     progress.say("✓" if same else "!", "same" if same else "different", words)
-    for receipt in (*new.receipts, *(item for call in new.calls for item in call.receipts)):
+    made = (item for call in accepted.calls for item in call.receipts)
+    for receipt in (*new.receipts, *made):
         progress.changed(receipt)
     return ExitCode.OK
+
+
+def _list_calls(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> list[str]:
+    lines = [bounded(call_text(call), 400) for call in calls] or ["no call"]
+    return lines + [f"ignored: {bounded(call_text(call), 400)}" for call in ignored]
 
 
 def _asked_for(calls: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:

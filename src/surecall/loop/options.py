@@ -198,6 +198,8 @@ class ResolvedOptions(NamedTuple):
 
     options: Options
     origins: dict[str, str]
+    """One for each option; objects also have one for each key, such as
+    `request_overrides.temperature`, and name every origin of these."""
 
 
 def resolve_options(
@@ -245,7 +247,6 @@ def _check_rules(names: Iterable[str], origins: Mapping[str, str]) -> None:
 def _with_defaults(origins: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
     merged = dict.fromkeys(sorted(_FIELDS), "default")
     for name in known:
-        merged[name] = "caller"
-    for name, origin in origins.items():
-        merged[name] = origin
-    return merged
+        below = [origin for key, origin in origins.items() if key.startswith(f"{name}.")]
+        merged[name] = ", ".join(dict.fromkeys(below)) or "caller"
+    return merged | dict(origins)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, ConfigError, RequestError, did_you_mean
 from surecall.jsontext import canonical_hash
 from surecall.profiles import (
+    OBJECT_FIELDS,
     RESERVED_REQUEST_KEYS,
     Capabilities,
     Findings,
@@ -245,7 +246,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "messages": plan.messages,
         "tools": plan.tools,
         "options": plan.options,
-        "origins": plan.origins,
+        "origins": _origins_by_key(plan.origins),
         "capabilities": join_capabilities(plan.capabilities, plan.findings),
         "capability_origins": {
             # A run may be resumed after the same was found out anew.
@@ -257,6 +258,15 @@ def _with_fingerprint(plan: Plan) -> Plan:
         surface["protocol"] = plan.protocol
     # What is not finite is refused when the request is rendered.
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
+
+
+def _origins_by_key(origins: dict[str, str]) -> dict[str, str]:
+    """Return the origins without those that sum up the keys of an object.
+
+    They say nothing that the keys do not, and journals of before were begun without them.
+    """
+    summed = {name for name in OBJECT_FIELDS if any(key.startswith(f"{name}.") for key in origins)}
+    return {name: "caller" if name in summed else origin for name, origin in origins.items()}
 
 
 def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:

@@ -1,15 +1,31 @@
-"""A recorded run, decided again: without a provider and without running any tool."""
+"""A recorded run, decided again: without a provider and without running any tool.
 
-from typing import NamedTuple
+Calls, receipts and the answer are made anew from the recorded replies. What a tool did cannot be:
+of its results it is compared that they belong to the calls, and that what the model was shown is
+what the envelope says.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, ProviderConnectionError, ProviderStatusError
+from surecall.errors import (
+    Code,
+    ConfigError,
+    JSONTextError,
+    ProviderConnectionError,
+    ProviderStatusError,
+    SurecallError,
+)
 from surecall.formats import ToolNames
+from surecall.jsontext import decode_own
 from surecall.profiles import split_capabilities
 from surecall.protocols import WireProtocol, find_protocol
-from surecall.records import ModelRequest, Reading
-from surecall.transforms import TransformRegistry
+from surecall.records import ModelRequest, Reading, ToolCall, ToolResult
+from surecall.tools import render_envelope
+from surecall.transforms import TransformChain, TransformRegistry
 from surecall.transport import ScriptedTransport, Transport
 
 from .asking import build_request, read_answer
@@ -17,6 +33,7 @@ from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .resolve import make_chain
 from .steps import (
+    Accepted,
     CallsFinished,
     Fail,
     Finish,
@@ -27,6 +44,7 @@ from .steps import (
     RunState,
     Step,
 )
+from .stored import encode_stored
 from .trace import FailedRequest, Trace, TurnTrace
 from .turn import begin, next_step
 
@@ -37,7 +55,7 @@ class Replay(Struct, frozen=True, kw_only=True):
     """What deciding a recorded run again gave."""
 
     same: bool
-    """Whether every decision came out as it was recorded."""
+    """Whether calls, receipts, results and the end came out as they were recorded."""
     differences: tuple[str, ...]
     turns: int
     code: str
@@ -53,6 +71,8 @@ class Resent(NamedTuple):
     request: ModelRequest
     answer: PromptResult
     reading: Reading
+    accepted: Accepted
+    """Which calls of the new reply a run would make, and which it would ignore."""
     recorded: TurnTrace
 
 
@@ -73,6 +93,8 @@ def replay_trace(
         if _has_ended(step):
             differences.append(f"the run ended before turn {turn.turn}, which is recorded")
             break
+        if any(isinstance(effect, RunCalls) for effect in step.effects):
+            differences.append(f"the calls before turn {turn.turn} have no results")
         step = _replay_turn(step, turn, plan, runner, differences)
     code, text = _ending(step, trace)
     recorded_code = trace.error.code if trace.error else ""
@@ -80,6 +102,8 @@ def replay_trace(
         differences.append(
             f"the run ended with {code or 'an answer'}, recorded is {recorded_code or 'an answer'}"
         )
+    elif trace.answer is not None and text != trace.answer:
+        differences.append("the run ended with another answer than the one recorded")
     return Replay(
         same=not differences,
         differences=tuple(differences),
@@ -113,7 +137,9 @@ async def resend_turn(
     state = step.state
     request = build_request(plan, state, stream=False)
     answer = await runner.ask(request)
-    return Resent(request, answer, _read(answer, state, plan), trace.turns[turn])
+    reading = _read(answer, state, plan)
+    accepted = next_step(state, _replied(answer, reading), plan).accepted
+    return Resent(request, answer, reading, accepted or Accepted((), ()), trace.turns[turn])
 
 
 def _replay_turn(
@@ -125,12 +151,75 @@ def _replay_turn(
         return step
     answer = runner.read_raw(turn.raw)
     reading = _read(answer, step.state, plan)
-    step = next_step(step.state, Replied(reading, answer.reply.usage, answer.reply.extra), plan)
-    if step.accepted is not None and step.accepted.calls != turn.calls:
-        differences.append(f"turn {turn.turn}: other calls were accepted than recorded")
+    step = next_step(step.state, _replied(answer, reading), plan)
+    accepted = step.accepted or Accepted((), ())
+    found = replace(
+        turn,
+        calls=accepted.calls,
+        ignored_calls=accepted.ignored,
+        receipts=answer.receipts + reading.receipts,
+    )
+    differences += [f"turn {turn.turn}: {words}" for words in _compare_turns(found, turn)]
     if any(isinstance(effect, RunCalls) for effect in step.effects) and turn.results:
+        odd = _compare_results(turn, runner.transforms)
+        differences += [f"turn {turn.turn}: {words}" for words in odd]
         step = next_step(step.state, CallsFinished(turn.results), plan)
+    elif turn.results:
+        differences.append(f"turn {turn.turn}: results are recorded, but no call is run")
     return step
+
+
+def _replied(answer: PromptResult, reading: Reading) -> Replied:
+    return Replied(reading, answer.reply.usage, answer.reply.extra)
+
+
+def _compare_turns(found: TurnTrace, recorded: TurnTrace) -> Iterator[str]:
+    """Yield in what a turn that was decided again differs from the one recorded."""
+    if not _are_same(_bare(found.calls), _bare(recorded.calls)):
+        yield "other calls were accepted than recorded"
+    elif not _are_same(found.calls, recorded.calls):
+        yield "the calls have other receipts than recorded"
+    if not _are_same(_bare(found.ignored_calls), _bare(recorded.ignored_calls)):
+        yield "other calls were ignored than recorded"
+    if not _are_same(found.receipts, recorded.receipts):
+        yield "the reply has other receipts than recorded"
+
+
+def _compare_results(turn: TurnTrace, transforms: TransformChain) -> Iterator[str]:
+    """Yield what is wrong about the recorded results of a turn."""
+    if [result.call_id for result in turn.results] != [call.id for call in turn.calls]:
+        yield "the results are not those of the calls"
+        return
+    for call, result in zip(turn.calls, turn.results, strict=True):
+        is_refused = bool(call.errors) or call.state != "whole"
+        if is_refused and (result.ok or result.executed):
+            yield f"the result of {call.id} is that of a call that ran, but the call is refused"
+        if not _shows_envelope(result, transforms):
+            yield f"the result of {call.id} shows another text than its envelope has"
+
+
+def _shows_envelope(result: ToolResult, transforms: TransformChain) -> bool:
+    envelope = result.envelope
+    try:
+        shown = transforms.apply_result(
+            render_envelope(envelope), envelope.tool_name, result.call_id
+        )
+        expected = encode_stored(shown)
+    except SurecallError:  # it was shown without what cannot be written
+        return True
+    try:
+        return decode_own(result.text.encode("utf-8", "replace")) == decode_own(expected)
+    except JSONTextError:
+        return False
+
+
+def _bare(calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    return tuple(replace(call, receipts=()) for call in calls)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Tell whether two records are the same once they are stored: JSON has no tuples."""
+    return one == other or encode_stored(one) == encode_stored(other)
 
 
 def _has_ended(step: Step) -> bool:

@@ -302,7 +302,7 @@ class ToolLoop:
         return RunResult(
             text=text,
             history=self._state.history,
-            trace=self._trace(None),
+            trace=self._trace(None, text),
             usage=self._state.usage,
             finish_reason=asked.reply.finish_reason,
             elapsed_ms=self._teller.now_ms(),
@@ -330,8 +330,8 @@ class ToolLoop:
             elapsed_ms=self._teller.now_ms(),
         )
 
-    def _trace(self, error: ErrorDetail | None) -> Trace:
-        return self._keeper.trace(self._teller.run_id, self._state, error)
+    def _trace(self, error: ErrorDetail | None, answer: str | None = None) -> Trace:
+        return self._keeper.trace(self._teller.run_id, self._state, error, answer)
 
     # telling
 

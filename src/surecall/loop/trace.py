@@ -166,6 +166,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     schema_losses: tuple[SchemaLoss, ...] = ()
     """What the schemas of the tools lost where a provider was to hold the model to them."""
     turns: tuple[TurnTrace, ...] = ()
+    answer: str | None = None
+    """The text the run ended with; unset when it ended without one, and in traces of before."""
     error: ErrorDetail | None = None
     """Why the run ended without an answer, if it did."""
     version: int = TRACE_VERSION

@@ -77,8 +77,10 @@ class TraceKeeper:
         """Add the results of the calls of the last reply."""
         self._turns[-1] = replace(self._turns[-1], results=results)
 
-    def trace(self, run_id: str, state: RunState, error: ErrorDetail | None) -> Trace:
-        """Return the trace so far, with the reason when the run ends without an answer."""
+    def trace(
+        self, run_id: str, state: RunState, error: ErrorDetail | None, answer: str | None = None
+    ) -> Trace:
+        """Return the trace so far, with the answer or the reason why there is none."""
         plan, turns = self._plan, self._turns
         if self._failures:
             lost = TurnTrace(
@@ -105,6 +107,7 @@ class TraceKeeper:
             protocol=plan.protocol,
             schema_losses=self._find_losses(turns),
             turns=tuple(turns),
+            answer=answer,
             error=error,
         )
 

@@ -174,6 +174,11 @@ class EventFolder(ABC):
         snippet = clip(mend_surrogates(data), MAX_SNIPPET)
         raise refuse_reply(Code.UPSTREAM_BAD_EVENT, message, snippet)
 
+    def _refuse_order(self, why: str) -> ProviderError:
+        """Return the error for an event that may not come at this place of the stream."""
+        message = f"Event {self._events} of the stream {why}."
+        return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, self._partial())
+
     def _reported(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
         error.body = redact(self._partial()) or None

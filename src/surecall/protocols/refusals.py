@@ -1,14 +1,30 @@
-"""Answers that are no reply: one way to refuse them in every wire format."""
+"""Answers that are not a reply: one way to notice and refuse them in every wire format.
+
+A reply says something: text, reasoning or a call. One that says nothing is believed only when it
+has every mark of a reply that ended so, and nothing in it was left unread.
+"""
 
 from typing import Any, Final
 
 from surecall.errors import Code, ProviderReplyError
-from surecall.records import clip
+from surecall.records import Reply, clip
 from surecall.redaction import redact
 
-__all__ = ["MAX_SNIPPET", "refuse_reply", "start_of", "text_or_none"]
+__all__ = [
+    "MAX_SNIPPET",
+    "check_role",
+    "check_says_something",
+    "refuse_reply",
+    "start_of",
+    "text_or_none",
+]
 
 MAX_SNIPPET: Final = 200
+
+_UNREAD: Final = frozenset(
+    {Code.CALL_ENTRY_DROPPED, Code.CONTENT_NOT_USABLE, Code.UPSTREAM_BAD_EVENT}
+)
+"""Defects of a reply of which a part has no shape that could be read."""
 
 _RETRYABLE: Final = frozenset(
     {
@@ -32,11 +48,47 @@ def refuse_reply(code: Code, message: str, body: str = "") -> ProviderReplyError
     )
 
 
+def check_role(role: Any, expected: str = "assistant") -> None:
+    """Refuse a message that says that somebody other than the model wrote it.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`.
+    """
+    if role in (None, "", expected):
+        return
+    shown = repr(clip(role, 40)) if isinstance(role, str) else f"of type {type(role).__name__}"
+    message = f"The message in the provider's answer has the role {shown}, not {expected!r}."
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+
+
+def check_says_something(reply: Reply, *, is_marked: bool, marks: str) -> None:
+    """Refuse a reply without text, reasoning and calls, unless the model honestly ended so.
+
+    Args:
+        reply: The reply.
+        is_marked: Whether it has the marks of a reply that has ended.
+        marks: What these marks are, in words.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`.
+    """
+    if reply.content or reply.reasoning or reply.calls:
+        return
+    unread = next((defect for defect in reply.defects if defect.code in _UNREAD), None)
+    if is_marked and unread is None:
+        return
+    problem = (
+        f"lacks {marks}" if unread is None else f"has a part that cannot be read: {unread.message}"
+    )
+    message = f"The provider's answer says nothing and {problem}"
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message.rstrip(".") + ".")
+
+
 _HINTS: Final[dict[str, str]] = {
     Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
     Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
     Code.UPSTREAM_INVALID_JSON: "Check that the base URL leads to the API itself.",
-    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to an API of this protocol.",
+    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to an API that speaks this protocol.",
     Code.UPSTREAM_NO_CHOICES: "Send the request again, or ask another provider.",
 }
 

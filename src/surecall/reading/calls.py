@@ -87,6 +87,7 @@ def read_clean_calls(
                 name=name,
                 arguments=value,
                 raw=written,
+                receipts=call.receipts,
                 format=call.format,
                 extra=call.extra,
                 arguments_bytes=size,
@@ -127,7 +128,7 @@ class CallReader:
 
     def read(self, call: RawCall, refusal: ErrorDetail | None = None) -> ToolCall:
         """Read a call that a protocol found; with a refusal it is only named and measured."""
-        return self._read(call, (), refusal)
+        return self._read(call, call.receipts, refusal)
 
     def read_text(
         self, piece: CallPiece, cut: str | None = None, *, ended: bool = False

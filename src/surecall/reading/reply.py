@@ -60,6 +60,7 @@ def read_reply(
                 calls=clean,
                 content=reply.content or "",
                 reasoning=reply.reasoning,
+                receipts=reply.receipts,
                 finish_reason=reply.finish_reason,
             )
     ended = came_to_its_end(reply.finish_reason)
@@ -71,6 +72,7 @@ def read_reply(
         content=reply.content or "",
         reasoning=reply.reasoning,
         defects=(*reply.defects, *reader.defects),
+        receipts=reply.receipts,
         finish_reason=reply.finish_reason,
     )
 
@@ -85,6 +87,7 @@ def _read_text(reply: Reply, reader: ReplyReader) -> Reading:
         calls=reading.calls if lost is None else tuple(_cut(call, lost) for call in reading.calls),
         reasoning="\n".join(parts) or None,
         defects=(*reply.defects, *reading.defects),
+        receipts=(*reply.receipts, *reading.receipts),
     )
 
 

@@ -8,6 +8,7 @@ IDENTITY_RULES: Final = frozenset({"assign_call_id", "clean_call_id", "rename_re
 """Rules about ids: they never change what is called, and no result could be sent back without."""
 
 _NAMES: Final = "infer_tool_name resolve_tool_name strip_name"
+_WIRE: Final = "wrap_bare_call"
 _REPAIR: Final = """
     add_missing_closing_quote add_missing_colon add_missing_comma add_missing_opening_quote
     blank_to_empty_object close_missing_brackets collapse_doubled_braces decode_nested_text
@@ -36,7 +37,7 @@ _TEXT: Final = """
 """
 
 READING_RULES: Final = tuple(
-    name for group in (_NAMES, _REPAIR, _COERCION, _TEXT) for name in sorted(group.split())
+    name for group in (_NAMES, _WIRE, _REPAIR, _COERCION, _TEXT) for name in sorted(group.split())
 )
 """Rules that change what is called or with what; each can be switched off by itself."""
 
@@ -47,9 +48,11 @@ FIXED_RULES: Final = frozenset(
         "complete_cut_literal",
         "drop_cut_comment",
         "drop_cut_member",
+        "drop_legacy_call",
         "rescue_from_error_body",
         "unwrap_answer",
     }
 )
-"""Rules that change no call that is run: those of a cut value, which is refused, of an answer, and
-of a reply that came inside an error. They cannot be switched off."""
+"""Rules that change no call that is run: those of a cut value, which is refused, of an answer, of a
+reply that came inside an error, and of a call in a field that another replaces. They cannot be
+switched off."""

@@ -23,6 +23,8 @@ class RawCall(Struct, frozen=True):
     """Where it was seen: `tool_calls`, `function_call`, or the name of a text format."""
     extra: dict[str, Any] = {}
     """Fields beside these that the provider may want echoed, such as a signature."""
+    receipts: tuple[Receipt, ...] = ()
+    """Changes made to find it, such as reading it without its wrapper."""
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     defects: tuple[Defect, ...] = ()
     extra: dict[str, Any] = {}
     """Fields of the message that a provider may want echoed."""
+    receipts: tuple[Receipt, ...] = ()
+    """Changes made to understand the message, outside the calls that it keeps."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):

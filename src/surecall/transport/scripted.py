@@ -6,10 +6,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from operator import is_
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, ProviderReplyError
 from surecall.jsontext import encode, encode_text, render_event
@@ -64,7 +66,8 @@ class ScriptedTransport:
         self._replies: Iterator[Any] = iter(()) if callable(replies) else iter(replies)
         self._chunk_bytes = chunk_bytes
         self.requests: list[WireRequest] = []
-        """Every request, as it was when it was sent."""
+        """Every request, as it was when it was sent; what two in a row have in common is kept
+        once."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -110,7 +113,9 @@ class ScriptedTransport:
         yield ScriptedStream(reply.status, headers, events)
 
     async def _next_reply(self, request: WireRequest) -> ScriptedReply:
-        self.requests.append(deepcopy(request))
+        before = self.requests[-1].body if self.requests else None
+        body = _copy_onto(before, request.body)
+        self.requests.append(replace(request, body=body, headers=dict(request.headers)))
         if self._choose is not None:
             found = self._choose(request)
             if inspect.isawaitable(found):
@@ -151,6 +156,28 @@ class ScriptedStream:
         for chunk in self._chunks:
             return chunk
         raise StopAsyncIteration
+
+
+def _copy_onto(known: Any, value: Any) -> Any:
+    """Return a copy of a JSON value, made of the parts of a known copy that are just the same.
+
+    A conversation is sent whole with every turn: copies of their own would grow with its square.
+    """
+    kind = value.__class__
+    if kind is str or kind is int:
+        return known if known.__class__ is kind and known == value else value
+    if kind is list:
+        old: list[Any] = known if known.__class__ is list else []
+        items = [*map(_copy_onto, old, value)]
+        items += [deepcopy(item) for item in value[len(items) :]]
+        is_same = len(items) == len(old) and all(map(is_, items, old))
+        return known if is_same and known.__class__ is list else items
+    if kind is dict:
+        fields: dict[str, Any] = known if known.__class__ is dict else {}
+        copy = {key: _copy_onto(fields.get(key), item) for key, item in value.items()}
+        is_same = list(copy) == list(fields) and all(copy[key] is fields[key] for key in copy)
+        return known if is_same and known.__class__ is dict else copy
+    return deepcopy(value)
 
 
 def tool_call(name: str, arguments: Any = "{}", id: str = "call_1") -> dict[str, Any]:  # noqa: A002 - the wire's own name

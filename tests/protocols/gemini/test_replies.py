@@ -119,8 +119,8 @@ class Odd:
 ODD = (
     Odd("arguments as text", {"functionCall": {"name": "a", "args": "{}"}}, "ARGUMENTS_AS_TEXT", 1),
     Odd("unknown kind", {"hologram": {}}, Code.PART_NOT_KNOWN),
-    Odd("no part", "text", Code.PART_NOT_KNOWN),
-    Odd("call as text", {"functionCall": "look()"}, Code.PART_NOT_KNOWN),
+    Odd("no part", "text", Code.CONTENT_NOT_USABLE),
+    Odd("call as text", {"functionCall": "look()"}, Code.CALL_ENTRY_DROPPED),
     Odd("image", {"inlineData": {"mimeType": "image/png", "data": "AA=="}}, None),
     Odd("code", {"executableCode": {"code": "1"}}, None),
     Odd("only a signature", {"thoughtSignature": "S"}, None),

@@ -232,7 +232,8 @@ def test_any_message_is_understood_without_an_exception(
     content: Any, reason: Any, usage: Any
 ) -> None:
     """Whatever shape it has, and always the same."""
-    data = {"content": content, "stop_reason": reason, "usage": usage}
+    said = [{"type": "text", "text": "a"}, *(content if isinstance(content, list) else [content])]
+    data = {"content": said, "stop_reason": reason, "usage": usage}
     raw = PROTOCOL.parse_body(json.dumps(data).encode())
     assert PROTOCOL.parse_message(raw) == PROTOCOL.parse_message(raw)
 
@@ -241,7 +242,12 @@ def test_any_message_is_understood_without_an_exception(
 @given(values=st.lists(anything, max_size=5), sizes=st.lists(st.integers(1, 60), max_size=9))
 def test_any_events_fold_the_same_however_they_are_cut(values: list[Any], sizes: list[int]) -> None:
     """Odd blocks and pieces neither raise nor depend on where the bytes were cut."""
-    events: list[dict[str, Any]] = []
+    said = {
+        "type": "content_block_start",
+        "index": 9,
+        "content_block": {"type": "text", "text": "a"},
+    }
+    events: list[dict[str, Any]] = [said]
     for index, value in enumerate(values):
         block = value if isinstance(value, dict) else {"type": "text", "text": ""}
         events.append({"type": "content_block_start", "index": index % 2, "content_block": block})

@@ -130,13 +130,11 @@ ODD = (
     Odd(
         "one block", USE, ["CONTENT_NOT_USABLE"], calls=(RawCall("toolu_1", "look_up", {"q": "x"}),)
     ),
-    Odd("number", 3, ["CONTENT_NOT_USABLE"]),
-    Odd("null", None, []),
     Odd("nothing", [], []),
-    Odd("no block", ["Hi.", None, 3], ["PART_NOT_KNOWN"] * 3),
+    Odd("no block", ["Hi.", None, 3, TEXT], ["CONTENT_NOT_USABLE"] * 3, "Hi."),
     Odd("unknown block", [{"type": "hologram"}, TEXT], ["PART_NOT_KNOWN"], "Hi."),
-    Odd("type of another kind", [{"type": {"a": []}}, {}], ["PART_NOT_KNOWN"] * 2),
-    Odd("text of another kind", [{"type": "text", "text": 3}], ["PART_NOT_KNOWN"]),
+    Odd("type of another kind", [{"type": {"a": []}}, {}, TEXT], ["CONTENT_NOT_USABLE"] * 2, "Hi."),
+    Odd("text of another kind", [{"type": "text", "text": 3}, TEXT], ["CONTENT_NOT_USABLE"], "Hi."),
     Odd(
         "input as text",
         [{**USE, "input": '{"q": "x"}'}],

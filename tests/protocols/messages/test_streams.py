@@ -113,7 +113,8 @@ def test_a_finish_without_the_end_is_not_enough() -> None:
 
 def test_an_end_without_a_finish_gives_none() -> None:
     """A finish is never invented."""
-    assert fold(_bytes((START, STOP)))[0].finish_reason is None
+    block = {"type": "content_block_start", "index": 0, "content_block": TEXT}
+    assert fold(_bytes((START, block, STOP)))[0].finish_reason is None
 
 
 def test_nothing_counts_behind_the_end() -> None:

@@ -21,7 +21,7 @@ _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"}
 class CallDraft:
     """One call, as far as it has arrived."""
 
-    __slots__ = ("breaks", "extra", "id", "index", "is_text", "name", "pieces")
+    __slots__ = ("bare", "breaks", "extra", "id", "index", "is_text", "name", "pieces")
 
     def __init__(self, index: int | None = None) -> None:
         self.index = index
@@ -31,6 +31,8 @@ class CallDraft:
         self.is_text = True
         self.breaks: list[int] = []
         """Where in `pieces` the whole name was said again."""
+        self.bare: set[str] = set()
+        """Which of name and arguments came without the `function` wrapper."""
         self.extra: dict[str, Any] = {}
 
     def take(self, name: Any, arguments: Any) -> None:
@@ -73,7 +75,9 @@ class CallDraft:
 
     def _entry(self, arguments: Any) -> dict[str, Any]:
         entry: dict[str, Any] = {} if self.id is None else {"id": self.id}
-        return {**entry, **self.extra, "function": {"name": self.name, "arguments": arguments}}
+        call = {"name": self.name, "arguments": arguments}
+        bare = {key: call.pop(key) for key in sorted(self.bare)}
+        return {**entry, **self.extra, **({"function": call} if call else {}), **bare}
 
     def _split(self) -> list[str]:
         """Part calls to one tool that share an index: each piece is a whole object by itself."""
@@ -136,11 +140,15 @@ class CallDrafts:
 
     def _take_entry(self, entry: dict[str, Any], touched: list[CallDraft]) -> CallDraft:
         function: Any = entry.get("function")
-        inner = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
-        name = inner.get("name") or entry.get("name")
-        arguments = inner.get("arguments")
-        if arguments is None:
-            arguments = entry.get("arguments")
+        inner = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
+        name, arguments = inner.get("name"), inner.get("arguments")
+        bare: set[str] = set()
+        if not name and entry.get("name"):
+            name = entry["name"]
+            bare.add("name")
+        if arguments is None and entry.get("arguments") is not None:
+            arguments = entry["arguments"]
+            bare.add("arguments")
         index = entry.get("index")
         if type(index) is not int or index < 0:
             index = None
@@ -152,6 +160,7 @@ class CallDrafts:
             draft.id = call_id
             self._by_id[call_id] = draft
         draft.take(name, arguments)
+        draft.bare |= bare
         self.has_objects = self.has_objects or not draft.is_text
         for key, value in entry.items():
             if value is not None and key not in _CALL_FIELDS:

@@ -7,12 +7,19 @@ from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
 from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
-from surecall.records import Defect, RawCall, Reply, Usage, clip
+from surecall.protocols.refusals import (
+    check_role,
+    check_says_something,
+    refuse_reply,
+    start_of,
+    text_or_none,
+)
+from surecall.records import Defect, RawCall, Receipt, Reply, Usage, clip
 
 from .content import parse_content
 
 __all__ = [
+    "check_reply",
     "choices_ignored",
     "parse_body",
     "parse_message",
@@ -24,6 +31,7 @@ _NOT_ECHOED: Final = frozenset(
     {"annotations", "audio", "content", "function_call", "refusal", "role", "tool_calls"}
 )
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
+_WRAPPED: Final = ("name", "arguments")
 
 
 def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
@@ -52,7 +60,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     message = choice["message"]
     if _may_have_objects(message):
         defects += repeated_keys(body)
-    return RawReply(
+    raw = RawReply(
         message=message,
         finish_reason=text_or_none(choice.get("finish_reason")),
         usage=parse_usage(fields.get("usage")),
@@ -60,12 +68,32 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         id=text_or_none(fields.get("id")),
         defects=defects,
     )
+    role = message.get("role")
+    check_role(role)
+    check_reply(raw, has_role=bool(role))
+    return raw
+
+
+def check_reply(raw: RawReply, *, has_role: bool) -> None:
+    """Refuse a message that says nothing and lacks the marks of a reply that ended so.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`.
+    """
+    text, calls = raw.message.get("content"), raw.message.get("tool_calls")
+    if text and text.__class__ is str:
+        return
+    if calls and calls.__class__ is list and calls[0].__class__ is dict:
+        return
+    is_marked = has_role and raw.finish_reason is not None
+    marks = "a role or a finish reason"
+    check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
 
 
 def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
     message = raw.message
-    calls, defects = _parse_calls(message)
+    calls, defects, receipts = _parse_calls(message)
     if not defects and message.keys() <= _NOT_ECHOED and not message.get("refusal"):
         text = message.get("content")
         if text is None or text.__class__ is str:  # nothing beside text and calls
@@ -77,6 +105,7 @@ def parse_message(raw: RawReply) -> Reply:
                 model=raw.model,
                 id=raw.id,
                 defects=raw.defects,
+                receipts=receipts,
             )
     content = parse_content(message)
     return Reply(
@@ -89,6 +118,7 @@ def parse_message(raw: RawReply) -> Reply:
         id=raw.id,
         defects=(*raw.defects, *content.defects, *defects),
         extra=_beside(message, _NOT_ECHOED),
+        receipts=receipts,
     )
 
 
@@ -168,8 +198,10 @@ def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
     return ()
 
 
-def _parse_calls(message: dict[str, Any]) -> tuple[list[RawCall], list[Defect]]:
-    """Return the calls in the fields made for them, and what was odd about those."""
+def _parse_calls(
+    message: dict[str, Any],
+) -> tuple[list[RawCall], list[Defect], tuple[Receipt, ...]]:
+    """Return the calls in the fields made for them, what was odd, and what was left out."""
     calls: list[RawCall] = []
     defects: list[Defect] = []
     entries: Any = message.get("tool_calls")
@@ -183,35 +215,57 @@ def _parse_calls(message: dict[str, Any]) -> tuple[list[RawCall], list[Defect]]:
         if not isinstance(entry, dict):
             defects.append(_dropped(entry, f"/tool_calls/{position}"))
             continue
-        call = _parse_call(cast("dict[str, Any]", entry))
+        call = _parse_call(cast("dict[str, Any]", entry), position)
         calls.append(call)
         if not isinstance(call.arguments, str) or call.arguments[:1] != "{":
             _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
     legacy = message.get("function_call")
-    if not calls and isinstance(legacy, dict):
-        legacy = cast("dict[str, Any]", legacy)
-        arguments = legacy.get("arguments")
-        calls.append(RawCall(None, legacy.get("name"), arguments, "function_call"))
-        note = "The call came in the older field function_call."
-        defects.append(Defect(Code.LEGACY_FUNCTION_CALL, note, "/function_call"))
-        _note_arguments(arguments, "/function_call", defects)
-    return calls, defects
+    if not isinstance(legacy, dict):
+        return calls, defects, ()
+    legacy = cast("dict[str, Any]", legacy)
+    if calls:
+        return calls, defects, (_drop_legacy(legacy, calls),) if legacy else ()
+    arguments = legacy.get("arguments")
+    calls.append(RawCall(None, legacy.get("name"), arguments, "function_call"))
+    note = "The call came in the older field function_call."
+    defects.append(Defect(Code.LEGACY_FUNCTION_CALL, note, "/function_call"))
+    _note_arguments(arguments, "/function_call", defects)
+    return calls, defects, ()
 
 
-def _parse_call(entry: dict[str, Any]) -> RawCall:
+def _drop_legacy(legacy: dict[str, Any], calls: list[RawCall]) -> Receipt:
+    """Return the receipt for a call of the older field, which `tool_calls` replaces."""
+    said = (legacy.get("name"), legacy.get("arguments"))
+    is_repeated = any((call.name, call.arguments) == said for call in calls)
+    return Receipt(
+        "drop_legacy_call",
+        "/function_call",
+        legacy,
+        None,
+        lossless=is_repeated,
+        why="tool_calls has the same call" if is_repeated else "tool_calls has other calls",
+    )
+
+
+def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
     function: Any = entry.get("function")
     if function.__class__ is dict and entry.keys() <= _CALL_FIELDS:
         name, arguments = function.get("name"), function.get("arguments")
         if name is not None and arguments is not None:
             return RawCall(entry.get("id"), name, arguments)
-    inner = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
-    name, arguments = inner.get("name"), inner.get("arguments")
-    if name is None:
-        name = entry.get("name")
-    if arguments is None:
-        arguments = entry.get("arguments")
+    inner = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
+    said = {key: inner[key] for key in _WRAPPED if inner.get(key) is not None}
+    bare = {key: entry[key] for key in _WRAPPED if key not in said and entry.get(key) is not None}
+    receipts: tuple[Receipt, ...] = ()
+    if bare:
+        why = "the call, or a part of it, came without the function wrapper"
+        place = f"/tool_calls/{position}"
+        receipts = (Receipt("wrap_bare_call", place, sorted(bare), "function", why=why),)
     extra = _beside(entry, _CALL_FIELDS)
-    return RawCall(entry.get("id"), name, arguments, "tool_calls", extra)
+    call = said | bare
+    return RawCall(
+        entry.get("id"), call.get("name"), call.get("arguments"), "tool_calls", extra, receipts
+    )
 
 
 def _beside(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:

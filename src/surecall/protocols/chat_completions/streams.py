@@ -2,21 +2,28 @@
 
 A stream is complete when a finish reason has been seen for its choice; `[DONE]` alone is no proof,
 and its absence is no fault. Anything less is `STREAM_TRUNCATED`: a finish is never invented.
+Nothing may follow the finish but usage and the finish said again; servers that state it in every
+chunk may go on with text.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from surecall.jsontext import SSEEvent
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.event_folder import EventFolder
-from surecall.protocols.refusals import text_or_none
+from surecall.protocols.refusals import check_role, text_or_none
 from surecall.records import Usage
 
+from .content import REASONING_KEYS
 from .message_draft import MessageDraft
-from .replies import choices_ignored, parse_body, parse_usage, repeated_keys
+from .replies import check_reply, choices_ignored, parse_body, parse_usage, repeated_keys
 
 __all__ = ["ChatStreamFolder"]
+
+_CALL_KEYS: Final = ("tool_calls", "function_call")
+_TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
+_PLAIN_ENDS: Final = frozenset({None, "stop", "tool_calls", "function_call"})
 
 
 class ChatStreamFolder(EventFolder):
@@ -30,6 +37,7 @@ class ChatStreamFolder(EventFolder):
         self._choice: int | None = None
         self._other_choices: set[int] = set()
         self._has_delta = False
+        self._has_role = False
         self._finish: str | None = None
         self._usage: Usage | None = None
         self._model: str | None = None
@@ -59,7 +67,7 @@ class ChatStreamFolder(EventFolder):
         return self._draft.text, self._draft.calls_count
 
     def _render(self) -> RawReply:
-        return RawReply(
+        raw = RawReply(
             message=self._draft.render(),
             finish_reason=self._finish,
             usage=self._usage,
@@ -72,6 +80,8 @@ class ChatStreamFolder(EventFolder):
                 *self._skipped_defects(),
             ),
         )
+        check_reply(raw, has_role=self._has_role)
+        return raw
 
     def _take_chunk(self, chunk: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         if chunk.get("error") or chunk.get("object") == "error":
@@ -90,9 +100,9 @@ class ChatStreamFolder(EventFolder):
             if not isinstance(choice, dict):
                 self._refuse_event(data, "a choice is not an object.")
                 return
-            self._take_choice(cast("dict[str, Any]", choice), shown)
+            self._take_choice(cast("dict[str, Any]", choice), data, shown)
 
-    def _take_choice(self, choice: dict[str, Any], shown: list[StreamDelta]) -> None:
+    def _take_choice(self, choice: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         index = choice.get("index")
         if type(index) is int:
             if self._choice is None:
@@ -102,14 +112,34 @@ class ChatStreamFolder(EventFolder):
                 return
         if choice.get("error"):
             raise self._reported(choice)
-        delta = choice.get("delta")
-        if delta and isinstance(delta, dict):
-            self._draft.take(cast("dict[str, Any]", delta), shown)
-            self._has_delta = True
-        elif isinstance(choice.get("message"), dict) and not (self._has_delta and self._draft):
-            # After deltas, a message is the whole said once more.
-            self._draft.take(choice["message"], shown)
         finish = text_or_none(choice.get("finish_reason"))
+        piece: Any = choice.get("delta")
+        if piece:
+            self._has_delta = True
+        elif not (self._has_delta and self._draft):
+            # After deltas, a message is the whole said once more.
+            piece = choice.get("message")
+        if piece:
+            if not isinstance(piece, dict):
+                self._refuse_event(data, "its delta is not an object.")
+                return
+            self._take_piece(cast("dict[str, Any]", piece), finish, shown)
         if finish is not None:
-            self._finish = finish
+            # A plain end does not take back what was said about the end before.
+            if self._finish in _PLAIN_ENDS:
+                self._finish = finish
             self._draft.flush(shown)
+
+    def _take_piece(
+        self, piece: dict[str, Any], finish: str | None, shown: list[StreamDelta]
+    ) -> None:
+        role = piece.get("role")
+        if role:
+            check_role(role)
+            self._has_role = True
+        if self._finish is not None:
+            if any(piece.get(key) for key in _CALL_KEYS):
+                raise self._refuse_order("brings a call behind the finish")
+            if finish is None and any(piece.get(key) for key in _TEXT_KEYS):
+                raise self._refuse_order("brings text behind the finish")
+        self._draft.take(piece, shown)

@@ -10,7 +10,13 @@ from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyErr
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
 from surecall.protocols.faults import check_body
-from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
+from surecall.protocols.refusals import (
+    check_role,
+    check_says_something,
+    refuse_reply,
+    start_of,
+    text_or_none,
+)
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .faults import parse_error_object
@@ -86,6 +92,7 @@ class ReplyFold:
         self.finish: str | None = None
         self.has_candidate = False
         self._finish_message: str | None = None
+        self._has_role = False
         self._index: int | None = None
         self._others: set[int] = set()
         self._usage: Usage | None = None
@@ -113,18 +120,25 @@ class ReplyFold:
         self._usage = parse_usage(member(chunk, "usageMetadata")) or self._usage
         self._model = self._model or text_or_none(member(chunk, "modelVersion"))
         self._id = self._id or text_or_none(member(chunk, "responseId"))
-        candidates = as_list(chunk.get("candidates"))
+        given = chunk.get("candidates")
+        if given and not isinstance(given, list):
+            raise _not_a(given, "list", "candidates")
+        candidates = as_list(given)
         feedback = as_dict(member(chunk, "promptFeedback"))
         if not candidates and member(feedback, "blockReason"):
             raise _blocked(feedback)
         for position, item in enumerate(candidates):
             if not isinstance(item, dict):
-                message = "A candidate of the provider's answer is not an object."
-                raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+                raise _not_a(item, "object", "candidate")
             self._take_candidate(as_dict(item), position)
 
     def render(self) -> RawReply:
-        """Return the reply as a whole body would carry it."""
+        """Return the reply as a whole body would carry it.
+
+        Raises:
+            ProviderReplyError: `UPSTREAM_NOT_A_REPLY`, when it says nothing and lacks the marks of
+                a reply that ended so. Whatever ended it other than a plain stop explains itself.
+        """
         message: dict[str, Any] = {"role": "model", "parts": self.parts.render()}
         if self._finish_message:
             message["finishMessage"] = self._finish_message
@@ -135,7 +149,7 @@ class ReplyFold:
         if self._others:
             note = f"{len(self._others)} more candidates were not used."
             defects = (Defect(Code.CHOICES_IGNORED, note, "/candidates"), *defects)
-        return RawReply(
+        raw = RawReply(
             message=message,
             finish_reason=finish,
             usage=self._usage,
@@ -143,6 +157,11 @@ class ReplyFold:
             id=self._id,
             defects=defects,
         )
+        is_named = self._has_role or bool(self._usage or self._model or self._id)
+        is_marked = finish is not None and (is_named or finish != "stop")
+        marks = "a finish reason, or content, a model and usage"
+        check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
+        return raw
 
     def _take_candidate(self, candidate: dict[str, Any], position: int) -> None:
         stated = candidate.get("index")
@@ -153,13 +172,33 @@ class ReplyFold:
             self._others.add(index)
             return
         self.has_candidate = True
-        self.parts.take(as_dict(candidate.get("content")).get("parts"))
         reason = text_or_none(member(candidate, "finishReason"))
-        if reason is not None:
+        self._take_content(candidate.get("content"), reason)
+        if reason is not None and self.finish in (None, "stop"):
+            # A plain stop does not take back what was said about the end before.
             self.finish = _FINISHES.get(reason.upper(), reason.lower())
         self._finish_message = (
             text_or_none(member(candidate, "finishMessage")) or self._finish_message
         )
+
+    def _take_content(self, content: Any, reason: str | None) -> None:
+        if content and not isinstance(content, dict):
+            raise _not_a(content, "object", "content")
+        fields = as_dict(content)
+        role, parts = fields.get("role"), fields.get("parts")
+        check_role(role, "model")
+        self._has_role = self._has_role or bool(role)
+        if parts and not isinstance(parts, list):
+            raise _not_a(parts, "list", "parts")
+        if self.finish is not None:
+            late = [as_dict(part) for part in as_list(parts)]
+            if any(member(part, "functionCall") for part in late):
+                message = "The provider's answer has a call behind the finish."
+                raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+            if reason is None and any(part.get("text") for part in late):
+                message = "The provider's answer has text behind the finish."
+                raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+        self.parts.take(parts)
 
 
 def parse_message(raw: RawReply) -> Reply:
@@ -273,10 +312,21 @@ def _blocked(feedback: dict[str, Any]) -> ProviderError:
     )
 
 
+def _not_a(value: Any, expected: str, what: str) -> ProviderError:
+    message = f"The {what} of the provider's answer is of type {type(value).__name__}, "
+    return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, f"{message}not {expected}.")
+
+
 def _unknown(item: Any, place: str) -> Defect:
     keys = sorted(str(key) for key in as_dict(item))[:5]
-    told = f"with {', '.join(clip(key, 40) for key in keys)}" if keys else type(item).__name__
-    return Defect(Code.PART_NOT_KNOWN, f"A part is of a kind that is not known: {told}.", place)
+    if member(as_dict(item), "functionCall"):
+        return Defect(Code.CALL_ENTRY_DROPPED, "The call of a part is not an object.", place)
+    if not keys or "text" in keys:
+        problem = "The text of a part is" if keys else "What stands where a part should be is"
+        return Defect(Code.CONTENT_NOT_USABLE, f"{problem} of another type.", place)
+    told = ", ".join(clip(key, 40) for key in keys)
+    note = f"A part is of a kind that is not known: with {told}."
+    return Defect(Code.PART_NOT_KNOWN, note, place)
 
 
 def _count(counts: dict[str, Any], name: str) -> int | None:

@@ -1,8 +1,8 @@
 """Streamed replies: chunks cut anywhere fold into the content a whole reply would carry.
 
 A stream is complete when a finish reason has been seen. Anything less is `STREAM_TRUNCATED`: a
-finish is never invented. Without `alt=sse` the same chunks come as one JSON list, which is read
-when it has ended.
+finish is never invented. No call may follow it, and text only where its chunk says the finish
+again. Without `alt=sse` the same chunks come as one JSON list, which is read when it has ended.
 """
 
 from collections.abc import Mapping

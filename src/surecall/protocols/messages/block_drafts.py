@@ -91,6 +91,18 @@ class BlockDrafts:
             self._by_index[index] = draft
         return draft
 
+    def can_take(self, index: Any, delta: dict[str, Any]) -> bool:
+        """Tell whether nothing of text or arguments is lost when a piece is taken."""
+        kind = delta.get("type")
+        if not isinstance(kind, str):
+            return False
+        if kind in _PIECES:
+            key, field, _ = _PIECES[kind]
+            piece = delta.get(key)
+            return isinstance(piece, str) or (piece is None and field != "input")
+        draft = self._find(index)
+        return draft is None or draft.kind != "tool_use"
+
     def take(self, index: Any, delta: dict[str, Any]) -> tuple[_Field, str] | None:
         """Add one piece; return its kind and text when it is text."""
         draft = self._find(index)

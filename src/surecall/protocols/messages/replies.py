@@ -7,16 +7,22 @@ from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
 from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
+from surecall.protocols.refusals import (
+    check_role,
+    check_says_something,
+    refuse_reply,
+    start_of,
+    text_or_none,
+)
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
 
 __all__ = [
     "parse_body",
+    "parse_fields",
     "parse_message",
     "parse_usage",
-    "raw_reply",
     "repeated_keys",
 ]
 
@@ -56,17 +62,26 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     content: Any = fields["content"]
     blocks = cast("list[Any]", content) if isinstance(content, list) else [content]
     has_inputs = any(isinstance(block, dict) and "input" in block for block in blocks)
-    return raw_reply(fields, repeated_keys(body) if has_inputs else ())
+    return parse_fields(fields, repeated_keys(body) if has_inputs else ())
 
 
-def raw_reply(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> RawReply:
-    """Part a message, whole or put together from a stream, from what comes with it."""
+def parse_fields(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> RawReply:
+    """Part a message, whole or put together from a stream, from what comes with it.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`, for a message that the model did not write, or
+            one that says nothing and lacks the marks of a reply that ended so.
+    """
+    check_role(fields.get("role"))
+    if fields.get("type") not in (None, "message"):
+        message = "The provider's answer is not a message: its type says otherwise."
+        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
     message = {
         key: value
         for key, value in fields.items()
         if key == "content" or (key not in _BESIDE_MESSAGE and value is not None)
     }
-    return RawReply(
+    raw = RawReply(
         message=message,
         finish_reason=text_or_none(fields.get("stop_reason")),
         usage=parse_usage(fields.get("usage")),
@@ -74,6 +89,14 @@ def raw_reply(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> RawRe
         id=text_or_none(fields.get("id")),
         defects=defects,
     )
+    is_marked = (
+        bool(fields.get("type") and fields.get("role"))
+        and raw.finish_reason is not None
+        and fields.get("content") is not None
+    )
+    marks = "a type, a role, a stop reason or content"
+    check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
+    return raw
 
 
 def parse_message(raw: RawReply) -> Reply:
@@ -141,7 +164,7 @@ class _Found:
     def _take_block(self, block: Any, place: str) -> None:
         if not isinstance(block, dict):
             note = f"A value of type {type(block).__name__} stands where a block should be."
-            self._note(Code.PART_NOT_KNOWN, note, place)
+            self._note(Code.CONTENT_NOT_USABLE, note, place)
             return
         fields = cast("dict[str, Any]", block)
         given = fields.get("type")
@@ -154,6 +177,9 @@ class _Found:
             self.thought_blocks.append(fields)
             if isinstance(fields.get("thinking"), str):
                 self.thoughts.append(fields["thinking"])
+        elif kind == "text" or not isinstance(given, str):
+            note = "A block has no type, or its text is not text."
+            self._note(Code.CONTENT_NOT_USABLE, note, place)
         elif kind not in SERVER_BLOCKS:
             note = f"A block is of the unknown kind {clip(kind, 40)}."
             self._note(Code.PART_NOT_KNOWN, note, place)

@@ -1,21 +1,25 @@
 """Streamed replies: bytes cut anywhere fold into the message a whole reply would carry.
 
 A stream is complete when `message_stop` has come. Anything less is `STREAM_TRUNCATED`: an end is
-never invented.
+never invented. A message begins once, and no content follows its stop reason.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from msgspec.structs import replace
+
 from surecall.jsontext import SSEEvent, decode
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.event_folder import EventFolder, HeldHalves
+from surecall.protocols.refusals import check_role
 
 from .block_drafts import BlockDrafts
-from .replies import parse_body, raw_reply, repeated_keys
+from .replies import parse_body, parse_fields, repeated_keys
 
 __all__ = ["MessagesStreamFolder"]
 
+_CONTENT: Final = ("content_block_start", "content_block_delta")
 _BLOCK_ENDS: Final = frozenset(
     {"content_block_start", "content_block_stop", "message_delta", "message_stop"}
 )
@@ -31,7 +35,9 @@ class MessagesStreamFolder(EventFolder):
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
         self._drafts = BlockDrafts()
-        self._fields: dict[str, Any] = {"type": "message", "role": "assistant"}
+        self._fields: dict[str, Any] = {}
+        self._has_begun = False
+        self._has_stopped = False
         self._usage: dict[str, Any] = {}
         self._halves = HeldHalves()
 
@@ -40,8 +46,13 @@ class MessagesStreamFolder(EventFolder):
     ) -> None:
         data = event.data
         kind = fields.get("type") or event.event
+        if not isinstance(kind, str):
+            self._refuse_event(data, "its type is not text.")
+            return
         if kind == "error" or fields.get("error"):
             raise self._reported(fields)
+        if self._has_stopped and kind in _CONTENT:
+            raise self._refuse_order("brings content behind the stop reason")
         if kind in _BLOCK_ENDS:
             self._end_thought(shown)
         if kind == "message_stop":
@@ -54,8 +65,7 @@ class MessagesStreamFolder(EventFolder):
         elif kind == "message_start":
             self._begin_message(fields, data, shown)
         elif kind == "message_delta":
-            self._keep_fields(fields.get("delta"))
-            self._take_usage(fields.get("usage"))
+            self._end_message(fields, data)
 
     def _decode(self, data: str) -> Any:
         return _decoded(data)
@@ -72,20 +82,37 @@ class MessagesStreamFolder(EventFolder):
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._drafts.render(), "usage": self._usage}
         defects = (*self._drafts.defects, *self._repeated, *self._skipped_defects())
-        return raw_reply(fields, defects)
+        raw = parse_fields(fields, defects)
+        return replace(raw, message={"type": "message", "role": "assistant", **raw.message})
 
     def _begin_message(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         message: Any = event.get("message")
         if not isinstance(message, dict):
             self._refuse_event(data, "its message is not an object.")
             return
+        if self._has_begun:
+            raise self._refuse_order("begins a second message")
+        self._has_begun = True
         fields = cast("dict[str, Any]", message)
+        check_role(fields.get("role"))
         self._keep_fields(fields)
         self._take_usage(fields.get("usage"))
         content: Any = fields.get("content")
         blocks = cast("list[Any]", content) if isinstance(content, list) else []
         for index, block in enumerate(blocks):
             self._begin_block({"index": index, "content_block": block}, data, shown)
+
+    def _end_message(self, event: dict[str, Any], data: str) -> None:
+        delta: Any = event.get("delta")
+        if delta and not isinstance(delta, dict):
+            self._refuse_event(data, "its delta is not an object.")
+            return
+        fields = cast("dict[str, Any]", delta or {})
+        check_role(fields.get("role"))
+        if fields.get("stop_reason") is not None:
+            self._has_stopped = True
+        self._keep_fields(fields)
+        self._take_usage(event.get("usage"))
 
     def _begin_block(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         block: Any = event.get("content_block")
@@ -104,7 +131,11 @@ class MessagesStreamFolder(EventFolder):
         if not isinstance(delta, dict):
             self._refuse_event(data, "its delta is not an object.")
             return
-        piece = self._drafts.take(event.get("index"), cast("dict[str, Any]", delta))
+        fields = cast("dict[str, Any]", delta)
+        if not self._drafts.can_take(event.get("index"), fields):
+            self._refuse_event(data, "its delta is not a piece of the block.")
+            return
+        piece = self._drafts.take(event.get("index"), fields)
         if piece is not None:
             self._show(*piece, shown)
 
@@ -114,10 +145,8 @@ class MessagesStreamFolder(EventFolder):
         if block is not None:
             shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
 
-    def _keep_fields(self, fields: Any) -> None:
-        if isinstance(fields, dict):
-            items = cast("dict[str, Any]", fields).items()
-            self._fields.update({key: value for key, value in items if value is not None})
+    def _keep_fields(self, fields: dict[str, Any]) -> None:
+        self._fields.update({key: value for key, value in fields.items() if value is not None})
 
     def _take_usage(self, usage: Any) -> None:
         """Add counts to those before: each is a total, and one that is left out still holds."""

@@ -16,6 +16,7 @@ REASONING_BREAK: Final = "\n\n"
 """What is put between two pieces of reasoning, which are paragraphs of their own."""
 
 _CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
+_TEXT_PARTS: Final = ("output_text", "refusal", "text")
 _REASONS: Final = {"max_output_tokens": "length"}
 
 
@@ -95,9 +96,11 @@ class _OutputReader:
             self._thoughts += reasoning_parts(fields)
         elif kind == "function_call":
             self._read_call(fields, place)
-        else:
-            name = clip(kind, 60) if isinstance(kind, str) else "(no type)"
+        elif isinstance(kind, str) and kind:
+            name = clip(kind, 60)
             self._ignored[name] = self._ignored.get(name, 0) + 1
+        else:
+            self.defects.append(Defect(Code.CONTENT_NOT_USABLE, "An item has no type.", place))
 
     def close(self) -> Output:
         text = "".join(self._texts) if self._texts else None
@@ -141,9 +144,11 @@ class _OutputReader:
             elif isinstance(refusal, str):
                 self._refusals.append(refusal)
             else:
+                kind = fields.get("type")
+                is_known = not isinstance(kind, str) or kind in _TEXT_PARTS
+                code = Code.CONTENT_NOT_USABLE if is_known else Code.PART_NOT_KNOWN
                 note = "A part of the content has no text."
-                where = f"{place}/content/{position}"
-                self.defects.append(Defect(Code.PART_NOT_KNOWN, note, where))
+                self.defects.append(Defect(code, note, f"{place}/content/{position}"))
 
     def _read_call(self, item: dict[str, Any], place: str) -> None:
         arguments = item.get("arguments")

@@ -7,7 +7,13 @@ from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
 from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import refuse_reply, start_of, text_or_none
+from surecall.protocols.refusals import (
+    check_role,
+    check_says_something,
+    refuse_reply,
+    start_of,
+    text_or_none,
+)
 from surecall.records import Defect, Reply, Usage, clip
 
 from .output import finish_reason_of, parse_output
@@ -58,12 +64,19 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
 def parse_response(
     response: dict[str, Any], output: list[Any], defects: tuple[Defect, ...] = ()
 ) -> RawReply:
-    """Return the reply that a response object and its output make."""
+    """Return the reply that a response object and its output make.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`, for an output that the model did not write, or
+            one that says nothing and lacks the marks of a response that ended so.
+    """
+    for item in output:
+        check_role(as_fields(item).get("role"))
     message: dict[str, Any] = {"output": output}
     for key in ("status", "incomplete_details"):
         if response.get(key) is not None:
             message[key] = response[key]
-    return RawReply(
+    raw = RawReply(
         message=message,
         finish_reason=finish_reason_of(message),
         usage=parse_usage(response.get("usage")),
@@ -71,6 +84,10 @@ def parse_response(
         id=text_or_none(response.get("id")),
         defects=defects,
     )
+    is_marked = response.get("object") == "response" and raw.finish_reason is not None
+    marks = "an object of type response or a status"
+    check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
+    return raw
 
 
 def parse_message(raw: RawReply) -> Reply:

@@ -2,7 +2,7 @@
 
 A stream is complete when the event that ends a response has been seen; anything less is
 `STREAM_TRUNCATED`. That event carries the whole response, which wins over the pieces before it;
-when the two differ, a defect says so.
+when the two differ, a defect says so. Nothing behind that event is read.
 """
 
 from collections.abc import Mapping
@@ -54,6 +54,7 @@ class ResponsesStreamFolder(EventFolder):
         self._draft = OutputDraft()
         self._sequence: int | None = None
         self._has_gap = False
+        self._has_begun = False
         self._response: dict[str, Any] = {}
 
     def _take_fields(
@@ -81,6 +82,8 @@ class ResponsesStreamFolder(EventFolder):
 
     def _render(self) -> RawReply:
         output, differing = self._final_output()
+        if self._draft:  # items were streamed, which only a response has
+            self._response.setdefault("object", "response")
         defects = (*self._draft.defects.values(), *differing, *self._repeated)
         return parse_response(self._response, output, (*defects, *self._lost()))
 
@@ -108,6 +111,10 @@ class ResponsesStreamFolder(EventFolder):
                     StreamDelta("reasoning", "", {"reasoning_items": self._mended([item])})
                 )
         elif kind in _BEGINS:
+            if kind == "response.created":
+                if self._has_begun:
+                    raise self._refuse_order("begins a second response")
+                self._has_begun = True
             self._response = as_fields(fields.get("response")) or self._response
         elif kind == "response.failed" or kind in _ENDS:
             self._end(kind, as_fields(fields.get("response")), data, shown)
