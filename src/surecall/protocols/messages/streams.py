@@ -7,15 +7,20 @@ never invented.
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from surecall.errors import Code
 from surecall.jsontext import SSEEvent, decode
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.event_folder import EventFolder, HeldHalves
+from surecall.records import Defect
 
 from .block_drafts import BlockDrafts
 from .replies import parse_body, raw_reply, repeated_keys
 
 __all__ = ["MessagesStreamFolder"]
 
+_NO_REASON: Final = Defect(
+    Code.UPSTREAM_BAD_EVENT, "The stream does not say why the model stopped.", "/stop_reason"
+)
 _BLOCK_ENDS: Final = frozenset(
     {"content_block_start", "content_block_stop", "message_delta", "message_stop"}
 )
@@ -72,6 +77,9 @@ class MessagesStreamFolder(EventFolder):
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._drafts.render(), "usage": self._usage}
         defects = (*self._drafts.defects, *self._repeated, *self._skipped_defects())
+        if self._fields.get("stop_reason") is None and self._drafts.calls_count:
+            # The event that says why the model stopped was lost, and perhaps more with it.
+            defects = (*defects, _NO_REASON)
         return raw_reply(fields, defects)
 
     def _begin_message(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
