@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from support.cut_calls import FINISHES, RENDERERS, Recorder, cut_on_wire, parse, wires
 from surecall.protocols import PROTOCOLS, find_protocol
+from surecall.reading import read_reply
 from surecall.records import Reply
 
 RECORDER = Recorder()
@@ -122,6 +123,27 @@ def test_any_arguments_on_the_wire_never_run_with_less(
         cut = cut_on_wire(sent, call, end)
         if cut is not None:
             _check(parse(protocol, kind, cut), [call], (kind, finish, end))
+
+
+def test_a_stream_of_messages_without_its_stop_reason_runs_nothing() -> None:
+    """The event that carries it was lost, and perhaps more with it."""
+    protocol = find_protocol("messages")
+    _, (kind, data) = wires(protocol, NESTED, "tool_calls")
+    events = data.decode().split("\n\n")
+    kept = "\n\n".join(event for event in events if '"message_delta"' not in event)
+    reply = parse(protocol, kind, kept.encode())
+    assert reply is not None
+    assert [call.state for call in read_reply(reply).calls] == ["cut"]
+
+
+@pytest.mark.parametrize("status", ["cancelled", "failed", "in_progress", "queued", "incomplete"])
+def test_a_response_that_is_not_completed_runs_nothing(status: str) -> None:
+    """Whatever its calls look like."""
+    protocol = find_protocol("responses")
+    (kind, data), _ = wires(protocol, NESTED, "tool_calls")
+    body = {**json.loads(data), "status": status}
+    reply = parse(protocol, kind, json.dumps(body).encode())
+    assert reply is None or [call.state for call in read_reply(reply).calls] == ["cut"]
 
 
 def test_the_uncut_calls_run() -> None:

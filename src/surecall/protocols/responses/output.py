@@ -65,7 +65,7 @@ def finish_reason_of(message: dict[str, Any]) -> str | None:
         return status.lower() if isinstance(status, str) and status else None
     items = [as_fields(item) for item in as_list(message.get("output"))]
     calls = [item for item in items if item.get("type") == "function_call"]
-    if any(call.get("status") in ("incomplete", "in_progress") for call in calls):
+    if any(call.get("status") == "incomplete" for call in calls):
         return "length"
     return "tool_calls" if calls else "stop"
 
