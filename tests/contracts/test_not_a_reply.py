@@ -8,6 +8,7 @@ import pytest
 
 from surecall.errors import Code, ProviderError
 from surecall.protocols import find_protocol
+from surecall.reading import read_reply
 from surecall.records import Reply
 
 CHAT = "chat_completions"
@@ -272,3 +273,15 @@ def test_a_plain_stop_does_not_take_back_a_cut(first: str) -> None:
     stated = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}[first]
     case = Case("", "gemini", [_part({"text": "Hi"}, stated), _candidate(None, "STOP")])
     assert _fold(case).finish_reason == first
+
+
+@pytest.mark.parametrize("finish", [{"type": "length"}, 7, ["stop"], True])
+def test_a_finish_reason_that_is_not_text_is_one_nobody_knows(finish: Any) -> None:
+    """Its calls are only likely, so that they do not run on tools with effects."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    protocol = find_protocol(CHAT)
+    body = json.dumps(_choice(message, finish)).encode()
+    reply = protocol.parse_message(protocol.parse_body(body, {}))
+    (read,) = read_reply(reply, tools=None).calls
+    assert (read.state, read.certainty) == ("whole", "likely")

@@ -265,7 +265,8 @@ def test_damage_is_repaired_with_receipts(case: Case) -> None:
     assert repaired.state == "whole", repaired.errors
     assert repaired.value == case.value
     assert {receipt.rule for receipt in repaired.receipts} == set(case.rules)
-    assert all(receipt.lossless for receipt in repaired.receipts)
+    lossy = {receipt.rule for receipt in repaired.receipts if not receipt.lossless}
+    assert lossy == set(case.rules) & {"close_missing_brackets", "fix_mismatched_closer"}
     assert repaired.errors == ()
 
 

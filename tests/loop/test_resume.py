@@ -131,6 +131,37 @@ async def test_the_operator_hears_of_an_unknown_outcome() -> None:
     assert saved == ["a"]
 
 
+HALF = ScriptedReply(
+    message=assistant(None, tool_call("save", '{"text": "a"}')), finish_reason="eclipse"
+)
+
+
+async def test_a_call_that_is_not_certain_is_refused_without_an_intent() -> None:
+    """It is never recorded as one that may have run, and the model is told to send it again."""
+    journal = MemoryJournal()
+    result = await run_script([HALF, "done"], journal=journal)
+    assert kinds(journal) == ["RunHeader", "RecordedReply", "RecordedResult", "RecordedReply"]
+    (error,) = result.results[0].envelope.errors
+    assert (error.code, result.results[0].executed) == (Code.CALL_NOT_CERTAIN, False)
+    assert "'eclipse'" in error.message
+    assert "NOT executed" in error.message
+    assert error.hint is not None
+    assert "again" in error.hint
+    assert saved == []
+    assert (await run_script([], journal=journal)).results == result.results
+
+
+async def test_an_intent_of_before_is_an_unknown_outcome_though_it_would_be_refused_now() -> None:
+    """An earlier version may have run the call, so nobody says that it was not."""
+    journal = MemoryJournal()
+    await run_script([HALF, "done"], journal=journal)
+    del journal.records[2:]
+    journal.records.append(RecordedIntent(0, "call_1", "save", "write", "r/0/call_1"))
+    result = await run_script(["done"], journal=journal)
+    assert result.results[0].envelope.error_codes == (Code.OUTCOME_UNKNOWN,)
+    assert saved == []
+
+
 @pytest.mark.parametrize(
     ("records", "code"),
     [

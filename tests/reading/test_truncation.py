@@ -1,5 +1,7 @@
 """Whether a call is whole."""
 
+from typing import Any
+
 import pytest
 
 from support.offered_tools import OSLO, TOOLS
@@ -18,6 +20,22 @@ CALLS = (RawCall("a", "tool", '{"a": 1}'), RawCall("b", "tool", '{"b": 2}'))
         ("model_length", "token limit"),
         ("content_filter", "content filter"),
         ("error", "with an error"),
+        ("max_output_tokens", "token limit"),
+        ("model_context_window_exceeded", "token limit"),
+        ("FINISH_REASON_MAX_TOKENS", "token limit"),
+        ("maxTokens", "token limit"),
+        ("sensitive", "content filter"),
+        ("SAFETY", "content filter"),
+        ("recitation", "content filter"),
+        ("insufficient_system_resource", "with an error"),
+        ("network_error", "with an error"),
+        ("incomplete", "with an error"),
+        ("failed", "with an error"),
+        ("timeout", "longer than"),
+        ("abort", "cancelled"),
+        ("aborted", "cancelled"),
+        ("canceled", "cancelled"),
+        ("cancelled", "cancelled"),
     ],
 )
 def test_no_call_of_an_unfinished_reply_is_whole(finish_reason: str, words: str) -> None:
@@ -58,11 +76,92 @@ def test_arguments_that_stop_in_the_middle_are_cut_whatever_the_finish() -> None
 
 @pytest.mark.parametrize("finish_reason", ["stop", "tool_calls", "function_call", "end_turn"])
 def test_brackets_missing_at_an_end_the_model_came_to_are_a_slip(finish_reason: str) -> None:
-    """They are added, with a receipt, when at least one bracket was closed."""
+    """They are added, with a receipt, when at least one bracket was closed; that is not certain."""
     calls = (RawCall("a", "tool", '{"a": {"b": 1}'),)
     (call,) = read_reply(Reply(calls=calls, finish_reason=finish_reason)).calls
     assert (call.state, call.arguments) == ("whole", {"a": {"b": 1}})
-    assert [receipt.rule for receipt in call.receipts] == ["close_missing_brackets"]
+    (receipt,) = call.receipts
+    assert (receipt.rule, receipt.lossless) == ("close_missing_brackets", False)
+    assert (call.certainty, call.doubt != "") == ("likely", True)
+
+
+CLEAN = {
+    "type": "object",
+    "properties": {"keep": {"type": "array"}, "dry_run": {"type": "boolean"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ('{"dry_run": true, "keep": ["/a"]', "certain"),
+        ('{"dry_run": true, "keep": ["/a"]}', "certain"),
+        ('{"keep": ["/a"]', "likely"),
+        ('{"dry_run": true, "keep": [{"path": "/a"}', "likely"),
+        ('{"dry_run": true, "keep": [["/a"]}', "likely"),
+        ('{"dry_run": true, "keep": [{"path": "/a"}}', "likely"),
+        ('"{\\"dry_run\\": true, \\"keep\\": [{}"', "likely"),
+        ("", "likely"),
+    ],
+)
+def test_only_a_last_brace_behind_every_property_is_certain(text: str, certainty: str) -> None:
+    """Anything else that is missing may have taken something with it, and the receipt says so."""
+    reading = read_arguments(text, CLEAN, ended=True)
+    assert reading.value is not None
+    assert (reading.certainty, bool(reading.doubt)) == (certainty, certainty == "likely")
+    if text:
+        assert all(receipt.lossless for receipt in reading.receipts) == (certainty == "certain")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**CLEAN, "additionalProperties": True},
+        {**CLEAN, "patternProperties": {"^x": {}}},
+        {**CLEAN, "allOf": [{"properties": {"more": {}}}]},
+        {"type": "object"},
+    ],
+)
+def test_a_schema_that_leaves_properties_open_vouches_for_nothing(schema: dict[str, Any]) -> None:
+    """One that it does not declare may have been lost."""
+    text = '{"dry_run": true, "keep": ["/a"]'
+    assert read_arguments(text, schema, ended=True).certainty == "likely"
+
+
+def test_blank_arguments_of_a_tool_that_takes_none_are_certain() -> None:
+    """There was nothing to lose."""
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    assert read_arguments("", schema).certainty == "certain"
+
+
+def test_calls_of_a_reply_with_an_unknown_finish_are_likely() -> None:
+    """In the field for calls and in text, and the word is shown."""
+    for reply in (
+        Reply(calls=CALLS, finish_reason="eclipse"),
+        Reply(content=OSLO, finish_reason="eclipse"),
+    ):
+        for call in read_reply(reply, tools=TOOLS).calls:
+            assert (call.state, call.certainty) == ("whole", "likely")
+            assert "'eclipse'" in call.doubt
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ('<tool_call>{"name": "save_note", "arguments": {"text": "a"}</tool_call>', "certain"),
+        ('<tool_call>{"name": "save_note", "arguments": {"text": "a"}', "certain"),
+        ('<tool_call>{"name": "save_note", "arguments": {"text": ["a"]</tool_call>', "likely"),
+        ('<tool_calls>[{"name": "save_note", "arguments": {"text": ["a"}}]</tool_calls>', "likely"),
+        ("<tool_call><function=save_note><parameter=text>a</function></tool_call>", "likely"),
+        ("Action: save_note\nAction Input: buy milk", "likely"),
+        ("Action: save_note\nAction Input: buy milk\nObservation:", "certain"),
+        ("Action: ping\n", "likely"),
+    ],
+)
+def test_text_calls_are_certain_when_their_arguments_are_closed(text: str, certainty: str) -> None:
+    """Brackets of the call around them may be missing; their own may not."""
+    (call,) = read_reply(text, tools=TOOLS, finish_reason="stop").calls
+    assert (call.state, call.certainty) == ("whole", certainty)
 
 
 @pytest.mark.parametrize("finish_reason", [None, "length", "content_filter", "error", "unknown"])

@@ -118,6 +118,26 @@ async def test_a_call_that_was_not_read_whole_never_runs(case: Unread) -> None:
     assert log.ran == []
 
 
+async def test_a_likely_call_runs_only_on_a_tool_that_reads() -> None:
+    """The other one is told what was seen, and to send the call again."""
+    log = Log()
+    dispatcher = log.dispatcher()
+    doubt = {"certainty": "likely", "doubt": "A bracket is missing."}
+    read = await dispatcher.dispatch(make_call("look_up", {"key": "a"}, **doubt), CONTEXT)
+    store = await dispatcher.dispatch(make_call("store", {"items": []}, **doubt), CONTEXT)
+    assert (read.executed, store.executed) == (True, False)
+    assert shown(store)["errors"] == [
+        {
+            "code": "CALL_NOT_CERTAIN",
+            "message": "A bracket is missing. The call was NOT executed, because store has "
+            "effects.",
+            "hint": "Send the complete call again, with every argument and everything that closes "
+            "it.",
+        }
+    ]
+    assert log.ran == [("look_up", "a", 10)]
+
+
 async def test_arguments_at_the_limit_run() -> None:
     """The limit itself is allowed."""
     log = Log()
@@ -283,6 +303,8 @@ async def test_refuse_makes_a_result_without_running() -> None:
         (make_call("commit", {}), None),
         (make_call("nothing", {}), None),
         (make_call("store", {}, state="cut"), None),
+        (make_call("store", {}, certainty="likely"), None),
+        (make_call("look_up", {}, certainty="likely"), "read"),
         (make_call("store", {}, errors=(TRUNCATED,)), None),
         (ToolCall(id="x", name="store", arguments=None), None),
     ],

@@ -45,6 +45,8 @@ RESULT_MARKERS: Final = (
 _MAX_OTHER_CHARS: Final = 1024
 _CLOSERS: Final = ("close_section", "close_call", "close_value")
 _CDATA: Final = ("<![CDATA[", "]]>")
+_LOSSY: Final = frozenset({"key_without_value", "missing_closing_tag"})
+"""What was to come before the tag that is missing cannot be known."""
 
 
 class Block(NamedTuple):
@@ -301,7 +303,8 @@ class _BlockReader:
         return Block(TextCall(name=head.label, arguments=arguments, receipts=receipts), end)
 
     def _note(self, rule: str, start: int, end: int, after: str) -> None:
-        self._receipts.append(tag_receipt(rule, self._source.text[start:end], after))
+        found = self._source.text[start:end]
+        self._receipts.append(tag_receipt(rule, found, after, lossless=rule not in _LOSSY))
 
 
 def _is_word(text: str) -> bool:

@@ -81,4 +81,6 @@ def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall
     arguments = {names[0]: code}
     if is_ended:
         return TextCall(name=able[0], arguments=arguments)
-    return TextCall(name=able[0], arguments=arguments, state="cut", unclosed=arguments)
+    return TextCall(
+        name=able[0], arguments=arguments, state="cut", unclosed=arguments, may_go_on=True
+    )

@@ -135,7 +135,7 @@ class _Reader:
             self.at += 1
             return True
         if frame and any(self._starts(closer, self.at) for closer in self._closers):
-            self._note("close_object", "", "}", "the object had no closing brace")
+            self._note("close_object", "", "}", "the object had no closing brace", lossy=True)
             return True
         return False
 

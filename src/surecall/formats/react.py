@@ -175,8 +175,9 @@ def _read_named(source: Source, line: str, line_end: int) -> _Action | None:
         return None
     bare = _Action(TextCall(name=name, arguments={}), line_end)
     if source.at_end(here):
-        # The name may have been cut; only its line's end proves it.
-        return bare if line_end < len(source.text) else None
+        # The name may have been cut; only its line's end proves it. An input may be missing.
+        call = structs.replace(bare.call, may_go_on=True)
+        return _Action(call, line_end) if line_end < len(source.text) else None
     return bare if _skip_label(source, here, _OBSERVATION) >= 0 else None
 
 
@@ -201,7 +202,8 @@ def _read_input(source: Source, name: str, label: int) -> _Action | None:
     if stop < 0 and _is_unfinished(text):
         return _Action(TextCall(name=name, arguments=text, state="cut"), end)
     call = _with_text(source, name, text)
-    return call and _Action(call, end)
+    # Plain text has no end of its own: only a label behind it shows that all of it is there.
+    return call and _Action(structs.replace(call, may_go_on=stop < 0), end)
 
 
 def _is_unfinished(text: str) -> bool:

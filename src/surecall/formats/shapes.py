@@ -2,6 +2,8 @@
 
 from typing import Any, Final, NamedTuple, cast
 
+from msgspec import structs
+
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, repair_json, scan_value_end
 from surecall.records import Receipt, clip
@@ -16,6 +18,7 @@ __all__ = [
     "JsonCalls",
     "calls_of_value",
     "find_calls",
+    "judge_brackets",
     "read_json_calls",
 ]
 
@@ -55,6 +58,10 @@ _KEYS: Final = Keys(
 )
 _NO_NAME: Final = frozenset('<>\n"')
 _ABSENT: Final = object()
+_CLOSED_BRACKETS: Final = "close_missing_brackets"
+_NO_ARGUMENTS: Final = Receipt(
+    "missing_arguments", "text", "", "{}", lossless=False, why="no arguments can be read"
+)
 
 
 class JsonCalls(NamedTuple):
@@ -79,11 +86,27 @@ def read_json_calls(
         repaired = repair_json(text)
         if repaired.state == "whole":
             values = [repaired.value, *repaired.rest]
-            return calls_of_value(values, repaired.receipts, tools=tools)
+            return calls_of_value(values, judge_brackets(text, repaired.receipts), tools=tools)
     return tuple(
         call
         for record in scan_records(text, _KEYS)
         for call in _calls_of_record(record, text, tools)
+    )
+
+
+def judge_brackets(text: str, receipts: tuple[Receipt, ...]) -> tuple[Receipt, ...]:
+    """Return receipts that say whether brackets missing at the end belong to any arguments.
+
+    Those of the object or list around complete arguments take nothing with them.
+    """
+    if not any(receipt.rule == _CLOSED_BRACKETS for receipt in receipts):
+        return receipts
+    unclosed = [record for record in scan_records(text, _KEYS) if record.end is None]
+    if not all(_is_whole_object(record.arguments or "") for record in unclosed):
+        return receipts
+    return tuple(
+        structs.replace(receipt, lossless=True) if receipt.rule == _CLOSED_BRACKETS else receipt
+        for receipt in receipts
     )
 
 
@@ -98,7 +121,8 @@ def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tupl
         return ()
     written = record.arguments or ""
     if record.end is not None:
-        return (TextCall(name=name, arguments=written),)
+        receipts = () if written else (_NO_ARGUMENTS,)
+        return (TextCall(name=name, arguments=written, receipts=receipts),)
     unclosed = written if _is_whole_object(written) else None
     return (TextCall(name=name, arguments=written, state="cut", unclosed=unclosed),)
 

@@ -286,9 +286,11 @@ def skip_debris(source: Source, at: int) -> int:
     return end
 
 
-def tag_receipt(rule: str, before: str, after: str, why: str = "") -> Receipt:
+def tag_receipt(
+    rule: str, before: str, after: str, why: str = "", *, lossless: bool = True
+) -> Receipt:
     """Return the receipt of reading damaged markup."""
-    return Receipt(rule, "text", clip(before), after, why=why)
+    return Receipt(rule, "text", clip(before), after, lossless=lossless, why=why)
 
 
 def _is_expected(source: Source, kind: str, label: str) -> bool:

@@ -46,10 +46,10 @@ def repair_json(
 
     Brackets missing at the end are added, and the value is `whole`, only if `ended` is true and
     at least one closing bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing
-    code fence after the value proves as much. The receipt is `close_missing_brackets`, and what
-    was written may still have been meant to go on. Who knows that the text may be cut (a stream
-    without its end, a token limit) says `ended=False`: then no value is `whole` unless its own
-    last bracket or quote is there.
+    code fence after the value proves as much. The receipt is `close_missing_brackets`, which is not
+    lossless: what was written may still have been meant to go on. Who knows that the text may be
+    cut (a stream without its end, a token limit) says `ended=False`: then no value is `whole`
+    unless its own last bracket or quote is there.
 
     Args:
         text: What the model wrote; bytes are read as UTF-8.

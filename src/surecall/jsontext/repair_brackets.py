@@ -111,7 +111,7 @@ class BracketReader(ScalarReader):
         self.drop_comma()
         closer = WRITTEN_CLOSERS[self.stack.pop()]
         end = pos + 1 if way == "replace" else pos
-        self.note(pos, end, closer, "fix_mismatched_closer")
+        self.note(pos, end, closer, "fix_mismatched_closer", lossless=False)
         self._done(end)
 
 

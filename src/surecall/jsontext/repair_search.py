@@ -197,7 +197,8 @@ class Search:
         )
         if is_complete or has_fence_after:
             end = cut.start
-            mender.note(end, end, mender.written_closers, "close_missing_brackets")
+            closers = mender.written_closers
+            mender.note(end, end, closers, "close_missing_brackets", lossless=False)
             return Found(start, end, mender.edits, is_fenced=is_fenced)
         return Found(
             start, len(text), self._closed(mender, cut), "cut", cut.what, is_fenced=is_fenced

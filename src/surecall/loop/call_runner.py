@@ -72,11 +72,13 @@ class CallRunner:
         recorder, dispatcher = self._recorder, self._dispatcher
         context = ToolContext(self._teller.run_id, turn, call.id)
         effect = dispatcher.effect_of(call)
-        if effect is None:
+        # A call that was intended may have run, also if it would be refused today.
+        is_open = recorder.was_intended(turn, call.id)
+        if effect is None and not is_open:
             result = await dispatcher.dispatch(call, context)
             await recorder.record_result(turn, result, "read")
             return result
-        if recorder.was_intended(turn, call.id) and not dispatcher.may_repeat(call):
+        if effect is None or (is_open and not dispatcher.may_repeat(call)):
             result = dispatcher.refuse(
                 call,
                 Code.OUTCOME_UNKNOWN,
@@ -95,7 +97,7 @@ class CallRunner:
                 warnings=() if warning is None else (warning,),
                 before_run=record_intent,
             )
-        await recorder.record_result(turn, result, effect)
+        await recorder.record_result(turn, result, effect or "write")
         return result
 
 

@@ -23,6 +23,7 @@ _REFUSED: Final = frozenset(
         Code.ARGUMENTS_JSON_PARSE_ERROR,
         Code.ARGUMENTS_TOO_DEEP,
         Code.ARGUMENTS_TRUNCATED,
+        Code.CALL_NOT_CERTAIN,
     }
 )
 _STUCK_AFTER: Final = 2

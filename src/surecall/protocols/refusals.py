@@ -14,6 +14,7 @@ __all__ = [
     "MAX_SNIPPET",
     "check_role",
     "check_says_something",
+    "finish_word",
     "refuse_reply",
     "start_of",
     "text_or_none",
@@ -96,6 +97,13 @@ _HINTS: Final[dict[str, str]] = {
 def text_or_none(value: Any) -> str | None:
     """Return the value when it is text that says something."""
     return value if isinstance(value, str) and value else None
+
+
+def finish_word(value: Any) -> str | None:
+    """Return a finish reason as text; what is not text is a reason that nobody knows."""
+    if value is None or value == "" or isinstance(value, str):
+        return value or None
+    return clip(f"not text: {value!r}", 40)
 
 
 def start_of(body: bytes) -> str:

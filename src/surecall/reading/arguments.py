@@ -7,11 +7,19 @@ from msgspec import Struct
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting, decode_plain, encode, repair_json
 from surecall.protocols.standins import UNREADABLE_KEY
-from surecall.records import CallState, ErrorDetail, Receipt, clip
+from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
 
 from .spelling import respell_numbers
-from .truncation import truncated
+from .truncation import (
+    doubt_blank,
+    doubt_closers,
+    is_complete,
+    is_missing_closer,
+    lacks_only_last_brace,
+    truncated,
+    vouch_for_closers,
+)
 
 __all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "is_stand_in", "read_arguments", "text_bytes"]
 
@@ -23,6 +31,7 @@ _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
 _WHITESPACE: Final = " \t\n\r"
 _MARK: Final = "\ufeff"
 _FENCE: Final = "```"
+_BLANK: Final = "blank_to_empty_object"
 _STARTS: Final = frozenset('{["')
 _HINT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."
@@ -38,6 +47,10 @@ class ArgumentsReading(Struct, frozen=True, kw_only=True):
     errors: tuple[ErrorDetail, ...] = ()
     bytes: int = 0
     """Size of what arrived, as JSON text in UTF-8."""
+    certainty: Certainty = "certain"
+    """`likely` when a part of the arguments may be missing."""
+    doubt: str = ""
+    """Why they are only likely: one sentence that a model can read."""
 
 
 def read_arguments(
@@ -76,6 +89,13 @@ def read_arguments(
             state=refusal.state, errors=(refusal.error,), bytes=refusal.size_bytes
         )
     found, receipts, errors = parsed.value, parsed.receipts, ()
+    doubt = ""
+    if receipts:
+        if parsed.lacks_only_last_brace and is_complete(found, schema):
+            receipts = vouch_for_closers(receipts)
+        doubt = doubt_closers(receipts)
+        if receipts[0].rule == _BLANK:
+            doubt = doubt_blank(schema)
     if is_stand_in(found):
         return _failed(_parse_error("They stand for some that could not be read."), parsed.bytes)
     if schema is not None and isinstance(found, (dict, list)):
@@ -87,7 +107,12 @@ def read_arguments(
     if not isinstance(found, dict):
         return _failed(_not_an_object(parsed.value), parsed.bytes)
     return ArgumentsReading(
-        value=cast("dict[str, Any]", found), receipts=receipts, errors=errors, bytes=parsed.bytes
+        value=cast("dict[str, Any]", found),
+        receipts=receipts,
+        errors=errors,
+        bytes=parsed.bytes,
+        certainty="likely" if doubt else "certain",
+        doubt=doubt,
     )
 
 
@@ -100,6 +125,7 @@ class _Parsed(NamedTuple):
     value: Any
     receipts: tuple[Receipt, ...]
     bytes: int
+    lacks_only_last_brace: bool = False
 
 
 def _parse(value: Any, max_bytes: int, plain: Any, *, ended: bool) -> _Parsed:
@@ -127,19 +153,23 @@ class _Refusal(Exception):  # noqa: N818 - a signal inside this file
 
 def _parse_text(value: str, max_bytes: int, *, ended: bool) -> _Parsed:
     size = text_bytes(value)
-    receipts: list[Receipt] = []
+    reader = _Reader(max_bytes, ended)
     try:
-        found = _value_in(value, _Reader(max_bytes, ended, receipts))
+        found = _value_in(value, reader)
     except _Refusal as refusal:
         refusal.size_bytes = size
         raise
-    return _Parsed(found, tuple(receipts), size)
+    return _Parsed(found, tuple(reader.receipts), size, reader.lacks_only_last_brace)
 
 
-class _Reader(NamedTuple):
-    max_bytes: int
-    ended: bool
-    receipts: list[Receipt]
+class _Reader:
+    __slots__ = ("ended", "lacks_only_last_brace", "max_bytes", "receipts")
+
+    def __init__(self, max_bytes: int, ended: bool) -> None:
+        self.max_bytes = max_bytes
+        self.ended = ended
+        self.receipts: list[Receipt] = []
+        self.lacks_only_last_brace = False
 
 
 def _value_in(value: str, reader: _Reader) -> Any:
@@ -149,7 +179,7 @@ def _value_in(value: str, reader: _Reader) -> Any:
     if not text:
         if value.strip() not in {"", _MARK}:
             raise _Refusal(_parse_error("The arguments are an empty code block."))
-        receipts[:] = [Receipt("blank_to_empty_object", "", clip(value), "{}")]
+        receipts[:] = [Receipt(_BLANK, "", clip(value), "{}")]
         return {}
     for _ in range(_MAX_NESTED_TEXTS):
         found = _decoded(text, reader)
@@ -204,8 +234,10 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
         cause = f"the JSON stops in the middle, after {start!r}"
         raise _Refusal(truncated(cause), "cut")
     # The same value again, as some streams send it, says nothing else.
-    if repaired.state == "unreadable" or not all(one.lossless for one in repaired.receipts):
+    is_lossy = any(not one.lossless and not is_missing_closer(one) for one in repaired.receipts)
+    if repaired.state == "unreadable" or is_lossy:
         raise _Refusal(_invalid_json(error))
+    reader.lacks_only_last_brace = lacks_only_last_brace(text, repaired.receipts)
     reader.receipts.extend(repaired.receipts)
     return repaired.value
 

@@ -28,7 +28,7 @@ from .arguments import (
     text_bytes,
 )
 from .ids import CallIds, read_name
-from .truncation import truncated
+from .truncation import doubt_closers, truncated
 
 __all__ = ["MAX_TOTAL_ARGUMENTS_BYTES", "CallReader", "ReadingLimits", "read_clean_calls"]
 
@@ -108,7 +108,16 @@ def _fits(names: ToolNames, name: str, value: dict[str, Any]) -> bool:
 class CallReader:
     """Reads the calls of one reply, in order."""
 
-    __slots__ = ("_count", "_ended", "_ids", "_limits", "_names", "_total_bytes", "defects")
+    __slots__ = (
+        "_count",
+        "_doubt",
+        "_ended",
+        "_ids",
+        "_limits",
+        "_names",
+        "_total_bytes",
+        "defects",
+    )
 
     def __init__(
         self,
@@ -117,9 +126,11 @@ class CallReader:
         used_ids: Collection[str] = (),
         limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
         ended: bool = False,
+        doubt: str = "",
     ) -> None:
         self._names = names
         self._ended = ended
+        self._doubt = doubt
         self._ids = CallIds(used_ids)
         self._limits = limits
         self._total_bytes = 0
@@ -128,10 +139,10 @@ class CallReader:
 
     def read(self, call: RawCall, refusal: ErrorDetail | None = None) -> ToolCall:
         """Read a call that a protocol found; with a refusal it is only named and measured."""
-        return self._read(call, call.receipts, refusal)
+        return self._read(call, call.receipts, refusal, self._doubt)
 
     def read_text(
-        self, piece: CallPiece, cut: str | None = None, *, ended: bool = False
+        self, piece: CallPiece, cut: str | None = None, *, ended: bool = False, doubt: str = ""
     ) -> ToolCall:
         """Read a call that was found in text.
 
@@ -139,6 +150,7 @@ class CallReader:
             piece: The call, as a reader of text found it.
             cut: Why it cannot be whole, if it cannot.
             ended: Whether the model is known to have come to its own end with it.
+            doubt: Why it may not be whole, if nothing shows that it is.
         """
         written = piece.call
         if ended and written.state == "cut" and written.unclosed is not None:
@@ -146,7 +158,7 @@ class CallReader:
                 written,
                 state="whole",
                 arguments=written.unclosed,
-                receipts=(*written.receipts, _ENDED),
+                receipts=(*written.receipts, replace(_ENDED, lossless=not doubt)),
             )
         receipt = Receipt(
             "read_call_from_text",
@@ -163,10 +175,11 @@ class CallReader:
             refusal = _TWO_READINGS
         if cut is not None:
             refusal = truncated(cut)
-        return self._read(raw, (receipt, *written.receipts), refusal)
+        doubt = doubt or doubt_closers(written.receipts)
+        return self._read(raw, (receipt, *written.receipts), refusal, doubt)
 
     def _read(
-        self, call: RawCall, known: tuple[Receipt, ...], refusal: ErrorDetail | None
+        self, call: RawCall, known: tuple[Receipt, ...], refusal: ErrorDetail | None, doubt: str
     ) -> ToolCall:
         position = self._count
         self._count += 1
@@ -185,6 +198,7 @@ class CallReader:
         if refusal is not None:
             state: CallState = "cut" if refusal.code == Code.ARGUMENTS_TRUNCATED else "unreadable"
             reading = ArgumentsReading(state=state, errors=(refusal,), bytes=reading.bytes)
+        doubt = "" if reading.value is None else doubt or reading.doubt
         return ToolCall(
             id=call_id,
             name=name,
@@ -196,6 +210,8 @@ class CallReader:
             format=call.format,
             extra=call.extra,
             arguments_bytes=reading.bytes,
+            certainty="likely" if doubt else "certain",
+            doubt=doubt,
         )
 
     def _read_arguments(self, call: RawCall, spec: ToolSpec | None) -> ArgumentsReading:

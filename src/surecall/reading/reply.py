@@ -13,7 +13,7 @@ from surecall.records import ErrorDetail, Reading, Reply, ToolCall
 from .calls import CallReader, ReadingLimits, read_clean_calls
 from .stream import ReplyReader
 from .tools import ToolsLike, parse_tools
-from .truncation import came_to_its_end, cut_cause, truncated
+from .truncation import came_to_its_end, cut_cause, doubt_finish, truncated
 
 __all__ = ["read_reply"]
 
@@ -63,8 +63,13 @@ def read_reply(
                 receipts=reply.receipts,
                 finish_reason=reply.finish_reason,
             )
-    ended = came_to_its_end(reply.finish_reason)
-    reader = CallReader(names, used_ids=used_ids, limits=limits, ended=ended)
+    reader = CallReader(
+        names,
+        used_ids=used_ids,
+        limits=limits,
+        ended=came_to_its_end(reply.finish_reason),
+        doubt=doubt_finish(reply.finish_reason),
+    )
     refusal = _refusal(reply)
     calls = tuple([reader.read(call, refusal) for call in reply.calls])
     return Reading(
@@ -92,7 +97,14 @@ def _read_text(reply: Reply, reader: ReplyReader) -> Reading:
 
 
 def _cut(call: ToolCall, cause: str) -> ToolCall:
-    return replace(call, arguments=None, state="cut", errors=(truncated(cause),))
+    return replace(
+        call,
+        arguments=None,
+        state="cut",
+        errors=(truncated(cause),),
+        certainty="certain",
+        doubt="",
+    )
 
 
 def _as_reply(message: Reply | Mapping[str, Any] | str, finish_reason: str | None) -> Reply:

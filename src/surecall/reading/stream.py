@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.formats import FORMATS, TAUGHT_FORMATS, CallPiece, Piece, TextReader, ToolNames
@@ -11,13 +12,14 @@ from surecall.records import Defect, Reading, ToolCall
 
 from .calls import CallReader, ReadingLimits
 from .tools import ToolsLike, parse_tools
-from .truncation import came_to_its_end, cut_cause
+from .truncation import came_to_its_end, cut_cause, doubt_finish
 
 __all__ = ["CallRead", "ReadEvent", "ReasoningRead", "ReplyReader", "TextRead", "TextWasReasoning"]
 
 
 _MIN_BLANK_TAIL: Final = 16
 """White space that is no layout any more but a model that repeats itself."""
+_OPEN_END: Final = "The text ends inside what may have been a longer value or quotation."
 _GAVE_UP: Final = Defect(
     Code.READING_BUDGET_EXCEEDED,
     "The text has more markers than are looked at in one reply; the rest was taken as plain text.",
@@ -47,6 +49,10 @@ class CallRead(Struct, frozen=True):
 
 
 ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
+
+
+def _doubted(call: ToolCall, doubt: str) -> ToolCall:
+    return call if call.arguments is None else replace(call, certainty="likely", doubt=doubt)
 
 
 def _ends_blank(written: str) -> bool:
@@ -103,8 +109,11 @@ class ReplyReader:
             in_payload = self._text.ends_in_payload and not _ends_blank(self._waiting.written)
             in_payload = in_payload or self._waiting.call.may_go_on
             hurt = self._cause if in_payload else self._doubt(self._waiting)
-            self._read.append(self._read_call(self._waiting, hurt))
+            doubt = _OPEN_END if self._waiting.call.may_go_on else ""
+            self._read.append(self._read_call(self._waiting, hurt, doubt))
             self._waiting = None
+        if doubt := doubt_finish(finish_reason):
+            self._read = [_doubted(call, doubt) for call in self._read]
         defects = tuple(self._calls.defects)
         if self._text.gave_up:
             defects = (*defects, _GAVE_UP)
@@ -134,8 +143,9 @@ class ReplyReader:
                 events.append(TextWasReasoning())
         return events
 
-    def _read_call(self, piece: CallPiece, cut: str | None) -> ToolCall:
-        return self._calls.read_text(piece, cut, ended=self._came_to_end and piece.ends_text)
+    def _read_call(self, piece: CallPiece, cut: str | None, doubt: str = "") -> ToolCall:
+        ended = self._came_to_end and piece.ends_text
+        return self._calls.read_text(piece, cut, ended=ended, doubt=doubt)
 
     def _doubt(self, piece: CallPiece) -> str | None:
         """A call that only the end of the message makes one is doubtful when that was cut off.

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.formats import ToolNames
+from surecall.formats.shapes import judge_brackets
 from surecall.formats.teach import (
     ANSWER_KEY,
     MAX_GRAMMAR_CHARS,
@@ -17,7 +18,7 @@ from surecall.jsontext import Repaired, repair_json
 from surecall.records import Defect, RawCall, Receipt, Reply, clip
 
 from .stream import ReplyReader
-from .truncation import came_to_its_end
+from .truncation import came_to_its_end, is_missing_closer
 
 __all__ = ["find_broken_attempt", "parse_object_reply"]
 
@@ -58,7 +59,9 @@ def parse_object_reply(
             why="the call came as the object that was asked for",
         )
         is_cut = repaired.state != "whole" or (is_grammar and _reaches_bound(fields["arguments"]))
-        return _as_call(spoken, fields, is_cut=is_cut), (found, *repaired.receipts)
+        receipts = judge_brackets(text, repaired.receipts)
+        is_cut = is_cut or any(map(is_missing_closer, receipts))
+        return _as_call(spoken, fields, is_cut=is_cut), (found, *receipts)
     answer = fields.get(ANSWER_KEY)
     if len(fields) == 1 and isinstance(answer, str):
         receipt = Receipt(

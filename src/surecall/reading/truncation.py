@@ -1,40 +1,183 @@
-"""Whether a call is whole, decided once.
+"""Whether a call is whole, and whether that is certain: decided here and nowhere else.
 
-A call is cut when its reply did not come to its own end, whatever its arguments look like, or when
-its JSON ended in the middle of a value. A cut call never runs.
+A call is cut when its reply was broken off, whatever its arguments look like, or when its JSON
+ended in the middle of a value. A cut call never runs. A call is only likely when it can be read,
+but a part of it may be missing: it runs on tools that only read.
 """
 
-from collections.abc import Collection
-from typing import Final
+import re
+from collections.abc import Collection, Iterable
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.records import Defect, ErrorDetail
+from surecall.records import Defect, ErrorDetail, Receipt, clip
 
-__all__ = ["came_to_its_end", "cut_cause", "truncated"]
+__all__ = [
+    "came_to_its_end",
+    "cut_cause",
+    "doubt_blank",
+    "doubt_closers",
+    "doubt_finish",
+    "is_complete",
+    "is_missing_closer",
+    "lacks_only_last_brace",
+    "truncated",
+    "vouch_for_closers",
+]
 
-_LIMIT: Final = "the reply reached its token limit"
-_CAUSES: Final = {
-    "content_filter": "the provider's content filter stopped the reply",
-    "error": "the provider broke the reply off with an error",
-    "length": _LIMIT,
-    "max_tokens": _LIMIT,
-    "model_length": _LIMIT,
-}
 _HINT: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."
 
-_ENDS: Final = frozenset({"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos"})
+_LIMIT: Final = "the reply reached its token limit"
+_FILTER: Final = "the provider's content filter stopped the reply"
+_ERROR: Final = "the provider broke the reply off with an error"
+_TIMEOUT: Final = "the reply took longer than the provider allows"
+_CANCELLED: Final = "the reply was cancelled before its end"
+_REASONS: Final = {
+    _LIMIT: """
+        length limit max_length max_len max_tokens max_token max_output max_output_tokens
+        max_completion_tokens max_new_tokens max_prompt_tokens max_tokens_exceeded
+        model_length model_context_window_exceeded context_window_exceeded context_length
+        context_length_exceeded context_limit token_limit token_limit_reached tokens_limit
+        output_limit error_limit truncated truncation too_long
+    """,
+    _FILTER: """
+        content_filter content_filtered content_filter_error filtered filter sensitive safety
+        safety_block recitation blocklist blocked prohibited_content spii image_safety
+        image_prohibited_content image_recitation language model_armor guardrail
+        guardrail_intervened moderation flagged refusal refused error_toxic policy_violation
+    """,
+    _ERROR: """
+        error errored internal_error server_error failed failure network_error connection_error
+        insufficient_system_resource insufficient_system_resources overloaded resource_exhausted
+        unavailable engine_error exception malformed malformed_function_call malformed_response
+        malformed_model_output malformed_tool_use malformed_tool_call unexpected_tool_call
+        too_many_tool_calls invalid_tool_call missing_thought_signature incomplete in_progress
+        not_finished unfinished queued partial preempted evicted repetition repetition_truncation
+        loop_detected
+    """,
+    _TIMEOUT: "timeout timed_out time_limit deadline deadline_exceeded max_time",
+    _CANCELLED: """
+        abort aborted cancel canceled cancelled user_cancel user_cancelled interrupt interrupted
+        stopped_by_user disconnect disconnected terminated killed
+    """,
+}
+_ENDINGS: Final = """
+    stop stopped stop_sequence stop_token stop_word eos eos_token eot eom end end_turn
+    end_of_turn end_of_sequence complete completed done finish finished normal
+    tool_calls tool_call tool_use tool_uses function_call function_calls
+"""
+_PREFIX: Final = "finishreason"
+_OTHER_CHARACTERS: Final = re.compile(r"[\W_]+")
+
+
+def _squash(word: str) -> str:
+    """Return a word without what providers spell differently: `MAX_TOKENS`, `maxTokens`."""
+    return _OTHER_CHARACTERS.sub("", word).lower().removeprefix(_PREFIX)
+
+
+_CAUSES: Final = {_squash(word): why for why, words in _REASONS.items() for word in words.split()}
+_ENDS: Final = frozenset(_squash(word) for word in _ENDINGS.split())
+
+# Finish reasons
 
 
 def cut_cause(finish_reason: str | None, defects: Collection[Defect] = ()) -> str | None:
     """Return why no call of a reply can be trusted to be whole, or None."""
     if defects and any(defect.code == Code.UPSTREAM_BAD_EVENT for defect in defects):
         return "a part of the reply was lost on the way"
-    return _CAUSES.get(finish_reason.lower()) if finish_reason else None
+    return _CAUSES.get(_squash(finish_reason)) if finish_reason else None
 
 
 def came_to_its_end(finish_reason: str | None) -> bool:
     """Tell whether the provider says that the model stopped by itself."""
-    return finish_reason is not None and finish_reason.lower() in _ENDS
+    return finish_reason is not None and _squash(finish_reason) in _ENDS
+
+
+def doubt_finish(finish_reason: str | None) -> str:
+    """Return the doubt about the calls of a reply with a finish reason that nobody knows."""
+    if not finish_reason or came_to_its_end(finish_reason) or cut_cause(finish_reason):
+        return ""
+    return f"The reply ended for a reason that is not known: {clip(finish_reason, 40)!r}."
+
+
+# Closers
+
+_MISSING_CLOSERS: Final = frozenset(
+    {
+        "close_missing_brackets",
+        "close_object",
+        "close_string",
+        "fix_mismatched_closer",
+        "key_without_value",
+        "missing_arguments",
+        "missing_closer",
+        "missing_closing_tag",
+    }
+)
+_LAST_BRACE: Final = "}"
+_CLOSED: Final = frozenset('}]"')
+_OPEN_SCHEMA: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
+
+
+def is_missing_closer(receipt: Receipt) -> bool:
+    """Tell whether a receipt is about something that closes arguments and was not there."""
+    return not receipt.lossless and receipt.rule in _MISSING_CLOSERS
+
+
+def doubt_closers(receipts: Iterable[Receipt]) -> str:
+    """Return the doubt about arguments some of whose closers are missing."""
+    missing = next(filter(is_missing_closer, receipts), None)
+    if missing is None:
+        return ""
+    if missing.rule == "close_missing_brackets":
+        return f"The arguments end before {missing.after!r}, so a part of them may be missing."
+    return "Something that closes the arguments is missing, and perhaps a part of them with it."
+
+
+def lacks_only_last_brace(text: str, receipts: Collection[Receipt]) -> bool:
+    """Tell whether nothing but the last brace is missing, behind a value that cannot go on.
+
+    A number may have had more digits, and a word more letters; a bracket or a quote ends a value.
+    """
+    missing = [receipt for receipt in receipts if is_missing_closer(receipt)]
+    if len(missing) != 1 or missing[0].rule != "close_missing_brackets":
+        return False
+    end = int(missing[0].place.partition(":")[0])
+    return missing[0].after == _LAST_BRACE and text[:end].rstrip()[-1:] in _CLOSED
+
+
+def is_complete(value: Any, schema: dict[str, Any] | None) -> bool:
+    """Tell whether arguments have every property that their schema declares, so that none is lost.
+
+    A schema that leaves open which properties there are can vouch for nothing.
+    """
+    if schema is None or not isinstance(value, dict):
+        return False
+    declared = schema.get("properties")
+    if not isinstance(declared, dict) or schema.get("additionalProperties"):
+        return False
+    return not any(word in schema for word in _OPEN_SCHEMA) and (
+        cast("dict[str, Any]", value).keys() >= cast("dict[str, Any]", declared).keys()
+    )
+
+
+def vouch_for_closers(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
+    """Return receipts of missing closers that say that nothing was lost with them."""
+    return tuple(
+        replace(receipt, lossless=True, why="every declared property is there")
+        if is_missing_closer(receipt)
+        else receipt
+        for receipt in receipts
+    )
+
+
+def doubt_blank(schema: dict[str, Any] | None) -> str:
+    """Return the doubt about arguments that are blank, for a tool that has any."""
+    if not schema or schema.keys() <= {"type"} or is_complete({}, schema):
+        return ""
+    return "No arguments arrived at all, though the tool has some."
 
 
 def truncated(cause: str) -> ErrorDetail:

@@ -1,6 +1,6 @@
 """Plain frozen data that travels between the layers: no I/O, no policy."""
 
-from .calls import CallState, RawCall, ToolCall
+from .calls import CallState, Certainty, RawCall, ToolCall
 from .defects import Defect
 from .events import (
     CallRepeated,
@@ -36,6 +36,7 @@ __all__ = [
     "CallRepeated",
     "CallState",
     "CallSummary",
+    "Certainty",
     "CoerceMode",
     "Defect",
     "Effect",

@@ -7,9 +7,10 @@ from msgspec import Struct
 from .receipts import Receipt
 from .results import ErrorDetail
 
-__all__ = ["CallState", "RawCall", "ToolCall"]
+__all__ = ["CallState", "Certainty", "RawCall", "ToolCall"]
 
 CallState = Literal["whole", "cut", "unreadable"]
+Certainty = Literal["certain", "likely"]
 
 
 class RawCall(Struct, frozen=True):
@@ -43,3 +44,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
     arguments_bytes: int = 0
     """Size of what arrived as arguments."""
+    certainty: Certainty = "certain"
+    """`likely` when a part of the call may be missing: it runs only on a tool that just reads."""
+    doubt: str = ""
+    """Why it is only likely: one sentence that a model can read."""

@@ -25,6 +25,7 @@ from .feedback import (
     explain_arguments_unread,
     explain_exception,
     explain_not_allowed,
+    explain_not_certain,
     explain_not_serializable,
     explain_too_large,
     explain_too_structured,
@@ -90,7 +91,9 @@ class Dispatcher:
         if call.errors or call.state != "whole" or call.arguments is None:
             return None
         tool = self.resolve(call.name)
-        return None if tool is None else tool.spec.effect
+        if tool is None or _is_too_doubtful(call, tool.spec):
+            return None
+        return tool.spec.effect
 
     def may_repeat(self, call: ToolCall) -> bool:
         """Tell whether running a call again does no more than running it once."""
@@ -166,6 +169,8 @@ class Dispatcher:
             refusal = self._refuse_unread(call)
             if refusal is not None:
                 return refusal
+            if _is_too_doubtful(call, tool.spec):
+                return explain_not_certain(tool.name, call.doubt)
             # A copy, so that neither a tool nor an approver can change what is on record.
             arguments: dict[str, Any] = msgspec.to_builtins(call.arguments)
             checker = tool.checker
@@ -227,6 +232,11 @@ class Dispatcher:
             _log.debug("a refusal was shown without its data", exc_info=error)
             bare = msgspec.structs.replace(envelope, data={}, warnings=())
             return encode(render_envelope(bare)).decode("utf-8")
+
+
+def _is_too_doubtful(call: ToolCall, spec: ToolSpec) -> bool:
+    """Tell whether a call of which a part may be missing would have effects."""
+    return call.certainty != "certain" and spec.effect != "read"
 
 
 async def _ask(

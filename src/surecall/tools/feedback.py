@@ -21,6 +21,7 @@ __all__ = [
     "explain_arguments_unread",
     "explain_exception",
     "explain_not_allowed",
+    "explain_not_certain",
     "explain_not_implemented",
     "explain_not_serializable",
     "explain_timeout",
@@ -103,6 +104,17 @@ def explain_arguments_invalid(tool_name: str, errors: Sequence[ErrorDetail]) -> 
         last.code, last.message, f"{last.hint} {hint}" if last.hint else hint, last.path
     )
     return Envelope(ok=False, tool_name=tool_name, errors=(*errors[:-1], last))
+
+
+def explain_not_certain(tool_name: str, doubt: str) -> Envelope:
+    """Build the answer to a call that has effects, and of which a part may be missing."""
+    seen = clip(doubt, _MAX_MESSAGE_CHARS) or "A part of the call may be missing."
+    return Envelope.failure(
+        tool_name,
+        Code.CALL_NOT_CERTAIN,
+        f"{seen} The call was NOT executed, because {tool_name} has effects.",
+        hint="Send the complete call again, with every argument and everything that closes it.",
+    )
 
 
 def explain_approval_denied(tool_name: str, reason: str) -> Envelope:

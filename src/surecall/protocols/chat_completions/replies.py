@@ -10,6 +10,7 @@ from surecall.protocols.faults import check_body, parse_error_object
 from surecall.protocols.refusals import (
     check_role,
     check_says_something,
+    finish_word,
     refuse_reply,
     start_of,
     text_or_none,
@@ -62,7 +63,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         defects += repeated_keys(body)
     raw = RawReply(
         message=message,
-        finish_reason=text_or_none(choice.get("finish_reason")),
+        finish_reason=finish_word(choice.get("finish_reason")),
         usage=parse_usage(fields.get("usage")),
         model=text_or_none(fields.get("model")),
         id=text_or_none(fields.get("id")),

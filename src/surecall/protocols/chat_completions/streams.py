@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from surecall.jsontext import SSEEvent
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.event_folder import EventFolder
-from surecall.protocols.refusals import check_role, text_or_none
+from surecall.protocols.refusals import check_role, finish_word, text_or_none
 from surecall.records import Usage
 
 from .content import REASONING_KEYS
@@ -112,7 +112,7 @@ class ChatStreamFolder(EventFolder):
                 return
         if choice.get("error"):
             raise self._reported(choice)
-        finish = text_or_none(choice.get("finish_reason"))
+        finish = finish_word(choice.get("finish_reason"))
         piece: Any = choice.get("delta")
         if piece:
             self._has_delta = True

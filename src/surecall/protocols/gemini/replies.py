@@ -13,6 +13,7 @@ from surecall.protocols.faults import check_body
 from surecall.protocols.refusals import (
     check_role,
     check_says_something,
+    finish_word,
     refuse_reply,
     start_of,
     text_or_none,
@@ -172,7 +173,7 @@ class ReplyFold:
             self._others.add(index)
             return
         self.has_candidate = True
-        reason = text_or_none(member(candidate, "finishReason"))
+        reason = finish_word(member(candidate, "finishReason"))
         self._take_content(candidate.get("content"), reason)
         if reason is not None and self.finish in (None, "stop"):
             # A plain stop does not take back what was said about the end before.

@@ -10,6 +10,7 @@ from surecall.protocols.faults import check_body, parse_error_object
 from surecall.protocols.refusals import (
     check_role,
     check_says_something,
+    finish_word,
     refuse_reply,
     start_of,
     text_or_none,
@@ -83,7 +84,7 @@ def parse_fields(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> Ra
     }
     raw = RawReply(
         message=message,
-        finish_reason=text_or_none(fields.get("stop_reason")),
+        finish_reason=finish_word(fields.get("stop_reason")),
         usage=parse_usage(fields.get("usage")),
         model=text_or_none(fields.get("model")),
         id=text_or_none(fields.get("id")),

@@ -9,10 +9,12 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
+from surecall.errors import Code
 from surecall.jsontext import SSEEvent, decode
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.event_folder import EventFolder, HeldHalves
 from surecall.protocols.refusals import check_role
+from surecall.records import Defect
 
 from .block_drafts import BlockDrafts
 from .replies import parse_body, parse_fields, repeated_keys
@@ -20,6 +22,9 @@ from .replies import parse_body, parse_fields, repeated_keys
 __all__ = ["MessagesStreamFolder"]
 
 _CONTENT: Final = ("content_block_start", "content_block_delta")
+_NO_REASON: Final = Defect(
+    Code.UPSTREAM_BAD_EVENT, "The stream does not say why the model stopped.", "/stop_reason"
+)
 _BLOCK_ENDS: Final = frozenset(
     {"content_block_start", "content_block_stop", "message_delta", "message_stop"}
 )
@@ -82,6 +87,9 @@ class MessagesStreamFolder(EventFolder):
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._drafts.render(), "usage": self._usage}
         defects = (*self._drafts.defects, *self._repeated, *self._skipped_defects())
+        if self._fields.get("stop_reason") is None and self._drafts.calls_count:
+            # The event that says why the model stopped was lost, and perhaps more with it.
+            defects = (*defects, _NO_REASON)
         raw = parse_fields(fields, defects)
         return replace(raw, message={"type": "message", "role": "assistant", **raw.message})
 

@@ -54,7 +54,7 @@ def finish_reason_of(message: dict[str, Any]) -> str | None:
     """Return why the model stopped, in the words of the records.
 
     An output that is not complete without saying why counts as cut, and so does one with a call
-    that is not complete.
+    that is not complete. Any other status, such as `cancelled`, stands for itself.
     """
     status = message.get("status")
     if status == "incomplete":
@@ -63,7 +63,7 @@ def finish_reason_of(message: dict[str, Any]) -> str | None:
             return "length"
         return _REASONS.get(reason, reason.lower())
     if status != "completed":
-        return None
+        return status.lower() if isinstance(status, str) and status else None
     items = [as_fields(item) for item in as_list(message.get("output"))]
     calls = [item for item in items if item.get("type") == "function_call"]
     if any(call.get("status") == "incomplete" for call in calls):

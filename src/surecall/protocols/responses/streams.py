@@ -42,6 +42,9 @@ _WHOLES: Final = {
 }
 
 
+_BROKEN_OFF: Final = ("incomplete", "cancelled", "canceled")
+
+
 class ResponsesStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
@@ -127,7 +130,7 @@ class ResponsesStreamFolder(EventFolder):
         self._done = True
         begun = {key: self._response.get(key) for key in ("id", "model")}
         self._response = {**begun, **response}
-        if response.get("status") != "incomplete":  # whichever of the two says less is believed
+        if response.get("status") not in _BROKEN_OFF:  # whichever of the two says less is believed
             self._response["status"] = _ENDS[kind]
         output = as_list(response.get("output"))
         self._repeated = self._repeated or repeated_keys(output, data)

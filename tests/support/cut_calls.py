@@ -1,0 +1,173 @@
+"""Calls that were cut, as text and on the wire, and what a tool with effects is given of them."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from surecall import ToolRegistry, tool
+from surecall.errors import SurecallError
+from surecall.formats import ToolNames
+from surecall.protocols import WireProtocol
+from surecall.reading import read_reply
+from surecall.records import RawCall, Reply, ToolSpec
+from surecall.tools import Dispatcher, ToolContext
+
+from . import render_formats_json, render_formats_untagged
+from .render_formats_tags import RENDERERS as TAG_RENDERERS
+
+__all__ = ["FINISHES", "RENDERERS", "TARGET", "Recorder", "cut_on_wire", "parse", "wires"]
+
+FINISHES = ("stop", "length", "never_heard_of", None)
+"""A word that ends a reply, one that breaks it off, one that nobody knows, and none."""
+
+TARGET = ToolSpec(
+    name="clean",
+    effect="write",
+    parameters={
+        "type": "object",
+        "properties": {
+            "keep": {"type": "array"},
+            "path": {"type": "string"},
+            "count": {"type": "number"},
+            "options": {"type": "object"},
+            "dry_run": {"type": "boolean", "default": True},
+            "note": {"type": "string", "default": ""},
+        },
+        "additionalProperties": False,
+    },
+)
+_NAMES = ToolNames([TARGET])
+
+
+class Recorder:
+    """A tool with effects that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[dict[str, Any]] = []
+
+        @tool(name="clean", parameters=TARGET.parameters, effect="write")
+        def clean(**arguments: Any) -> str:
+            """Remember the arguments."""
+            self.given.append(arguments)
+            return "done"
+
+        self._dispatcher = Dispatcher(ToolRegistry([clean]))
+
+    def run(self, reply: Reply) -> list[dict[str, Any]]:
+        """Read a reply, dispatch its calls, and return what the tool was given."""
+        self.given = []
+        calls = [call for call in read_reply(reply, tools=_NAMES).calls if call.state == "whole"]
+        if calls:
+            asyncio.run(self._dispatch_all(calls))
+        return self.given
+
+    async def _dispatch_all(self, calls: list[Any]) -> None:
+        for call in calls:
+            result = await self._dispatcher.dispatch(call, ToolContext(call_id=call.id))
+            codes = result.envelope.error_codes
+            assert ("CALL_NOT_CERTAIN" in codes) == (call.certainty == "likely"), codes
+
+
+# Text
+
+
+def _one(write: Callable[[str, dict[str, Any]], str]) -> Callable[..., str]:
+    return lambda calls, *_: write(*calls[0])
+
+
+def _lines(arguments: dict[str, Any], indent: str) -> str:
+    return "\n".join(f"{indent}{key}: {json.dumps(item)}" for key, item in arguments.items())
+
+
+def _keywords(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={item!r}" for key, item in arguments.items())
+
+
+_OTHERS = {
+    "yaml": _one(
+        lambda n, a: f"<tool_calls>\n- name: {n}\n  arguments:\n{_lines(a, '    ')}\n</tool_calls>"
+    ),
+    "react_lines": _one(lambda n, a: f"Action: {n}\nAction Input:\n{_lines(a, '')}\n"),
+    "react_call": _one(lambda n, a: f"Action: {n}({_keywords(a)})\n"),
+    "flat": _one(lambda n, a: f"<tool_call>{json.dumps({'name': n, **a})}</tool_call>"),
+    "flat_bare": _one(lambda n, a: json.dumps({"name": n, **a})),
+    "keyed": _one(lambda n, a: f"<tool_call>{json.dumps({n: a})}</tool_call>"),
+    "keyed_bare": _one(lambda n, a: json.dumps({n: a})),
+    "text_arguments": _one(
+        lambda n, a: json.dumps({"tool_calls": [{"name": n, "arguments": json.dumps(a)}]})
+    ),
+    "arguments_first": _one(
+        lambda n, a: f"<tool_call>{json.dumps({'arguments': a, 'name': n})}</tool_call>"
+    ),
+    "python_call": _one(lambda n, a: f"{n}({_keywords(a)})"),
+}
+
+RENDERERS: dict[str, Callable[..., str]] = {
+    **{
+        name.removeprefix("render_"): getattr(module, name)
+        for module in (render_formats_json, render_formats_untagged)
+        for name in module.__all__
+        if name.startswith("render_")
+    },
+    **TAG_RENDERERS,
+    **_OTHERS,
+}
+"""Every family of text formats, and shapes that several of them read."""
+
+
+# The wire
+
+
+def wires(
+    protocol: WireProtocol, arguments: dict[str, Any], finish_reason: str | None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield a reply with one call as a server writes it: `whole` and `stream`."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    call = RawCall("call_1", "clean", text)
+    reply = Reply(content=None, calls=(call,), finish_reason=finish_reason, model="m")
+    yield "whole", json.dumps(protocol.render_reply(reply)).encode()
+    writer = protocol.open_writer(model="m")
+    yield "stream", writer.begin() + writer.call(call) + writer.end(reply)
+
+
+def cut_on_wire(data: bytes, arguments: dict[str, Any], end: int) -> bytes | None:
+    """Return a reply with its arguments cut; `None` where they are not on the wire as text."""
+    lines = data.decode().split("\n")
+    changed = 0
+    for number, line in enumerate(lines):
+        head, brace, body = line.partition("{")
+        if brace and head in ("", "data: "):
+            value, count = _cut_texts(json.loads(brace + body), arguments, end)
+            changed += count
+            lines[number] = head + json.dumps(value)
+    return "\n".join(lines).encode() if changed else None
+
+
+def _cut_texts(value: Any, arguments: dict[str, Any], end: int) -> tuple[Any, int]:
+    """Return a value in which every text that is the arguments is cut, and how many are."""
+    if isinstance(value, str) and value[:1] == "{" and value != "{}":
+        return (value[:end], 1) if json.loads(value) == arguments else (value, 0)
+    if isinstance(value, list):
+        items = [_cut_texts(item, arguments, end) for item in value]
+        return [item for item, _ in items], sum(count for _, count in items)
+    if isinstance(value, dict):
+        fields = {key: _cut_texts(item, arguments, end) for key, item in value.items()}
+        return {key: item for key, (item, _) in fields.items()}, sum(
+            count for _, count in fields.values()
+        )
+    return value, 0
+
+
+def parse(protocol: WireProtocol, kind: str, data: bytes) -> Reply | None:
+    """Return the reply in what a server sent, or `None` when it is refused."""
+    try:
+        if kind == "whole":
+            raw = protocol.parse_body(data)
+        else:
+            folder = protocol.open_stream()
+            folder.feed(data)
+            raw = folder.close()
+        return protocol.parse_message(raw)
+    except SurecallError:
+        return None
