@@ -23,7 +23,9 @@ What a code means, and what to do about it, is in `codes.toml`; `surecall explai
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
+
+from surecall.redaction import redact
 
 __all__ = [
     "Code",
@@ -53,6 +55,7 @@ class Code(StrEnum):
 
     # what a model may read in a tool result
     APPROVAL_DENIED = "APPROVAL_DENIED"
+    ARGUMENTS_HOLD_SECRET = "ARGUMENTS_HOLD_SECRET"  # noqa: S105 - a code, not a secret
     ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
     ARGUMENTS_JSON_PARSE_ERROR = "ARGUMENTS_JSON_PARSE_ERROR"
     ARGUMENTS_TOO_DEEP = "ARGUMENTS_TOO_DEEP"
@@ -166,6 +169,7 @@ class Code(StrEnum):
     PART_NOT_KNOWN = "PART_NOT_KNOWN"
     READING_BUDGET_EXCEEDED = "READING_BUDGET_EXCEEDED"
     REPLY_IN_ERROR_BODY = "REPLY_IN_ERROR_BODY"
+    SECRET_REDACTED = "SECRET_REDACTED"  # noqa: S105 - a code, not a secret
 
     # set-up
     CAPABILITY_UNSUPPORTED = "CAPABILITY_UNSUPPORTED"
@@ -244,13 +248,16 @@ class Code(StrEnum):
 
 
 class SurecallError(Exception):
-    """Anything surecall raises on purpose."""
+    """Anything surecall raises on purpose; secrets are taken out of whatever it is given."""
 
     def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
         self.code = str(code)
         self.message = message
         self.hint = hint
+        super().__init__(self.message)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, _redacted(value))
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}"
@@ -393,6 +400,19 @@ class WorkspaceError(SurecallError):
 
 class StoreError(SurecallError):
     """Eval runs on disk that cannot be read, written or continued."""
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, Code):
+        return value
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_redacted(key): _redacted(item) for key, item in items}
+    if isinstance(value, list):
+        return [_redacted(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

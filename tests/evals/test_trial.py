@@ -226,13 +226,13 @@ async def test_escalations_are_counted() -> None:
 async def test_secrets_are_kept_nowhere() -> None:
     """Neither a key of a known shape nor a given value stands in the row or the body."""
     key, own = "sk-" + "Zz9" * 10, 'pass"word-\\1234'
+    held = Secret(own)
     call = assistant(f"key {key}", tool_call("note", {"text": key, "count": 7}))
-    row, body = await attempt(
-        [call, f"Done with {own} and {key}."], secrets=[Secret(own)], case=DeskCase()
-    )
+    row, body = await attempt([call, f"Done with {own} and {key}."], case=DeskCase())
     kept = encode_kept((row, body)).decode()
     assert key not in kept
     assert "word-" not in kept
+    assert held
     assert row.text == "Done with [redacted] and [redacted]."
     assert row.strict_ok is True
 

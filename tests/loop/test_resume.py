@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import surecall
 from surecall.errors import Code, JournalError, RunLimitError, SurecallError
-from surecall.loop import FileJournal, MemoryJournal
+from surecall.loop import FileJournal, MemoryJournal, replay_trace
 from surecall.loop import journal as journal_module
 from surecall.loop.journal import (
     JOURNAL_VERSION,
@@ -23,6 +23,7 @@ from surecall.loop.journal import (
     RunHeader,
 )
 from surecall.records import Event, RunStarted, ToolCallEnded
+from surecall.redaction import Secret
 from surecall.transport import ScriptedReply, ScriptedTransport
 
 from .toolbox import assistant, run_script, saved, tool_call
@@ -390,3 +391,28 @@ async def test_streamed_and_whole_replies_resume_alike() -> None:
     first = await run_script(SCRIPT, journal=journal, stream=True)
     second = await run_script([], journal=journal, stream=True)
     assert (second.text, second.history) == (first.text, first.history)
+
+
+async def test_a_call_that_held_a_key_runs_neither_now_nor_when_it_is_resumed(
+    tmp_path: Path,
+) -> None:
+    """The journal has the mask, which is never taken for the value that was written."""
+    key = Secret("plain-looking-key-of-mine")
+    path = tmp_path / "journal"
+    call = assistant(None, tool_call("save", {"text": key.reveal()}))
+    first = await run_script([call, "done"], journal=FileJournal(path))
+    assert b"[redacted]" in path.read_bytes()
+    again = await run_script([], journal=FileJournal(path))
+    for result in (first, again):
+        assert result.results[0].envelope.error_codes == (Code.ARGUMENTS_HOLD_SECRET,)
+        assert Code.SECRET_REDACTED in [item.code for item in result.trace.turns[0].defects]
+        assert replay_trace(result.trace).same
+    assert saved == []
+
+
+async def test_a_model_may_write_the_mask_itself() -> None:
+    """It is ordinary text where nothing was taken out."""
+    call = assistant(None, tool_call("save", {"text": "[redacted]"}))
+    result = await run_script([call, "done"])
+    assert result.results[0].ok
+    assert saved == ["[redacted]"]

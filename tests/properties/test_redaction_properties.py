@@ -1,31 +1,164 @@
-"""The quick look for signs of a key finds every text that the shapes would change."""
+"""Known secrets are found in every form, and a quick look finds what a slow one would."""
 
+import base64
+import json
+from itertools import pairwise
+from urllib.parse import quote
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall import redaction
-from surecall.redaction import redact
+from surecall.redaction import MASK, Secret, StreamMask, mask_known, redact, redact_start, shapes
 
 PIECES = (
     *("sk-", "pk_", "gsk-", "xai_", "hf-", "ghp_", "glpat-", "key_", "AIza", "AKIA", "bearer "),
-    *(
-        "BEARER ",
-        "BeArEr ",
-        "Bearer\u00a0",
-        "task_",
-        " ",
-        "x" * 14,
-        "A1" * 18,
-        "\u212a",
-        "ſ",
-        "-",
-        "_",
-    ),
+    *("BEARER ", "BeArEr ", "Bearer\u00a0", "task_", " ", "x" * 14, "A1" * 18, "\u212a", "ſ"),
+    *("-", "_", "eyJ", ".", "api_key=", "?key=", "X-Api-Key: ", "dapi", "0a" * 16, "github_pat_"),
 )
+KEYS = st.text('abcXYZ019-_/+".', min_size=8, max_size=40).filter(lambda key: len(set(key)) > 4)
+AROUND = st.text("qw \n{}", max_size=30)
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=8).map("".join))
 def test_nothing_is_kept_that_looks_like_a_key(text: str) -> None:
     """What comes out is what the shapes alone would leave."""
-    assert redact(text) == redaction._KEY_SHAPES.sub(redaction.MASK, text)
+    assert redact(text) == shapes._KEY_SHAPES.sub(shapes._mask_shape, text)
+
+
+def _json(key: str) -> str:
+    return json.dumps(key)[1:-1]
+
+
+FORMS = {
+    "plain": lambda key: key,
+    "upper case": lambda key: key.upper(),
+    "JSON": _json,
+    "JSON in JSON": lambda key: _json(_json(key)),
+    "escaped for JSON": lambda key: "".join(f"\\u{ord(char):04x}" for char in key),
+    "escaped for JSON twice": lambda key: "".join(f"\\\\u{ord(char):04X}" for char in key),
+    "URL": lambda key: quote(key, safe=""),
+    "URL, every character": lambda key: "".join(f"%{ord(char):02x}" for char in key),
+    "HTML": lambda key: "".join(f"&#{ord(char)};" for char in key),
+    "HTML, hexadecimal": lambda key: "".join(f"&#x{ord(char):X};" for char in key),
+    "hexadecimal": lambda key: key.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=60)
+@given(key=KEYS, before=AROUND, after=AROUND)
+def test_a_known_secret_is_found_in_every_form(
+    form: str, key: str, before: str, after: str
+) -> None:
+    """However it is written, nothing but the mask is left of it."""
+    secret = Secret(key)
+    shown = mask_known(f"{before}{FORMS[form](key)}{after}")
+    assert secret.reveal() == key
+    assert shown.startswith(before)
+    assert MASK in shown
+    assert len(shown) <= len(before) + len(MASK) + len(after)
+
+
+@settings(max_examples=60)
+@given(key=KEYS, before=st.binary(max_size=5), after=st.binary(max_size=5))
+def test_a_known_secret_is_found_in_base64_wherever_it_begins(
+    key: str, before: bytes, after: bytes
+) -> None:
+    """Also behind a user name, as in basic authentication."""
+    secret = Secret(key)
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        encoded = encode(before + key.encode() + after).decode()
+        shown = mask_known(encoded)
+        assert MASK in shown
+        assert len(shown) - len(MASK) <= len(encoded) - len(key) * 8 // 6 + 2
+    assert secret
+
+
+@settings(max_examples=100)
+@given(key=KEYS, before=AROUND, after=AROUND, cuts=st.lists(st.integers(0, 90), max_size=8))
+def test_a_secret_is_found_in_a_stream_wherever_it_is_split(
+    key: str, before: str, after: str, cuts: list[int]
+) -> None:
+    """What is shown piece by piece is what the whole would have been."""
+    secret = Secret(key)
+    text = f"{before}{key}{after}"
+    places = [0, *sorted(cuts), len(text)]
+    mask = StreamMask()
+    shown = "".join(mask.feed(text[a:b]) for a, b in pairwise(places))
+    assert shown + mask.close() == mask_known(text)
+    assert secret
+
+
+@settings(max_examples=100)
+@given(key=KEYS, fill=st.integers(0, 300), limit=st.integers(1, 300), count=st.integers(1, 5))
+def test_a_limit_never_leaves_half_a_secret(key: str, fill: int, limit: int, count: int) -> None:
+    """A text is redacted before it is cut."""
+    secret = Secret(key)
+    text = "~" * fill + key * count + "~" * 300
+    assert redact_start(text, limit).replace("~", "") in (MASK * count)
+    assert secret
+
+
+def test_a_secret_is_known_while_it_lives() -> None:
+    """Equal secrets are counted apart, and the last one that goes is forgotten."""
+    first, second = Secret("not-a-shape-of-any-key"), Secret("not-a-shape-of-any-key")
+    del first
+    assert redact("it is not-a-shape-of-any-key") == f"it is {MASK}"
+    del second
+    assert redact("it is not-a-shape-of-any-key") == "it is not-a-shape-of-any-key"
+
+
+@pytest.mark.parametrize("value", ["short", "ollama", "Not-Needed", ""])
+def test_placeholders_and_short_values_are_not_secrets(value: str) -> None:
+    """They are ordinary words, which would be taken out of ordinary text."""
+    secret = Secret(value)
+    assert redact(f"use {value} here") == f"use {value} here"
+    assert not secret or secret.reveal() == value
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-ant-api03-" + "Ab1_" * 20,
+        "sk-or-v1-" + "0a" * 32,
+        "sk-proj-" + "Ab1-" * 30,
+        "gsk_" + "Ab1" * 17,
+        "xai-" + "Ab1" * 26,
+        "AIza" + "Ab1" * 12,
+        "hf_" + "Ab1" * 11,
+        "ghp_" + "Ab1" * 12,
+        "github_pat_" + "Ab1_" * 20,
+        "glpat-" + "Ab1-" * 5,
+        "AKIA" + "AB12" * 4,
+        "ASIA" + "AB12" * 4,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0." + "Ab1_" * 10,
+        "r8_" + "Ab1" * 12,
+        "pplx-" + "Ab1" * 16,
+        "nvapi-" + "Ab1-" * 16,
+        "tgp_v1_" + "Ab1" * 14,
+        "fw_" + "Ab1" * 8,
+        "csk-" + "ab1" * 16,
+        "dapi" + "0a" * 16,
+    ],
+)
+def test_keys_of_today_are_recognized_by_their_shape(key: str) -> None:
+    """A key that nobody named does not get into a message either."""
+    assert redact(f"Incorrect key: {key}.") == f"Incorrect key: {MASK}."
+    assert redact(f"https://host/?key={key}&alt=sse") == f"https://host/?key={MASK}&alt=sse"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tool key_value_store_lookup is not known.",
+        "pk_customer_order_id is not a column.",
+        "Use bearer authentication.",
+        "api_key: must be text.",
+        "The header anthropic-version is missing.",
+    ],
+)
+def test_ordinary_words_are_not_taken_for_keys(text: str) -> None:
+    """Messages stay readable."""
+    assert redact(text) == text

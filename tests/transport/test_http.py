@@ -35,7 +35,7 @@ from surecall.errors import (
     SurecallError,
 )
 from surecall.records import WireRequest
-from surecall.redaction import Secret
+from surecall.redaction import Secret, redact
 from surecall.transport import HttpTransport, RetryPolicy, WireLimits
 
 KEY = "sk-hunter2hunter2hunter2"
@@ -473,6 +473,28 @@ async def test_a_key_of_one_request_is_redacted_too() -> None:
         request = WireRequest(path="/c", body={}, headers={"api-key": "plain-looking-value"})
         error = await failure(transport, request)
     assert "plain-looking-value" not in f"{error} {vars(error)}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        ("X-Auth-Token", "plain-looking-value", True),
+        ("Proxy-Authorization", "Basic plain-looking-value", True),
+        ("X-Whatever", "sk-0123456789abcdef", True),
+        ("X-Mytoken", "plain-looking-value-1", True),
+        ("Cookie", "theme=dark-and-quiet; session=0123456789abcdef", True),
+        ("X-Max-Tokens", "100000", False),
+        ("X-Portkey-Provider", "openai-compatible", False),
+        ("X-Title", "an-app-with-a-name", False),
+    ],
+)
+async def test_headers_are_secret_by_their_name_or_their_shape(
+    name: str, value: str, is_secret: bool
+) -> None:
+    """What is only about keys and tokens stays readable in messages."""
+    async with HttpTransport("http://127.0.0.1", headers={name: value}):
+        own = value.rpartition(" ")[2].rpartition("=")[2]
+        assert (redact(f"it said {own}") == "it said [redacted]") is is_secret
 
 
 async def test_failures_carry_no_trace_of_the_request(

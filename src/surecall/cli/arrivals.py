@@ -6,10 +6,12 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
+from surecall.config import know_keys
 from surecall.errors import Code, ConfigError, JSONTextError, ProviderError
 from surecall.jsontext import decode
 from surecall.protocols import ChatCompletions
 from surecall.records import Reply
+from surecall.redaction import mask_known
 
 __all__ = ["MAX_INPUT_BYTES", "Arrival", "ArrivalKind", "parse_arrival", "read_input"]
 
@@ -65,7 +67,8 @@ def read_input(place: str) -> bytes:
         raise ConfigError(
             Code.INVALID_OPTION, f"{shown} is empty.", hint="Give what a model or provider sent."
         )
-    return data
+    know_keys()
+    return mask_known(data)
 
 
 def parse_arrival(data: bytes) -> Arrival:

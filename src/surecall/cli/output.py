@@ -83,19 +83,22 @@ class Output:
     def data(self, document: Mapping[str, Any]) -> None:
         """Write one JSON document on one line."""
         from surecall.jsontext import encode_text
+        from surecall.redaction import mask_known
 
         from .terminal import escape_json
 
         whole = {"schema_version": SCHEMA_VERSION, **document}
-        text = encode_text(_encodable(whole))
+        text = mask_known(encode_text(_encodable(whole)))
         self.stdout.write(escape_json(text) + "\n")
         self.stdout.flush()
 
     def text(self, text: str) -> None:
         """Write text that is the answer itself, safe for a terminal."""
+        from surecall.redaction import mask_known
+
         from .terminal import printable
 
-        self.stdout.write(printable(text).rstrip("\n") + "\n")
+        self.stdout.write(printable(mask_known(text)).rstrip("\n") + "\n")
         self.stdout.flush()
 
     def drop_reader(self) -> None:
@@ -149,7 +152,7 @@ class Output:
         if self.debug:
             self.stderr.write(printable(redact("".join(traceback.format_exception(error)))))
         if isinstance(error, SurecallError):
-            self.problem(error.code, redact(error.message), error.hint)
+            self.problem(error.code, error.message, error.hint)
             return
         message = redact(f"{type(error).__name__}: {error}") if str(error) else type(error).__name__
         hint = None if self.debug else "Run again with --debug to see where."

@@ -15,7 +15,7 @@ from surecall.jsontext import decode
 from surecall.loop.resolve import choose_protocol
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
-from surecall.redaction import redact
+from surecall.redaction import mask_known, redact
 from surecall.transport import join_url
 
 from .progress import count_of
@@ -124,7 +124,7 @@ def _unreachable(error: Exception) -> Reached:
 
 def _listed_models(body: bytes) -> tuple[str, ...]:
     try:
-        document = decode(body)
+        document = mask_known(decode(body))
     except JSONTextError:
         return ()
     rows: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else None

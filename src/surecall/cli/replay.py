@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from surecall.config import load_config
+from surecall.config import know_keys, load_config
 from surecall.loop import Replay, Trace, TurnTrace, load_trace, replay_trace, resend_turn
 from surecall.loop.replay import Resent
 from surecall.loop.resolve import make_transport
@@ -39,6 +39,7 @@ def replay(
     Exits with 1 when any decision comes out differently from what was recorded. With --send one
     request goes to the provider again, and both replies are shown; no tool is run.
     """
+    know_keys()
     trace = load_trace(trace_file)
     if send:
         resent = asyncio.run(_send(trace, turn, base_url))

@@ -5,7 +5,7 @@ From weakest to strongest: defaults, `surecall.toml` in the current folder or th
 Unknown keys are errors wherever they stand, and every value remembers where it came from.
 """
 
-from .load import load_config
+from .load import know_keys, load_config
 from .record import Config, Deadlines, Local, Retry, Setting
 from .settings import SETTINGS, SettingKey
 
@@ -17,5 +17,6 @@ __all__ = [
     "Retry",
     "Setting",
     "SettingKey",
+    "know_keys",
     "load_config",
 ]

@@ -8,10 +8,22 @@ from typing import Any
 from surecall.redaction import Secret
 
 from .checks import Found, put_setting
-from .record import Config, key_variables, parse_key
+from .record import KEY_VARIABLES, Config, key_variables, parse_key
 from .sources import find_file, read_file, read_table, read_variables
 
-__all__ = ["load_config"]
+__all__ = ["know_keys", "load_config"]
+
+_environment_keys: dict[str, Secret] = {}
+"""Held, so that they are taken out of everything that is shown or kept."""
+
+
+def know_keys(environ: Mapping[str, str] | None = None) -> None:
+    """Make the keys of providers that stand in the environment known as secrets."""
+    variables = os.environ if environ is None else environ
+    for name in KEY_VARIABLES:
+        value = variables.get(name, "").strip()
+        if value and (name not in _environment_keys or _environment_keys[name].reveal() != value):
+            _environment_keys[name] = Secret(value)
 
 
 def load_config(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from os.path import expanduser
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -15,7 +15,16 @@ from .checks import Found, invalid_config
 from .settings import FREE_TABLES, PLAIN_KEYS, SECRET_KEYS, names_a_secret
 from .sources import KEY_VARIABLE, read_table
 
-__all__ = ["Config", "Deadlines", "Local", "Retry", "Setting", "key_variables", "parse_key"]
+__all__ = [
+    "KEY_VARIABLES",
+    "Config",
+    "Deadlines",
+    "Local",
+    "Retry",
+    "Setting",
+    "key_variables",
+    "parse_key",
+]
 
 _HOME_OF_KEY = {
     "OPENROUTER_API_KEY": "openrouter.ai",
@@ -24,6 +33,7 @@ _HOME_OF_KEY = {
     "GEMINI_API_KEY": "googleapis.com",
     "GOOGLE_API_KEY": "googleapis.com",
 }
+KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):

@@ -1,14 +1,14 @@
 """A trial as it is kept for looking at: what was asked, what arrived, what was changed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from surecall.jsontext import decode_own, encode_text
+from surecall.jsontext import decode_own
 from surecall.loop import Trace, TurnTrace
 from surecall.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
-from surecall.redaction import Secret, redact
+from surecall.redaction import redact
 
 from .records import TrialBody
 from .store_rows import encode_kept
@@ -25,7 +25,6 @@ def write_body(
     config: Mapping[str, Any],
     request: Mapping[str, Any] | None = None,
     state: Mapping[str, Any] | None = None,
-    secrets: Iterable[Secret] = (),
 ) -> TrialBody:
     """Write down a trial, without secrets and without anything empty.
 
@@ -35,14 +34,13 @@ def write_body(
         config: What was in force; it is kept as it is.
         request: What would have been asked, when the trace does not say.
         state: What the case left behind.
-        secrets: Values that must not be kept, beside everything that looks like a key.
     """
     said: dict[str, Any] = {
         "request": _request(trace) if trace is not None else dict(request or {}),
         "transcript": [] if trace is None else [_turn(turn) for turn in trace.turns],
         "state": dict(state or {}),
     }
-    clean = without_secrets(said, secrets)
+    clean = without_secrets(said)
     in_force = dict(config)
     if trace is not None:
         clean["request"]["tools"] = [_tool(tool) for tool in trace.tools]
@@ -60,13 +58,10 @@ def write_body(
     )
 
 
-def without_secrets(document: dict[str, Any], secrets: Iterable[Secret] = ()) -> dict[str, Any]:
+def without_secrets(document: dict[str, Any]) -> dict[str, Any]:
     """Return a document without secrets; most have none and are returned as they are."""
     text = encode_kept(document).decode()
-    hidden = [*secrets]
-    # A secret with a quote in it stands in JSON in another form.
-    hidden += [Secret(encode_text(secret.reveal())[1:-1]) for secret in hidden]
-    clean = redact(text, hidden)
+    clean = redact(text)
     return document if clean == text else decode_own(clean.encode())
 
 

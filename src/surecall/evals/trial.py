@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from surecall.records import (
     ToolNotExecuted,
     clip,
 )
-from surecall.redaction import Secret, redact
+from surecall.redaction import redact
 
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
@@ -51,7 +50,6 @@ async def run_trial(
     settled: Settled,
     *,
     timeout_s: float | None = None,
-    secrets: Iterable[Secret] = (),
 ) -> tuple[TrialRow, TrialBody]:
     """Run one trial and return what came of it; nothing is raised but cancellation.
 
@@ -62,9 +60,7 @@ async def run_trial(
         open_transport: Opens the door to the model; the time that takes is not counted.
         settled: What is in force.
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
-        secrets: Values that must not be kept.
     """
-    secrets = tuple(secrets)
     started_at = time.time()
     ran = _Ran()
     try:
@@ -76,8 +72,8 @@ async def run_trial(
             ran.history = tuple(getattr(error, "history", ()))
     grades = _grade(ran, case)
     facts = _facts(ran, grades)
-    row = _row(unit, case, contender, ran, grades, facts, started_at, secrets)
-    return row, _body(unit, ran, settled, grades, timeout_s, secrets)
+    row = _row(unit, case, contender, ran, grades, facts, started_at)
+    return row, _body(unit, ran, settled, grades, timeout_s)
 
 
 class _Ran(Struct):
@@ -197,13 +193,12 @@ def _row(
     grades: Grades,
     facts: RunFacts,
     started_at: float,
-    secrets: tuple[Secret, ...],
 ) -> TrialRow:
     error, strict_ok, seed_ok = ran.error, grades.strict.ok, grades.seed.ok
     status = error.status if isinstance(error, ProviderError) else None
     # The requests of a run that a fault ended are in the trace; how often each was sent is not.
     resent = error.attempts - 1 if isinstance(error, ProviderError) and ran.trace else 0
-    told = None if error is None else _kept(_told(error), _MAX_ERROR_CHARS, secrets)
+    told = None if error is None else _kept(_told(error), _MAX_ERROR_CHARS)
     return TrialRow(
         index=unit.index,
         cell=unit.cell,
@@ -214,8 +209,8 @@ def _row(
         control=case.control,
         seed_ok=seed_ok,
         strict_ok=strict_ok,
-        seed_reasons=_kept_reasons(grades.seed, secrets),
-        strict_reasons=_kept_reasons(grades.strict, secrets),
+        seed_reasons=_kept_reasons(grades.seed),
+        strict_reasons=_kept_reasons(grades.strict),
         outcome=facts.outcome,
         category=None if seed_ok else categorize(error, ran.trace, ran.text),
         code=None if error is None else _code_of(error),
@@ -234,7 +229,7 @@ def _row(
         saved_by=facts.needed if strict_ok else (),
         fabrications=facts.fabrications,
         escalations=ran.escalations,
-        text=_kept(ran.text, _MAX_TEXT_CHARS, secrets),
+        text=_kept(ran.text, _MAX_TEXT_CHARS),
         started_at=started_at,
     )
 
@@ -245,7 +240,6 @@ def _body(
     settled: Settled,
     grades: Grades,
     timeout_s: float | None,
-    secrets: tuple[Secret, ...],
 ) -> TrialBody:
     config = {**(ran.settled or settled).record, "timeout_s": timeout_s}
     request: dict[str, Any] = {}
@@ -258,18 +252,16 @@ def _body(
         config=config,
         request=request,
         state=grades.state,
-        secrets=secrets,
     )
 
 
-def _kept(text: str, limit: int, secrets: tuple[Secret, ...]) -> str:
-    return mend_surrogates(clip(redact(text, secrets), limit))
+def _kept(text: str, limit: int) -> str:
+    return mend_surrogates(clip(redact(text), limit))
 
 
-def _kept_reasons(verdict: Verdict, secrets: tuple[Secret, ...]) -> tuple[Reason, ...]:
+def _kept_reasons(verdict: Verdict) -> tuple[Reason, ...]:
     return tuple(
-        Reason(reason.code, _kept(reason.message, _MAX_ERROR_CHARS, secrets))
-        for reason in verdict.reasons
+        Reason(reason.code, _kept(reason.message, _MAX_ERROR_CHARS)) for reason in verdict.reasons
     )
 
 

@@ -1,10 +1,23 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
+from typing import Any, Final
+
 from msgspec.structs import replace
 
+from surecall.errors import Code
 from surecall.formats import ToolNames
+from surecall.jsontext import encode_text
 from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
-from surecall.records import Message, ModelRequest, Reading, Receipt, Reply
+from surecall.records import (
+    ErrorDetail,
+    Message,
+    ModelRequest,
+    Reading,
+    Receipt,
+    Reply,
+    ToolCall,
+)
+from surecall.redaction import MASK
 
 from .history import find_own_ids, fit_history
 from .plan import Plan
@@ -12,6 +25,12 @@ from .prompting import put_tools, taught_way
 from .steps import RunState
 
 __all__ = ["build_request", "read_answer"]
+
+_HOLD_SECRET: Final = ErrorDetail(
+    Code.ARGUMENTS_HOLD_SECRET,
+    "The arguments held a key of this program, which was taken out; nothing was run.",
+    "Make the call without the key.",
+)
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -52,6 +71,8 @@ def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> 
     )
     if receipts:
         reading = _with_receipts(reading, receipts)
+    if any(defect.code == Code.SECRET_REDACTED for defect in reply.defects):
+        reading = replace(reading, calls=tuple(map(_refuse_masked, reading.calls)))
     if plan.options.disabled_rules:
         reading = without_rules(reading, reply, frozenset(plan.options.disabled_rules))
     if way is not None and state.tools_enabled and not reading.calls:
@@ -81,3 +102,14 @@ def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
         return replace(reading, receipts=receipts + reading.receipts)
     call, *rest = reading.calls
     return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
+
+
+def _refuse_masked(call: ToolCall) -> ToolCall:
+    """Refuse a call that a secret was taken out of: it must not run with the mask as its value."""
+    if not (_holds_mask(call.raw) or _holds_mask(call.arguments)):
+        return call
+    return replace(call, arguments=None, state="unreadable", errors=(_HOLD_SECRET,))
+
+
+def _holds_mask(value: Any) -> bool:
+    return MASK in (value if isinstance(value, str) else encode_text(value))

@@ -11,6 +11,7 @@ from .telling import Teller
 __all__ = ["CallRunner"]
 
 _PARSE_STATUS: dict[str, str] = {
+    Code.ARGUMENTS_HOLD_SECRET: "ok",
     Code.ARGUMENTS_INVALID: "ok",
     Code.ARGUMENTS_TOO_LARGE: "too_large",
     Code.ARGUMENTS_TOO_DEEP: "too_deep",

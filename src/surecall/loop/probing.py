@@ -1,6 +1,5 @@
 """What probes found out about the model of a session, and asking when nobody knows."""
 
-import logging
 import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from surecall.config import Config
 from surecall.errors import ConfigError
 from surecall.profiles import embedded_name
 from surecall.protocols import WireProtocol
+from surecall.redaction import open_log
 from surecall.transport import Transport, join_url
 
 from .plan import Plan
@@ -26,7 +26,7 @@ FACTS_FILE: Final = "facts.sqlite3"
 _EMBEDDED: Final = "embedded"
 _DATE_CHARS: Final = len("2026-01-01")
 
-_log = logging.getLogger("surecall.loop")
+_log = open_log("surecall.loop")
 
 
 def fact_address(config: Config, protocol: WireProtocol, transport: Transport | None = None) -> str:

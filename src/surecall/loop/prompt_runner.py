@@ -7,10 +7,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.errors import ProviderError
 from surecall.profiles import Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
+from surecall.protocols.masking import DeltaMask, mask_reply
 from surecall.reading import rescue_receipts
 from surecall.records import ModelRequest, Receipt, Reply, WireRequest
+from surecall.redaction import cut_secret_causes, mask_known
 from surecall.transforms import TransformChain
 from surecall.transport import Transport
 
@@ -29,7 +32,7 @@ class PromptResult(Struct, frozen=True, kw_only=True):
 
     reply: Reply
     raw: RawReply
-    """The reply before the transforms and before parsing the message."""
+    """The reply before the transforms and before parsing the message, without known secrets."""
     receipts: tuple[Receipt, ...] = ()
     elapsed_ms: float = 0.0
     request_id: str | None = None
@@ -77,23 +80,28 @@ class PromptRunner:
         """Send the request and return the reply."""
         wire = self.build(request)
         started = perf_counter()
-        if request.stream:
-            raw, headers, attempts = await self._stream(wire, on_delta)
-        else:
-            answer = await self.transport.send(wire)
-            headers, attempts = answer.headers, answer.attempts
-            raw = self.protocol.parse_body(answer.body, headers)
+        try:
+            if request.stream:
+                raw, headers, attempts = await self._stream(wire, on_delta)
+            else:
+                answer = await self.transport.send(wire)
+                headers, attempts = answer.headers, answer.attempts
+                raw = self.protocol.parse_body(answer.body, headers)
+        except ProviderError as error:
+            cut_secret_causes(error)
+            raise
         elapsed_ms = (perf_counter() - started) * 1000
         result = self.read_raw(raw)
         return replace(
             result,
             elapsed_ms=elapsed_ms,
-            request_id=_request_id(headers) or raw.id,
+            request_id=_request_id(headers) or result.raw.id,
             attempts=attempts,
         )
 
     def read_raw(self, raw: RawReply) -> PromptResult:
-        """Apply the inbound transforms to a reply and parse its message."""
+        """Take known secrets out of a reply, apply the inbound transforms, parse its message."""
+        raw = mask_reply(raw)
         rescued = rescue_receipts(raw)
         # What was rescued from an error is text, which every format reads as chat completions.
         protocol = _CHAT if rescued else self.protocol
@@ -128,19 +136,24 @@ class PromptRunner:
     async def _stream(
         self, wire: WireRequest, on_delta: Callable[[StreamDelta], None] | None
     ) -> tuple[RawReply, dict[str, str], int]:
+        shown = None if on_delta is None else DeltaMask(on_delta)
         async with self.transport.stream(wire) as stream:
             folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
-            async for chunk in stream:
-                for delta in folder.feed(chunk):
-                    if on_delta is not None and delta.text:
-                        on_delta(delta)
-                if folder.done:
-                    break
+            try:
+                async for chunk in stream:
+                    for delta in folder.feed(chunk):
+                        if shown is not None and delta.text:
+                            shown.feed(delta)
+                    if folder.done:
+                        break
+            finally:
+                if shown is not None:
+                    shown.close()
             return folder.close(), stream.headers, stream.attempts
 
 
 def _request_id(headers: dict[str, str]) -> str | None:
     for name in _REQUEST_ID_HEADERS:
         if name in headers:
-            return headers[name]
+            return mask_known(headers[name])
     return None

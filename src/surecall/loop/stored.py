@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode
+from surecall.redaction import mask_known
 from surecall.tools.envelopes import plain_data
 
 __all__ = ["checksum", "encode_stored", "seal_line", "split_sealed"]
@@ -16,13 +17,16 @@ _SEAL_BYTES: Final = len(_MARK) + 2 * _DIGEST_BYTES + len(_END)
 
 
 def encode_stored(record: Any) -> bytes:
-    """Encode a record; a result in it may hold models and dates that its tool returned."""
+    """Encode a record without known secrets.
+
+    A result in it may hold models and dates that its tool returned.
+    """
     try:
-        return encode(record)
+        return mask_known(encode(record))
     except JSONTextError as error:
         if error.code != Code.NOT_SERIALIZABLE:
             raise
-    return encode(plain_data(record))
+    return mask_known(encode(plain_data(record)))
 
 
 def checksum(before: bytes, text: bytes) -> bytes:

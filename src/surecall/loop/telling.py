@@ -1,6 +1,5 @@
 """Telling listeners what happens: every event gets its run, its turn and its time."""
 
-import logging
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -8,12 +7,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from surecall.records import Event
+from surecall.redaction import open_log
 
 __all__ = ["Listener", "Teller", "combine_listeners"]
 
 Listener = Callable[[Event], object]
 
-_log = logging.getLogger("surecall.loop")
+_log = open_log("surecall.loop")
 
 
 class Teller:

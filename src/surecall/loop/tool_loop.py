@@ -30,6 +30,7 @@ from surecall.records import (
     RunStarted,
     TextDelta,
 )
+from surecall.redaction import redact
 from surecall.tools import Dispatcher
 
 from .asking import build_request, read_answer
@@ -241,7 +242,7 @@ class ToolLoop:
         state = self._state
         known = isinstance(error, SurecallError)
         code = error.code if known else Code.INTERNAL_ERROR
-        message = error.message if known else f"{type(error).__name__}: {error}"
+        message = error.message if known else redact(f"{type(error).__name__}: {error}")
         status = error.status if isinstance(error, ProviderError) else None
         self._teller.tell(
             ModelRequestFailed,

@@ -21,6 +21,7 @@ from surecall.records import (
     ToolSpec,
     Usage,
 )
+from surecall.redaction import mask_known
 
 from .options import Options
 from .schema_losses import SchemaLoss
@@ -192,7 +193,7 @@ def save_trace(trace: Trace, path: str | Path) -> None:
 def load_trace(path: str | Path) -> Trace:
     """Read a trace that `save_trace` wrote."""
     try:
-        document = decode_own(Path(path).read_bytes())
+        document = decode_own(mask_known(Path(path).read_bytes()))
         trace = msgspec.convert(document, Trace)
     except OSError as error:
         raise ConfigError(

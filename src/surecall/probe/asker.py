@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from surecall.errors import Code, ProviderError
 from surecall.jsontext import canonical_hash
 from surecall.protocols import RawReply, WireProtocol
+from surecall.protocols.masking import mask_reply
 from surecall.reading import read_reply
 from surecall.reading.truncation import cut_cause
 from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec
+from surecall.redaction import cut_secret_causes
 from surecall.transport import Transport
 
 from .dummy_tools import PLAIN, user
@@ -220,8 +222,10 @@ class Asker:
                 attempts, came_whole = answer.attempts, True
                 raw = self.protocol.parse_body(answer.body, answer.headers)
         except ProviderError as error:
+            cut_secret_causes(error)
             self.cost += Cost(max(error.attempts, 1))
             raise
+        raw = mask_reply(raw)
         usage = raw.usage
         self.cost += Cost(
             attempts, usage.input_tokens if usage else 0, usage.output_tokens if usage else 0

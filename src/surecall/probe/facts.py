@@ -4,7 +4,6 @@ The store is a cache: whatever is in it can be asked again. A file that is damag
 file of a later version is left alone. Several processes may use it at once.
 """
 
-import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,7 @@ from surecall.files import make_private
 from surecall.jsontext import decode, encode_text
 from surecall.profiles import join_capabilities, split_capabilities
 from surecall.records import ErrorDetail
-from surecall.redaction import redact
+from surecall.redaction import open_log, redact
 
 from .findings import Finding
 
@@ -32,7 +31,7 @@ T = TypeVar("T")
 
 DEFAULT_MAX_AGE_S: Final = 7 * 24 * 3600.0
 
-_log = logging.getLogger("surecall.probe")
+_log = open_log("surecall.probe")
 
 _SCHEMA_VERSION: Final = 1
 _BUSY_S: Final = 5.0

@@ -125,7 +125,7 @@ def unclear(evidence: str, code: str | None = None) -> Finding:
 
 def quoted(text: str | None) -> str:
     """Quote the start of what a model or provider said, without secrets."""
-    return repr(redact(clip((text or "").strip(), _MAX_QUOTED_CHARS)))
+    return repr(clip(redact((text or "").strip()), _MAX_QUOTED_CHARS))
 
 
 def date_text(seconds: float) -> str:

@@ -15,7 +15,7 @@ from surecall.errors import (
 from surecall.jsontext import decode
 from surecall.protocols import WireProtocol
 from surecall.records import ModelRequest
-from surecall.redaction import Secret
+from surecall.redaction import Secret, mask_known, secrets_in_headers
 from surecall.transport import join_url
 
 from .asker import Asker
@@ -108,9 +108,10 @@ async def fetch_listing(
     sent = {**_own_headers(protocol), **(headers or {})}
     if api_key:
         sent |= protocol.render_auth(api_key.reveal())
+    secrets = secrets_in_headers(sent)
     try:
         async with asyncio.timeout(_DEADLINE_S):
-            return await _fetch(url, sent, protocol)
+            return mask_known(await _fetch(url, sent, protocol))
     except TimeoutError:
         raise ProviderTimeoutError(
             Code.TOTAL_TIMEOUT, f"The list of models did not come within {_DEADLINE_S:.0f} s."
@@ -120,6 +121,8 @@ async def fetch_listing(
             Code.CONNECTION_FAILED,
             f"The list of models could not be fetched: {type(error).__name__}.",
         ) from None
+    finally:
+        secrets.clear()
 
 
 def _own_headers(protocol: WireProtocol) -> dict[str, str]:

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, cast
 from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import SSEEvent, SSEReader, decode, mend_surrogates
 from surecall.records import Defect, clip
-from surecall.redaction import redact
 
 from .base import RawReply, StreamDelta
 from .faults import check_body, parse_error_object
@@ -25,6 +24,7 @@ _MARK: Final = b"\xef\xbb\xbf"
 _BODY_STARTS: Final = b'{["<'
 """No line of an event stream begins so: the provider sent a plain body or a page."""
 _MAX_PARTIAL_CHARS: Final = 20_000
+_MAX_HEAD_BYTES: Final = 16 * 1024
 
 
 class EventFolder(ABC):
@@ -137,7 +137,7 @@ class EventFolder(ABC):
             self._head = chunk
             return b""
         self._is_sniffed = True
-        self._head = chunk[: 4 * MAX_SNIPPET]
+        self._head = chunk[:_MAX_HEAD_BYTES]
         if start[0] in _BODY_STARTS:
             self._body = []
         return chunk
@@ -181,7 +181,7 @@ class EventFolder(ABC):
 
     def _reported(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
-        error.body = redact(self._partial()) or None
+        error.body = self._partial() or None
         return error
 
     def _incomplete(self) -> ProviderError:

@@ -1,6 +1,6 @@
 """What a provider's error answer means: which code, and whether trying again can help.
 
-Nothing here knows a secret; whoever sent the request takes secrets out of the errors.
+Errors take secrets out of what they are given; what is cut here is redacted before it is cut.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from surecall.errors import (
 )
 from surecall.jsontext import decode
 from surecall.records import clip
+from surecall.redaction import redact_start
 
 __all__ = ["check_body", "kept_headers", "parse_error_object", "parse_fault"]
 
@@ -136,7 +137,7 @@ def parse_fault(status: int, headers: Mapping[str, str], body: bytes) -> Provide
     except JSONTextError:
         value = body.decode("utf-8", "replace").strip()
     error = parse_error_object(value, status, headers)
-    error.body = clip(body[: 4 * _MAX_BODY_CHARS].decode("utf-8", "replace"), _MAX_BODY_CHARS)
+    error.body = clip(body[:_MAX_PAGE_BYTES].decode("utf-8", "replace"), _MAX_BODY_CHARS)
     return error
 
 
@@ -310,7 +311,7 @@ def _detail(fields: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return value[:_MAX_BODY_CHARS].strip() if isinstance(value, str) else ""
+    return redact_start(value, _MAX_BODY_CHARS).strip() if isinstance(value, str) else ""
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -331,7 +332,7 @@ def _kinds(value: Any, error: Any) -> tuple[str, ...]:
             if isinstance(kind, int) and not isinstance(kind, bool) and abs(kind) < 10**9:
                 found.append(str(kind))
             elif isinstance(kind, str) and kind not in {"", "error"}:
-                found.append(kind[:80])
+                found.append(redact_start(kind, 80))
     return tuple(dict.fromkeys(found))
 
 
@@ -349,7 +350,7 @@ def _is_transient(kinds: tuple[str, ...]) -> bool:
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:
     told = headers.get("x-request-id") or headers.get("request-id")
     told = told or _text(_fields(value).get("request_id"))
-    return told[:200] if told else None
+    return redact_start(told, 200) if told else None
 
 
 def _is_page(headers: Mapping[str, str], body: bytes) -> bool:

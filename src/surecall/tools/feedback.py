@@ -172,8 +172,7 @@ def describe_error(error: BaseException) -> str:
         text = str(error)
     except Exception:  # a broken exception must not hide the failure it reports
         text = "(its message cannot be shown)"
-    # Cut far beyond what is shown, so that a key at the edge is still whole when redacted.
-    return clip(redact(text[: 20 * _MAX_MESSAGE_CHARS]), _MAX_MESSAGE_CHARS)
+    return redact(clip(text, _MAX_MESSAGE_CHARS))
 
 
 def explain_too_large(spec: ToolSpec, size_bytes: int, max_bytes: int) -> Envelope:

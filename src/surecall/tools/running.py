@@ -2,12 +2,12 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from surecall.errors import Code
 from surecall.records import Envelope
+from surecall.redaction import open_log
 
 from .define import Tool, ToolContext, ToolFailed
 from .envelopes import envelope_of
@@ -21,7 +21,7 @@ from .threads import Outcome, WorkerThreads
 
 __all__ = ["Ran", "run_tool"]
 
-_log = logging.getLogger("surecall.tools")
+_log = open_log("surecall.tools")
 _threads: Final = WorkerThreads()
 _CANCEL_GRACE_S: Final = 1.0
 

@@ -7,6 +7,7 @@ import zlib
 from typing import Final, Protocol
 
 from surecall.errors import Code, ProviderReplyError
+from surecall.records import clip
 
 from .limits import WireLimits
 
@@ -146,7 +147,7 @@ def open_decoder(
         return PlainDecoder(max_bytes, code)
     if named in {"gzip", "x-gzip"}:
         return GzipDecoder(max_bytes, code, limits)
-    raise _bad_encoding(f"uses the content encoding {encoding[:40]!r}")
+    raise _bad_encoding(f"uses the content encoding {clip(encoding, 40)!r}")
 
 
 def too_large(code: Code, max_bytes: int) -> ProviderReplyError:

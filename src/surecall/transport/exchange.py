@@ -23,6 +23,7 @@ from surecall.errors import (
     ProviderReplyError,
     ProviderTimeoutError,
 )
+from surecall.records import clip
 
 from .bodies import open_decoder, too_large
 from .connector import CleanConnector
@@ -138,7 +139,7 @@ class Answer:
         if coding is not None and length is not None:
             return _bad_framing("has both a length and a transfer encoding")
         if coding is not None and coding.strip().lower() != "chunked":
-            return _bad_framing(f"uses the transfer encoding {coding[:40]!r}")
+            return _bad_framing(f"uses the transfer encoding {clip(coding, 40)!r}")
         if length is not None and len(self._response.headers.getall("content-length")) > 1:
             return _bad_framing("has more than one length")
         return None
@@ -317,4 +318,4 @@ def _reason(failure: Exception) -> str:
         failure = failure.os_error
     told = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
     words = f"{type(failure).__name__}: {told}" if isinstance(told, str) else type(failure).__name__
-    return " ".join(words.split())[:160]
+    return clip(" ".join(words.split()), 160)

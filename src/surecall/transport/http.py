@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,7 +14,7 @@ from surecall.jsontext import encode
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.protocols.faults import check_body, kept_headers
 from surecall.records import WireReply, WireRequest
-from surecall.redaction import Secret, redact
+from surecall.redaction import Secret, redact, secrets_in_headers
 
 from .bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
 from .limits import Deadlines, WireLimits
@@ -46,7 +47,7 @@ _OWN_HEADERS: Final = frozenset(
         "upgrade",
     }
 )
-_SECRET_WORDS: Final = ("auth", "cookie", "key", "password", "secret", "token")
+_MAX_REQUEST_SECRETS: Final = 64
 
 
 class HttpTransport:
@@ -91,13 +92,15 @@ class HttpTransport:
         self._retry = retry
         self._parse_fault = parse_fault or protocol.parse_fault
         own = {name.title(): value for name, value in _checked_headers(headers or {}).items()}
-        self._secrets = _secrets_in(own)
+        # Keys are known, and taken out of everything, while somebody holds them.
+        self._secrets = secrets_in_headers(own)
+        self._request_secrets: deque[Secret] = deque(maxlen=_MAX_REQUEST_SECRETS)
         if isinstance(api_key, str):
             api_key = Secret(api_key)
         if api_key:
             for name, value in _checked_headers(protocol.render_auth(api_key.reveal())).items():
                 own[name.title()] = value
-            self._secrets += (api_key,)
+            self._secrets.append(api_key)
         self._has_key = bool(api_key) or "Authorization" in own
         self._headers = {
             "Accept": "application/json",
@@ -112,7 +115,7 @@ class HttpTransport:
 
     def __repr__(self) -> str:
         key = "'***'" if self._has_key else "None"
-        return f"HttpTransport({self._shown_url!r}, api_key={key})"
+        return f"HttpTransport({redact(self._shown_url)!r}, api_key={key})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -134,21 +137,17 @@ class HttpTransport:
     async def send(self, request: WireRequest) -> WireReply:
         """Send the request and return the whole answer (status below 300)."""
         started = time.perf_counter()
+        answer, attempts = await self._open(request)
         try:
-            answer, attempts = await self._open(request)
-            try:
-                body = await answer.read_all(self._limits)
-                fault = check_body(answer.headers, body, status=answer.status)
-                if fault is not None:
-                    raise fault
-            except ProviderError as error:
-                _complete(error, answer, attempts)
-                raise
-            finally:
-                answer.close()
+            body = await answer.read_all(self._limits)
+            fault = check_body(answer.headers, body, status=answer.status)
+            if fault is not None:
+                raise fault
         except ProviderError as error:
-            self._redact(error, request)
+            _complete(error, answer, attempts)
             raise
+        finally:
+            answer.close()
         return WireReply(
             status=answer.status,
             headers=answer.headers,
@@ -160,14 +159,9 @@ class HttpTransport:
     @asynccontextmanager
     async def stream(self, request: WireRequest) -> AsyncGenerator["HttpStream", None]:
         """Open a streamed answer; leaving the context closes the connection."""
+        answer, attempts = await self._open(request)
         try:
-            answer, attempts = await self._open(request)
-        except ProviderError as error:
-            self._redact(error, request)
-            raise
-        try:
-            redact_error = partial(self._redact, request=request)
-            stream = HttpStream(answer, attempts, self._limits, redact_error)
+            stream = HttpStream(answer, attempts, self._limits)
             await stream.start()
             yield stream
         finally:
@@ -176,7 +170,7 @@ class HttpTransport:
     async def _open(self, request: WireRequest) -> tuple["Answer", int]:
         url = self._urls.get(request.path) or self._join(request.path)
         data = encode(request.body)
-        headers = _checked_headers(request.headers) if request.headers else None
+        headers = self._take_headers(request.headers) if request.headers else None
         wire = self._wire
         if wire is None or self._loop is not asyncio.get_running_loop():
             wire = await self._open_wire()
@@ -231,15 +225,12 @@ class HttpTransport:
         self._loop = asyncio.get_running_loop()
         return wire
 
-    def _redact(self, error: ProviderError, request: WireRequest) -> None:
-        secrets = (*self._secrets, *_secrets_in(request.headers))
-        error.message = redact(error.message, secrets)
-        error.args = (error.message,)
-        for name in ("hint", "provider_code", "provider_message", "request_id", "body"):
-            text = getattr(error, name)
-            if text is not None:
-                setattr(error, name, redact(text, secrets))
-        error.headers = {name: redact(text, secrets) for name, text in error.headers.items()}
+    def _take_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Check the headers of one request; keys among them stay known while this lives."""
+        for secret in secrets_in_headers(headers):
+            if secret not in self._request_secrets:
+                self._request_secrets.append(secret)
+        return _checked_headers(headers)
 
 
 class HttpStream:
@@ -250,14 +241,12 @@ class HttpStream:
         answer: "Answer",
         attempts: int,
         limits: WireLimits,
-        redact_error: Callable[[ProviderError], None],
     ) -> None:
         self.status = answer.status
         self.headers = answer.headers
         self.attempts = attempts
         self._answer = answer
         self._limits = limits
-        self._redact_error = redact_error
         self._decoder: BodyDecoder | None = None
         self._unyielded_bytes = 0
 
@@ -278,7 +267,6 @@ class HttpStream:
             self._answer.pause()
         except ProviderError as error:
             _complete(error, self._answer, self.attempts)
-            self._redact_error(error)
             raise
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -290,7 +278,6 @@ class HttpStream:
         except ProviderError as error:
             self._answer.close()
             _complete(error, self._answer, self.attempts)
-            self._redact_error(error)
             raise
         if not piece:
             raise StopAsyncIteration
@@ -344,11 +331,3 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
                 hint="Check for a line break or a space at its end.",
             )
     return dict(headers)
-
-
-def _secrets_in(headers: Mapping[str, str]) -> tuple[Secret, ...]:
-    return tuple(
-        Secret(value.removeprefix("Bearer "))
-        for name, value in headers.items()
-        if any(word in name.lower() for word in _SECRET_WORDS)
-    )

@@ -97,6 +97,7 @@ class Trials:
         self._catalog = Catalog.builtin()
         self._cases: dict[tuple[str, str], dict[str, Case]] = {}
         self._settled: dict[tuple[Cell, str], Settled] = {}
+        # They are taken out of everything that is kept while somebody holds them.
         self._secrets = _secrets_of(params.contenders)
 
     async def run(self, unit: Unit) -> Finished:
@@ -110,7 +111,6 @@ class Trials:
             self._open_transport,
             self._settle(unit, case, contender),
             timeout_s=self._params.timeout_s,
-            secrets=self._secrets,
         )
         return Finished(row, body, is_pressed(row))
 

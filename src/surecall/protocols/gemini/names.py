@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from surecall.protocols.standins import stand_in_name
+from surecall.redaction import mask_known
 
 __all__ = ["own_name", "wire_name"]
 
@@ -34,7 +35,8 @@ def own_name(name: str) -> str:
         return name
     found = _ESCAPED.sub(_unescape, name[len(_MARK) :])
     is_ours = found and _MARK + _OTHER.sub(_escape, found) == name
-    return found if is_ours and not _stays(found) else name
+    # What is written so does not look like a key until it is read.
+    return mask_known(found) if is_ours and not _stays(found) else name
 
 
 def _stays(name: str) -> bool:

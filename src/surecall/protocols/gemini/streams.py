@@ -12,7 +12,6 @@ from surecall.errors import Code, ProviderError
 from surecall.jsontext import SSEEvent, decode
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.event_folder import EventFolder, HeldHalves
-from surecall.redaction import redact
 
 from .faults import parse_error_object
 from .members import as_dict, as_list
@@ -42,7 +41,7 @@ class GeminiStreamFolder(EventFolder):
         try:
             self._fold.take(fields, fallback=Code.STREAM_ERROR)
         except ProviderError as error:
-            error.body = redact(self._partial()) or error.body
+            error.body = self._partial() or error.body
             raise error from None
         for kind, piece in parts.taken():
             self._halves.show(kind, piece, shown)
@@ -69,7 +68,7 @@ class GeminiStreamFolder(EventFolder):
 
     def _reported(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
-        error.body = redact(self._partial()) or error.body
+        error.body = self._partial() or error.body
         return error
 
 

@@ -5,6 +5,8 @@ from binascii import Error as Base64Error
 from typing import Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote_to_bytes
 
+from surecall.records import clip
+
 __all__ = ["SERVER_BLOCKS", "THOUGHT_BLOCKS", "Place", "parse_block", "plain_text", "render_parts"]
 
 Place: TypeAlias = Literal["assistant", "tool", "user"]
@@ -83,7 +85,7 @@ def _render_part(part: dict[str, Any], place: Place) -> dict[str, Any] | None:
         block = _render_image(part)
     elif place != "assistant" and kind == "file":
         block = _render_file(part)
-    return block or _text_block(f"[A part of type {kind[:40]} was left out.]", {})
+    return block or _text_block(f"[A part of type {clip(kind, 40)} was left out.]", {})
 
 
 def _text_block(text: Any, fields: dict[str, Any]) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from surecall.errors import Code
+from surecall.records import clip
 
 from .shapes import as_fields, invalid, show
 
@@ -43,7 +44,7 @@ def _render_part(part: Mapping[str, Any], text_type: _TextType) -> dict[str, Any
     elif kind in _NATIVE[text_type]:
         return {key: value for key, value in part.items() if key != "cache_control"}
     else:
-        shown = kind[:40] if isinstance(kind, str) else "unknown"
+        shown = clip(kind, 40) if isinstance(kind, str) else "unknown"
         return _render_text(f"[A part of type {shown} was left out.]", text_type)
     if takes_media and _BREAKPOINT in part:
         wire[_BREAKPOINT] = part[_BREAKPOINT]

@@ -1,0 +1,302 @@
+"""Secrets that cannot be printed, and their values found in any text while they live."""
+
+import base64
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .shapes import MASK, looks_like_key
+
+__all__ = ["Secret", "known_secrets", "mask_known", "mask_text", "secrets_in_headers"]
+
+_MIN_SECRET_LENGTH: Final = 6
+_PLACEHOLDERS: Final = frozenset(
+    {
+        *("api-key", "api_key", "apikey", "changeme", "default", "llama.cpp", "lm-studio"),
+        *("no-key", "no-key-required", "not-needed", "not-required", "not_needed", "ollama"),
+        *("openai", "password", "placeholder", "required", "secret", "sk-no-key-required"),
+        *("unused", "your-api-key"),
+    }
+)
+"""What people write where a local server wants a key and ignores it; these are ordinary words."""
+_SECRET_WORDS: Final = ("auth", "credential", "key", "passw", "secret", "token")
+_SECRET_NAMES: Final = frozenset(
+    {
+        *("apikey", "auth", "authorization", "authtoken", "credential", "credentials"),
+        *("key", "passwd", "password", "secret", "token"),
+    }
+)
+_ESCAPED: Final = re.compile(
+    r"\\{1,8}(?:u00|x)([0-9a-f]{2})|%(?:25){0,3}([0-9a-f]{2})"
+    r"|&#x0{0,6}([0-9a-f]{2});|&#0{0,6}([0-9]{2,3});|\\{1,8}",
+    re.IGNORECASE,
+)
+_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+"""Unlike `lower()`, this never changes the length of a text."""
+
+_MAX_ESCAPED_CHARS: Final = 16
+
+_T = TypeVar("_T")
+
+
+class _Known(NamedTuple):
+    """The secrets of one moment."""
+
+    generation: object
+    forms: tuple[str, ...] = ()
+    """In lower case: the values, and what they are in base64 and hexadecimal."""
+    bare_forms: tuple[str, ...] = ()
+    """The same without backslashes, which unescaping takes away."""
+    longest: int = 0
+    escapable: tuple[str, ...] = ()
+    """How characters of the values may be escaped, beside by their numbers."""
+
+    def is_in(self, text: str) -> bool:
+        lowered = text.lower()
+        if any(map(lowered.__contains__, self.forms)):
+            return True
+        if not self._may_be_escaped(lowered):
+            return False
+        plain = _ESCAPED.sub(_unescape, lowered).lower()
+        return any(map(plain.__contains__, self.bare_forms))
+
+    def _may_be_escaped(self, lowered: str) -> bool:
+        # Looking for one character is a hundred times as fast as looking for two.
+        if "%" in lowered or ("&" in lowered and "&#" in lowered):
+            return True
+        return "\\" in lowered and any(map(lowered.__contains__, ("\\u00", "\\x", *self.escapable)))
+
+
+class _Registry:
+    """The values of all living secrets; any thread may come at any time, also to drop one."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, str] = {}
+        self._generation = object()
+        self._known = _Known(self._generation)
+
+    def add(self, identity: int, value: str) -> None:
+        is_new = value not in self._values.copy().values()
+        self._values[identity] = value
+        if is_new:
+            self._generation = object()
+
+    def drop(self, identity: int) -> None:
+        value = self._values.pop(identity, None)
+        if value is not None and value not in self._values.copy().values():
+            self._generation = object()
+
+    def known(self) -> _Known:
+        known, generation = self._known, self._generation
+        if known.generation is not generation:
+            # Longest first: a key that begins with another one is taken out whole.
+            values = tuple(sorted(set(self._values.copy().values()), key=len, reverse=True))
+            forms = tuple(form for value in values for form in _forms(value))
+            marks = (f"\\{char}" for char in "/'\"\\" if any(char in form for form in forms))
+            self._known = known = _Known(
+                generation,
+                forms,
+                bare_forms=tuple(form.replace("\\", "") for form in forms),
+                longest=_MAX_ESCAPED_CHARS * max(map(len, values), default=0),
+                escapable=tuple(marks),
+            )
+        return known
+
+
+_registry: Final = _Registry()
+
+
+class Secret:
+    """A value that never shows itself; call `reveal()` at the one place that sends it.
+
+    While it lives, the value is taken out of every error, log line and stored record, unless it
+    is shorter than six characters or a well-known placeholder such as `not-needed`.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        if len(value) >= _MIN_SECRET_LENGTH and value.lower() not in _PLACEHOLDERS:
+            _registry.add(id(self), value)
+
+    # Bound here: at the end of the process, the module may be gone before its last secret.
+    def __del__(self, _drop: Callable[[int], None] = _registry.drop) -> None:
+        _drop(id(self))
+
+    def reveal(self) -> str:
+        """Return the value."""
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Secret is never pickled")
+
+
+def mask_known(value: _T) -> _T:
+    """Return text, plain data or records without known secrets; the same object if it has none."""
+    known = known_secrets()
+    if not known.forms:
+        return value
+    if isinstance(value, str):
+        return cast("_T", mask_text(value))
+    if isinstance(value, bytes):
+        return cast(
+            "_T",
+            mask_text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"),
+        )
+    # What shows a record shows every text in it, and is the quickest way to all of them.
+    return cast("_T", _masked(value)) if known.is_in(repr(value)) else value
+
+
+def secrets_in_headers(headers: Mapping[str, str]) -> list[Secret]:
+    """Return what is secret in headers: by their names, or because it looks like a key.
+
+    Hold them for as long as the headers are in use.
+    """
+    found: list[Secret] = []
+    for name, value in headers.items():
+        if "cookie" in name.lower():
+            values = (item.partition("=")[2] for item in value.split(";"))
+            found += (Secret(part) for part in values if _looks_random(part))
+        if _is_secret_name(name, value) or looks_like_key(value):
+            found.append(Secret(value.rpartition(" ")[2]))  # without `Bearer`
+    return found
+
+
+def _is_secret_name(name: str, value: str) -> bool:
+    """Tell a key from what is only about one, such as `X-Max-Tokens: 100000`."""
+    name = name.lower()
+    if not any(word in name for word in _SECRET_WORDS):
+        return False
+    if not _SECRET_NAMES.isdisjoint(name.replace("_", "-").split("-")):
+        return True
+    return _looks_random(value)
+
+
+def _looks_random(value: str) -> bool:
+    return len(value) >= 12 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def known_secrets() -> _Known:
+    """Return the secrets that live now."""
+    return _registry.known()
+
+
+def mask_text(text: str) -> str:
+    """Return the text without known secrets."""
+    known = known_secrets()
+    if not known.forms or not known.is_in(text):
+        return text
+    text = _mask_spans(text, _Source(text, unescaped=True), known.bare_forms)
+    return _mask_spans(text, _Source(text), known.forms)  # one that only looks escaped
+
+
+class _Source:
+    """A text to be searched, and where its characters stood before it was unescaped."""
+
+    def __init__(self, text: str, *, unescaped: bool = False) -> None:
+        self._starts = [0]
+        """Where each part begins in the plain text; what is escaped is a part of its own."""
+        self._origins = [0]
+        """Where each part begins in the text as it was."""
+        parts: list[str] = []
+        size = last = 0
+        for match in _ESCAPED.finditer(text) if unescaped else ():
+            for part, origin in (
+                (text[last : match.start()], match.start()),
+                (_unescape(match), match.end()),
+            ):
+                parts.append(part)
+                size += len(part)
+                self._starts.append(size)
+                self._origins.append(origin)
+            last = match.end()
+        parts.append(text[last:])
+        self.plain = "".join(parts).translate(_LOWER)
+
+    def start(self, place: int) -> int:
+        """Return where a character began; backslashes before it belong to it."""
+        part = bisect_left(self._starts, place)
+        if part == len(self._starts) or self._starts[part] != place:
+            part -= 1
+        return self._origins[part] + place - self._starts[part]
+
+    def end(self, place: int) -> int:
+        """Return where a character ended."""
+        part = bisect_right(self._starts, place) - 1
+        if part % 2:  # an escaped one
+            return self._origins[part + 1]
+        return self._origins[part] + place - self._starts[part] + 1
+
+
+def _mask_spans(text: str, source: _Source, forms: tuple[str, ...]) -> str:
+    spans: list[tuple[int, int]] = []
+    for form in forms:
+        place = source.plain.find(form)
+        while place >= 0:
+            spans.append((source.start(place), source.end(place + len(form) - 1)))
+            place = source.plain.find(form, place + len(form))
+    pieces: list[str] = []
+    last = 0
+    for start, end in sorted(spans):
+        if start >= last:
+            pieces += (text[last:start], MASK)
+        last = max(last, end)
+    return "".join((*pieces, text[last:]))
+
+
+@lru_cache(maxsize=256)
+def _forms(value: str) -> tuple[str, ...]:
+    raw = value.encode("utf-8", "surrogatepass")
+    cores = [core for shift in range(3) if len(core := _base64_core(raw, shift)) >= 8]
+    urlsafe = [core.replace("+", "-").replace("/", "_") for core in cores]
+    return tuple(dict.fromkeys(form.lower() for form in (value, *cores, *urlsafe, raw.hex())))
+
+
+def _base64_core(raw: bytes, shift: int) -> str:
+    """Return the characters that stand for these bytes alone, wherever they begin in base64."""
+    encoded = base64.b64encode(bytes(shift) + raw).decode("ascii")
+    return encoded[-(-shift * 8 // 6) : (shift + len(raw)) * 8 // 6]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    """Return the character that is meant; a backslash may be one of several, so none is kept."""
+    digits = match[1] or match[2] or match[3]
+    char = chr(int(digits, 16)) if digits else chr(int(match[4])) if match[4] else ""
+    return "" if char == "\\" else char
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return mask_text(value)
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_masked(key): _masked(item) for key, item in items}
+    if isinstance(value, list):
+        return [_masked(item) for item in cast("list[Any]", value)]
+    if isinstance(value, tuple):
+        return tuple(_masked(item) for item in cast("tuple[Any, ...]", value))
+    if isinstance(value, Struct):
+        fields = {name: _masked(getattr(value, name)) for name in value.__struct_fields__}
+        return replace(value, **fields)
+    return value
