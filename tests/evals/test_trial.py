@@ -11,7 +11,13 @@ import pytest
 from surecall.errors import Code, ConfigError, ProviderConnectionError
 from surecall.evals.contenders import Contender, Price, close_transports, cost_of, parse_price
 from surecall.evals.records import TrialRow
-from surecall.evals.store_rows import decode_body, decode_row, encode_body, encode_kept
+from surecall.evals.store_rows import (
+    COLUMNS,
+    columns_of,
+    decode_body,
+    decode_row,
+    encode_body,
+)
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial
 from surecall.records import Usage
@@ -82,7 +88,8 @@ async def test_rows_and_bodies_survive_being_stored() -> None:
     """Half characters and odd values in a reply do not keep a trial from being kept."""
     odd = assistant("bad \ud800 text", tool_call("no\ud800te", '{"text": "\ud800"}'))
     row, body = await attempt([ScriptedReply(message=odd), "Do\ud800ne."])
-    assert decode_row(encode_kept(row).decode()).cell == row.cell
+    columns = dict(zip(COLUMNS, columns_of(1, 1, row), strict=True))
+    assert decode_row(columns).cell == row.cell
     assert len(decode_body(encode_body(body)).transcript) == row.turns
 
 
