@@ -72,8 +72,9 @@ class CallRunner:
         recorder, dispatcher = self._recorder, self._dispatcher
         context = ToolContext(self._teller.run_id, turn, call.id)
         effect = dispatcher.effect_of(call)
+        warnings = () if warning is None else (warning,)
         if effect is None:
-            result = await dispatcher.dispatch(call, context)
+            result = await dispatcher.dispatch(call, context, warnings=warnings)
             await recorder.record_result(turn, result, "read")
             return result
         if recorder.was_intended(turn, call.id) and not dispatcher.may_repeat(call):
@@ -92,7 +93,7 @@ class CallRunner:
             result = await dispatcher.dispatch(
                 call,
                 context,
-                warnings=() if warning is None else (warning,),
+                warnings=warnings,
                 before_run=record_intent,
             )
         await recorder.record_result(turn, result, effect)

@@ -1,6 +1,7 @@
 """The one place where a request leaves and a reply comes back; usable alone for plain chat."""
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -12,7 +13,7 @@ from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProto
 from surecall.reading import rescue_receipts
 from surecall.records import ModelRequest, Receipt, Reply, WireRequest
 from surecall.transforms import TransformChain
-from surecall.transport import Transport
+from surecall.transport import Transport, ask_transport, fold_stream
 
 from .preflight import check_request
 
@@ -70,9 +71,11 @@ class PromptRunner:
         wire = self.build(request)
         started = perf_counter()
         if request.stream:
-            raw, headers, attempts = await self._stream(wire, on_delta)
+            raw, headers, attempts = await ask_transport(
+                self.transport, partial(self._stream, wire, on_delta)
+            )
         else:
-            answer = await self.transport.send(wire)
+            answer = await ask_transport(self.transport, partial(self.transport.send, wire))
             headers, attempts = answer.headers, answer.attempts
             raw = self.protocol.parse_body(answer.body, headers)
         elapsed_ms = (perf_counter() - started) * 1000
@@ -116,13 +119,7 @@ class PromptRunner:
     ) -> tuple[RawReply, dict[str, str], int]:
         async with self.transport.stream(wire) as stream:
             folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
-            async for chunk in stream:
-                for delta in folder.feed(chunk):
-                    if on_delta is not None and delta.text:
-                        on_delta(delta)
-                if folder.done:
-                    break
-            return folder.close(), stream.headers, stream.attempts
+            return await fold_stream(stream, folder, on_delta), stream.headers, stream.attempts
 
 
 def _request_id(headers: dict[str, str]) -> str | None:

@@ -30,7 +30,7 @@ class MessagesStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._drafts = BlockDrafts()
+        self._drafts = BlockDrafts(self._kept)
         self._fields: dict[str, Any] = {"type": "message", "role": "assistant"}
         self._usage: dict[str, Any] = {}
         self._halves = HeldHalves()
@@ -96,8 +96,8 @@ class MessagesStreamFolder(EventFolder):
         draft = self._drafts.begin(event.get("index"), fields)
         if fields.get("input") and not self._repeated:
             self._repeated = repeated_keys(data)
-        if draft.pieces:
-            self._show(draft.field, draft.pieces[0], shown)
+        if draft.text:
+            self._show(draft.field, str(draft.text), shown)
 
     def _take_piece(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         delta: Any = event.get("delta")
@@ -116,14 +116,17 @@ class MessagesStreamFolder(EventFolder):
 
     def _keep_fields(self, fields: Any) -> None:
         if isinstance(fields, dict):
-            items = cast("dict[str, Any]", fields).items()
-            self._fields.update({key: value for key, value in items if value is not None})
+            self._put(self._fields, cast("dict[str, Any]", fields))
 
     def _take_usage(self, usage: Any) -> None:
         """Add counts to those before: each is a total, and one that is left out still holds."""
         if isinstance(usage, dict):
-            items = cast("dict[str, Any]", usage).items()
-            self._usage.update({key: value for key, value in items if value is not None})
+            self._put(self._usage, cast("dict[str, Any]", usage))
+
+    def _put(self, target: dict[str, Any], fields: dict[str, Any]) -> None:
+        for key, value in fields.items():
+            if value is not None:
+                self._kept.put(target, key, value)
 
     def _show(self, field: str | None, text: str, shown: list[StreamDelta]) -> None:
         if field == "text":
