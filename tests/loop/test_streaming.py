@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import surecall
+from support.streams import DONE, chunk
 from surecall import Session
 from surecall.errors import Code, ProviderReplyError
 from surecall.records import (
@@ -194,6 +195,22 @@ async def test_leaving_the_loop_cancels_the_run_and_closes_the_stream() -> None:
         _ = stream.result
     with pytest.raises(RuntimeError, match="only once"):
         aiter(stream)
+
+
+async def test_a_reader_that_is_slower_than_the_model_gets_joined_pieces() -> None:
+    """All of the text arrives in order, in far fewer events than the model sent."""
+    text = "".join(f"{number} " for number in range(5_000))
+    pieces = [chunk({"content": piece}) for piece in text.split(" ")]
+    transport = HeldTransport([b"".join(pieces), chunk({}, "stop") + DONE])
+    transport.go_on.set()
+    stream = surecall.stream("hi", model="m", preset=(), transport=transport)
+    events = aiter(stream)
+    first = await anext(events)
+    await transport.closed.wait()
+    seen = [first, *[event async for event in events]]
+    deltas = [event.text for event in seen if isinstance(event, TextDelta)]
+    assert "".join(deltas) == stream.result.text == text.replace(" ", "")
+    assert len(deltas) < 400
 
 
 async def test_aclose_cancels_the_run_at_once() -> None:
