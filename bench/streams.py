@@ -253,6 +253,7 @@ async def measure(who: str, name: str, base: str, seconds: float) -> dict:
     ticking = asyncio.create_task(ticker.run())
     await asyncio.sleep(0.01)
     ended = await (read_raw(base, seconds) if who == "raw" else read_surecall(base, seconds, name))
+    await asyncio.sleep(0.01)  # the last stall is noticed, too
     ticking.cancel()
     return {
         "ended": ended,

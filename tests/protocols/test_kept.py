@@ -177,6 +177,19 @@ def test_events_that_bring_nothing_are_not_kept(case: Endless) -> None:
     assert held < 100_000
 
 
+@pytest.mark.parametrize("protocol", ["chat_completions", "messages", "responses", "gemini"])
+@pytest.mark.parametrize(("value", "times"), [("[]", 250_000), ("{}", 250_000), ("1", 2_500_000)])
+def test_an_event_of_very_many_values_is_refused_unread(
+    protocol: str, value: str, times: int
+) -> None:
+    """A few megabytes of empty lists would take hundreds when they are decoded."""
+    wire = b'data: {"x": [' + ",".join([value] * times).encode() + b"]}\n\n"
+    folder = find_protocol(protocol).open_stream()
+    with pytest.raises(ProviderError) as caught:
+        folder.feed(wire)
+    assert caught.value.code == Code.STREAM_TOO_LARGE
+
+
 def test_twenty_thousand_calls_are_folded() -> None:
     """The limit of parts is above what a careless server may send; of the calls few will run."""
     entries = [{"id": f"c{n}", "function": {"name": "t", "arguments": "{}"}} for n in range(20_000)]

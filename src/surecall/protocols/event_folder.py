@@ -27,6 +27,9 @@ _BODY_STARTS: Final = b'{["<'
 """No line of an event stream begins so: the provider sent a plain body or a page."""
 _MAX_PARTIAL_CHARS: Final = 20_000
 _MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_LARGE_EVENT_CHARS: Final = 512 * 1024
+_MAX_CONTAINERS: Final = 200_000
+_MAX_VALUES: Final = 2_000_000
 
 
 class EventFolder(ABC):
@@ -169,6 +172,8 @@ class EventFolder(ABC):
             self._take_done(shown)
             return
         self._events += 1
+        if len(data) > _LARGE_EVENT_CHARS:
+            _refuse_many_values(data)
         try:
             value = self._decode(data)
         except JSONTextError as error:
@@ -215,6 +220,18 @@ class EventFolder(ABC):
         if not self._skipped:
             return ()
         return (Defect(Code.UPSTREAM_BAD_EVENT, f"{self._skipped} events were passed over."),)
+
+
+def _refuse_many_values(data: str) -> None:
+    """Refuse a large event that would become far larger, and take long, when it is decoded."""
+    containers = data.count("{") + data.count("[")
+    if containers > _MAX_CONTAINERS or data.count(",") > _MAX_VALUES:
+        raise ProviderReplyError(
+            Code.STREAM_TOO_LARGE,
+            f"An event of the stream has more than {_MAX_CONTAINERS} objects and lists, "
+            f"or more than {_MAX_VALUES} values.",
+            hint="Look at what the provider sends; no reply is made of so many.",
+        )
 
 
 class HeldHalves:
