@@ -17,6 +17,7 @@ from surecall.evals.store_rows import (
     decode_body,
     decode_row,
     encode_body,
+    encode_kept,
 )
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial

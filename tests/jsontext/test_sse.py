@@ -144,6 +144,45 @@ def test_an_endless_line_is_refused_at_once(chunks: tuple[bytes, ...]) -> None:
     assert error.message == "a line of the event stream is longer than 10 bytes."
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param(b"data: abcd\n" * 3, id="of many lines"),
+        pytest.param(b"data: ab\ndata: abcdefgh\n", id="with a long last line"),
+        pytest.param(b": comment\ndata: abcd\n: comment\n" * 3, id="with comments between"),
+    ],
+)
+def test_an_endless_event_is_refused(stream: bytes, size: int) -> None:
+    """An event has a limit of its own, however long its lines are and wherever it is cut."""
+    reader = SSEReader(max_event_bytes=10)
+    assert reader.feed(b"data: 0123456789\n\n") == [E("0123456789")]
+    chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
+    with pytest.raises(ProviderReplyError) as caught:
+        [event for chunk in chunks for event in reader.feed(chunk)]
+    assert caught.value.code == Code.STREAM_TOO_LARGE
+    assert caught.value.message == "an event of the stream is longer than 10 bytes."
+
+
+@pytest.mark.parametrize("field", ["event", "id"])
+def test_a_name_or_id_without_end_is_refused(field: str) -> None:
+    """No honest stream needs them long, and an id is kept from event to event."""
+    error = refusal(SSEReader(), f"{field}: ".encode(), *[b"x" * 10_000] * 20, b"\n")
+    assert error.code == Code.STREAM_TOO_LARGE
+    assert error.message == f"a field `{field}` of the event stream is longer than 65536 bytes."
+
+
+@pytest.mark.parametrize("start", [b":", b"\xef\xbb\xbf:", b"unknown: ", b" "])
+def test_of_a_line_without_data_little_is_kept(start: bytes) -> None:
+    """A comment may be as long as a line; what nobody reads is not held until it ends."""
+    reader = SSEReader()
+    reader.feed(start)
+    for _ in range(100):
+        reader.feed(b"x" * 100_000)
+    assert len(reader._partial) < 400_000  # pyright: ignore[reportPrivateUsage]
+    assert reader.feed(b"\ndata: 1\n\n") == [E("1")]
+
+
 def test_a_line_at_the_limit_is_read() -> None:
     """Line ends, and a mark at the start, do not count."""
     assert read(b"\xef\xbb\xbfdata: 1234\r\n\r\n", max_line_bytes=10) == [E("1234")]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, RequestError, SetupError
 from surecall.loop import Options, Plan, Session, make_plan
@@ -68,6 +69,36 @@ CHANGES = [
 def test_the_fingerprint_changes_with_every_part_of_the_surface(case: Change) -> None:
     """Nothing that shapes the requests can change unseen."""
     assert plan_with(**case.changes).fingerprint != plan_with().fingerprint
+
+
+def test_the_default_limit_of_calls_leaves_the_fingerprint_as_it_was_without_one() -> None:
+    """A run that was recorded before the limit had a default can be resumed."""
+    recorded = plan_with(options=Options(max_tool_calls_per_turn=None))
+    assert plan_with().fingerprint == recorded.fingerprint
+    given = {**SURFACE["origins"], "max_tool_calls_per_turn": "caller"}
+    assert plan_with(origins=given).fingerprint != plan_with().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "origin", "parallel", "limit"),
+    [
+        (Options(), "default", None, 128),
+        (Options(), "default", False, 1),
+        (Options(), "caller", False, 128),
+        (Options(max_tool_calls_per_turn=None), "caller", None, None),
+        (Options(max_tool_calls_per_turn=None), "default", None, None),
+        (Options(max_tool_calls_per_turn=None), "caller", False, 1),
+        (Options(max_tool_calls_per_turn=5), "caller", False, 5),
+    ],
+)
+def test_the_limit_of_calls_follows_what_was_given(
+    options: Options, origin: str, parallel: bool | None, limit: int | None
+) -> None:
+    """A number that somebody gave wins; without one, a run without parallel calls takes one."""
+    if parallel is not None:
+        options = replace(options, request_overrides={"parallel_tool_calls": parallel})
+    plan = plan_with(options=options, origins={"max_tool_calls_per_turn": origin})
+    assert plan.max_calls_per_turn == limit
 
 
 def test_no_two_changes_share_a_fingerprint() -> None:

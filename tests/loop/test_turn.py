@@ -30,6 +30,7 @@ from surecall.loop.steps import (
 from surecall.loop.turn import begin, next_step
 from surecall.records import (
     CallRepeated,
+    Defect,
     Final,
     FixEmptyFinal,
     Message,
@@ -137,7 +138,31 @@ def test_calls_while_tools_are_off_leave_the_text_as_the_answer() -> None:
     """A model that calls a tool it was not sent has answered with its text."""
     step = next_step(state_of(tools_enabled=False), replied(*TWO, content="so"), plan_of())
     assert step.effects[-1] == Finish("so")
-    assert step.accepted == Accepted((), TWO)
+    ignored = Defect(Code.CALLS_IGNORED, "0 of 2 calls were accepted.", "/tool_calls")
+    assert step.accepted == Accepted((), TWO, defects=(ignored,))
+
+
+def test_a_reply_has_a_limit_of_calls_unless_it_is_lifted() -> None:
+    """Nothing sensible makes more than 128 calls at once; with `None` all are accepted."""
+    calls = tuple(call_of(call_id=f"c{number}", n=number) for number in range(500))
+    for options, accepted in (({}, 128), ({"max_tool_calls_per_turn": None}, 500)):
+        step = next_step(state_of(), replied(*calls), plan_of(**options))
+        assert step.accepted is not None
+        assert len(step.accepted.calls) == accepted
+        assert step.accepted.ignored == calls[accepted:]
+
+
+def test_the_model_is_told_which_calls_were_not_accepted() -> None:
+    """The ignored calls are not in the history, so the last result says that they were made."""
+    calls = tuple(call_of(call_id=f"c{number}", n=number) for number in range(3))
+    step = next_step(state_of(), replied(*calls), plan_of(max_tool_calls_per_turn=2))
+    told = (
+        "Your reply had 3 calls; only the first 2 were accepted. "
+        "Make the others again in your next reply if you still need them."
+    )
+    assert step.effects == (RunCalls(calls[:2], {"c1": told}),)
+    assert step.accepted is not None
+    assert [defect.code for defect in step.accepted.defects] == ["CALLS_IGNORED"]
 
 
 # content beside calls

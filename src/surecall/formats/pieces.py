@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from surecall.jsontext import TextBuffer
+
 from .base import TextCall
 
 __all__ = ["CallPiece", "Piece", "PieceWriter", "TextPiece"]
@@ -42,8 +44,8 @@ class PieceWriter:
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
-        self._space: str = ""
-        self._thought_space: str = ""
+        self._space = TextBuffer()
+        self._thought_space = TextBuffer()
         self._drops_space = False
         self.last_written = ""
         """The text of the last call, when nothing came after it."""
@@ -64,20 +66,21 @@ class PieceWriter:
         """Show white space at the end, unless it belongs to a call or to reasoning."""
         only_space = not self.calls and not self.has_reasoning
         if self._space and (only_space or (self.has_text and not self._drops_space)):
-            self._pieces.append(TextPiece("content", self._space))
-        self._space = ""
+            self._pieces.append(TextPiece("content", str(self._space)))
+        self._space.clear()
 
     def show(self, text: str) -> None:
         """Add visible text."""
         newline = text.rfind("\n")
         line = text[newline + 1 :]
         self.line_has_text = (self.line_has_text and newline < 0) or bool(line.strip())
-        text = self._space + text
-        shown = text.rstrip()
-        if not shown:
-            self._space = text
+        if not text or text.isspace():  # without a look at all the space before it
+            self._space.append(text)
             return
-        self._space = text[len(shown) :]
+        text = str(self._space) + text
+        shown = text.rstrip()
+        self._space.clear()
+        self._space.append(text[len(shown) :])
         if self._drops_space and not self.calls:
             shown = shown.lstrip()
         self._drops_space = False
@@ -88,8 +91,8 @@ class PieceWriter:
     def begin_calls(self, *, trims: bool) -> None:
         """Decide about the white space before calls."""
         if self._space and not trims and self.has_text and not self._drops_space:
-            self._pieces.append(TextPiece("content", self._space))
-        self._space = ""
+            self._pieces.append(TextPiece("content", str(self._space)))
+        self._space.clear()
         self._drops_space = True
 
     def add_call(self, piece: CallPiece) -> None:
@@ -100,7 +103,7 @@ class PieceWriter:
 
     def drop_space(self) -> None:
         """Drop the white space before a fragment that is dropped too."""
-        self._space = ""
+        self._space.clear()
 
     def begin_thought(self) -> None:
         """Begin a block of reasoning."""
@@ -116,22 +119,26 @@ class PieceWriter:
                 text = "\n" + text
             self.thought_begun = True
             self.has_reasoning = True
-        text = self._thought_space + text
+        if text.isspace():
+            self._thought_space.append(text)
+            return
+        text = str(self._thought_space) + text
         shown = text.rstrip()
-        self._thought_space = text[len(shown) :]
+        self._thought_space.clear()
+        self._thought_space.append(text[len(shown) :])
         if shown:
             self._pieces.append(TextPiece("reasoning", shown))
 
     def end_thought(self) -> None:
         """End a block of reasoning; white space behind it belongs to it."""
-        self._thought_space = ""
+        self._thought_space.clear()
         self.has_reasoning = True
         self.drop_space_ahead()
 
     def drop_space_ahead(self) -> None:
         """Drop the white space up to the next visible text, which begins a line."""
         self._drops_space = True
-        self._space = ""
+        self._space.clear()
         self.line_has_text = False
 
     def reclassify(self) -> None:

@@ -19,6 +19,7 @@ from .repaired import CutPolicy, NonFinitePolicy, Repaired
 from .spellings import number_spellings
 from .sse import SSEEvent, SSEReader, render_comment, render_event
 from .surrogates import mend_surrogates, mend_surrogates_in
+from .text_buffer import TextBuffer
 
 __all__ = [
     "CutPolicy",
@@ -29,6 +30,7 @@ __all__ = [
     "SSEReader",
     "ScanState",
     "SurrogatePolicy",
+    "TextBuffer",
     "ValueScanner",
     "apply_patch",
     "canonical_bytes",

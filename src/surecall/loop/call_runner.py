@@ -73,10 +73,11 @@ class CallRunner:
         recorder, dispatcher = self._recorder, self._dispatcher
         context = ToolContext(self._teller.run_id, turn, call.id)
         effect = dispatcher.effect_of(call)
+        warnings = () if warning is None else (warning,)
         # A call that was intended may have run, also if it would be refused today.
         is_open = recorder.was_intended(turn, call.id)
         if effect is None and not is_open:
-            result = await dispatcher.dispatch(call, context)
+            result = await dispatcher.dispatch(call, context, warnings=warnings)
             await recorder.record_result(turn, result, "read")
             return result
         if effect is None or (is_open and not dispatcher.may_repeat(call)):
@@ -95,7 +96,7 @@ class CallRunner:
             result = await dispatcher.dispatch(
                 call,
                 context,
-                warnings=() if warning is None else (warning,),
+                warnings=warnings,
                 before_run=record_intent,
             )
         await recorder.record_result(turn, result, effect or "write")

@@ -43,9 +43,10 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     that forces a call holds until one was made."""
     max_turns: int = 12
     """Requests to the model before the run is stopped with `MAX_TURNS_REACHED`."""
-    max_tool_calls_per_turn: int | None = None
-    """Calls accepted from one reply; further ones are ignored and recorded. Unset means one when
-    `parallel_tool_calls` is false, otherwise no limit."""
+    max_tool_calls_per_turn: int | None = 128
+    """Calls accepted from one reply; further ones are ignored and recorded, and the model is told.
+    `None` means no limit. Unless a number is given, it is one when `parallel_tool_calls` is
+    false."""
     max_tool_calls: int | None = None
     """Calls in the whole run before it is stopped with `CALL_BUDGET_EXCEEDED`."""
     max_run_tokens: int | None = None

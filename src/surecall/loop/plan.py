@@ -28,6 +28,7 @@ from .prompting import PromptMode, choose_mode, name_choice, taught_way
 __all__ = ["Plan", "make_plan"]
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
+_DEFAULT_LIMIT = Options().max_tool_calls_per_turn
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -76,9 +77,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     @property
     def max_calls_per_turn(self) -> int | None:
         """How many calls of one reply are accepted; `None` means all."""
-        if self.options.max_tool_calls_per_turn is not None:
-            return self.options.max_tool_calls_per_turn
-        return 1 if self.parallel_tool_calls is False else None
+        limit = self.options.max_tool_calls_per_turn
+        if self.parallel_tool_calls is False and (limit is None or _has_default_limit(self)):
+            return 1
+        return limit
 
     @property
     def text_formats(self) -> bool:
@@ -245,7 +247,10 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "system": plan.system,
         "messages": plan.messages,
         "tools": plan.tools,
-        "options": plan.options,
+        # Before the limit had a default, a run without one was recorded with none.
+        "options": replace(plan.options, max_tool_calls_per_turn=None)
+        if _has_default_limit(plan)
+        else plan.options,
         "origins": _origins_by_key(plan.origins),
         "capabilities": join_capabilities(plan.capabilities, plan.findings),
         "capability_origins": {
@@ -267,6 +272,11 @@ def _origins_by_key(origins: dict[str, str]) -> dict[str, str]:
     """
     summed = {name for name in OBJECT_FIELDS if any(key.startswith(f"{name}.") for key in origins)}
     return {name: "caller" if name in summed else origin for name, origin in origins.items()}
+
+
+def _has_default_limit(plan: Plan) -> bool:
+    is_default = plan.options.max_tool_calls_per_turn == _DEFAULT_LIMIT
+    return is_default and plan.origins.get("max_tool_calls_per_turn", "default") == "default"
 
 
 def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:

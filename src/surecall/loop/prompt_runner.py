@@ -1,6 +1,7 @@
 """The one place where a request leaves and a reply comes back; usable alone for plain chat."""
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -15,7 +16,7 @@ from surecall.reading import rescue_receipts
 from surecall.records import ModelRequest, Receipt, Reply, WireRequest
 from surecall.redaction import cut_secret_causes, mask_known
 from surecall.transforms import TransformChain
-from surecall.transport import Transport
+from surecall.transport import Transport, ask_transport, fold_stream
 
 from .history import parse_history
 from .preflight import check_request, find_excess
@@ -82,9 +83,11 @@ class PromptRunner:
         started = perf_counter()
         try:
             if request.stream:
-                raw, headers, attempts = await self._stream(wire, on_delta)
+                raw, headers, attempts = await ask_transport(
+                    self.transport, partial(self._stream, wire, on_delta)
+                )
             else:
-                answer = await self.transport.send(wire)
+                answer = await ask_transport(self.transport, partial(self.transport.send, wire))
                 headers, attempts = answer.headers, answer.attempts
                 raw = self.protocol.parse_body(answer.body, headers)
         except ProviderError as error:
@@ -140,16 +143,11 @@ class PromptRunner:
         async with self.transport.stream(wire) as stream:
             folder = self.protocol.open_stream(stream.headers, skip_bad_events=self.skip_bad_events)
             try:
-                async for chunk in stream:
-                    for delta in folder.feed(chunk):
-                        if shown is not None and delta.text:
-                            shown.feed(delta)
-                    if folder.done:
-                        break
+                raw = await fold_stream(stream, folder, None if shown is None else shown.feed)
             finally:
                 if shown is not None:
                     shown.close()
-            return folder.close(), stream.headers, stream.attempts
+            return raw, stream.headers, stream.attempts
 
 
 def _request_id(headers: dict[str, str]) -> str | None:

@@ -2,13 +2,20 @@
 
 import asyncio
 import weakref
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Final
 
-from surecall.records import Event
+from msgspec.structs import replace
+
+from surecall.records import Event, ReasoningDelta, TextDelta
 
 from .result import RunResult
 
 __all__ = ["RunStream"]
+
+_MANY_EVENTS: Final = 256
+_MAX_JOINED_CHARS: Final = 4096
 
 
 class RunStream:
@@ -47,13 +54,43 @@ class RunStream:
             await events.aclose()
 
     async def _iterate(self) -> AsyncGenerator[Event, None]:
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        task = asyncio.ensure_future(self._start(queue.put_nowait))
-        task.add_done_callback(lambda _: queue.put_nowait(None))
+        waiting = _WaitingEvents()
+        task = asyncio.ensure_future(self._start(waiting.put))
+        task.add_done_callback(lambda _: waiting.put(None))
         try:
-            while (event := await queue.get()) is not None:
+            while (event := await waiting.get()) is not None:
                 yield event
             self._result = await task
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+class _WaitingEvents:
+    """Events that nobody has read yet; when there are many, pieces of text are joined.
+
+    So a reader that is slower than the model holds little more than the text it has not read.
+    """
+
+    def __init__(self) -> None:
+        self._events: deque[Event | None] = deque()
+        self._arrived = asyncio.Event()
+
+    def put(self, event: Event | None) -> None:
+        last = self._events[-1] if len(self._events) >= _MANY_EVENTS else None
+        if (
+            isinstance(event, TextDelta | ReasoningDelta)
+            and isinstance(last, TextDelta | ReasoningDelta)
+            and (type(event), event.turn) == (type(last), last.turn)
+            and len(last.text) < _MAX_JOINED_CHARS
+        ):
+            self._events[-1] = replace(last, text=last.text + event.text)
+        else:
+            self._events.append(event)
+        self._arrived.set()
+
+    async def get(self) -> Event | None:
+        while not self._events:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._events.popleft()

@@ -3,7 +3,13 @@
 from collections.abc import Callable
 
 from surecall.protocols import StreamDelta
-from surecall.reading import CallRead, ReadEvent, ReasoningRead, ReplyReader, TextRead
+from surecall.reading import (
+    CallRead,
+    ReadEvent,
+    ReasoningRead,
+    ReplyReader,
+    TextWasReasoning,
+)
 from surecall.records import ReasoningDelta, TextDelta, TextRetracted
 
 __all__ = ["ShownText"]
@@ -20,8 +26,9 @@ class ShownText:
     def __init__(self, reader: ReplyReader, emit: Callable[..., None]) -> None:
         self._reader = reader
         self._emit = emit
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
+        # What was shown is the beginning of what the reader keeps.
+        self._text_chars = 0
+        self._thought_chars = 0
         self._is_fed = False
         self._has_call = False
 
@@ -38,14 +45,15 @@ class ShownText:
         """Show what was held back and is part of the content, now that the reply has been read."""
         if not self._is_fed:
             return
+        before = self._reader.last_retraction
         read = self._reader.close()
-        if not read.content.startswith("".join(self._text)):
-            self._retract()
-        text, reasoning = "".join(self._text), "".join(self._reasoning)
-        if read.reasoning is not None and read.reasoning.startswith(reasoning):
-            self._think(read.reasoning[len(reasoning) :])
-        if content.startswith(text) and len(content) > len(text):
-            self._emit(TextDelta, text=content[len(text) :])
+        retraction = self._reader.last_retraction
+        if retraction is not None and retraction is not before:
+            self._retract(retraction)
+        self._think((read.reasoning or "")[self._thought_chars :])
+        shown = self._text_chars
+        if len(content) > shown and content.startswith(read.content[:shown]):
+            self._emit(TextDelta, text=content[shown:])
 
     def _show(self, event: ReadEvent) -> None:
         if isinstance(event, ReasoningRead):
@@ -54,19 +62,19 @@ class ShownText:
             # Calls beside this one, in the field for them, would make it mere text: what follows
             # is shown when that is known.
             self._has_call = True
-        elif not isinstance(event, TextRead):
-            self._retract()
+        elif isinstance(event, TextWasReasoning):
+            self._retract(event)
         elif not self._has_call:
-            self._text.append(event.text)
+            self._text_chars += len(event.text)
             self._emit(TextDelta, text=event.text)
 
     def _think(self, text: str) -> None:
         if text:
-            self._reasoning.append(text)
+            self._thought_chars += len(text)
             self._emit(ReasoningDelta, text=text)
 
-    def _retract(self) -> None:
-        if self._text:
-            self._reasoning = ["".join(self._reasoning + self._text).strip()]
-            self._text = []
+    def _retract(self, retraction: TextWasReasoning) -> None:
+        if self._text_chars:
+            self._thought_chars += self._text_chars - retraction.dropped_chars
+            self._text_chars = 0
             self._emit(TextRetracted)

@@ -16,6 +16,7 @@ from surecall.records import (
     Message,
     ModelRequestRetried,
     Reading,
+    ToolCall,
     ToolNotExecuted,
     ToolResult,
 )
@@ -91,18 +92,21 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         state = replace(state, usage=state.usage + replied.usage)
     may_call = state.tools_enabled and plan.tool_choice != "none"
     limit = plan.max_calls_per_turn if may_call else 0
-    calls, ignored = reading.calls[:limit], reading.calls[limit or 0 :]
-    if limit is None:
-        ignored = ()
+    calls, ignored = reading.calls[:limit], () if limit is None else reading.calls[limit:]
+    defects = _note_ignored(calls, ignored)
     if not calls:
         broken = _broken_attempt(reading)
         if broken is not None and not ignored:
             return _after_broken_attempt(state, reading.content, broken, plan)
-        return _after_text(state, reading.content, plan, Accepted((), ignored))
+        accepted = Accepted((), ignored, defects=defects)
+        return _after_text(state, reading.content, plan, accepted)
     repeats, warnings, events = count_repeats(state, calls, plan)
     fail = check_limits(state, calls, repeats, plan)
     if fail is not None:
-        return Step(state, (*events, fail), Accepted(calls, ignored))
+        return Step(state, (*events, fail), Accepted(calls, ignored, defects=defects))
+    if ignored:
+        last, told = calls[-1].id, _tell_ignored(calls, ignored)
+        warnings[last] = f"{warnings[last]} {told}" if last in warnings else told
     keep = plan.options.keep_content_with_calls
     content = reading.content if keep else ""
     sample = None
@@ -116,7 +120,23 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         used_ids=state.used_ids.union(call.id for call in calls),
         repeats=repeats,
     )
-    return Step(state, (*events, RunCalls(calls, warnings)), Accepted(calls, ignored, sample))
+    accepted = Accepted(calls, ignored, sample, defects)
+    return Step(state, (*events, RunCalls(calls, warnings)), accepted)
+
+
+def _note_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> tuple[Defect, ...]:
+    if not ignored:
+        return ()
+    note = f"{len(calls)} of {len(calls) + len(ignored)} calls were accepted."
+    return (Defect(Code.CALLS_IGNORED, note, "/tool_calls"),)
+
+
+def _tell_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> str:
+    """Return what the model is told: the ignored calls are not in the history."""
+    return (
+        f"Your reply had {len(calls) + len(ignored)} calls; only the first {len(calls)} were "
+        "accepted. Make the others again in your next reply if you still need them."
+    )
 
 
 def _broken_attempt(reading: Reading) -> Defect | None:
@@ -196,7 +216,7 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
         any_tool_success_seen=state.any_success,
     )
     if not content.strip():
-        accepted = accepted._replace(defects=(_EMPTY,))
+        accepted = accepted._replace(defects=(*accepted.defects, _EMPTY))
     return Step(state, (Emit(final), Finish(content)), accepted)
 
 

@@ -1,6 +1,7 @@
 """Asking a provider: every request is counted, and none is sent twice."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from surecall.reading import read_reply
 from surecall.reading.truncation import cut_cause
 from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec
 from surecall.redaction import cut_secret_causes
-from surecall.transport import Transport
+from surecall.transport import Transport, ask_transport, fold_stream
 
 from .dummy_tools import PLAIN, user
 from .findings import Cost, quoted
@@ -216,9 +217,11 @@ class Asker:
         wire = self.protocol.render_request(request)
         try:
             if request.stream:
-                raw, attempts, came_whole = await self._stream(wire)
+                raw, attempts, came_whole = await ask_transport(
+                    self.transport, partial(self._stream, wire)
+                )
             else:
-                answer = await self.transport.send(wire)
+                answer = await ask_transport(self.transport, partial(self.transport.send, wire))
                 attempts, came_whole = answer.attempts, True
                 raw = self.protocol.parse_body(answer.body, answer.headers)
         except ProviderError as error:
@@ -235,11 +238,7 @@ class Asker:
     async def _stream(self, wire: Any) -> tuple[RawReply, int, bool]:
         async with self.transport.stream(wire) as stream:
             folder = self.protocol.open_stream(stream.headers)
-            async for chunk in stream:
-                folder.feed(chunk)
-                if folder.done:
-                    break
-            return folder.close(), stream.attempts, folder.came_whole
+            return await fold_stream(stream, folder), stream.attempts, folder.came_whole
 
     def _require_request(self) -> None:
         if self.cost.requests >= self._max_requests:

@@ -9,12 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
-from surecall.errors import Code, JSONTextError, ProviderError
+from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
 from surecall.jsontext import SSEEvent, SSEReader, decode, mend_surrogates
 from surecall.records import Defect, clip
 
 from .base import RawReply, StreamDelta
 from .faults import check_body, parse_error_object
+from .kept import Kept
 from .refusals import MAX_SNIPPET, refuse_reply
 
 __all__ = ["EventFolder", "HeldHalves"]
@@ -25,6 +26,10 @@ _BODY_STARTS: Final = b'{["<'
 """No line of an event stream begins so: the provider sent a plain body or a page."""
 _MAX_PARTIAL_CHARS: Final = 20_000
 _MAX_HEAD_BYTES: Final = 16 * 1024
+_MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_LARGE_EVENT_CHARS: Final = 512 * 1024
+_MAX_CONTAINERS: Final = 200_000
+_MAX_VALUES: Final = 2_000_000
 
 
 class EventFolder(ABC):
@@ -39,9 +44,11 @@ class EventFolder(ABC):
         self._headers = headers or {}
         self._skips = skip_bad_events
         self._reader = SSEReader()
+        self._kept = Kept()
         self._head: bytes = b""
+        self._undecided: bytes = b""
         self._is_sniffed = False
-        self._body: list[bytes] | None = None
+        self._body: bytearray | None = None
         self._done = False
         self._is_closing = False
         self._events = 0
@@ -71,7 +78,7 @@ class EventFolder(ABC):
         if not self._is_sniffed:
             chunk = self._sniff(chunk)
         if self._body is not None:
-            self._body.append(chunk)
+            self._take_body(chunk)
             return shown
         for event in self._reader.feed(chunk):
             self._take_event(event, shown)
@@ -87,7 +94,7 @@ class EventFolder(ABC):
                 so far in `body`), or what was sent is not a stream of a reply.
         """
         if self._body is not None:
-            return self._parse_body(b"".join(self._body))
+            return self._parse_body(bytes(self._body))
         self._is_closing = True
         if not self._done:
             for event in self._reader.close():
@@ -130,17 +137,32 @@ class EventFolder(ABC):
     # what they share
 
     def _sniff(self, chunk: bytes) -> bytes:
-        """Find out from the first bytes whether this is a stream of events at all."""
-        chunk = self._head + chunk
-        start = chunk.removeprefix(_MARK).lstrip()
+        """Find out from the first bytes whether this is a stream of events at all.
+
+        Space may go on without end before it is known; an event reader takes it as it comes.
+        """
+        self._head = (self._head + chunk)[:_MAX_HEAD_BYTES]
+        found = self._undecided + chunk
+        start = found.removeprefix(_MARK).lstrip()
         if not start or start == _MARK[: len(start)]:
-            self._head = chunk
-            return b""
+            self._undecided = start and found
+            return chunk
         self._is_sniffed = True
-        self._head = chunk[:_MAX_HEAD_BYTES]
         if start[0] in _BODY_STARTS:
-            self._body = []
+            self._body = bytearray()
+            return found
         return chunk
+
+    def _take_body(self, chunk: bytes) -> None:
+        assert self._body is not None
+        self._body += chunk
+        if len(self._body) > _MAX_BODY_BYTES:
+            self._body.clear()
+            raise ProviderReplyError(
+                Code.STREAM_TOO_LARGE,
+                f"A body of more than {_MAX_BODY_BYTES} bytes came where a stream was asked for.",
+                hint="Ask without streaming if replies of this size are meant.",
+            )
 
     def _take_event(self, event: SSEEvent, shown: list[StreamDelta]) -> None:
         data = event.data
@@ -150,6 +172,8 @@ class EventFolder(ABC):
             self._take_done(shown)
             return
         self._events += 1
+        if len(data) > _LARGE_EVENT_CHARS:
+            _refuse_many_values(data)
         try:
             value = self._decode(data)
         except JSONTextError as error:
@@ -201,6 +225,18 @@ class EventFolder(ABC):
         if not self._skipped:
             return ()
         return (Defect(Code.UPSTREAM_BAD_EVENT, f"{self._skipped} events were passed over."),)
+
+
+def _refuse_many_values(data: str) -> None:
+    """Refuse a large event that would become far larger, and take long, when it is decoded."""
+    containers = data.count("{") + data.count("[")
+    if containers > _MAX_CONTAINERS or data.count(",") > _MAX_VALUES:
+        raise ProviderReplyError(
+            Code.STREAM_TOO_LARGE,
+            f"An event of the stream has more than {_MAX_CONTAINERS} objects and lists, "
+            f"or more than {_MAX_VALUES} values.",
+            hint="Look at what the provider sends; no reply is made of so many.",
+        )
 
 
 class HeldHalves:

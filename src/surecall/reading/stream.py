@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.formats import FORMATS, TAUGHT_FORMATS, CallPiece, Piece, TextReader, ToolNames
+from surecall.jsontext import TextBuffer
 from surecall.records import Defect, Reading, ToolCall
 
 from .calls import CallReader, ReadingLimits
@@ -40,6 +41,9 @@ class ReasoningRead(Struct, frozen=True):
 
 class TextWasReasoning(Struct, frozen=True):
     """All text shown so far turned out to be reasoning."""
+
+    dropped_chars: int = 0
+    """White space at its beginning, which is no part of the reasoning."""
 
 
 class CallRead(Struct, frozen=True):
@@ -84,12 +88,14 @@ class ReplyReader:
         names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
         self._text = TextReader(names, formats if names else (), generation_prompt)
         self._calls = CallReader(names, used_ids=used_ids, limits=limits)
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
+        self._content = TextBuffer()
+        self._reasoning = TextBuffer()
         self._read: list[ToolCall] = []
         self._waiting: CallPiece | None = None
         self._cause: str | None = None
         self._came_to_end = False
+        self.last_retraction: TextWasReasoning | None = None
+        """The last of these events, also of those that only the end of the text brought."""
 
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
@@ -119,8 +125,8 @@ class ReplyReader:
             defects = (*defects, _GAVE_UP)
         return Reading(
             calls=tuple(self._read),
-            content="".join(self._content),
-            reasoning="".join(self._reasoning) or None,
+            content=str(self._content),
+            reasoning=str(self._reasoning) or None,
             defects=defects,
             finish_reason=finish_reason,
         )
@@ -138,10 +144,16 @@ class ReplyReader:
                 self._reasoning.append(piece.text)
                 events.append(ReasoningRead(piece.text))
             else:
-                self._reasoning = ["".join(self._reasoning + self._content).strip()]
-                self._content = []
-                events.append(TextWasReasoning())
+                events.append(self._retract())
         return events
+
+    def _retract(self) -> TextWasReasoning:
+        text = str(self._reasoning) + str(self._content)
+        self._content.clear()
+        self._reasoning.clear()
+        self._reasoning.append(text.strip())
+        self.last_retraction = TextWasReasoning(len(text) - len(text.lstrip()))
+        return self.last_retraction
 
     def _read_call(self, piece: CallPiece, cut: str | None, doubt: str = "") -> ToolCall:
         ended = self._came_to_end and piece.ends_text

@@ -5,12 +5,14 @@ else goes wrong is an envelope with a code. What a tool raised goes to the logge
 at debug.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from surecall.apart import run_apart
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import canonical_hash, encode
 from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
@@ -121,21 +123,21 @@ class Dispatcher:
         tool = self.resolve(call.name)
         if tool is None:
             refusal = self._refuse_unread(call) or explain_not_allowed(call.name, self._view.names)
+            refusal = _with_warnings(refusal, warnings)
             return self._refusal(call, _shown_name(call.name), refusal, started)
         arguments = await self._prepare(call, tool, context)
         if isinstance(arguments, Envelope):
-            return self._refusal(call, tool.name, arguments, started)
+            refusal = _with_warnings(arguments, warnings)
+            return self._refusal(call, tool.name, refusal, started)
         timeout_s = tool.spec.timeout_s
         if timeout_s is None:
             timeout_s = self._default_timeout_s
         if before_run is not None:
             await before_run()
         ran = await run_tool(tool, arguments, context, timeout_s)
-        envelope = ran.envelope
         if call.name != tool.name:
             warnings = (f"The tool is named {tool.name}; use that name.", *warnings)
-        if warnings:
-            envelope = msgspec.structs.replace(envelope, warnings=(*envelope.warnings, *warnings))
+        envelope = _with_warnings(ran.envelope, warnings)
         answer = self._answer(envelope, tool.spec, call.id)
         return ToolResult(
             call_id=call.id,
@@ -247,7 +249,8 @@ async def _ask(
     context: ToolContext,
 ) -> Envelope | None:
     """Return the refusal of a call that was not approved; anything but a clear yes is a no."""
-    try:
+
+    async def ask() -> ApprovalDecision:
         request = ApprovalRequest(
             call=call,
             spec=spec,
@@ -255,11 +258,14 @@ async def _ask(
             arguments_hash=canonical_hash(arguments),
             context=context,
         )
-        decision = await approver(request)
-    except Exception as error:  # fail closed
+        return await approver(request)
+
+    asked = await run_apart(ask, what=f"the approver of {spec.name}")
+    decision, error = asked or (None, None)
+    if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
+        raise error
+    if not isinstance(decision, ApprovalDecision):  # fail closed
         _log.debug("the approver failed on %s", spec.name, exc_info=error)
-        return explain_approval_denied(spec.name, "the approval could not be obtained.")
-    if not isinstance(decision, ApprovalDecision):
         return explain_approval_denied(spec.name, "the approval could not be obtained.")
     if decision.approved is True:
         return None
@@ -277,6 +283,12 @@ def _encode(shown: dict[str, Any]) -> bytes:
         except Exception:  # the first error says more
             raise error from None
     return encode(plain)
+
+
+def _with_warnings(envelope: Envelope, warnings: tuple[str, ...]) -> Envelope:
+    if not warnings:
+        return envelope
+    return msgspec.structs.replace(envelope, warnings=(*envelope.warnings, *warnings))
 
 
 def _shown_name(name: str) -> str:

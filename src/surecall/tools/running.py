@@ -3,8 +3,10 @@
 import asyncio
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
+from surecall.apart import Outcome, run_apart
 from surecall.errors import Code
 from surecall.records import Envelope
 from surecall.redaction import open_log
@@ -17,13 +19,12 @@ from .feedback import (
     explain_not_serializable,
     explain_timeout,
 )
-from .threads import Outcome, WorkerThreads
+from .threads import WorkerThreads
 
 __all__ = ["Ran", "run_tool"]
 
 _log = open_log("surecall.tools")
 _threads: Final = WorkerThreads()
-_CANCEL_GRACE_S: Final = 1.0
 
 
 class Ran(NamedTuple):
@@ -38,8 +39,9 @@ async def run_tool(
 ) -> Ran:
     """Run a tool with checked arguments; only cancellation and exits of the process are raised.
 
-    Coroutine functions run in the event loop, all others in a thread. A tool that is out of time
-    is cancelled; a thread cannot be, so it goes on, and what it returns late is dropped.
+    Coroutine functions run in the event loop, all others in a thread. A tool that is out of time,
+    or whose run is cancelled, is cancelled; a thread cannot be, and a coroutine may not answer, so
+    they go on, and what they return late is dropped.
     """
     if tool.binder is None:
         return Ran(explain_not_implemented(tool.name), executed=False)
@@ -47,10 +49,12 @@ async def run_tool(
         start = tool.binder(arguments, context)
     except Exception as error:
         return Ran(_failure(tool, error, at_call=True), executed=False)
-    outcome = await _within(timeout_s, _run_in_loop if tool.is_async else _run_in_thread, start)
+    outcome = await _run(tool, start, timeout_s)
     if outcome is None:
         return Ran(explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
     if outcome.error is not None:
+        if not isinstance(outcome.error, Exception | asyncio.CancelledError):
+            raise outcome.error
         # With no frame below the one that called, the call itself was refused.
         traceback = outcome.error.__traceback__
         at_call = traceback is not None and traceback.tb_next is None
@@ -72,57 +76,24 @@ def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> En
     return explain_exception(tool.name, code, error)
 
 
-async def _within(
-    timeout_s: float | None, run: Callable[[Callable[[], Any]], Any], start: Callable[[], Any]
+async def _run(
+    tool: Tool[..., Any], start: Callable[[], Any], timeout_s: float | None
 ) -> Outcome | None:
-    """Return how it ended, or `None` when it was stopped because it took too long."""
-    if timeout_s is None:
-        return await run(start)
-    task: asyncio.Task[Outcome] = asyncio.ensure_future(run(start))
-    try:
-        await asyncio.wait((task,), timeout=timeout_s)
-        if task.done():
-            return task.result()
-        return None
-    finally:
-        # A task of its own, because a tool may answer cancellation late or not at all.
-        if not task.done():
-            task.add_done_callback(_drop_late)
-            task.cancel()
-            await asyncio.wait((task,), timeout=_CANCEL_GRACE_S)
+    """Return how the tool ended, or `None` when it was stopped because it took too long."""
+    if not tool.is_async:
+        loop = asyncio.get_running_loop()
+        until = None if timeout_s is None else loop.time() + timeout_s
+        try:
+            async with asyncio.timeout_at(until):
+                outcome = await _threads.run(start)
+        except TimeoutError:
+            return None
+        if not inspect.isawaitable(outcome.value):
+            return outcome
+        start = partial(_identity, outcome.value)
+        timeout_s = None if until is None else max(until - loop.time(), 0.0)
+    return await run_apart(start, what=f"the tool {tool.name}", timeout_s=timeout_s)
 
 
-def _drop_late(task: asyncio.Task[Outcome]) -> None:
-    if not task.cancelled():
-        _log.debug("a tool that was out of time ended late; its result is dropped")
-        task.exception()
-
-
-async def _run_in_loop(start: Callable[[], Any]) -> Outcome:
-    try:
-        value = start()
-        if inspect.isawaitable(value):
-            value = await value
-    except asyncio.CancelledError as error:
-        if _is_being_cancelled():
-            raise
-        return Outcome(None, error)
-    except Exception as error:
-        return Outcome(None, error)
-    return Outcome(value, None)
-
-
-async def _run_in_thread(start: Callable[[], Any]) -> Outcome:
-    outcome = await _threads.run(start)
-    if inspect.isawaitable(outcome.value):
-        return await _run_in_loop(lambda: outcome.value)
-    error = outcome.error
-    if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
-        raise error
-    return outcome
-
-
-def _is_being_cancelled() -> bool:
-    """Tell a cancellation of this task from one that the tool met on its own."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
+def _identity(value: Any) -> Any:
+    return value

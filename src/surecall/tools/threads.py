@@ -13,16 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-__all__ = ["Outcome", "WorkerThreads"]
+from surecall.apart import Outcome
 
-
-class Outcome(NamedTuple):
-    """What a function returned, or what it raised."""
-
-    value: Any
-    error: BaseException | None
+__all__ = ["WorkerThreads"]
 
 
 class _Job:

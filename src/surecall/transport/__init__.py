@@ -3,6 +3,7 @@
 from .base import Transport, WireStream
 from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
 from .embedded_engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
+from .folding import ask_transport, fold_stream
 from .http import HttpStream, HttpTransport, ParseFault
 from .limits import Deadlines, WireLimits
 from .retry import RetryPolicy, parse_retry_after
@@ -32,9 +33,11 @@ __all__ = [
     "WeightsState",
     "WireLimits",
     "WireStream",
+    "ask_transport",
     "assistant",
     "close_engines",
     "fetch_weights",
+    "fold_stream",
     "join_url",
     "load_embedded",
     "locate_weights",

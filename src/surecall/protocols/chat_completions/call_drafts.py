@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, encode_text, mend_surrogates
+from surecall.protocols.kept import Kept, KeptText
 from surecall.records import Defect
 
 __all__ = ["CallDraft", "CallDrafts"]
@@ -21,16 +22,19 @@ _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"}
 class CallDraft:
     """One call, as far as it has arrived."""
 
-    __slots__ = ("bare", "breaks", "extra", "id", "index", "is_text", "name", "pieces")
+    __slots__ = ("_kept", "bare", "breaks", "extra", "id", "index", "is_text", "name", "runs")
 
-    def __init__(self, index: int | None = None) -> None:
+    def __init__(self, kept: Kept, index: int | None = None) -> None:
+        kept.add_part()
+        self._kept = kept
         self.index = index
         self.id: Any = None
         self.name: Any = None
-        self.pieces: list[Any] = []
+        self.runs: list[Any] = []
+        """What arrived as arguments: text that belongs together, or an object."""
         self.is_text = True
         self.breaks: list[int] = []
-        """Where in `pieces` the whole name was said again."""
+        """Where in `runs` the whole name was said again."""
         self.bare: set[str] = set()
         """Which of name and arguments came without the `function` wrapper."""
         self.extra: dict[str, Any] = {}
@@ -41,32 +45,54 @@ class CallDraft:
             self._take_name(name)
         if arguments is None:
             return
-        self.pieces.append(arguments)
-        if not isinstance(arguments, str):
+        if isinstance(arguments, str):
+            self._open_run().append(arguments)
+        else:
+            self._kept.add_part(arguments)
+            self.runs.append(arguments)
             self.is_text = False
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether anything arrived as arguments but empty text."""
+        return any(not isinstance(run, KeptText) or run for run in self.runs)
 
     def _take_name(self, name: Any) -> None:
         if self.name is None:
+            self._kept.add_value(name)
             self.name = name
         elif name == self.name:
-            if self.pieces:
-                self.breaks.append(len(self.pieces))
+            if self.runs and self.runs[-1]:
+                self.breaks.append(len(self.runs))
         elif isinstance(name, str) and isinstance(self.name, str):
             self.name += name
+            self._kept.add_bytes(len(self.name))
+
+    def _open_run(self) -> KeptText:
+        """Return the text that the next piece continues."""
+        if self.runs and self.breaks[-1:] != [len(self.runs)]:
+            last = self.runs[-1]
+            if isinstance(last, KeptText):
+                return last
+        if self.runs:
+            self._kept.add_part()
+        run = KeptText(self._kept)
+        self.runs.append(run)
+        return run
 
     @property
     def arguments(self) -> Any:
         """What arrived as arguments: text, one object, or nothing."""
         if self.is_text:
-            return "".join(self.pieces) if self.pieces else None
-        text = "".join(piece for piece in self.pieces if isinstance(piece, str))
-        objects = [piece for piece in self.pieces if not isinstance(piece, str)]
+            return "".join(map(str, self.runs)) if self.runs else None
+        text = "".join(str(run) for run in self.runs if isinstance(run, KeptText))
+        objects = [run for run in self.runs if not isinstance(run, KeptText)]
         if not text.strip() and all(item == objects[0] for item in objects):
             return objects[0]
         if all(item == {} for item in objects):
             return text
         # Two things were said; written one after the other they are refused as not one object.
-        return "".join(map(_as_text, self.pieces))
+        return "".join(map(_as_text, self.runs))
 
     def render(self) -> list[dict[str, Any]]:
         """Return the call as a whole reply would carry it, or several that shared its place."""
@@ -80,11 +106,11 @@ class CallDraft:
         return {**entry, **self.extra, **({"function": call} if call else {}), **bare}
 
     def _split(self) -> list[str]:
-        """Part calls to one tool that share an index: each piece is a whole object by itself."""
+        """Part calls to one tool that share an index: each run is a whole object by itself."""
         if not self.breaks or not self.is_text:
             return []
-        bounds = [0, *self.breaks, len(self.pieces)]
-        texts = ["".join(self.pieces[a:b]) for a, b in pairwise(bounds)]
+        bounds = [0, *self.breaks, len(self.runs)]
+        texts = ["".join(map(str, self.runs[a:b])) for a, b in pairwise(bounds)]
         texts = [mend_surrogates(text) for text in texts if text.strip()]
         return texts if len(texts) > 1 and all(map(_is_object, texts)) else []
 
@@ -92,7 +118,8 @@ class CallDraft:
 class CallDrafts:
     """All calls of one reply, as far as they have arrived."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
         self.has_objects = False
         """Whether any arguments came as an object, in which a key can be repeated."""
         self._drafts: list[CallDraft] = []
@@ -117,10 +144,10 @@ class CallDrafts:
             self._note(Code.CALLS_AS_OBJECT, "tool_calls is one object.")
             delta = [delta]
         entries = cast("list[Any]", delta) if isinstance(delta, list) else [delta]
-        touched: list[CallDraft] = []
+        touched: set[CallDraft] = set()
         for entry in entries:
             if isinstance(entry, dict):
-                touched.append(self._take_entry(cast("dict[str, Any]", entry), touched))
+                touched.add(self._take_entry(cast("dict[str, Any]", entry), touched))
             else:
                 note = f"A value of type {type(entry).__name__} stands where a call should be."
                 self._note(Code.CALL_ENTRY_DROPPED, note)
@@ -138,7 +165,7 @@ class CallDrafts:
             entries += parts
         return entries
 
-    def _take_entry(self, entry: dict[str, Any], touched: list[CallDraft]) -> CallDraft:
+    def _take_entry(self, entry: dict[str, Any], touched: set[CallDraft]) -> CallDraft:
         function: Any = entry.get("function")
         inner = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
         name, arguments = inner.get("name"), inner.get("arguments")
@@ -157,6 +184,7 @@ class CallDrafts:
             call_id = None
         draft = self._find(index, call_id, name, touched)
         if call_id is not None and draft.id is None:
+            self._kept.add_value(call_id)
             draft.id = call_id
             self._by_id[call_id] = draft
         draft.take(name, arguments)
@@ -164,11 +192,11 @@ class CallDrafts:
         self.has_objects = self.has_objects or not draft.is_text
         for key, value in entry.items():
             if value is not None and key not in _CALL_FIELDS:
-                draft.extra[key] = value
+                self._kept.put(draft.extra, key, value)
         return draft
 
     def _find(
-        self, index: int | None, call_id: Any, name: Any, touched: list[CallDraft]
+        self, index: int | None, call_id: Any, name: Any, touched: set[CallDraft]
     ) -> CallDraft:
         if index is None:
             return self._find_unnumbered(call_id, name, touched)
@@ -185,7 +213,7 @@ class CallDrafts:
         self._note(Code.INDEX_NOT_USABLE, "Several calls came under one index.")
         return self._begin(index)
 
-    def _find_unnumbered(self, call_id: Any, name: Any, touched: list[CallDraft]) -> CallDraft:
+    def _find_unnumbered(self, call_id: Any, name: Any, touched: set[CallDraft]) -> CallDraft:
         self._note(Code.INDEX_NOT_USABLE, "A piece of a call came without an index.")
         if call_id is not None:
             draft = self._by_id.get(call_id)
@@ -201,7 +229,7 @@ class CallDrafts:
         return draft
 
     def _begin(self, index: int | None) -> CallDraft:
-        draft = CallDraft(index)
+        draft = CallDraft(self._kept, index)
         self._drafts.append(draft)
         if index is not None:
             self._by_index[index] = draft
@@ -215,16 +243,16 @@ def _is_new_name(draft: CallDraft, name: Any) -> bool:
     """Tell whether a name starts another call: it differs, and arguments have begun."""
     if not name or draft.name is None or name == draft.name:
         return False
-    return any(piece != "" for piece in draft.pieces)
+    return draft.has_arguments
 
 
-def _as_text(piece: Any) -> str:
-    if isinstance(piece, str):
-        return piece
+def _as_text(run: Any) -> str:
+    if isinstance(run, KeptText):
+        return str(run)
     try:
-        return encode_text(piece)
+        return encode_text(run)
     except JSONTextError:
-        return f"({type(piece).__name__})"
+        return f"({type(run).__name__})"
 
 
 def _is_object(text: str) -> bool:

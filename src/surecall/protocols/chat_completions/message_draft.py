@@ -6,6 +6,7 @@ from surecall.errors import Code
 from surecall.jsontext import mend_surrogates, mend_surrogates_in
 from surecall.protocols.base import StreamDelta
 from surecall.protocols.event_folder import HeldHalves
+from surecall.protocols.kept import Kept, KeptText
 from surecall.records import Defect
 
 from .call_drafts import CallDraft, CallDrafts
@@ -19,27 +20,27 @@ _JOINED_DETAILS: Final = ("reasoning.text", "reasoning.summary")
 
 
 class MessageDraft:
-    """The message as far as it has arrived; pieces are kept in lists and joined once."""
+    """The message as far as it has arrived."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
         self.has_halves = False
         """Whether halves of surrogate pairs may be among the pieces."""
-        self.calls = CallDrafts()
+        self.calls = CallDrafts(kept)
         self._legacy: CallDraft | None = None
-        self._texts: dict[str, list[str]] = {}
+        self._texts: dict[str, KeptText] = {}
         self._details: list[Any] = []
         self._extra: dict[str, Any] = {}
         self._defects: dict[str, Defect] = {}
         self._halves = HeldHalves()
 
     def __bool__(self) -> bool:
-        texts = self._texts.values()
-        return bool(self.calls or self._legacy or any(any(pieces) for pieces in texts))
+        return bool(self.calls or self._legacy or any(self._texts.values()))
 
     @property
     def text(self) -> str:
         """The text so far."""
-        return mend_surrogates("".join(self._texts.get("content", ())))
+        return mend_surrogates(str(self._texts.get("content", "")))
 
     @property
     def calls_count(self) -> int:
@@ -60,7 +61,7 @@ class MessageDraft:
             if key == "content":
                 self._take_content(value, shown)
             elif key in REASONING_KEYS and isinstance(value, str):
-                self._texts.setdefault(key, []).append(value)
+                self._keep(key, value)
                 if not has_thought:
                     self._show("reasoning", value, shown)
                 has_thought = True
@@ -76,8 +77,8 @@ class MessageDraft:
     def render(self) -> dict[str, Any]:
         """Return the message as a whole reply would carry it."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
-        for key, pieces in self._texts.items():
-            message[key] = "".join(pieces)
+        for key, text in self._texts.items():
+            message[key] = str(text)
         if self.calls:
             message["tool_calls"] = self.calls.render()
         if self._legacy is not None:
@@ -90,14 +91,14 @@ class MessageDraft:
 
     def _take_content(self, content: Any, shown: list[StreamDelta]) -> None:
         if isinstance(content, str):
-            self._texts.setdefault("content", []).append(content)
+            self._keep("content", content)
             self._show("text", content, shown)
         elif isinstance(content, list | dict):
             text, thought, note = split_parts(cast("Any", content))
             self._note(Code.CONTENT_AS_PARTS, note)
-            self._texts.setdefault("content", []).append(text)
+            self._keep("content", text)
             if thought:
-                self._texts.setdefault(REASONING_KEYS[0], []).append(thought)
+                self._keep(REASONING_KEYS[0], thought)
                 self._show("reasoning", thought, shown)
             self._show("text", text, shown)
         else:
@@ -106,33 +107,41 @@ class MessageDraft:
 
     def _take_other(self, key: str, value: Any, shown: list[StreamDelta]) -> None:
         if key == "refusal" and isinstance(value, str):
-            self._texts.setdefault(key, []).append(value)
-            if not any(self._texts.get("content", ())):
+            self._keep(key, value)
+            if not self._texts.get("content"):
                 self._show("text", value, shown)
         elif key == "function_call" and isinstance(value, dict):
             call = cast("dict[str, Any]", value)
-            self._legacy = self._legacy or CallDraft()
+            self._legacy = self._legacy or CallDraft(self._kept)
             self._legacy.take(call.get("name"), call.get("arguments"))
             self.calls.has_objects = self.calls.has_objects or not self._legacy.is_text
         elif key == "reasoning_details" and isinstance(value, list):
             self._take_details(cast("list[Any]", value))
         elif isinstance(value, list) and isinstance(self._extra.get(key), list):
+            self._kept.add_value(value)
             self._extra[key].extend(value)
         else:
-            self._extra[key] = value
+            self._kept.put(self._extra, key, value)
 
     def _take_details(self, details: list[Any]) -> None:
         """Collect reasoning that must be sent back whole: pieces of one thought are joined."""
         for item in details:
             detail = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
             if detail.get("type") not in _JOINED_DETAILS:
+                self._kept.add_part(item)
                 self._details.append(item)
                 continue
             last = self._details[-1] if self._details else None
             if not isinstance(last, _Detail) or not last.continues(detail):
-                last = _Detail()
+                last = _Detail(self._kept)
                 self._details.append(last)
             last.take(detail)
+
+    def _keep(self, key: str, text: str) -> None:
+        kept = self._texts.get(key)
+        if kept is None:
+            kept = self._texts[key] = KeptText(self._kept)
+        kept.append(text)
 
     def _show(self, kind: _Kind, text: str, shown: list[StreamDelta]) -> None:
         if self.has_halves:
@@ -147,9 +156,11 @@ class MessageDraft:
 class _Detail:
     """One thought of `reasoning_details`, in pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        kept.add_part()
+        self._kept = kept
         self.fields: dict[str, Any] = {}
-        self.pieces: dict[str, list[str]] = {}
+        self.texts: dict[str, KeptText] = {}
 
     def continues(self, detail: dict[str, Any]) -> bool:
         """Tell whether the piece belongs to this thought."""
@@ -158,12 +169,12 @@ class _Detail:
     def take(self, detail: dict[str, Any]) -> None:
         for key, value in detail.items():
             if key in {"text", "summary"} and isinstance(value, str):
-                self.pieces.setdefault(key, []).append(value)
+                self.texts.setdefault(key, KeptText(self._kept)).append(value)
             elif value is not None or key not in self.fields:
-                self.fields[key] = value
+                self._kept.put(self.fields, key, value)
 
 
 def _joined(detail: Any) -> Any:
     if not isinstance(detail, _Detail):
         return detail
-    return {**detail.fields, **{key: "".join(value) for key, value in detail.pieces.items()}}
+    return {**detail.fields, **{key: str(text) for key, text in detail.texts.items()}}

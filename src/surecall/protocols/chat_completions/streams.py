@@ -33,7 +33,7 @@ class ChatStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._draft = MessageDraft()
+        self._draft = MessageDraft(self._kept)
         self._choice: int | None = None
         self._other_choices: set[int] = set()
         self._has_delta = False
@@ -108,7 +108,9 @@ class ChatStreamFolder(EventFolder):
             if self._choice is None:
                 self._choice = index
             elif index != self._choice:
-                self._other_choices.add(index)
+                if index not in self._other_choices:
+                    self._kept.add_part()
+                    self._other_choices.add(index)
                 return
         if choice.get("error"):
             raise self._reported(choice)

@@ -3,6 +3,7 @@
 from typing import Any, Final, Literal
 
 from surecall.jsontext import mend_surrogates
+from surecall.protocols.kept import Kept, KeptText
 
 from .members import as_dict, as_list, member
 
@@ -14,19 +15,18 @@ _NOT_TEXT: Final = ("functionCall", "inlineData", "fileData")
 class PartDrafts:
     """The parts of one reply, as far as they have arrived."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
         self._parts: list[dict[str, Any]] = []
-        self._pieces: list[list[str] | None] = []
+        self._texts: list[KeptText | None] = []
         self._new: list[tuple[Literal["text", "reasoning"], str]] = []
         self.calls_count = 0
 
     @property
     def text(self) -> str:
         """The text so far, without thoughts."""
-        pairs = zip(self._parts, self._pieces, strict=True)
-        found = [
-            piece for part, pieces in pairs if not part.get("thought") for piece in pieces or ()
-        ]
+        pairs = zip(self._parts, self._texts, strict=True)
+        found = [str(text) for part, text in pairs if text and not part.get("thought")]
         return mend_surrogates("".join(found))
 
     def take(self, parts: Any) -> None:
@@ -38,8 +38,7 @@ class PartDrafts:
                 self._take_text(part, text)
                 continue
             self.calls_count += isinstance(member(part, "functionCall"), dict)
-            self._parts.append(part)
-            self._pieces.append(None)
+            self._begin(part, None)
 
     def taken(self) -> list[tuple[Literal["text", "reasoning"], str]]:
         """Return the pieces of text that arrived since the last time."""
@@ -49,20 +48,28 @@ class PartDrafts:
     def render(self) -> list[dict[str, Any]]:
         """Return the parts as a whole reply would carry them."""
         return [
-            part if pieces is None else {**part, "text": mend_surrogates("".join(pieces))}
-            for part, pieces in zip(self._parts, self._pieces, strict=True)
+            part if text is None else {**part, "text": mend_surrogates(str(text))}
+            for part, text in zip(self._parts, self._texts, strict=True)
         ]
 
     def _take_text(self, part: dict[str, Any], text: str) -> None:
         is_thought = part.get("thought") is True
         self._new.append(("reasoning" if is_thought else "text", text))
-        last = self._pieces[-1] if self._pieces else None
+        last = self._texts[-1] if self._texts else None
         if last is not None:
             held = self._parts[-1]
             is_open = not member(held, "thoughtSignature")
             if is_open and (held.get("thought") is True) == is_thought:
                 last.append(text)
-                held.update({key: part[key] for key in part if key != "text"})
+                for key, value in part.items():
+                    if key != "text":
+                        self._kept.put(held, key, value)
                 return
-        self._parts.append({key: part[key] for key in part if key != "text"})
-        self._pieces.append([text])
+        begun = KeptText(self._kept)
+        begun.append(text)
+        self._begin({key: part[key] for key in part if key != "text"}, begun)
+
+    def _begin(self, part: dict[str, Any], text: KeptText | None) -> None:
+        self._kept.add_part(part)
+        self._parts.append(part)
+        self._texts.append(text)

@@ -10,6 +10,7 @@ from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyErr
 from surecall.jsontext import decode, decode_noting
 from surecall.protocols.base import RawReply
 from surecall.protocols.faults import check_body
+from surecall.protocols.kept import Kept
 from surecall.protocols.refusals import (
     check_role,
     check_says_something,
@@ -63,7 +64,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         message = f"The provider's answer is not JSON we accept: {error.message}"
         raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
     chunks = as_list(document) if isinstance(document, list) else [document]
-    fold = ReplyFold(headers)
+    fold = ReplyFold(headers, Kept(is_limited=False))
     for chunk in chunks:
         if not isinstance(chunk, dict):
             message = "The provider answered with JSON that is not an object."
@@ -86,9 +87,10 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
 class ReplyFold:
     """One reply, as far as its chunks have arrived."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, headers: Mapping[str, str], kept: Kept) -> None:
         self._headers = headers
-        self.parts = PartDrafts()
+        self._kept = kept
+        self.parts = PartDrafts(kept)
         self.defects: tuple[Defect, ...] = ()
         self.finish: str | None = None
         self.has_candidate = False
@@ -170,7 +172,9 @@ class ReplyFold:
         if self._index is None:
             self._index = index
         if index != self._index:
-            self._others.add(index)
+            if index not in self._others:
+                self._kept.add_part()
+                self._others.add(index)
             return
         self.has_candidate = True
         reason = finish_word(member(candidate, "finishReason"))

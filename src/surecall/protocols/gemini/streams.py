@@ -30,7 +30,7 @@ class GeminiStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._fold = ReplyFold(self._headers)
+        self._fold = ReplyFold(self._headers, self._kept)
         self._halves = HeldHalves()
 
     def _take_fields(
@@ -45,8 +45,8 @@ class GeminiStreamFolder(EventFolder):
             raise error from None
         for kind, piece in parts.taken():
             self._halves.show(kind, piece, shown)
-        if parts.calls_count > calls:
-            self._fold.defects += repeated_keys(event.data)
+        if parts.calls_count > calls and not self._repeated:
+            self._repeated = repeated_keys(event.data)
         if self._fold.finish is not None:
             self._halves.flush(shown)
 
@@ -63,7 +63,7 @@ class GeminiStreamFolder(EventFolder):
         return self._fold.parts.text, self._fold.parts.calls_count
 
     def _render(self) -> RawReply:
-        self._fold.defects += self._skipped_defects()
+        self._fold.defects += (*self._repeated, *self._skipped_defects())
         return self._fold.render()
 
     def _reported(self, value: Any) -> ProviderError:

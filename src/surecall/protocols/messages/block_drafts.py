@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode_text, mend_surrogates
+from surecall.protocols.kept import Kept, KeptText
 from surecall.records import Defect, clip
 
 from .blocks import THOUGHT_BLOCKS
@@ -29,13 +30,16 @@ _PIECES: Final[dict[str, tuple[str, _Field, str]]] = {
 class BlockDraft:
     """One block, as far as it has arrived."""
 
-    def __init__(self, index: int | None, fields: dict[str, Any]) -> None:
+    __slots__ = ("field", "fields", "index", "is_told", "kind", "text")
+
+    def __init__(self, kept: Kept, index: int | None, fields: dict[str, Any]) -> None:
+        kept.add_part(fields)
         self.index = index
         self.fields = dict(fields)
         kind = fields.get("type")
         self.kind = kind if isinstance(kind, str) else ""
         self.field: _Field | None = None
-        self.pieces: list[str] = []
+        self.text = KeptText(kept)
         self.is_told = False
         if self.kind in {"text", "thinking"}:
             self.field = cast("_Field", self.kind)
@@ -43,13 +47,14 @@ class BlockDraft:
             self.field = "input"
         if self.field is not None and self.field != "input":
             start = self.fields.get(self.field)
-            self.pieces += [start] if isinstance(start, str) else []
+            if isinstance(start, str):
+                self.text.append(start)
 
     def render(self) -> dict[str, Any]:
         """Return the block as a whole reply would carry it."""
         if self.field is None:
             return self.fields
-        text = mend_surrogates("".join(self.pieces))
+        text = mend_surrogates(str(self.text))
         if self.field != "input":
             return {**self.fields, self.field: text}
         return {**self.fields, "input": _whole_input(self.fields.get("input"), text)}
@@ -58,7 +63,8 @@ class BlockDraft:
 class BlockDrafts:
     """All blocks of one reply, as far as they have arrived."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
         self._drafts: list[BlockDraft] = []
         self._by_index: dict[int, BlockDraft] = {}
         self._defects: dict[str, Defect] = {}
@@ -71,7 +77,7 @@ class BlockDrafts:
     @property
     def text(self) -> str:
         """The text so far."""
-        texts = (piece for draft in self._drafts if draft.kind == "text" for piece in draft.pieces)
+        texts = (str(draft.text) for draft in self._drafts if draft.kind == "text")
         return mend_surrogates("".join(texts))
 
     @property
@@ -85,7 +91,7 @@ class BlockDrafts:
         if place is None or place in self._by_index:
             self._note(Code.INDEX_NOT_USABLE, "A block came without an index of its own.")
             place = None
-        draft = BlockDraft(place, fields)
+        draft = BlockDraft(self._kept, place, fields)
         self._drafts.append(draft)
         if type(index) is int:
             self._by_index[index] = draft
@@ -115,14 +121,15 @@ class BlockDrafts:
             if draft is None or draft.field != field:
                 self._note(Code.INDEX_NOT_USABLE, "A piece came for a block that cannot take it.")
                 draft = self._stray(index, implied)
-            draft.pieces.append(piece)
+            draft.text.append(piece)
             return field, piece
         if kind == "signature_delta" and draft is not None and draft.field == "thinking":
-            draft.fields["signature"] = delta.get("signature")
+            self._kept.put(draft.fields, "signature", delta.get("signature"))
         elif kind == "citations_delta" and draft is not None and draft.field == "text":
             cited: Any = draft.fields.get("citations")
             if not isinstance(cited, list):
                 cited = draft.fields["citations"] = []
+            self._kept.add_part(delta.get("citation"))
             cast("list[Any]", cited).append(delta.get("citation"))
         else:
             shown = clip(kind, 40) if isinstance(kind, str) else type(kind).__name__
@@ -150,7 +157,7 @@ class BlockDrafts:
         return self._drafts[-1] if self._drafts else None
 
     def _stray(self, index: Any, implied: str) -> BlockDraft:
-        draft = BlockDraft(None, {"type": implied})
+        draft = BlockDraft(self._kept, None, {"type": implied})
         self._drafts.append(draft)
         if type(index) is int:
             self._by_index[index] = draft

@@ -39,7 +39,7 @@ class MessagesStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._drafts = BlockDrafts()
+        self._drafts = BlockDrafts(self._kept)
         self._fields: dict[str, Any] = {}
         self._has_begun = False
         self._has_stopped = False
@@ -131,8 +131,8 @@ class MessagesStreamFolder(EventFolder):
         draft = self._drafts.begin(event.get("index"), fields)
         if fields.get("input") and not self._repeated:
             self._repeated = repeated_keys(data)
-        if draft.pieces:
-            self._show(draft.field, draft.pieces[0], shown)
+        if draft.text:
+            self._show(draft.field, str(draft.text), shown)
 
     def _take_piece(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         delta: Any = event.get("delta")
@@ -154,13 +154,17 @@ class MessagesStreamFolder(EventFolder):
             shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
 
     def _keep_fields(self, fields: dict[str, Any]) -> None:
-        self._fields.update({key: value for key, value in fields.items() if value is not None})
+        self._put(self._fields, fields)
 
     def _take_usage(self, usage: Any) -> None:
         """Add counts to those before: each is a total, and one that is left out still holds."""
         if isinstance(usage, dict):
-            items = cast("dict[str, Any]", usage).items()
-            self._usage.update({key: value for key, value in items if value is not None})
+            self._put(self._usage, cast("dict[str, Any]", usage))
+
+    def _put(self, target: dict[str, Any], fields: dict[str, Any]) -> None:
+        for key, value in fields.items():
+            if value is not None:
+                self._kept.put(target, key, value)
 
     def _show(self, field: str | None, text: str, shown: list[StreamDelta]) -> None:
         if field == "text":

@@ -7,6 +7,7 @@ from surecall.errors import Code
 from surecall.jsontext import mend_surrogates
 from surecall.protocols.base import StreamDelta
 from surecall.protocols.event_folder import HeldHalves
+from surecall.protocols.kept import Kept, KeptText
 from surecall.records import Defect
 
 from .output import REASONING_BREAK
@@ -40,22 +41,24 @@ def deltas_differ(what: str) -> Defect:
 
 
 class ItemDraft:
-    """One item as far as it has arrived; pieces are kept in lists and joined once."""
+    """One item as far as it has arrived."""
+
+    __slots__ = ("is_begun", "is_whole", "item", "key", "texts")
 
     def __init__(self, key: Any, item_type: Any) -> None:
         self.key = key
         self.item: dict[str, Any] = {"type": item_type if isinstance(item_type, str) else ""}
         self.is_begun = False
         self.is_whole = False
-        self.pieces: dict[_Place, list[str]] = {}
+        self.texts: dict[_Place, KeptText] = {}
 
     def render(self) -> dict[str, Any]:
         """Return the item as a whole reply would carry it."""
         if self.is_whole:
             return self.item
         parts: dict[str, Any] = {}
-        for (kind, _), pieces in sorted(self.pieces.items(), key=lambda entry: entry[0][1]):
-            text = "".join(pieces)
+        for (kind, _), kept in sorted(self.texts.items(), key=lambda entry: entry[0][1]):
+            text = str(kept)
             if kind == "arguments":
                 parts["arguments"] = text
             else:
@@ -67,7 +70,8 @@ class ItemDraft:
 class OutputDraft:
     """The output as far as it has arrived."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
         self.has_halves = False
         """Whether halves of surrogate pairs may be among the pieces."""
         self.defects: dict[str, Defect] = {}
@@ -77,7 +81,7 @@ class OutputDraft:
         self._has_words = False
         self._halves = HeldHalves()
         self._last_thought: Any = None
-        self._texts: list[str] = []
+        self._shown_text = KeptText(kept)
 
     def __bool__(self) -> bool:
         return bool(self._drafts)
@@ -85,7 +89,7 @@ class OutputDraft:
     @property
     def text(self) -> str:
         """The text shown so far."""
-        return mend_surrogates("".join(self._texts))
+        return mend_surrogates(str(self._shown_text))
 
     @property
     def calls_count(self) -> int:
@@ -101,13 +105,14 @@ class OutputDraft:
         """Take an item that has just begun; what it brings along are its first pieces."""
         draft = None if key is None else self._by_item.get(_identity(key, item))
         if draft is not None:  # begun once more: only what comes from now on counts
-            draft.pieces = {}
+            draft.texts = {}
             self._note_index()
         else:
             draft = self._by_key.get(key)
             if key is None or draft is None or draft.is_begun:
                 draft = self._open(key, item.get("type"))
         draft.is_begun = True
+        self._kept.add_value(item)
         self._by_item[_identity(key, item)] = draft
         empty: dict[str, Any] = {place: [] for place in _PLACES.values() if place in item}
         draft.item = {**draft.item, **item, **empty}
@@ -131,12 +136,14 @@ class OutputDraft:
         self._by_item[identity] = draft
         for kind, index, text in _texts(item):
             self._settle(draft, (kind, index), text, shown)
+        self._kept.add_value(item)
         draft.item = {**draft.item, **item}
         draft.is_begun = draft.is_whole = True
 
     def flush(self, shown: list[StreamDelta]) -> None:
         """Show what was held back, now that its other half cannot come any more."""
-        self._texts += ["\ufffd" for kind in self._halves.flush(shown) if kind == "text"]
+        if "text" in self._halves.flush(shown):
+            self._shown_text.append("\ufffd")
 
     def catch_up(self, text: str, shown: list[StreamDelta]) -> None:
         """Show what the whole text has beyond what was shown."""
@@ -162,24 +169,34 @@ class OutputDraft:
         """Begin a draft; an item under a key that is taken is one more, not the same."""
         if key is None or key in self._by_key:
             self._note_index()
+        self._kept.add_part(key)
         draft = ItemDraft(key, item_type)
         self._drafts.append(draft)
         self._by_key[key] = draft
         return draft
 
     def _add(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
-        draft.pieces.setdefault(place, []).append(text)
+        self._text(draft, place).append(text)
         self._show(draft, place, text, shown)
 
     def _settle(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
-        so_far = "".join(draft.pieces.get(place, ()))
-        draft.pieces[place] = [text]
-        if text == so_far:
-            return
+        so_far = str(draft.texts.get(place, ""))
+        if place in draft.texts:
+            if text == so_far:
+                return
+            draft.texts[place] = KeptText(self._kept)
+        self._text(draft, place).append(text)
         if so_far:
             self._note(place[0])
         if text.startswith(so_far):
             self._show(draft, place, text[len(so_far) :], shown)
+
+    def _text(self, draft: ItemDraft, place: _Place) -> KeptText:
+        text = draft.texts.get(place)
+        if text is None:
+            self._kept.add_part()
+            text = draft.texts[place] = KeptText(self._kept)
+        return text
 
     def _note_index(self) -> None:
         note = "The events do not say clearly which items they are about."
@@ -197,7 +214,7 @@ class OutputDraft:
             self._last_thought = (draft, place)
         text = self._halves.show(kind, text, shown)
         if kind == "text":
-            self._texts.append(text)
+            self._shown_text.append(text)
 
     def _note(self, kind: str) -> None:
         what = {"arguments": "calls", "output_text": "text", "refusal": "text"}.get(

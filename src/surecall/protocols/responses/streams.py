@@ -54,7 +54,7 @@ class ResponsesStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._draft = OutputDraft()
+        self._draft = OutputDraft(self._kept)
         self._sequence: int | None = None
         self._has_gap = False
         self._has_begun = False

@@ -1,0 +1,91 @@
+"""Code of others in a task of its own, so that nobody has to wait for it for ever.
+
+A coroutine may swallow its cancellation, and whoever awaits it directly is not cancelled either.
+One that runs apart is cancelled, given a moment, and then left behind: it stays referenced until
+it ends, what it returns late is dropped, and the end of the event loop does not wait for it.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+__all__ = ["Outcome", "run_apart"]
+
+_log = logging.getLogger("surecall.apart")
+_GRACE_S: Final = 1.0
+_left_behind: Final[set["asyncio.Task[Outcome]"]] = set()
+
+
+class Outcome(NamedTuple):
+    """What a function returned, or what it raised."""
+
+    value: Any
+    error: BaseException | None
+
+
+async def run_apart(
+    start: Callable[[], Any], *, what: str, timeout_s: float | None = None
+) -> Outcome | None:
+    """Call a function, await what it returns, and return how that ended.
+
+    Args:
+        start: The function; it may be a coroutine function.
+        what: Names the work in the log, should it have to be left behind.
+        timeout_s: After so many seconds the work is cancelled, and `None` is returned.
+
+    Raises:
+        asyncio.CancelledError: The caller was cancelled; the work has ended or was left behind.
+    """
+    task = asyncio.ensure_future(_settle(start))
+    try:
+        await asyncio.wait((task,), timeout=timeout_s)
+    except asyncio.CancelledError:
+        await _stop(task, what)
+        raise
+    if not task.done():
+        await _stop(task, what)
+        return None
+    if task.cancelled():  # by itself: nobody else knows this task
+        return Outcome(None, asyncio.CancelledError())
+    return task.result()
+
+
+async def _settle(start: Callable[[], Any]) -> Outcome:
+    try:
+        value = start()
+        if inspect.isawaitable(value):
+            value = await value
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Outcome(None, error)
+    except BaseException as error:  # whoever waits decides what to raise
+        return Outcome(None, error)
+    return Outcome(value, None)
+
+
+async def _stop(task: "asyncio.Task[Outcome]", what: str) -> None:
+    """Cancel the task and wait a moment for its end; leave it behind when it does not end."""
+    task.cancel()
+    try:
+        await asyncio.wait((task,), timeout=_GRACE_S)
+    finally:
+        if not task.done():
+            _leave(task, what)
+
+
+def _leave(task: "asyncio.Task[Outcome]", what: str) -> None:
+    _log.warning("%s did not end when it was cancelled; it is left running", what)
+    _left_behind.add(task)
+    task.add_done_callback(_drop)
+    # The loop would wait for it at its end, and then complain that it was not waited for.
+    asyncio._unregister_task(task)  # pyright: ignore
+    task._log_destroy_pending = False  # pyright: ignore
+
+
+def _drop(task: "asyncio.Task[Outcome]") -> None:
+    _left_behind.discard(task)
+    _log.info("work that was left behind has ended; its result is dropped")

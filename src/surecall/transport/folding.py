@@ -1,0 +1,74 @@
+"""One exchange with a transport: what it streams is folded, and it can always be given up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from time import perf_counter
+from typing import Final, TypeVar
+
+from surecall.apart import run_apart
+from surecall.protocols import RawReply, StreamDelta, StreamFolder
+
+from .base import Transport, WireStream
+from .http import HttpTransport
+
+__all__ = ["ask_transport", "fold_stream"]
+
+_T = TypeVar("_T")
+
+_SLICE_BYTES: Final = 8 * 1024
+_SLICE_CHARS: Final = 8 * 1024
+_MAX_BUSY_S: Final = 0.01
+"""How long a stream is worked on before other tasks get their turn."""
+
+
+async def ask_transport(transport: Transport, ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Await one exchange; a transport that does not answer cancellation is left behind."""
+    if isinstance(transport, HttpTransport):  # it does
+        return await ask()
+    outcome = await run_apart(ask, what=f"a request to {type(transport).__name__}")
+    assert outcome is not None
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+async def fold_stream(
+    stream: WireStream,
+    folder: StreamFolder,
+    on_delta: Callable[[StreamDelta], None] | None = None,
+) -> RawReply:
+    """Feed a folder all that a stream brings, tell what can be shown, and return the reply.
+
+    However much arrives at once, and in however many events, other tasks get their turns.
+    """
+    task = asyncio.current_task()
+    cancelling = task.cancelling() if task is not None else 0
+    busy_s = 0.0
+    async for chunk in stream:
+        if task is not None and task.cancelling() > cancelling:
+            raise asyncio.CancelledError  # the stream has swallowed it
+        began = perf_counter() - busy_s
+        for _ in _fold(chunk, folder, on_delta):
+            if perf_counter() - began >= _MAX_BUSY_S:
+                await asyncio.sleep(0)
+                began = perf_counter()
+        if folder.done:
+            break
+        busy_s = perf_counter() - began
+    return folder.close()
+
+
+def _fold(
+    chunk: bytes, folder: StreamFolder, on_delta: Callable[[StreamDelta], None] | None
+) -> Iterator[None]:
+    """Fold a chunk in small steps, after each of which there may be a break."""
+    for start in range(0, len(chunk), _SLICE_BYTES):
+        for delta in folder.feed(chunk[start : start + _SLICE_BYTES]):
+            if on_delta is None or not delta.text:
+                continue
+            for at in range(0, len(delta.text), _SLICE_CHARS):
+                is_short = len(delta.text) <= _SLICE_CHARS
+                piece = delta.text[at : at + _SLICE_CHARS]
+                on_delta(delta if is_short else StreamDelta(delta.kind, piece))
+                yield
+        yield
