@@ -9,7 +9,7 @@ import surecall
 from support.workspace import Workspace
 from surecall.errors import ConfigError
 from surecall.faults import Behaviour, FaultyProvider, SimulatedTransport, find_behaviour, zoo
-from surecall.faults.models import parse_behaviour
+from surecall.faults.behaviours import parse_behaviour
 from surecall.protocols import PROTOCOLS
 from surecall.records import Message
 

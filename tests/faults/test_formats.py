@@ -245,6 +245,6 @@ def test_the_same_seed_gives_the_same_answer(protocol: str, stream: bool) -> Non
 
 
 def test_formats_are_named_where_a_fault_is_explained() -> None:
-    """The catalogue says of a fault about `[DONE]` that only one format has it."""
+    """The catalog says of a fault about `[DONE]` that only one format has it."""
     assert find_fault("stream_without_done").protocols == ("chat_completions",)
     assert set(find_fault("second_choice").protocols) == {"chat_completions", "gemini"}

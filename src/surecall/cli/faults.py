@@ -176,7 +176,7 @@ def render_fault(fault: Fault) -> dict[str, Any]:
         "seen": fault.seen,
         "repairable": fault.repairable,
         "code": fault.code,
-        "told": fault.told,
+        "told": fault.refusal,
         "codes": fault.codes,
         "reach": fault.reach,
         "protocols": fault.protocols,
@@ -244,8 +244,8 @@ def _rows(fault: Fault) -> list[tuple[str, str]]:
         rows.append(("every", f"{fault.every}. request, beginning with the first"))
     if fault.needs:
         rows.append(("with", fault.needs))
-    if fault.told is not None:
-        rows.append(("told", f"the model reads {fault.told}"))
+    if fault.refusal is not None:
+        rows.append(("told", f"the model reads {fault.refusal}"))
     ends = "does the right thing" if fault.repairable else f"ends with {fault.code}"
     rows.append(("a run", ends))
     rows += [(f"in {name}", f"ends with {code}") for name, code in fault.codes.items()]

@@ -1,7 +1,6 @@
-"""What can be seen in a conversation: what was asked, called and answered."""
+"""A conversation as an oracle sees it: what was asked, called and answered, and what comes next."""
 
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
@@ -10,13 +9,51 @@ from surecall.jsontext import decode
 from surecall.records import Message, ModelRequest, ToolCall
 
 __all__ = [
+    "Action",
     "Answered",
+    "CallTools",
+    "Oracle",
+    "PlannedCall",
+    "Say",
     "answered_calls",
+    "as_fields",
+    "as_list",
     "errors_in_a_row",
     "last_results",
     "last_user_text",
+    "parse_fields",
     "system_text",
 ]
+
+
+class PlannedCall(Struct, frozen=True):
+    """One correct call."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class CallTools(Struct, frozen=True):
+    """Call these tools, in one reply."""
+
+    calls: tuple[PlannedCall, ...]
+
+
+class Say(Struct, frozen=True):
+    """Answer with this text."""
+
+    text: str
+
+
+Action = CallTools | Say
+
+
+class Oracle(Protocol):
+    """Knows what would be right in some conversations."""
+
+    def next_action(self, request: ModelRequest) -> Action | None:
+        """Return the right next step, or `None` when this conversation is not its business."""
+        ...
 
 
 class Answered(Struct, frozen=True):
@@ -82,8 +119,9 @@ def system_text(request: ModelRequest) -> str:
 
 def _answered(call: ToolCall, message: Message) -> Answered:
     text = message.text
-    fields = _object_in(text)
-    errors = tuple(_objects(fields.get("errors")))
+    fields = parse_fields(text)
+    found = as_list(fields.get("errors"))
+    errors = tuple(as_fields(item) for item in found if isinstance(item, dict))
     failed = (
         fields.get("ok") is False
         or bool(fields.get("error"))
@@ -93,15 +131,19 @@ def _answered(call: ToolCall, message: Message) -> Answered:
     return Answered(call, not failed, text, errors)
 
 
-def _object_in(text: str) -> dict[str, Any]:
+def parse_fields(text: str | bytes) -> dict[str, Any]:
+    """Return the object that JSON text holds, an empty one when it holds anything else."""
     try:
-        value = decode(text)
+        return as_fields(decode(text))
     except JSONTextError:
         return {}
+
+
+def as_fields(value: Any) -> dict[str, Any]:
+    """Return the value when it is an object, an empty one otherwise."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    for item in cast("list[Any]", value) if isinstance(value, list) else ():
-        if isinstance(item, dict):
-            yield cast("dict[str, Any]", item)
+def as_list(value: Any) -> list[Any]:
+    """Return the value when it is a list, an empty one otherwise."""
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError
 
-from .catalogue import CLEAN, find_fault
-from .records import Fault
+from .catalog import CLEAN, Fault, find_fault
 
 __all__ = ["CLEAN_PLAN", "FaultPlan", "PlanChance", "PlanStep", "read_toml"]
 

@@ -14,17 +14,14 @@ from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, WireRequest
 from surecall.transport.admission import Refusal
 
-from .actions import Action, CallTools, Oracle, Say
-from .answers import Answer, event_stream, json_answer
-from .behaviours import Behaviour, Situation
-from .directives import DirectiveOracle, ask_oracles
-from .drafts import Draft, Occasion, draft_reply, honour_request
-from .errors import provider_headers, refusal_answer
-from .models import find_behaviour
-from .obliging import ObligingOracle
+from .answers import Answer, event_stream, json_answer, provider_headers, refusal_answer
+from .behaviours import Behaviour, Situation, find_behaviour
+from .catalog import Fault
+from .conversation import Action, CallTools, Oracle, Say
+from .oracles import DirectiveOracle, ObligingOracle, ask_oracles
 from .plan import CLEAN_PLAN, FaultPlan
-from .records import Fault
-from .rendering import CHAT, render_body, render_draft_chunks, render_events
+from .rendering import CHAT, render_body, render_events, render_reply_chunks
+from .replies import Occasion, PlannedReply, honour_request, plan_reply
 from .workspace import WorkspaceOracle
 
 __all__ = ["BUILTIN_ORACLES", "FAULT_PREFIX", "ZOO_PREFIX", "FaultyProvider", "find_endpoint"]
@@ -102,8 +99,8 @@ class FaultyProvider:
         self.by_model[request.model] += 1
         self.by_fault.update(fault.name for fault in faults)
         action = self._act(request, faults)
-        draft = self._draft(action, occasion, situation, faults)
-        return _answer(draft, occasion, faults)
+        reply = self._plan_reply(action, occasion, situation, faults)
+        return _answer(reply, occasion, faults)
 
     def _meet(
         self, plan: FaultPlan, behaviour: Behaviour | None, occasion: Occasion
@@ -149,23 +146,23 @@ class FaultyProvider:
                 request = fault.see(request)
         return honour_request(ask_oracles(self._oracles, request), request)
 
-    def _draft(
+    def _plan_reply(
         self,
         action: Action,
         occasion: Occasion,
         situation: Situation | None,
         faults: tuple[Fault, ...],
-    ) -> Draft:
+    ) -> PlannedReply:
         if situation is not None:
             action = self._with_habits(action, situation)
-        draft = draft_reply(action, _seen(occasion, faults))
+        reply = plan_reply(action, _seen(occasion, faults))
         for fault in faults:
-            if fault.draft is not None and draft.is_clean:
-                draft = fault.draft(draft, occasion)
+            if fault.reply is not None and reply.is_clean:
+                reply = fault.reply(reply, occasion)
         if situation is not None and "starve" in situation.habits:
             message = {"role": "assistant", "content": "", "reasoning_content": _THOUGHT}
-            draft = replace(draft, message=message, finish_reason="length")
-        return draft
+            reply = replace(reply, message=message, finish_reason="length")
+        return reply
 
     def _with_habits(self, action: Action, situation: Situation) -> Action:
         if situation.gives_up and isinstance(action, CallTools):
@@ -189,10 +186,10 @@ def _seen(occasion: Occasion, faults: tuple[Fault, ...]) -> Occasion:
     return replace(occasion, request=request)
 
 
-def _answer(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
+def _answer(reply: PlannedReply, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
     reply_id = f"{occasion.random.getrandbits(96):024x}"
-    occasion = replace(occasion, draft=draft, reply_id=reply_id)
-    answer = _render(draft, occasion, faults)
+    occasion = replace(occasion, reply=reply, reply_id=reply_id)
+    answer = _render(reply, occasion, faults)
     usual = provider_headers(occasion.protocol, occasion.request_id)
     answer = replace(answer, headers={**answer.headers, **usual})
     for fault in faults:
@@ -201,13 +198,13 @@ def _answer(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answ
     return answer
 
 
-def _render(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
+def _render(reply: PlannedReply, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
     if not occasion.stream:
-        return json_answer(render_body(draft, occasion))
+        return json_answer(render_body(reply, occasion))
     if occasion.protocol.name != CHAT:
-        return event_stream(render_events(draft, occasion))
-    chunks = render_draft_chunks(draft, occasion)
+        return event_stream(render_events(reply, occasion))
+    chunks = render_reply_chunks(reply, occasion)
     for fault in faults:
-        if fault.chunks is not None and draft.is_clean:
+        if fault.chunks is not None and reply.is_clean:
             chunks = fault.chunks(chunks, occasion)
     return event_stream(chunks)

@@ -1,7 +1,7 @@
-"""A draft as one of the four wire formats writes it, with everything that is wrong with it.
+"""A reply as one of the four wire formats writes it, with everything that is wrong with it.
 
 The server side of a format writes a clean reply only, so it is given marks in place of what may be
-broken: ids, names, arguments and empty texts. Then each mark is replaced by what the draft has.
+broken: ids, names, arguments and empty texts. Then each mark is replaced by what the reply has.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from surecall.protocols import ChatCompletions
 from surecall.records import RawCall, Reply, Usage
 from surecall.transport.script_chunks import render_chunks, render_completion
 
-from .drafts import Draft, Occasion
+from .replies import Occasion, PlannedReply
 
-__all__ = ["CHAT", "render_body", "render_draft_chunks", "render_events", "render_failure"]
+__all__ = ["CHAT", "render_body", "render_events", "render_failure", "render_reply_chunks"]
 
 CHAT: Final = ChatCompletions().name
 
@@ -52,28 +52,28 @@ class _Left(Struct, frozen=True):
 _LEFT_OUT: Final = _Left()
 
 
-def render_body(draft: Draft, occasion: Occasion) -> Any:
+def render_body(reply: PlannedReply, occasion: Occasion) -> Any:
     """Return the whole body of a reply."""
     if occasion.protocol.name == CHAT:
-        return _render_completion(draft, occasion)
-    return _Marks(draft, occasion).replaced(
-        occasion.protocol.render_reply(_marked_reply(draft, occasion))
+        return _render_completion(reply, occasion)
+    return _Marks(reply, occasion).replaced(
+        occasion.protocol.render_reply(_marked_reply(reply, occasion))
     )
 
 
-def render_draft_chunks(draft: Draft, occasion: Occasion) -> list[Any]:
+def render_reply_chunks(reply: PlannedReply, occasion: Occasion) -> list[Any]:
     """Return the chunks of a streamed chat completion."""
-    return render_chunks(_render_completion(draft, occasion))
+    return render_chunks(_render_completion(reply, occasion))
 
 
-def render_events(draft: Draft, occasion: Occasion) -> list[bytes]:
+def render_events(reply: PlannedReply, occasion: Occasion) -> list[bytes]:
     """Return the events of a streamed reply in a format other than chat completions."""
-    reply = _marked_reply(draft, occasion)
-    writer = occasion.protocol.open_writer(model=occasion.request.model, reply_id=reply.id)
-    written = [writer.begin(), writer.reasoning(reply.reasoning or "", reply.extra)]
-    written += [writer.text(piece) for piece in _pieces(reply.content or "")]
-    written += [*(writer.call(call) for call in reply.calls), writer.end(reply)]
-    marks = _Marks(draft, occasion)
+    clean = _marked_reply(reply, occasion)
+    writer = occasion.protocol.open_writer(model=occasion.request.model, reply_id=clean.id)
+    written = [writer.begin(), writer.reasoning(clean.reasoning or "", clean.extra)]
+    written += [writer.text(piece) for piece in _pieces(clean.content or "")]
+    written += [*(writer.call(call) for call in clean.calls), writer.end(clean)]
+    marks = _Marks(reply, occasion)
     events = [
         event
         for name, value in _split_events(b"".join(written))
@@ -96,32 +96,32 @@ def render_failure(occasion: Occasion, status: int, message: str, *, number: int
     writer = occasion.protocol.open_writer(
         model=occasion.request.model, reply_id=_reply_id(occasion)
     )
-    marks = _Marks(occasion.draft, occasion)
+    marks = _Marks(occasion.reply, occasion)
     events = [(name, marks.replaced(value)) for name, value in _split_events(writer.fail(error))]
     return _numbered(events, number)
 
 
-def _render_completion(draft: Draft, occasion: Occasion) -> dict[str, Any]:
-    completion = render_completion(draft.message, draft.finish_reason, draft.usage)
+def _render_completion(reply: PlannedReply, occasion: Occasion) -> dict[str, Any]:
+    completion = render_completion(reply.message, reply.finish_reason, reply.usage)
     return completion | {
         "id": _reply_id(occasion),
         "model": occasion.request.model,
     }
 
 
-def _marked_reply(draft: Draft, occasion: Occasion) -> Reply:
-    """Return the draft as a clean reply, with marks for what the draft may have broken."""
-    content = draft.message.get("content")
-    thought = draft.message.get("reasoning_content") or draft.message.get("reasoning")
-    counts = draft.usage or {}
+def _marked_reply(reply: PlannedReply, occasion: Occasion) -> Reply:
+    """Return the reply as a clean reply, with marks for what the reply may have broken."""
+    content = reply.message.get("content")
+    thought = reply.message.get("reasoning_content") or reply.message.get("reasoning")
+    counts = reply.usage or {}
     return Reply(
         content=(content or _EMPTY_TEXT) if isinstance(content, str) else None,
         reasoning=thought if isinstance(thought, str) else None,
         calls=tuple(
             RawCall(id=_mark("id", index), name=_mark("name", index), arguments={_MARK: index})
-            for index, _ in enumerate(draft.calls)
+            for index, _ in enumerate(reply.calls)
         ),
-        finish_reason=draft.finish_reason,
+        finish_reason=reply.finish_reason,
         usage=Usage(
             input_tokens=counts.get("prompt_tokens", 0),
             output_tokens=counts.get("completion_tokens", 0),
@@ -141,18 +141,18 @@ def _mark(what: str, index: int) -> str:
 
 
 class _Marks:
-    """Puts what a draft has in the places of its marks."""
+    """Puts what a reply has in the places of its marks."""
 
-    def __init__(self, draft: Draft, occasion: Occasion) -> None:
+    def __init__(self, reply: PlannedReply, occasion: Occasion) -> None:
         self._texts: dict[str, Any] = {_EMPTY_TEXT: ""}
         self._arguments: dict[str, Any] = {}
-        for index, call in enumerate(draft.calls):
+        for index, call in enumerate(reply.calls):
             function = cast("dict[str, Any]", call.get("function") or {})
             self._texts[_mark("id", index)] = call.get("id", _LEFT_OUT)
             self._texts[_mark("name", index)] = function.get("name", _LEFT_OUT)
             self._arguments[encode_text({_MARK: index})] = function.get("arguments", _LEFT_OUT)
         name = occasion.protocol.name
-        reason = draft.finish_reason or ""
+        reason = reply.finish_reason or ""
         self._reason_key = _REASON_KEYS.get(name)
         self._reason = _STOP_REASONS.get(name, {}).get(reason, reason)
 

@@ -17,9 +17,9 @@ from surecall.protocols import ChatCompletions, WireProtocol, find_protocol
 from surecall.records import WireRequest
 from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
-from .answers import Answer, json_answer
-from .catalogue import CLEAN, FAULTS
-from .errors import refusal_answer
+from .answers import Answer, json_answer, refusal_answer
+from .behaviours import zoo
+from .catalog import CLEAN, FAULTS
 from .http import (
     Head,
     RequestRefused,
@@ -29,7 +29,6 @@ from .http import (
     receive_body,
     receive_head,
 )
-from .models import zoo
 from .provider import FAULT_PREFIX, ZOO_PREFIX, FaultyProvider, find_endpoint
 
 __all__ = ["FaultServer", "model_names"]

@@ -25,10 +25,9 @@ from surecall.transport import RetryPolicy, WireLimits, parse_retry_after
 from surecall.transport.bodies import open_decoder
 from surecall.transport.retry import run_attempts
 
-from .actions import Oracle
 from .answers import Answer, Ending, Flood, Pause
-from .behaviours import Behaviour
-from .models import find_behaviour
+from .behaviours import Behaviour, find_behaviour
+from .conversation import Oracle
 from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider, find_endpoint
 

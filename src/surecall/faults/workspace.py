@@ -9,9 +9,8 @@ from typing import Any, Final, cast
 from surecall.errors import Code
 from surecall.records import ModelRequest
 
-from .actions import Action, CallTools, PlannedCall, Say
-from .conversation import Answered, answered_calls, system_text
-from .directives import FINAL_TEXT
+from .conversation import Action, Answered, CallTools, PlannedCall, Say, answered_calls, system_text
+from .oracles import FINAL_TEXT
 
 __all__ = ["LONG_VALUE_CHARS", "SCENARIOS", "WorkspaceOracle", "find_scenario"]
 

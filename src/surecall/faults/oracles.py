@@ -8,18 +8,37 @@ say TEXT                                      the final answer, to the end of th
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode, scan_value_end
-from surecall.records import ModelRequest
+from surecall.errors import Code, ConfigError, JSONTextError
+from surecall.jsontext import decode, encode_text, scan_value_end
+from surecall.records import ModelRequest, ToolSpec
 
-from .actions import Action, CallTools, Oracle, PlannedCall, Say
-from .conversation import answered_calls
+from .conversation import (
+    Action,
+    CallTools,
+    Oracle,
+    PlannedCall,
+    Say,
+    answered_calls,
+    last_user_text,
+)
+from .plan import read_toml
+from .replies import sample_arguments
 
-__all__ = ["FINAL_TEXT", "DirectiveOracle", "StepsOracle", "ask_oracles"]
+__all__ = [
+    "FINAL_TEXT",
+    "DirectiveOracle",
+    "ObligingOracle",
+    "StepsOracle",
+    "ask_oracles",
+    "load_script",
+]
 
 FINAL_TEXT: Final = "Done."
 
@@ -125,3 +144,114 @@ def _decoded(text: str) -> dict[str, Any] | None:
     except JSONTextError:
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+class _Step(Struct, frozen=True, forbid_unknown_fields=True):
+    call: str | None = None
+    arguments: dict[str, Any] = {}
+    calls: tuple[PlannedCall, ...] = ()
+    say: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum((self.call is not None, bool(self.calls), self.say is not None)) != 1:
+            raise ValueError("a step has one of call, calls and say")
+
+    @property
+    def action(self) -> Action:
+        if self.say is not None:
+            return Say(self.say)
+        if self.call is not None:
+            return CallTools((PlannedCall(self.call, self.arguments),))
+        return CallTools(self.calls)
+
+
+class _Script(Struct, frozen=True, forbid_unknown_fields=True):
+    steps: tuple[_Step, ...]
+
+
+def load_script(path: str | Path) -> StepsOracle:
+    """Read a script."""
+    try:
+        script = msgspec.convert(read_toml(Path(path)), _Script)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            Code.INVALID_CONFIG,
+            f"the file {path} is no script: {error}.",
+            hint="Write a list of [[steps]], each with call and arguments, calls, or say.",
+        ) from error
+    return StepsOracle([step.action for step in script.steps])
+
+
+_WORD: Final = "single word:"
+_TWICE: Final = ("two times", "twice")
+_FORBIDS: Final = ("do not call", "don't call")
+
+
+class ObligingOracle:
+    """Calls the tools that the user names, answers with the word that is asked for, or is done.
+
+    A call takes what stands in double quotes as its texts, as the user wants it; only a strict
+    tool is held to its schema.
+    """
+
+    def next_action(self, request: ModelRequest) -> Action | None:
+        """Return what the last text of the user asks for."""
+        text = last_user_text(request)
+        tools = _wanted_tools(request, text)
+        if tools:
+            return CallTools(tuple(_calls(tools, text)))
+        if "json" in text.lower():
+            return Say(_json_text(text))
+        return Say(_wanted_word(request) or FINAL_TEXT)
+
+
+def _wanted_tools(request: ModelRequest, text: str) -> list[ToolSpec]:
+    lowered = text.lower()
+    if not request.messages or request.messages[-1].role != "user":
+        return []
+    if any(words in lowered for words in _FORBIDS):
+        return []
+    named = [tool for tool in request.tools if tool.name in text]
+    return named or (list(request.tools[:1]) if "call it" in lowered else [])
+
+
+def _calls(tools: list[ToolSpec], text: str) -> Iterator[PlannedCall]:
+    texts = list(_quoted(text))
+    times = 2 if any(words in text.lower() for words in _TWICE) else 1
+    for number in range(times):
+        for tool in tools:
+            yield PlannedCall(tool.name, _arguments(tool, texts[number:]))
+
+
+def _arguments(tool: ToolSpec, texts: list[str]) -> dict[str, Any]:
+    arguments = sample_arguments(tool.parameters, tuple(texts))
+    if tool.extra.get("strict"):
+        return arguments
+    wanted = iter(texts)
+    return {
+        key: next(wanted, value) if isinstance(value, str) else value
+        for key, value in arguments.items()
+    }
+
+
+def _json_text(text: str) -> str:
+    written = encode_text({"answer": FINAL_TEXT})
+    is_fenced = "```json" in text and "without a code fence" not in text
+    return f"Here it is.\n```json\n{written}\n```" if is_fenced else written
+
+
+def _wanted_word(request: ModelRequest) -> str:
+    """Return the word that the newest instruction asks for, if one does."""
+    for message in reversed(request.messages):
+        if message.role not in {"user", "system", "developer"}:
+            continue
+        words = message.text.partition(_WORD)[2].split(maxsplit=1)
+        if words:
+            return words[0].rstrip(".,!")
+    return ""
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield what stands between double quotes."""
+    parts = text.split('"')
+    yield from (part for part in parts[1:-1:2] if part)

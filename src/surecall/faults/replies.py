@@ -1,5 +1,6 @@
 """A reply before it goes onto the wire: the clean one, made from what would be right to do."""
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any, Final, cast
 
@@ -7,21 +8,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, encode_text
+from surecall.jsontext import decode, encode_text, resolve_pointer
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
 
-from .actions import Action, CallTools, PlannedCall, Say
-from .samples import sample_arguments, sample_value
+from .conversation import Action, CallTools, PlannedCall, Say
 
-__all__ = ["Draft", "Occasion", "draft_reply", "honour_request"]
+__all__ = [
+    "Occasion",
+    "PlannedReply",
+    "honour_request",
+    "plan_reply",
+    "sample_arguments",
+    "sample_value",
+]
 
 _ID_CHARS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _CHARS_PER_TOKEN: Final = 4
 _ROOT: Final = 'root ::= "'
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class PlannedReply(Struct, frozen=True, kw_only=True):
     """A reply as chat providers write it: the message and why it ended."""
 
     message: dict[str, Any]
@@ -48,9 +55,18 @@ class Draft(Struct, frozen=True, kw_only=True):
             return False
         return all(_is_clean_call(call) for call in cast("list[Any]", calls))
 
-    def with_message(self, **fields: Any) -> "Draft":
-        """Return the draft with fields of its message changed; `None` stays a null."""
+    def with_message(self, **fields: Any) -> "PlannedReply":
+        """Return the reply with fields of its message changed; `None` stays a null."""
         return replace(self, message={**self.message, **fields})
+
+    def with_calls(self, calls: Iterable[Any]) -> "PlannedReply":
+        """Return the reply with other calls."""
+        return self.with_message(tool_calls=list(calls))
+
+    def with_text(self, text: str, finish_reason: str = "stop", **fields: Any) -> "PlannedReply":
+        """Return the reply with nothing but text in place of its message."""
+        message = {"role": "assistant", "content": text, **fields}
+        return replace(self, message=message, finish_reason=finish_reason)
 
 
 class Occasion(Struct, frozen=True, kw_only=True):
@@ -63,7 +79,7 @@ class Occasion(Struct, frozen=True, kw_only=True):
     stream: bool = False
     protocol: WireProtocol = ChatCompletions()
     """The wire format that is spoken."""
-    draft: Draft = Draft(message={})
+    reply: PlannedReply = PlannedReply(message={})
     """The reply that is being sent; only known on the wire."""
     reply_id: str = ""
     """What its ids are made of; only known on the wire."""
@@ -90,15 +106,15 @@ def honour_request(action: Action, request: ModelRequest) -> Action:
     return action
 
 
-def draft_reply(action: Action, occasion: Occasion) -> Draft:
+def plan_reply(action: Action, occasion: Occasion) -> PlannedReply:
     """Write an action as a clean reply."""
     if isinstance(action, Say):
-        draft = Draft(message={"role": "assistant", "content": action.text})
+        reply = PlannedReply(message={"role": "assistant", "content": action.text})
     else:
         calls = [_wire_call(call, occasion.random) for call in action.calls]
         message = {"role": "assistant", "content": None, "tool_calls": calls}
-        draft = Draft(message=message, finish_reason="tool_calls")
-    return replace(draft, usage=_usage(draft, occasion.request))
+        reply = PlannedReply(message=message, finish_reason="tool_calls")
+    return replace(reply, usage=_usage(reply, occasion.request))
 
 
 def _is_clean_call(call: Any) -> bool:
@@ -153,7 +169,7 @@ def _wire_call(call: PlannedCall, random: Random) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": function}
 
 
-def _usage(draft: Draft, request: ModelRequest) -> dict[str, int]:
+def _usage(reply: PlannedReply, request: ModelRequest) -> dict[str, int]:
     """Count tokens as a provider would, so that tools that are seen can be seen in the count."""
     chars = sum(len(message.text) + 8 for message in request.messages)
     chars += sum(
@@ -166,9 +182,83 @@ def _usage(draft: Draft, request: ModelRequest) -> dict[str, int]:
         for tool in request.tools
     )
     prompt = 1 + chars // _CHARS_PER_TOKEN
-    completion = 1 + len(encode_text(draft.message)) // _CHARS_PER_TOKEN
+    completion = 1 + len(encode_text(reply.message)) // _CHARS_PER_TOKEN
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
     }
+
+
+_MAX_DEPTH: Final = 8
+_BY_TYPE: Final[dict[str, Any]] = {
+    "array": [],
+    "boolean": True,
+    "integer": 1,
+    "null": None,
+    "number": 1,
+    "object": {},
+    "string": "sample",
+}
+
+
+def sample_arguments(schema: dict[str, Any], texts: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return arguments with the required fields, and texts where the schema takes any text."""
+    value = sample_value(schema, texts=texts)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def sample_value(schema: Any, *, texts: tuple[str, ...] = ()) -> Any:
+    """Return a value that fits the schema, as far as its usual keywords tell."""
+    return _Sampler(schema, list(texts)).sample(schema, 0)
+
+
+class _Sampler:
+    def __init__(self, root: Any, texts: list[str]) -> None:
+        self._root = root
+        self._texts = texts
+
+    def sample(self, schema: Any, depth: int) -> Any:
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+            return "sample"
+        fields = cast("dict[str, Any]", schema)
+        if isinstance(fields.get("$ref"), str):
+            return self.sample(self._resolved(fields["$ref"]), depth + 1)
+        for name in ("const", "default"):
+            if name in fields:
+                return fields[name]
+        if isinstance(fields.get("enum"), list) and fields["enum"]:
+            return fields["enum"][0]
+        for name in ("anyOf", "oneOf", "allOf"):
+            if isinstance(fields.get(name), list) and fields[name]:
+                return self.sample(fields[name][0], depth + 1)
+        return self._typed(fields, depth)
+
+    def _typed(self, fields: dict[str, Any], depth: int) -> Any:
+        kind: Any = fields.get("type")
+        if isinstance(kind, list):
+            kind = next(iter(cast("list[Any]", kind)), None)
+        if kind == "object" or "properties" in fields:
+            return self._object(fields, depth)
+        if kind == "array":
+            items = max(int(fields.get("minItems") or 0), 0)
+            return [self.sample(fields.get("items", {}), depth + 1) for _ in range(min(items, 16))]
+        if kind in {"integer", "number"}:
+            return max(1, fields.get("minimum") or 1)
+        if kind == "string" or kind is None:
+            text = self._texts.pop(0) if self._texts else "sample"
+            return text.ljust(min(int(fields.get("minLength") or 0), 1000), "x")
+        return _BY_TYPE.get(str(kind), "sample")
+
+    def _object(self, fields: dict[str, Any], depth: int) -> dict[str, Any]:
+        properties = fields.get("properties")
+        known = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
+        required = fields.get("required")
+        wanted = cast("list[Any]", required) if isinstance(required, list) else []
+        return {str(name): self.sample(known.get(str(name), {}), depth + 1) for name in wanted}
+
+    def _resolved(self, reference: str) -> Any:
+        try:
+            return resolve_pointer(self._root, reference.removeprefix("#"))
+        except JSONTextError:
+            return {}
