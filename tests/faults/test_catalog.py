@@ -62,7 +62,7 @@ def check(fault: Fault, protocol: str, outcome: Outcome) -> None:
         assert outcome.code == fault.code_in(protocol)
         assert outcome.saved == []
     if fault.refusal is not None:
-        assert set(outcome.told) == {fault.refusal}
+        assert set(outcome.refusals) == {fault.refusal}
 
 
 @pytest.mark.parametrize(("fault", "protocol", "stream"), ON_SOCKETS)

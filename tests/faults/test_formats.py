@@ -95,7 +95,7 @@ def test_an_error_has_the_shape_of_its_format(fault: Fault, protocol: str, strea
         ("gemini", "RESOURCE_EXHAUSTED", None),
     ],
 )
-def test_a_rate_limit_is_told_as_the_provider_tells_it(
+def test_a_rate_limit_is_reported_as_the_provider_does(
     protocol: str, status: str, header: str | None
 ) -> None:
     """The kind, the wait and what is left are where clients of the format look."""

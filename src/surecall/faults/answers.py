@@ -11,7 +11,7 @@ from surecall.jsontext import encode, encode_text, render_event
 from surecall.protocols import WireProtocol
 from surecall.transport.admission import Refusal
 
-from .conversation import parse_fields
+from .inputs import parse_fields
 
 __all__ = [
     "Answer",
@@ -34,7 +34,7 @@ Ending = Literal["keep", "close", "reset", "stall"]
 (RST), `stall` sends nothing more and waits."""
 
 Framing = Literal["length", "chunked", "close", "both"]
-"""How the end of the body is told; `both` names a length and chunks, which is ambiguous."""
+"""How the end of the body is marked; `both` names a length and chunks, which is ambiguous."""
 
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
@@ -91,7 +91,7 @@ def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = 
 
 def event_stream(events: list[Any] | list[bytes]) -> Answer:
     """Return a streamed answer, one piece for each event; values are encoded."""
-    pieces = [event if isinstance(event, bytes) else _rendered(event) for event in events]
+    pieces = [event if isinstance(event, bytes) else _render(event) for event in events]
     headers = {"content-type": _EVENTS, "cache-control": "no-cache"}
     return Answer(headers=headers, pieces=tuple(pieces), framing="chunked")
 
@@ -102,7 +102,7 @@ def with_body(answer: Answer, body: bytes, **headers: str) -> Answer:
     return replace(answer, pieces=(body,), headers={**answer.headers, **given})
 
 
-def _rendered(event: Any) -> bytes:
+def _render(event: Any) -> bytes:
     return render_event(event if isinstance(event, str) else encode_text(event))
 
 

@@ -1,7 +1,7 @@
 """Simulated models: which mistakes one makes, when, and what makes it correct them.
 
 A behaviour never says how often a task succeeds. It says which mistakes are made with which
-probability, and what the model must be told before it stops making one.
+probability, and what the model must read before it stops making one.
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from surecall.records import ModelRequest
 
 from .catalog import Fault, find_fault
 from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, last_results
-from .plan import read_toml
+from .inputs import parse_table, read_toml
 from .replies import Occasion, PlannedReply
 
 __all__ = [
@@ -48,6 +47,9 @@ Habit = Literal["repeat_failed_call", "skip_call", "chatty_final", "starve"]
 """`repeat_failed_call` sends a failed call again as it was, `skip_call` answers in place of
 calling, `chatty_final` adds friendly words to the answer, `starve` spends a small token limit on
 reasoning and has nothing left for the answer."""
+
+
+_HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a simulated model has."
 
 
 class Lapse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,8 +84,8 @@ class Lapse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The codes of the errors that this mistake brings about."""
         if self.after or self.fault is None:
             return frozenset(self.after)
-        told = find_fault(self.fault).refusal
-        return frozenset() if told is None else frozenset({str(told)})
+        refusal = find_fault(self.fault).refusal
+        return frozenset() if refusal is None else frozenset({str(refusal)})
 
 
 class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,7 +140,7 @@ class Situation:
     def faults(self) -> tuple[Fault, ...]:
         """The faults of the reply, traits first."""
         lapses = (
-            _only_for(find_fault(lapse.fault), lapse.tool)
+            _limit_to(find_fault(lapse.fault), lapse.tool)
             for lapse in self._lapses
             if lapse.fault is not None
         )
@@ -220,13 +222,13 @@ class Situation:
                 return choice == "required" or isinstance(choice, dict)
 
 
-def _only_for(fault: Fault, tool: str | None) -> Fault:
+def _limit_to(fault: Fault, tool: str | None) -> Fault:
     """Return the fault so that its edit of the message leaves calls of other tools alone."""
     edit = fault.reply
     if tool is None or edit is None:
         return fault
 
-    def limited(reply: PlannedReply, occasion: Occasion) -> PlannedReply:
+    def edit_meant(reply: PlannedReply, occasion: Occasion) -> PlannedReply:
         meant = [call["function"]["name"] == tool for call in reply.calls]
         chosen = [call for call, is_meant in zip(reply.calls, meant, strict=True) if is_meant]
         edited = edit(reply.with_message(tool_calls=chosen), occasion)
@@ -239,7 +241,7 @@ def _only_for(fault: Fault, tool: str | None) -> Fault:
         ]
         return edited.with_message(tool_calls=calls)
 
-    return replace(fault, reply=limited)
+    return replace(fault, reply=edit_meant)
 
 
 def _names_limit(item: Answered) -> bool:
@@ -284,13 +286,4 @@ def load_behaviour(path: str | Path) -> Behaviour:
 
 def parse_behaviour(table: Mapping[str, Any], where: str = "a behaviour") -> Behaviour:
     """Read a simulated model from a table; anything unknown in it is an error."""
-    try:
-        return msgspec.convert(dict(table), Behaviour)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, ConfigError):
-            raise error.__cause__ from None
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"{where} cannot be used: {error}.",
-            hint="docs/how-to/test-against-a-faulty-provider.md says what a simulated model has.",
-        ) from error
+    return parse_table(table, Behaviour, where, _HINT)

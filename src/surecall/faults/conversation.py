@@ -1,12 +1,12 @@
 """A conversation as an oracle sees it: what was asked, called and answered, and what comes next."""
 
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
 from surecall.records import Message, ModelRequest, ToolCall
+
+from .inputs import as_fields, as_list, parse_fields
 
 __all__ = [
     "Action",
@@ -16,12 +16,9 @@ __all__ = [
     "PlannedCall",
     "Say",
     "answered_calls",
-    "as_fields",
-    "as_list",
     "errors_in_a_row",
     "last_results",
     "last_user_text",
-    "parse_fields",
     "system_text",
 ]
 
@@ -79,7 +76,7 @@ def answered_calls(request: ModelRequest) -> list[Answered]:
         calls |= {call.id: call for call in message.tool_calls}
         call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
         if call is not None:
-            found.append(_answered(call, message))
+            found.append(_match_result(call, message))
     return found
 
 
@@ -117,9 +114,9 @@ def system_text(request: ModelRequest) -> str:
     )
 
 
-def _answered(call: ToolCall, message: Message) -> Answered:
+def _match_result(call: ToolCall, message: Message) -> Answered:
     text = message.text
-    fields = parse_fields(text)
+    fields = parse_fields(text) or {}
     found = as_list(fields.get("errors"))
     errors = tuple(as_fields(item) for item in found if isinstance(item, dict))
     failed = (
@@ -129,21 +126,3 @@ def _answered(call: ToolCall, message: Message) -> Answered:
         or text.lower().startswith("error")
     )
     return Answered(call, not failed, text, errors)
-
-
-def parse_fields(text: str | bytes) -> dict[str, Any]:
-    """Return the object that JSON text holds, an empty one when it holds anything else."""
-    try:
-        return as_fields(decode(text))
-    except JSONTextError:
-        return {}
-
-
-def as_fields(value: Any) -> dict[str, Any]:
-    """Return the value when it is an object, an empty one otherwise."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return the value when it is a list, an empty one otherwise."""
-    return cast("list[Any]", value) if isinstance(value, list) else []

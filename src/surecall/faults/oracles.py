@@ -9,14 +9,12 @@ say TEXT                                      the final answer, to the end of th
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, JSONTextError
-from surecall.jsontext import decode, encode_text, scan_value_end
+from surecall.jsontext import encode_text, scan_value_end
 from surecall.records import ModelRequest, ToolSpec
 
 from .conversation import (
@@ -28,7 +26,7 @@ from .conversation import (
     answered_calls,
     last_user_text,
 )
-from .plan import read_toml
+from .inputs import parse_fields, parse_table, read_toml
 from .replies import sample_arguments
 
 __all__ = [
@@ -84,7 +82,7 @@ class DirectiveOracle:
         offered = {tool.name for tool in request.tools}
         for position in reversed(range(len(request.messages))):
             message = request.messages[position]
-            steps = list(_steps_in(message.text)) if message.role == "user" else []
+            steps = list(_find_steps(message.text)) if message.role == "user" else []
             if not steps:
                 continue
             calls = [call for step in steps if isinstance(step, CallTools) for call in step.calls]
@@ -104,12 +102,12 @@ def ask_oracles(oracles: Sequence[Oracle], request: ModelRequest) -> Action:
     return Say(FINAL_TEXT)
 
 
-def _steps_in(text: str) -> Iterator[Action]:
+def _find_steps(text: str) -> Iterator[Action]:
     """Yield the steps that the text asks for."""
     pending: list[PlannedCall] = []
     position = 0
     for _ in range(_MAX_STEPS):
-        found = _call_at(text, text.find(_CALL, position))
+        found = _parse_call(text, text.find(_CALL, position))
         if found is None:
             break
         call, position = found
@@ -124,7 +122,7 @@ def _steps_in(text: str) -> Iterator[Action]:
         yield Say(text[said + len(_SAY) :].partition("\n")[0].strip())
 
 
-def _call_at(text: str, start: int) -> tuple[PlannedCall, int] | None:
+def _parse_call(text: str, start: int) -> tuple[PlannedCall, int] | None:
     if start < 0:
         return None
     begin = start + len(_CALL)
@@ -134,16 +132,11 @@ def _call_at(text: str, start: int) -> tuple[PlannedCall, int] | None:
     if middle < 0 or not name or " " in name or text[opened : opened + 1] != "{":
         return None
     end = scan_value_end(text, opened)
-    arguments = _decoded(text[opened:end]) if end is not None else None
+    arguments = parse_fields(text[opened:end]) if end is not None else None
     return None if arguments is None else (PlannedCall(name, arguments), end or len(text))
 
 
-def _decoded(text: str) -> dict[str, Any] | None:
-    try:
-        value = decode(text)
-    except JSONTextError:
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+_HINT: Final = "Write a list of [[steps]], each with call and arguments, calls, or say."
 
 
 class _Step(Struct, frozen=True, forbid_unknown_fields=True):
@@ -171,14 +164,7 @@ class _Script(Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_script(path: str | Path) -> StepsOracle:
     """Read a script."""
-    try:
-        script = msgspec.convert(read_toml(Path(path)), _Script)
-    except msgspec.ValidationError as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"the file {path} is no script: {error}.",
-            hint="Write a list of [[steps]], each with call and arguments, calls, or say.",
-        ) from error
+    script = parse_table(read_toml(Path(path)), _Script, f"the script {path}", _HINT)
     return StepsOracle([step.action for step in script.steps])
 
 
@@ -190,22 +176,22 @@ _FORBIDS: Final = ("do not call", "don't call")
 class ObligingOracle:
     """Calls the tools that the user names, answers with the word that is asked for, or is done.
 
-    A call takes what stands in double quotes as its texts, as the user wants it; only a strict
+    A call takes what is in double quotes as its texts, as the user wants it; only a strict
     tool is held to its schema.
     """
 
     def next_action(self, request: ModelRequest) -> Action | None:
         """Return what the last text of the user asks for."""
         text = last_user_text(request)
-        tools = _wanted_tools(request, text)
+        tools = _find_tools(request, text)
         if tools:
-            return CallTools(tuple(_calls(tools, text)))
+            return CallTools(tuple(_plan_calls(tools, text)))
         if "json" in text.lower():
-            return Say(_json_text(text))
-        return Say(_wanted_word(request) or FINAL_TEXT)
+            return Say(_write_json(text))
+        return Say(_find_word(request) or FINAL_TEXT)
 
 
-def _wanted_tools(request: ModelRequest, text: str) -> list[ToolSpec]:
+def _find_tools(request: ModelRequest, text: str) -> list[ToolSpec]:
     lowered = text.lower()
     if not request.messages or request.messages[-1].role != "user":
         return []
@@ -215,15 +201,15 @@ def _wanted_tools(request: ModelRequest, text: str) -> list[ToolSpec]:
     return named or (list(request.tools[:1]) if "call it" in lowered else [])
 
 
-def _calls(tools: list[ToolSpec], text: str) -> Iterator[PlannedCall]:
-    texts = list(_quoted(text))
+def _plan_calls(tools: list[ToolSpec], text: str) -> Iterator[PlannedCall]:
+    texts = list(_find_quoted(text))
     times = 2 if any(words in text.lower() for words in _TWICE) else 1
     for number in range(times):
         for tool in tools:
-            yield PlannedCall(tool.name, _arguments(tool, texts[number:]))
+            yield PlannedCall(tool.name, _fill_arguments(tool, texts[number:]))
 
 
-def _arguments(tool: ToolSpec, texts: list[str]) -> dict[str, Any]:
+def _fill_arguments(tool: ToolSpec, texts: list[str]) -> dict[str, Any]:
     arguments = sample_arguments(tool.parameters, tuple(texts))
     if tool.extra.get("strict"):
         return arguments
@@ -234,13 +220,13 @@ def _arguments(tool: ToolSpec, texts: list[str]) -> dict[str, Any]:
     }
 
 
-def _json_text(text: str) -> str:
+def _write_json(text: str) -> str:
     written = encode_text({"answer": FINAL_TEXT})
     is_fenced = "```json" in text and "without a code fence" not in text
     return f"Here it is.\n```json\n{written}\n```" if is_fenced else written
 
 
-def _wanted_word(request: ModelRequest) -> str:
+def _find_word(request: ModelRequest) -> str:
     """Return the word that the newest instruction asks for, if one does."""
     for message in reversed(request.messages):
         if message.role not in {"user", "system", "developer"}:
@@ -251,7 +237,7 @@ def _wanted_word(request: ModelRequest) -> str:
     return ""
 
 
-def _quoted(text: str) -> Iterator[str]:
-    """Yield what stands between double quotes."""
+def _find_quoted(text: str) -> Iterator[str]:
+    """Yield what is between double quotes."""
     parts = text.split('"')
     yield from (part for part in parts[1:-1:2] if part)

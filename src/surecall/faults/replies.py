@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, encode_text, resolve_pointer
+from surecall.jsontext import encode_text, resolve_pointer
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
 
 from .conversation import Action, CallTools, PlannedCall, Say
+from .inputs import as_fields, as_list, parse_fields
 
 __all__ = [
     "Occasion",
@@ -38,8 +39,7 @@ class PlannedReply(Struct, frozen=True, kw_only=True):
     @property
     def calls(self) -> list[dict[str, Any]]:
         """The calls, when they are still in their usual place."""
-        calls = self.message.get("tool_calls")
-        return cast("list[dict[str, Any]]", calls) if isinstance(calls, list) else []
+        return as_list(self.message.get("tool_calls"))
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ class PlannedReply(Struct, frozen=True, kw_only=True):
         calls: Any = self.message.get("tool_calls", [])
         if not isinstance(calls, list) or "function_call" in self.message:
             return False
-        return all(_is_clean_call(call) for call in cast("list[Any]", calls))
+        return all(_is_clean_call(as_fields(call)) for call in as_list(calls))
 
     def with_message(self, **fields: Any) -> "PlannedReply":
         """Return the reply with fields of its message changed; `None` stays a null."""
@@ -93,14 +93,14 @@ class Occasion(Struct, frozen=True, kw_only=True):
 def honour_request(action: Action, request: ModelRequest) -> Action:
     """Return the action that does what the request demands of any reply."""
     if not request.tools or request.tool_choice == "none":
-        return _formatted(action if isinstance(action, Say) else Say("Done."), request)
-    forced = _forced_tool(action, request)
+        return _format_text(action if isinstance(action, Say) else Say("Done."), request)
+    forced = _find_forced_tool(action, request)
     if forced is not None:
         named = [call for call in _calls(action) if call.name == forced.name]
         call = named[0] if named else PlannedCall(forced.name, sample_arguments(forced.parameters))
         action = CallTools((call,))
     if isinstance(action, Say):
-        return _formatted(action, request)
+        return _format_text(action, request)
     if request.parallel_tool_calls is False:
         return CallTools(action.calls[:1])
     return action
@@ -111,65 +111,57 @@ def plan_reply(action: Action, occasion: Occasion) -> PlannedReply:
     if isinstance(action, Say):
         reply = PlannedReply(message={"role": "assistant", "content": action.text})
     else:
-        calls = [_wire_call(call, occasion.random) for call in action.calls]
+        calls = [_write_call(call, occasion.random) for call in action.calls]
         message = {"role": "assistant", "content": None, "tool_calls": calls}
         reply = PlannedReply(message=message, finish_reason="tool_calls")
-    return replace(reply, usage=_usage(reply, occasion.request))
+    return replace(reply, usage=_count_usage(reply, occasion.request))
 
 
-def _is_clean_call(call: Any) -> bool:
-    fields = cast("dict[str, Any]", call) if isinstance(call, dict) else {}
-    function: Any = fields.get("function")
-    inner = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
-    arguments = inner.get("arguments")
-    texts = (fields.get("id"), inner.get("name"), arguments)
+def _is_clean_call(call: dict[str, Any]) -> bool:
+    function = as_fields(call.get("function"))
+    texts = (call.get("id"), function.get("name"), function.get("arguments"))
     if not all(isinstance(text, str) and text for text in texts):
         return False
-    try:
-        return isinstance(decode(str(arguments)), dict)
-    except JSONTextError:
-        return False
+    return parse_fields(function["arguments"]) is not None
 
 
 def _calls(action: Action) -> tuple[PlannedCall, ...]:
     return action.calls if isinstance(action, CallTools) else ()
 
 
-def _forced_tool(action: Action, request: ModelRequest) -> ToolSpec | None:
+def _find_forced_tool(action: Action, request: ModelRequest) -> ToolSpec | None:
     """Return the tool that must be called though the action does not, or the one that is named."""
     choice = request.tool_choice
     if isinstance(choice, dict):
         function = choice.get("function")
-        fields = cast("dict[str, Any]", function) if isinstance(function, dict) else choice
-        name = fields.get("name")
+        name = (as_fields(function) if isinstance(function, dict) else choice).get("name")
         return next((tool for tool in request.tools if tool.name == name), None)
     if choice == "required" and isinstance(action, Say):
         return request.tools[0]
     return None
 
 
-def _formatted(action: Say, request: ModelRequest) -> Say:
+def _format_text(action: Say, request: ModelRequest) -> Say:
     """Return the text in the form that the request demands."""
     grammar = request.params.get("grammar")
     if isinstance(grammar, str) and _ROOT in grammar:
         return Say(grammar.partition(_ROOT)[2].partition('"')[0])
     wanted = request.response_format or {}
     if wanted.get("type") == "json_schema":
-        described: Any = wanted.get("json_schema")
-        inner = cast("dict[str, Any]", described) if isinstance(described, dict) else {}
-        return Say(encode_text(sample_value(inner.get("schema", {}))))
+        schema = as_fields(wanted.get("json_schema")).get("schema", {})
+        return Say(encode_text(sample_value(schema)))
     if wanted.get("type") == "json_object" and not action.text.startswith("{"):
         return Say(encode_text({"answer": action.text}))
     return action
 
 
-def _wire_call(call: PlannedCall, random: Random) -> dict[str, Any]:
+def _write_call(call: PlannedCall, random: Random) -> dict[str, Any]:
     call_id = "call_" + "".join(random.choices(_ID_CHARS, k=24))
     function = {"name": call.name, "arguments": encode_text(call.arguments)}
     return {"id": call_id, "type": "function", "function": function}
 
 
-def _usage(reply: PlannedReply, request: ModelRequest) -> dict[str, int]:
+def _count_usage(reply: PlannedReply, request: ModelRequest) -> dict[str, int]:
     """Count tokens as a provider would, so that tools that are seen can be seen in the count."""
     chars = sum(len(message.text) + 8 for message in request.messages)
     chars += sum(
@@ -204,8 +196,7 @@ _BY_TYPE: Final[dict[str, Any]] = {
 
 def sample_arguments(schema: dict[str, Any], texts: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return arguments with the required fields, and texts where the schema takes any text."""
-    value = sample_value(schema, texts=texts)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return as_fields(sample_value(schema, texts=texts))
 
 
 def sample_value(schema: Any, *, texts: tuple[str, ...] = ()) -> Any:
@@ -221,9 +212,9 @@ class _Sampler:
     def sample(self, schema: Any, depth: int) -> Any:
         if not isinstance(schema, dict) or depth > _MAX_DEPTH:
             return "sample"
-        fields = cast("dict[str, Any]", schema)
+        fields = as_fields(schema)
         if isinstance(fields.get("$ref"), str):
-            return self.sample(self._resolved(fields["$ref"]), depth + 1)
+            return self.sample(self._resolve(fields["$ref"]), depth + 1)
         for name in ("const", "default"):
             if name in fields:
                 return fields[name]
@@ -232,14 +223,14 @@ class _Sampler:
         for name in ("anyOf", "oneOf", "allOf"):
             if isinstance(fields.get(name), list) and fields[name]:
                 return self.sample(fields[name][0], depth + 1)
-        return self._typed(fields, depth)
+        return self._sample_type(fields, depth)
 
-    def _typed(self, fields: dict[str, Any], depth: int) -> Any:
+    def _sample_type(self, fields: dict[str, Any], depth: int) -> Any:
         kind: Any = fields.get("type")
         if isinstance(kind, list):
-            kind = next(iter(cast("list[Any]", kind)), None)
+            kind = next(iter(as_list(kind)), None)
         if kind == "object" or "properties" in fields:
-            return self._object(fields, depth)
+            return self._sample_object(fields, depth)
         if kind == "array":
             items = max(int(fields.get("minItems") or 0), 0)
             return [self.sample(fields.get("items", {}), depth + 1) for _ in range(min(items, 16))]
@@ -250,14 +241,11 @@ class _Sampler:
             return text.ljust(min(int(fields.get("minLength") or 0), 1000), "x")
         return _BY_TYPE.get(str(kind), "sample")
 
-    def _object(self, fields: dict[str, Any], depth: int) -> dict[str, Any]:
-        properties = fields.get("properties")
-        known = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
-        required = fields.get("required")
-        wanted = cast("list[Any]", required) if isinstance(required, list) else []
+    def _sample_object(self, fields: dict[str, Any], depth: int) -> dict[str, Any]:
+        known, wanted = as_fields(fields.get("properties")), as_list(fields.get("required"))
         return {str(name): self.sample(known.get(str(name), {}), depth + 1) for name in wanted}
 
-    def _resolved(self, reference: str) -> Any:
+    def _resolve(self, reference: str) -> Any:
         try:
             return resolve_pointer(self._root, reference.removeprefix("#"))
         except JSONTextError:
