@@ -320,8 +320,8 @@ def fault_row(fault: Fault, *, has_truth: bool) -> str:
     outcome = "right" if fault.code is None else f"[{fault.code}](codes.md#{fault.code.lower()})"
     for protocol, code in fault.codes.items():
         outcome += f" ([{code}](codes.md#{code.lower()}) in `{protocol}`)"
-    if fault.told is not None:
-        outcome += f", told [{fault.told}](codes.md#{fault.told.lower()})"
+    if fault.refusal is not None:
+        outcome += f", told [{fault.refusal}](codes.md#{fault.refusal.lower()})"
     if fault.needs:
         outcome += f", with `{fault.needs}`"
     reach = {"both": "", "whole": " Whole replies only.", "stream": " Streamed replies only."}

@@ -22,12 +22,12 @@ PROMPT = f"call save with {json.dumps(ARGUMENTS, ensure_ascii=False)}"
 
 @dataclass
 class Outcome:
-    """What came of a run: its answer or its code, what ran, and what the model was told."""
+    """What came of a run: its answer or its code, what ran, and which refusals the model read."""
 
     text: str | None = None
     code: str | None = None
     saved: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    told: list[str] = field(default_factory=list[str])
+    refusals: list[str] = field(default_factory=list[str])
     receipts: int = 0
 
 
@@ -70,5 +70,5 @@ async def meet(
         trace = result.trace
     for turn in trace.turns if trace is not None else ():
         outcome.receipts += len(turn.all_receipts)
-        outcome.told += [code for item in turn.results for code in item.envelope.error_codes]
+        outcome.refusals += [code for item in turn.results for code in item.envelope.error_codes]
     return outcome

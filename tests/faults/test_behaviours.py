@@ -9,7 +9,7 @@ import surecall
 from support.workspace import Workspace
 from surecall.errors import ConfigError
 from surecall.faults import Behaviour, FaultyProvider, SimulatedTransport, find_behaviour, zoo
-from surecall.faults.models import parse_behaviour
+from surecall.faults.behaviours import parse_behaviour
 from surecall.protocols import PROTOCOLS
 from surecall.records import Message
 
@@ -78,7 +78,7 @@ RECOVERIES = [
 
 
 @pytest.mark.parametrize("case", RECOVERIES, ids=lambda case: case.id)
-def test_a_lapse_ends_when_the_model_is_told_clearly(case: Recovery) -> None:
+def test_a_lapse_ends_when_an_error_is_clear_enough(case: Recovery) -> None:
     """An error that says what is needed is followed by a clean call, any other by the same slip."""
     model = lapse(fault="arguments_missing_field", recovers=case.recovers)
     provider = FaultyProvider(behaviour=model)
@@ -105,7 +105,7 @@ def test_a_lapse_without_recovery_comes_every_time() -> None:
 async def test_a_call_that_was_too_large_is_shortened_only_when_the_limit_is_named(
     error: dict[str, Any], repeats: bool
 ) -> None:
-    """The bottleneck of the published study: a model must be told how much is allowed."""
+    """The bottleneck of the published study: a model must read how much is allowed."""
     tools = Workspace().tools.specs()
     system = Message("system", "scenario=long_arguments_guard")
     read = succeeded("state_get")
@@ -113,10 +113,10 @@ async def test_a_call_that_was_too_large_is_shortened_only_when_the_limit_is_nam
     first = request_of(system, "workspace_id=w", *read, tools=tuple(tools))
     long_call = message_of(ask(provider, first))["tool_calls"][0]["function"]["arguments"]
     assert len(long_call) > 300
-    told = request_of(
+    limited = request_of(
         system, "workspace_id=w", *read, *failed("state_patch", **error), tools=tuple(tools)
     )
-    next_call = message_of(ask(provider, told))["tool_calls"][0]["function"]["arguments"]
+    next_call = message_of(ask(provider, limited))["tool_calls"][0]["function"]["arguments"]
     assert (len(next_call) > 300) == repeats
 
 

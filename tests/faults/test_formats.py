@@ -95,7 +95,7 @@ def test_an_error_has_the_shape_of_its_format(fault: Fault, protocol: str, strea
         ("gemini", "RESOURCE_EXHAUSTED", None),
     ],
 )
-def test_a_rate_limit_is_told_as_the_provider_tells_it(
+def test_a_rate_limit_is_reported_as_the_provider_does(
     protocol: str, status: str, header: str | None
 ) -> None:
     """The kind, the wait and what is left are where clients of the format look."""
@@ -245,6 +245,6 @@ def test_the_same_seed_gives_the_same_answer(protocol: str, stream: bool) -> Non
 
 
 def test_formats_are_named_where_a_fault_is_explained() -> None:
-    """The catalogue says of a fault about `[DONE]` that only one format has it."""
+    """The catalog says of a fault about `[DONE]` that only one format has it."""
     assert find_fault("stream_without_done").protocols == ("chat_completions",)
     assert set(find_fault("second_choice").protocols) == {"chat_completions", "gemini"}

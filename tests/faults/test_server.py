@@ -150,7 +150,7 @@ async def test_one_connection_serves_many_requests() -> None:
 
 
 async def test_clients_that_leave_do_no_harm() -> None:
-    """A server with broken and waiting connections goes on, and stops when told."""
+    """A server with broken and waiting connections goes on, and stops when asked to."""
     plan = FaultPlan.of("stall")
     async with FaultServer(FaultyProvider(plan=plan)) as server:
         for data in (b"", b"POST", post(BODY)[:60], post(BODY | {"model": "m"})):
@@ -233,7 +233,7 @@ async def test_a_large_body_that_keeps_up_is_taken_whole() -> None:
     assert b"Done." in answer
 
 
-async def test_a_connection_too_many_is_told_so() -> None:
+async def test_a_connection_too_many_is_refused() -> None:
     """Beyond the limit nobody waits for an answer that never comes."""
     limits = ServerLimits(max_connections=2)
     async with FaultServer(FaultyProvider(), limits=limits) as server:

@@ -1,4 +1,4 @@
-"""What a probe finds out about a provider is what the catalogue says is true of it."""
+"""What a probe finds out about a provider is what the catalog says is true of it."""
 
 from typing import Any
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 import click
+import msgspec
 
 from surecall.errors import Code, ConfigError
 from surecall.faults import (
@@ -62,7 +63,7 @@ def list_faults(output: Output, group: str | None) -> ExitCode:
     table.add_column("a run", no_wrap=True)
     for fault in found:
         formats = "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols)
-        table.add_row(fault.name, fault.group, fault.does, formats, _outcome(fault))
+        table.add_row(fault.name, fault.group, fault.does, formats, _describe_outcome(fault))
     console.print(table)
     return ExitCode.OK
 
@@ -73,7 +74,7 @@ def list_faults(output: Output, group: str | None) -> ExitCode:
 def list_models(output: Output) -> ExitCode:
     """List the simulated models, and whose published description each follows."""
     if output.json:
-        output.data({"models": [render_behaviour(behaviour) for behaviour in zoo()]})
+        output.data({"models": [msgspec.to_builtins(behaviour) for behaviour in zoo()]})
         return ExitCode.OK
     console = output.page()
     from rich.table import Table
@@ -107,7 +108,7 @@ def show_fault(output: Output, name: str) -> ExitCode:
     console.print()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
-    for label, text in _rows(fault):
+    for label, text in _list_rows(fault):
         table.add_row(label, line_of(text))
     console.print(table)
     return ExitCode.OK
@@ -118,7 +119,9 @@ def show_fault(output: Output, name: str) -> ExitCode:
 @click.option("--plan", "plan_file", metavar="FILE", help="A plan of faults, as TOML.")
 @click.option("--model", metavar="NAME", help="Answer as a simulated model, by name or TOML file.")
 @click.option("--script", metavar="FILE", help="What would be right to do, as TOML.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Chance that can be repeated.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same answers."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; any free one if 0.")
 @click.option(
@@ -126,7 +129,7 @@ def show_fault(output: Output, name: str) -> ExitCode:
     "allow_hosts",
     metavar="HOST:PORT",
     multiple=True,
-    help="Also take requests with this Host header; can be given more than once.",
+    help="Also accept requests with this Host header; can be given more than once.",
 )
 @output_flags
 @click.pass_obj
@@ -154,7 +157,7 @@ def serve_faults(
     elif plan_file is not None:
         plan = FaultPlan.load(plan_file)
     oracles = BUILTIN_ORACLES if script is None else (load_script(script), *BUILTIN_ORACLES)
-    provider = FaultyProvider(plan=plan, behaviour=_behaviour(model), seed=seed, oracles=oracles)
+    provider = FaultyProvider(plan=plan, behaviour=_load_model(model), seed=seed, oracles=oracles)
     server = FaultServer(provider, host=host, port=port, allow_hosts=allow_hosts)
     try:
         asyncio.run(_serve(server, output))
@@ -176,7 +179,7 @@ def render_fault(fault: Fault) -> dict[str, Any]:
         "seen": fault.seen,
         "repairable": fault.repairable,
         "code": fault.code,
-        "told": fault.told,
+        "told": fault.refusal,
         "codes": fault.codes,
         "reach": fault.reach,
         "protocols": fault.protocols,
@@ -184,13 +187,6 @@ def render_fault(fault: Fault) -> dict[str, Any]:
         "options": fault.options,
         "truth": fault.truth,
     }
-
-
-def render_behaviour(behaviour: Behaviour) -> dict[str, Any]:
-    """Return a simulated model as data."""
-    import msgspec
-
-    return msgspec.to_builtins(behaviour)
 
 
 async def _serve(server: FaultServer, output: Output) -> None:
@@ -224,28 +220,28 @@ def _announce(server: FaultServer, output: Output) -> None:
         output.stderr.flush()
 
 
-def _behaviour(model: str | None) -> Behaviour | None:
+def _load_model(model: str | None) -> Behaviour | None:
     if model is None:
         return None
     return load_behaviour(model) if model.endswith(".toml") else find_behaviour(model)
 
 
-def _outcome(fault: Fault) -> str:
+def _describe_outcome(fault: Fault) -> str:
     return "is right" if fault.repairable else f"ends: {fault.code}"
 
 
-def _rows(fault: Fault) -> list[tuple[str, str]]:
+def _list_rows(fault: Fault) -> list[tuple[str, str]]:
     rows = [
         ("seen", fault.seen),
         ("touches", _REACHES[fault.reach]),
         ("formats", ", ".join(fault.protocols)),
     ]
     if fault.every > 1:
-        rows.append(("every", f"{fault.every}. request, beginning with the first"))
+        rows.append(("how often", f"one request in {fault.every}, beginning with the first"))
     if fault.needs:
         rows.append(("with", fault.needs))
-    if fault.told is not None:
-        rows.append(("told", f"the model reads {fault.told}"))
+    if fault.refusal is not None:
+        rows.append(("refusal", f"the model reads {fault.refusal}"))
     ends = "does the right thing" if fault.repairable else f"ends with {fault.code}"
     rows.append(("a run", ends))
     rows += [(f"in {name}", f"ends with {code}") for name, code in fault.codes.items()]

@@ -1,17 +1,13 @@
 """A provider that misbehaves on purpose, the same way for the same seed."""
 
-from .actions import Action, CallTools, Oracle, PlannedCall, Say
 from .answers import Answer
-from .behaviours import Behaviour, Lapse
-from .catalogue import CLEAN, FAULTS, find_fault, find_faults
-from .directives import DirectiveOracle, StepsOracle
+from .behaviours import Behaviour, Lapse, find_behaviour, load_behaviour, zoo
+from .catalog import CLEAN, FAULTS, GROUPS, Fault, FaultGroup, find_fault, find_faults
+from .conversation import Action, CallTools, Oracle, PlannedCall, Say
 from .http import ServerLimits
-from .models import find_behaviour, load_behaviour, zoo
-from .obliging import ObligingOracle
+from .oracles import DirectiveOracle, ObligingOracle, StepsOracle, load_script
 from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider
-from .records import GROUPS, Fault, FaultGroup
-from .script import load_script
 from .server import FaultServer, model_names
 from .simulated import SimulatedTransport
 from .workspace import SCENARIOS, WorkspaceOracle

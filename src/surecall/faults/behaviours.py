@@ -1,24 +1,39 @@
 """Simulated models: which mistakes one makes, when, and what makes it correct them.
 
 A behaviour never says how often a task succeeds. It says which mistakes are made with which
-probability, and what the model must be told before it stops making one.
+probability, and what the model must read before it stops making one.
 """
 
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.records import ModelRequest
 
-from .actions import Action, CallTools, Say
-from .catalogue import find_fault
-from .conversation import Answered, errors_in_a_row, last_results
-from .drafts import Draft, Occasion
-from .records import Fault
+from .catalog import Fault, find_fault
+from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, last_results
+from .inputs import parse_table, read_toml
+from .replies import Occasion, PlannedReply
 
-__all__ = ["Behaviour", "Habit", "Lapse", "Moment", "Recovery", "Situation"]
+__all__ = [
+    "Behaviour",
+    "Habit",
+    "Lapse",
+    "Moment",
+    "Recovery",
+    "Situation",
+    "find_behaviour",
+    "load_behaviour",
+    "parse_behaviour",
+    "zoo",
+]
 
 Moment = Literal["call", "final", "any", "first", "no_tools"]
 """When a lapse can happen: in a reply with calls, in one without, in any, in the first one of a
@@ -34,8 +49,11 @@ calling, `chatty_final` adds friendly words to the answer, `starve` spends a sma
 reasoning and has nothing left for the answer."""
 
 
+_HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a simulated model has."
+
+
 class Lapse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One mistake a model makes: a fault of the catalogue, or a habit."""
+    """One mistake a model makes: a fault of the catalog, or a habit."""
 
     fault: str | None = None
     habit: Habit | None = None
@@ -66,8 +84,8 @@ class Lapse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The codes of the errors that this mistake brings about."""
         if self.after or self.fault is None:
             return frozenset(self.after)
-        told = find_fault(self.fault).told
-        return frozenset() if told is None else frozenset({str(told)})
+        refusal = find_fault(self.fault).refusal
+        return frozenset() if refusal is None else frozenset({str(refusal)})
 
 
 class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,7 +140,7 @@ class Situation:
     def faults(self) -> tuple[Fault, ...]:
         """The faults of the reply, traits first."""
         lapses = (
-            _only_for(find_fault(lapse.fault), lapse.tool)
+            _limit_to(find_fault(lapse.fault), lapse.tool)
             for lapse in self._lapses
             if lapse.fault is not None
         )
@@ -204,26 +222,26 @@ class Situation:
                 return choice == "required" or isinstance(choice, dict)
 
 
-def _only_for(fault: Fault, tool: str | None) -> Fault:
+def _limit_to(fault: Fault, tool: str | None) -> Fault:
     """Return the fault so that its edit of the message leaves calls of other tools alone."""
-    edit = fault.draft
+    edit = fault.reply
     if tool is None or edit is None:
         return fault
 
-    def limited(draft: Draft, occasion: Occasion) -> Draft:
-        meant = [call["function"]["name"] == tool for call in draft.calls]
-        chosen = [call for call, is_meant in zip(draft.calls, meant, strict=True) if is_meant]
-        edited = edit(draft.with_message(tool_calls=chosen), occasion)
+    def edit_meant(reply: PlannedReply, occasion: Occasion) -> PlannedReply:
+        meant = [call["function"]["name"] == tool for call in reply.calls]
+        chosen = [call for call, is_meant in zip(reply.calls, meant, strict=True) if is_meant]
+        edited = edit(reply.with_message(tool_calls=chosen), occasion)
         if len(edited.calls) != len(chosen):
             return edited
         changed = iter(edited.calls)
         calls = [
             next(changed) if is_meant else call
-            for call, is_meant in zip(draft.calls, meant, strict=True)
+            for call, is_meant in zip(reply.calls, meant, strict=True)
         ]
         return edited.with_message(tool_calls=calls)
 
-    return replace(fault, draft=limited)
+    return replace(fault, reply=edit_meant)
 
 
 def _names_limit(item: Answered) -> bool:
@@ -237,3 +255,35 @@ def _names_field(item: Answered) -> bool:
         return True
     said = " ".join(str(error.get("message", "")) for error in item.errors)
     return any(repr(key) in said or f'"{key}"' in said for key in item.call.arguments or {})
+
+
+@cache
+def zoo() -> tuple[Behaviour, ...]:
+    """Return all simulated models, by name."""
+    folder = resources.files("surecall.faults").joinpath("zoo")
+    with resources.as_file(folder) as path:
+        return tuple(load_behaviour(file) for file in sorted(path.glob("*.toml")))
+
+
+def find_behaviour(name: str) -> Behaviour:
+    """Return the simulated model of this name."""
+    wanted = name.strip().lower().replace("_", "-")
+    for behaviour in zoo():
+        if behaviour.name == wanted:
+            return behaviour
+    raise ConfigError(
+        Code.UNKNOWN_MODEL,
+        f"there is no simulated model {name!r}.",
+        hint=did_you_mean(wanted, [behaviour.name for behaviour in zoo()]),
+    )
+
+
+def load_behaviour(path: str | Path) -> Behaviour:
+    """Read a simulated model from a TOML file; its name is that of the file."""
+    file = Path(path)
+    return parse_behaviour({"name": file.stem, **read_toml(file)}, f"the file {file}")
+
+
+def parse_behaviour(table: Mapping[str, Any], where: str = "a behaviour") -> Behaviour:
+    """Read a simulated model from a table; anything unknown in it is an error."""
+    return parse_table(table, Behaviour, where, _HINT)

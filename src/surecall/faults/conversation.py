@@ -1,22 +1,56 @@
-"""What can be seen in a conversation: what was asked, called and answered."""
+"""A conversation as an oracle sees it: what was asked, called and answered, and what comes next."""
 
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import decode
 from surecall.records import Message, ModelRequest, ToolCall
 
+from .inputs import as_fields, as_list, parse_fields
+
 __all__ = [
+    "Action",
     "Answered",
+    "CallTools",
+    "Oracle",
+    "PlannedCall",
+    "Say",
     "answered_calls",
     "errors_in_a_row",
     "last_results",
     "last_user_text",
     "system_text",
 ]
+
+
+class PlannedCall(Struct, frozen=True):
+    """One correct call."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class CallTools(Struct, frozen=True):
+    """Call these tools, in one reply."""
+
+    calls: tuple[PlannedCall, ...]
+
+
+class Say(Struct, frozen=True):
+    """Answer with this text."""
+
+    text: str
+
+
+Action = CallTools | Say
+
+
+class Oracle(Protocol):
+    """Knows what would be right in some conversations."""
+
+    def next_action(self, request: ModelRequest) -> Action | None:
+        """Return the right next step, or `None` when this conversation is not its business."""
+        ...
 
 
 class Answered(Struct, frozen=True):
@@ -42,7 +76,7 @@ def answered_calls(request: ModelRequest) -> list[Answered]:
         calls |= {call.id: call for call in message.tool_calls}
         call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
         if call is not None:
-            found.append(_answered(call, message))
+            found.append(_match_result(call, message))
     return found
 
 
@@ -80,10 +114,11 @@ def system_text(request: ModelRequest) -> str:
     )
 
 
-def _answered(call: ToolCall, message: Message) -> Answered:
+def _match_result(call: ToolCall, message: Message) -> Answered:
     text = message.text
-    fields = _object_in(text)
-    errors = tuple(_objects(fields.get("errors")))
+    fields = parse_fields(text) or {}
+    found = as_list(fields.get("errors"))
+    errors = tuple(as_fields(item) for item in found if isinstance(item, dict))
     failed = (
         fields.get("ok") is False
         or bool(fields.get("error"))
@@ -91,17 +126,3 @@ def _answered(call: ToolCall, message: Message) -> Answered:
         or text.lower().startswith("error")
     )
     return Answered(call, not failed, text, errors)
-
-
-def _object_in(text: str) -> dict[str, Any]:
-    try:
-        value = decode(text)
-    except JSONTextError:
-        return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    for item in cast("list[Any]", value) if isinstance(value, list) else ():
-        if isinstance(item, dict):
-            yield cast("dict[str, Any]", item)

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from surecall.errors import Code
+from surecall.limits import MAX_BODY_BYTES
 from surecall.transport.admission import Refusal
 
 from .answers import Answer, Ending, Flood, Pause
@@ -54,7 +55,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """How long a connection is kept between two requests."""
     max_header_bytes: int = 32 * 1024
     max_headers: int = 100
-    max_body_bytes: int = 32 * 1024 * 1024
+    max_body_bytes: int = MAX_BODY_BYTES
     max_connections: int = 512
 
 
@@ -87,7 +88,7 @@ class RequestRefused(Exception):  # noqa: N818 - a signal, answered with its sta
         self.refusal = refusal
 
 
-def _refused(status: int, message: str) -> RequestRefused:
+def _refuse(status: int, message: str) -> RequestRefused:
     code = {
         408: Code.REQUEST_TIMEOUT,
         413: Code.REQUEST_TOO_LARGE,
@@ -114,10 +115,10 @@ async def receive_head(
         return None
     except asyncio.LimitOverrunError:
         size = limits.max_header_bytes
-        raise _refused(431, f"The headers have more than {size} bytes.") from None
+        raise _refuse(431, f"The headers have more than {size} bytes.") from None
     except TimeoutError:
         if first:
-            raise _refused(408, f"The headers did not arrive in {limits.header_s:g} s.") from None
+            raise _refuse(408, f"The headers did not arrive in {limits.header_s:g} s.") from None
         return None
 
 
@@ -125,16 +126,16 @@ def _parse_head(data: bytes, limits: ServerLimits) -> Head:
     lines = data[:-4].decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
     if len(words) != 3 or not _TOKEN.fullmatch(words[0]) or words[2] not in _VERSIONS:
-        raise _refused(400, "The request line cannot be read.")
+        raise _refuse(400, "The request line cannot be read.")
     if not _TARGET.fullmatch(words[1]):
-        raise _refused(400, "The request line must name a path.")
+        raise _refuse(400, "The request line must name a path.")
     if len(lines) - 1 > limits.max_headers:
-        raise _refused(431, f"The request has more than {limits.max_headers} headers.")
+        raise _refuse(431, f"The request has more than {limits.max_headers} headers.")
     headers: list[tuple[str, str]] = []
     for line in lines[1:]:
         name, colon, value = line.partition(":")
         if not (colon and _TOKEN.fullmatch(name) and _VALUE.fullmatch(value)):
-            raise _refused(400, "A header cannot be read.")
+            raise _refuse(400, "A header cannot be read.")
         headers.append((name.lower(), value.strip(" \t")))
     path, _, query = words[1].partition("?")
     return Head(words[0], path, query, tuple(headers), words[2])
@@ -172,10 +173,10 @@ async def receive_body(
                         raise _too_large(limits)
                     await take(size)
                     if await reader.readexactly(len(_CRLF)) != _CRLF:
-                        raise _refused(400, "A chunk of the body is longer than it says.")
+                        raise _refuse(400, "A chunk of the body is longer than it says.")
                 await _skip_trailers(reader, limits)
     except TimeoutError:
-        raise _refused(408, "The body arrives too slowly.") from None
+        raise _refuse(408, "The body arrives too slowly.") from None
     return bytes(body)
 
 
@@ -184,12 +185,12 @@ def _declared_length(head: Head, limits: ServerLimits) -> int | None:
     encodings, lengths = head.values("transfer-encoding"), head.values("content-length")
     if encodings:
         if encodings != ["chunked"] or lengths:
-            raise _refused(400, "The framing of the body is not supported.")
+            raise _refuse(400, "The framing of the body is not supported.")
         return None
     if not lengths:
         return 0
     if len(lengths) > 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
-        raise _refused(400, "The length of the body cannot be read.")
+        raise _refuse(400, "The length of the body cannot be read.")
     if len(lengths[0]) > 18 or int(lengths[0]) > limits.max_body_bytes:
         raise _too_large(limits)
     return int(lengths[0])
@@ -198,7 +199,7 @@ def _declared_length(head: Head, limits: ServerLimits) -> int | None:
 async def _next_chunk(reader: asyncio.StreamReader) -> int:
     found = _CHUNK_SIZE.fullmatch(await _read_line(reader))
     if found is None:
-        raise _refused(400, "The length of a chunk cannot be read.")
+        raise _refuse(400, "The length of a chunk cannot be read.")
     return int(found[1], 16)
 
 
@@ -206,18 +207,18 @@ async def _skip_trailers(reader: asyncio.StreamReader, limits: ServerLimits) -> 
     for _ in range(limits.max_headers + 1):
         if await _read_line(reader) == _CRLF:
             return
-    raise _refused(431, f"The body ends with more than {limits.max_headers} headers.")
+    raise _refuse(431, f"The body ends with more than {limits.max_headers} headers.")
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(_CRLF)
     except asyncio.LimitOverrunError:
-        raise _refused(431, "A line between the chunks of the body is too long.") from None
+        raise _refuse(431, "A line between the chunks of the body is too long.") from None
 
 
 def _too_large(limits: ServerLimits) -> RequestRefused:
-    return _refused(413, f"A request may have {limits.max_body_bytes} bytes.")
+    return _refuse(413, f"A request may have {limits.max_body_bytes} bytes.")
 
 
 async def discard_rest(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -235,7 +236,7 @@ async def perform_answer(
     """Send an answer as it says; return whether the connection can be used again."""
     if answer.before != "keep":
         return await _end(answer.before, reader, writer)
-    writer.write(_head(answer))
+    writer.write(_render_head(answer))
     is_chunked = answer.framing in {"chunked", "both"}
     for piece in answer.pieces:
         if isinstance(piece, Pause):
@@ -244,7 +245,7 @@ async def perform_answer(
         elif isinstance(piece, Flood):
             await _flood(piece, writer, is_chunked=is_chunked)
         else:
-            writer.write(_framed(piece) if is_chunked else piece)
+            writer.write(_frame(piece) if is_chunked else piece)
             await _drain(writer)
     if is_chunked and answer.ending == "keep":
         writer.write(b"0\r\n\r\n")
@@ -253,7 +254,7 @@ async def perform_answer(
 
 
 async def _flood(flood: Flood, writer: asyncio.StreamWriter, *, is_chunked: bool) -> None:
-    data = _framed(flood.data) if is_chunked else flood.data
+    data = _frame(flood.data) if is_chunked else flood.data
     sent = 0
     while flood.times is None or sent < flood.times:
         writer.write(data)
@@ -292,7 +293,7 @@ async def _end(ending: Ending, reader: asyncio.StreamReader, writer: asyncio.Str
     return False
 
 
-def _head(answer: Answer) -> bytes:
+def _render_head(answer: Answer) -> bytes:
     try:
         phrase = HTTPStatus(answer.status).phrase
     except ValueError:
@@ -310,5 +311,5 @@ def _head(answer: Answer) -> bytes:
     return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
 
 
-def _framed(data: bytes) -> bytes:
+def _frame(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data) if data else b""

@@ -1,20 +1,21 @@
 """Which fault a request meets: always one, one after the other, or by chance."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError
 
-from .catalogue import CLEAN, find_fault
-from .records import Fault
+from .catalog import CLEAN, Fault, find_fault
+from .inputs import parse_table, read_toml
 
-__all__ = ["CLEAN_PLAN", "FaultPlan", "PlanChance", "PlanStep", "read_toml"]
+__all__ = ["CLEAN_PLAN", "FaultPlan", "PlanChance", "PlanStep"]
+
+
+_HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a plan holds."
 
 
 class PlanStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,16 +68,7 @@ class FaultPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def parse(cls, table: Mapping[str, Any], where: str = "a plan") -> "FaultPlan":
         """Read a plan from a table; anything unknown in it is an error."""
-        try:
-            return msgspec.convert(dict(table), cls)
-        except msgspec.ValidationError as error:
-            if isinstance(error.__cause__, ConfigError):
-                raise error.__cause__ from None
-            raise ConfigError(
-                Code.INVALID_CONFIG,
-                f"{where} cannot be used: {error}.",
-                hint="See docs/how-to/test-against-a-faulty-provider.md for what a plan holds.",
-            ) from error
+        return parse_table(table, cls, where, _HINT)
 
     def faults_for(
         self, number: int, random: Random, *, stream: bool, protocol: str = "chat_completions"
@@ -96,10 +88,11 @@ class FaultPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                     hint=f"It applies to: {', '.join(fault.protocols)}.",
                 )
             return (fault,) if fault is not None and fault.touches(number, stream=stream) else ()
-        names = self._names_for(number, random)
-        found = [fault for name in names if (fault := _find(name)) is not None]
+        found = [_find(name) for name in self._names_for(number, random)]
         return tuple(
-            fault for fault in found if fault.reaches(stream=stream) and protocol in fault.protocols
+            fault
+            for fault in found
+            if fault is not None and fault.reaches(stream=stream, protocol=protocol)
         )
 
     def _names_for(self, number: int, random: Random) -> list[str]:
@@ -111,20 +104,6 @@ class FaultPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if planned and self.after == "stay":
             return [planned[-1]]
         return [chance.fault for chance in self.chances if random.random() < chance.probability]
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, or say what is wrong with it."""
-    try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"the file {path} cannot be read: {error.strerror or error}."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"the file {path} is not valid TOML: {error}."
-        ) from error
 
 
 def _find(name: str) -> Fault | None:

@@ -14,17 +14,14 @@ from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, WireRequest
 from surecall.transport.admission import Refusal
 
-from .actions import Action, CallTools, Oracle, Say
-from .answers import Answer, event_stream, json_answer
-from .behaviours import Behaviour, Situation
-from .directives import DirectiveOracle, ask_oracles
-from .drafts import Draft, Occasion, draft_reply, honour_request
-from .errors import provider_headers, refusal_answer
-from .models import find_behaviour
-from .obliging import ObligingOracle
+from .answers import Answer, event_stream, json_answer, provider_headers, refusal_answer
+from .behaviours import Behaviour, Situation, find_behaviour
+from .catalog import Fault
+from .conversation import Action, CallTools, Oracle, Say
+from .oracles import DirectiveOracle, ObligingOracle, ask_oracles
 from .plan import CLEAN_PLAN, FaultPlan
-from .records import Fault
-from .rendering import CHAT, render_body, render_draft_chunks, render_events
+from .rendering import CHAT, render_body, render_events, render_reply_chunks
+from .replies import Occasion, PlannedReply, honour_request, plan_reply
 from .workspace import WorkspaceOracle
 
 __all__ = ["BUILTIN_ORACLES", "FAULT_PREFIX", "ZOO_PREFIX", "FaultyProvider", "find_endpoint"]
@@ -66,8 +63,8 @@ class FaultyProvider:
     `zoo:NAME` answers as a simulated model. Where several faults meet, one that works on the
     message leaves alone what another has already broken.
 
-    What happens depends on the seed and the number of the request only; a request with a `seed` of
-    its own is answered by that and its place in the conversation, so that it does not matter how
+    What happens depends on the seed and the number of the request only; a request with its own
+    `seed` is answered by that and its place in the conversation, so that it does not matter how
     many others ask at the same time.
     """
 
@@ -92,8 +89,8 @@ class FaultyProvider:
         self.requests += 1
         try:
             request = protocol.parse_request(wire)
-            plan, behaviour = self._chosen(request.model)
-            occasion = self._occasion(request, protocol)
+            plan, behaviour = self._choose(request.model)
+            occasion = self._make_occasion(request, protocol)
             situation, faults = self._meet(plan, behaviour, occasion)
         except RequestError as error:
             return refusal_answer(protocol, Refusal(400, Code(error.code), str(error)))
@@ -101,9 +98,13 @@ class FaultyProvider:
             return refusal_answer(protocol, Refusal(404, Code(error.code), str(error)))
         self.by_model[request.model] += 1
         self.by_fault.update(fault.name for fault in faults)
-        action = self._act(request, faults)
-        draft = self._draft(action, occasion, situation, faults)
-        return _answer(draft, occasion, faults)
+        reply = self._plan_reply(_see(occasion, faults), situation)
+        for fault in faults:
+            if fault.reply is not None and reply.is_clean:
+                reply = fault.reply(reply, occasion)
+        if situation is not None and "starve" in situation.habits:
+            reply = reply.with_text("", "length", reasoning_content=_THOUGHT)
+        return _answer(reply, occasion, faults)
 
     def _meet(
         self, plan: FaultPlan, behaviour: Behaviour | None, occasion: Occasion
@@ -113,22 +114,20 @@ class FaultyProvider:
         if behaviour is None:
             number, random = occasion.number, occasion.random
             return None, plan.faults_for(number, random, stream=stream, protocol=name)
-        clean = self._act(occasion.request, ())
+        clean = self._act(occasion.request)
         situation = Situation(behaviour, occasion.request, clean, occasion.random)
         return situation, tuple(
-            fault
-            for fault in situation.faults
-            if fault.reaches(stream=stream) and name in fault.protocols
+            fault for fault in situation.faults if fault.reaches(stream=stream, protocol=name)
         )
 
-    def _chosen(self, model: str) -> tuple[FaultPlan, Behaviour | None]:
+    def _choose(self, model: str) -> tuple[FaultPlan, Behaviour | None]:
         if model.startswith(FAULT_PREFIX):
             return FaultPlan.of(model.removeprefix(FAULT_PREFIX)), None
         if model.startswith(ZOO_PREFIX):
             return CLEAN_PLAN, find_behaviour(model.removeprefix(ZOO_PREFIX))
         return self.plan, self.behaviour
 
-    def _occasion(self, request: ModelRequest, protocol: WireProtocol) -> Occasion:
+    def _make_occasion(self, request: ModelRequest, protocol: WireProtocol) -> Occasion:
         own = request.params.get("seed")
         if isinstance(own, int):
             key = f"{self.seed}/{own}/{len(request.messages)}"
@@ -142,37 +141,23 @@ class FaultyProvider:
             protocol=protocol,
         )
 
-    def _act(self, request: ModelRequest, faults: tuple[Fault, ...]) -> Action:
-        """Return what is right to do for a request as this provider sees it."""
-        for fault in faults:
-            if fault.see is not None:
-                request = fault.see(request)
+    def _act(self, request: ModelRequest) -> Action:
+        """Return what is right to do for a request."""
         return honour_request(ask_oracles(self._oracles, request), request)
 
-    def _draft(
-        self,
-        action: Action,
-        occasion: Occasion,
-        situation: Situation | None,
-        faults: tuple[Fault, ...],
-    ) -> Draft:
+    def _plan_reply(self, occasion: Occasion, situation: Situation | None) -> PlannedReply:
+        """Return the reply to a request before faults, with the habits of a simulated model."""
+        action = self._act(occasion.request)
         if situation is not None:
-            action = self._with_habits(action, situation)
-        draft = draft_reply(action, _seen(occasion, faults))
-        for fault in faults:
-            if fault.draft is not None and draft.is_clean:
-                draft = fault.draft(draft, occasion)
-        if situation is not None and "starve" in situation.habits:
-            message = {"role": "assistant", "content": "", "reasoning_content": _THOUGHT}
-            draft = replace(draft, message=message, finish_reason="length")
-        return draft
+            action = self._apply_habits(action, situation)
+        return plan_reply(action, occasion)
 
-    def _with_habits(self, action: Action, situation: Situation) -> Action:
+    def _apply_habits(self, action: Action, situation: Situation) -> Action:
         if situation.gives_up and isinstance(action, CallTools):
             return Say(_GAVE_UP)
         before = situation.request_before_last_calls()
         if "repeat_failed_call" in situation.habits and before is not None:
-            return self._act(before, ())
+            return self._act(before)
         if "skip_call" in situation.habits and isinstance(action, CallTools):
             return Say("Done.")
         if "chatty_final" in situation.habits and isinstance(action, Say):
@@ -180,7 +165,7 @@ class FaultyProvider:
         return action
 
 
-def _seen(occasion: Occasion, faults: tuple[Fault, ...]) -> Occasion:
+def _see(occasion: Occasion, faults: tuple[Fault, ...]) -> Occasion:
     """Return the occasion with the request as the provider sees it, which is what it counts."""
     request = occasion.request
     for fault in faults:
@@ -189,10 +174,10 @@ def _seen(occasion: Occasion, faults: tuple[Fault, ...]) -> Occasion:
     return replace(occasion, request=request)
 
 
-def _answer(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
+def _answer(reply: PlannedReply, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
     reply_id = f"{occasion.random.getrandbits(96):024x}"
-    occasion = replace(occasion, draft=draft, reply_id=reply_id)
-    answer = _render(draft, occasion, faults)
+    occasion = replace(occasion, reply=reply, reply_id=reply_id)
+    answer = _render(reply, occasion, faults)
     usual = provider_headers(occasion.protocol, occasion.request_id)
     answer = replace(answer, headers={**answer.headers, **usual})
     for fault in faults:
@@ -201,13 +186,13 @@ def _answer(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answ
     return answer
 
 
-def _render(draft: Draft, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
+def _render(reply: PlannedReply, occasion: Occasion, faults: tuple[Fault, ...]) -> Answer:
     if not occasion.stream:
-        return json_answer(render_body(draft, occasion))
+        return json_answer(render_body(reply, occasion))
     if occasion.protocol.name != CHAT:
-        return event_stream(render_events(draft, occasion))
-    chunks = render_draft_chunks(draft, occasion)
+        return event_stream(render_events(reply, occasion))
+    chunks = render_reply_chunks(reply, occasion)
     for fault in faults:
-        if fault.chunks is not None and draft.is_clean:
+        if fault.chunks is not None and reply.is_clean:
             chunks = fault.chunks(chunks, occasion)
     return event_stream(chunks)

@@ -1,13 +1,13 @@
-"""A draft as one of the four wire formats writes it, with everything that is wrong with it.
+"""A planned reply as one of the four wire formats writes it, with everything that is wrong with it.
 
 The server side of a format writes a clean reply only, so it is given marks in place of what may be
-broken: ids, names, arguments and empty texts. Then each mark is replaced by what the draft has.
+broken: ids, names, arguments and empty texts. Then each mark is replaced by what is planned.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import UNSET
 
 from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode, encode_text, render_event
@@ -15,9 +15,10 @@ from surecall.protocols import ChatCompletions
 from surecall.records import RawCall, Reply, Usage
 from surecall.transport.script_chunks import render_chunks, render_completion
 
-from .drafts import Draft, Occasion
+from .inputs import as_fields, as_list
+from .replies import Occasion, PlannedReply
 
-__all__ = ["CHAT", "render_body", "render_draft_chunks", "render_events", "render_failure"]
+__all__ = ["CHAT", "render_body", "render_events", "render_failure", "render_reply_chunks"]
 
 CHAT: Final = ChatCompletions().name
 
@@ -45,41 +46,34 @@ _STOP_REASONS: Final = {
 _REASON_KEYS: Final = {"messages": "stop_reason", "gemini": "finishReason"}
 
 
-class _Left(Struct, frozen=True):
-    """Stands for a member that is left out."""
-
-
-_LEFT_OUT: Final = _Left()
-
-
-def render_body(draft: Draft, occasion: Occasion) -> Any:
+def render_body(reply: PlannedReply, occasion: Occasion) -> Any:
     """Return the whole body of a reply."""
     if occasion.protocol.name == CHAT:
-        return _render_completion(draft, occasion)
-    return _Marks(draft, occasion).replaced(
-        occasion.protocol.render_reply(_marked_reply(draft, occasion))
+        return _render_completion(reply, occasion)
+    return _Marks(reply, occasion).fill(
+        occasion.protocol.render_reply(_mark_reply(reply, occasion))
     )
 
 
-def render_draft_chunks(draft: Draft, occasion: Occasion) -> list[Any]:
+def render_reply_chunks(reply: PlannedReply, occasion: Occasion) -> list[Any]:
     """Return the chunks of a streamed chat completion."""
-    return render_chunks(_render_completion(draft, occasion))
+    return render_chunks(_render_completion(reply, occasion))
 
 
-def render_events(draft: Draft, occasion: Occasion) -> list[bytes]:
+def render_events(reply: PlannedReply, occasion: Occasion) -> list[bytes]:
     """Return the events of a streamed reply in a format other than chat completions."""
-    reply = _marked_reply(draft, occasion)
-    writer = occasion.protocol.open_writer(model=occasion.request.model, reply_id=reply.id)
-    written = [writer.begin(), writer.reasoning(reply.reasoning or "", reply.extra)]
-    written += [writer.text(piece) for piece in _pieces(reply.content or "")]
-    written += [*(writer.call(call) for call in reply.calls), writer.end(reply)]
-    marks = _Marks(draft, occasion)
+    clean = _mark_reply(reply, occasion)
+    writer = occasion.protocol.open_writer(model=occasion.request.model, reply_id=clean.id)
+    written = [writer.begin(), writer.reasoning(clean.reasoning or "", clean.extra)]
+    written += [writer.text(piece) for piece in _cut(clean.content or "")]
+    written += [*(writer.call(call) for call in clean.calls), writer.end(clean)]
+    marks = _Marks(reply, occasion)
     events = [
         event
         for name, value in _split_events(b"".join(written))
-        for event in _in_pieces(name, marks.replaced(value))
+        for event in _split_arguments(name, marks.fill(value))
     ]
-    return _numbered(events)
+    return _write_numbered(events)
 
 
 def render_failure(occasion: Occasion, status: int, message: str, *, number: int) -> list[bytes]:
@@ -96,32 +90,32 @@ def render_failure(occasion: Occasion, status: int, message: str, *, number: int
     writer = occasion.protocol.open_writer(
         model=occasion.request.model, reply_id=_reply_id(occasion)
     )
-    marks = _Marks(occasion.draft, occasion)
-    events = [(name, marks.replaced(value)) for name, value in _split_events(writer.fail(error))]
-    return _numbered(events, number)
+    marks = _Marks(occasion.reply, occasion)
+    events = [(name, marks.fill(value)) for name, value in _split_events(writer.fail(error))]
+    return _write_numbered(events, number)
 
 
-def _render_completion(draft: Draft, occasion: Occasion) -> dict[str, Any]:
-    completion = render_completion(draft.message, draft.finish_reason, draft.usage)
+def _render_completion(reply: PlannedReply, occasion: Occasion) -> dict[str, Any]:
+    completion = render_completion(reply.message, reply.finish_reason, reply.usage)
     return completion | {
         "id": _reply_id(occasion),
         "model": occasion.request.model,
     }
 
 
-def _marked_reply(draft: Draft, occasion: Occasion) -> Reply:
-    """Return the draft as a clean reply, with marks for what the draft may have broken."""
-    content = draft.message.get("content")
-    thought = draft.message.get("reasoning_content") or draft.message.get("reasoning")
-    counts = draft.usage or {}
+def _mark_reply(reply: PlannedReply, occasion: Occasion) -> Reply:
+    """Return the planned reply as a clean one, with marks for what may be broken in it."""
+    content = reply.message.get("content")
+    thought = reply.message.get("reasoning_content") or reply.message.get("reasoning")
+    counts = reply.usage or {}
     return Reply(
         content=(content or _EMPTY_TEXT) if isinstance(content, str) else None,
         reasoning=thought if isinstance(thought, str) else None,
         calls=tuple(
             RawCall(id=_mark("id", index), name=_mark("name", index), arguments={_MARK: index})
-            for index, _ in enumerate(draft.calls)
+            for index, _ in enumerate(reply.calls)
         ),
-        finish_reason=draft.finish_reason,
+        finish_reason=reply.finish_reason,
         usage=Usage(
             input_tokens=counts.get("prompt_tokens", 0),
             output_tokens=counts.get("completion_tokens", 0),
@@ -141,50 +135,50 @@ def _mark(what: str, index: int) -> str:
 
 
 class _Marks:
-    """Puts what a draft has in the places of its marks."""
+    """Puts what a reply has in the places of its marks."""
 
-    def __init__(self, draft: Draft, occasion: Occasion) -> None:
+    def __init__(self, reply: PlannedReply, occasion: Occasion) -> None:
         self._texts: dict[str, Any] = {_EMPTY_TEXT: ""}
         self._arguments: dict[str, Any] = {}
-        for index, call in enumerate(draft.calls):
-            function = cast("dict[str, Any]", call.get("function") or {})
-            self._texts[_mark("id", index)] = call.get("id", _LEFT_OUT)
-            self._texts[_mark("name", index)] = function.get("name", _LEFT_OUT)
-            self._arguments[encode_text({_MARK: index})] = function.get("arguments", _LEFT_OUT)
+        for index, call in enumerate(reply.calls):
+            function = as_fields(call.get("function"))
+            self._texts[_mark("id", index)] = call.get("id", UNSET)
+            self._texts[_mark("name", index)] = function.get("name", UNSET)
+            self._arguments[encode_text({_MARK: index})] = function.get("arguments", UNSET)
         name = occasion.protocol.name
-        reason = draft.finish_reason or ""
+        reason = reply.finish_reason or ""
         self._reason_key = _REASON_KEYS.get(name)
         self._reason = _STOP_REASONS.get(name, {}).get(reason, reason)
 
-    def replaced(self, value: Any, key: str = "") -> Any:
+    def fill(self, value: Any, key: str = "") -> Any:
         """Return a value with every mark in it replaced."""
         if isinstance(value, str):
             if value in self._arguments:
                 return _as_text(self._arguments[value], key)
             return self._texts.get(value, value)
         if isinstance(value, list):
-            return [self.replaced(item) for item in cast("list[Any]", value)]
+            return [self.fill(item) for item in as_list(value)]
         if not isinstance(value, dict):
             return value
-        fields = cast("dict[str, Any]", value)
+        fields = as_fields(value)
         if key in _OBJECT_KEYS and _MARK in fields:
             return _as_value(self._arguments[encode_text(fields)])
         members = {name: self._member(name, item) for name, item in fields.items()}
-        return {name: item for name, item in members.items() if item is not _LEFT_OUT}
+        return {name: item for name, item in members.items() if item is not UNSET}
 
     def _member(self, name: str, value: Any) -> Any:
         if name in _CLOCKS:
             return 0
         if name == self._reason_key and value is not None:
             return self._reason
-        return self.replaced(value, name)
+        return self.fill(value, name)
 
 
 def _as_text(arguments: Any, key: str) -> Any:
     """Return arguments for a place that holds their text; a piece of a stream can hold no other."""
     if isinstance(arguments, str) or key not in _TEXT_KEYS:
         return arguments
-    return "" if arguments is _LEFT_OUT else encode_text(arguments)
+    return "" if arguments is UNSET else encode_text(arguments)
 
 
 def _as_value(arguments: Any) -> Any:
@@ -207,19 +201,19 @@ def _split_events(data: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, decode(lines[-1].removeprefix(b"data: "))
 
 
-def _in_pieces(name: str, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _split_arguments(name: str, value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield an event with the arguments of a call as several small ones."""
-    delta: Any = value.get("delta")
+    delta = as_fields(value.get("delta"))
     if name == "response.function_call_arguments.delta":
-        yield from ((name, {**value, "delta": piece}) for piece in _pieces(str(delta)))
-    elif isinstance(delta, dict) and "partial_json" in delta:
-        for piece in _pieces(str(cast("dict[str, Any]", delta)["partial_json"])) or [""]:
+        yield from ((name, {**value, "delta": piece}) for piece in _cut(str(value["delta"])))
+    elif "partial_json" in delta:
+        for piece in _cut(str(delta["partial_json"])) or [""]:
             yield name, {**value, "delta": {**delta, "partial_json": piece}}
     else:
         yield name, value
 
 
-def _numbered(events: list[tuple[str, Any]], first: int = 0) -> list[bytes]:
+def _write_numbered(events: list[tuple[str, Any]], first: int = 0) -> list[bytes]:
     """Return events as bytes; where they carry numbers, these are in order again."""
     written: list[bytes] = []
     for number, (name, value) in enumerate(events, first):
@@ -229,5 +223,5 @@ def _numbered(events: list[tuple[str, Any]], first: int = 0) -> list[bytes]:
     return written
 
 
-def _pieces(text: str) -> list[str]:
+def _cut(text: str) -> list[str]:
     return [text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS)]

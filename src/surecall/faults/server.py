@@ -1,8 +1,8 @@
 """The faulty provider over HTTP.
 
-It listens on loopback unless told otherwise, and serves programs only: what a page of another web
-site causes is refused. Answers have no date and no name of a server: the same seed gives the same
-bytes.
+It listens on loopback unless it is given another address, and serves programs only: what a page of
+another web site causes is refused. Answers have no date and no name of a server: the same seed
+gives the same bytes.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from surecall.protocols import ChatCompletions, WireProtocol, find_protocol
 from surecall.records import WireRequest
 from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
 
-from .answers import Answer, json_answer
-from .catalogue import CLEAN, FAULTS
-from .errors import refusal_answer
+from .answers import Answer, json_answer, refusal_answer
+from .behaviours import zoo
+from .catalog import CLEAN, FAULTS
 from .http import (
     Head,
     RequestRefused,
@@ -29,7 +29,6 @@ from .http import (
     receive_body,
     receive_head,
 )
-from .models import zoo
 from .provider import FAULT_PREFIX, ZOO_PREFIX, FaultyProvider, find_endpoint
 
 __all__ = ["FaultServer", "model_names"]
@@ -125,7 +124,7 @@ class FaultServer:
             head = await receive_head(reader, self._limits, is_first=is_first)
             if head is None:
                 return False
-            protocol = _shape_of(head.path)
+            protocol = _choose_format(head.path)
             hosts = self._allow_hosts | self._own_hosts(writer)
             refusal = check_admission(head.method, head.headers, hosts)
             if refusal is not None:
@@ -155,10 +154,10 @@ class FaultServer:
 
     def _answer(self, head: Head, body: bytes) -> Answer:
         if head.method == "GET":
-            return self._look(head)
+            return self._answer_get(head)
         protocol = find_endpoint(head.path)
         if head.method != "POST" or protocol is None:
-            return _nothing_at(head)
+            return _answer_not_found(head)
         if protocol.name == "gemini" and _lacks_events(head):
             return refusal_answer(protocol, _EVENTS_ONLY)
         try:
@@ -173,16 +172,16 @@ class FaultServer:
         )
         return self.provider.answer(protocol, wire)
 
-    def _look(self, head: Head) -> Answer:
+    def _answer_get(self, head: Head) -> Answer:
         match head.path.rstrip("/"):
             case "/v1/models" | "/v1beta/models" | "/models":
                 return json_answer(_list_models(head))
             case "/faults":
-                return json_answer(self._state())
+                return json_answer(self._describe_state())
             case _:
-                return _nothing_at(head)
+                return _answer_not_found(head)
 
-    def _state(self) -> dict[str, Any]:
+    def _describe_state(self) -> dict[str, Any]:
         provider = self.provider
         return {
             "seed": provider.seed,
@@ -207,13 +206,13 @@ def model_names() -> list[str]:
     return [*faults, *(f"{ZOO_PREFIX}{behaviour.name}" for behaviour in zoo())]
 
 
-def _nothing_at(head: Head) -> Answer:
+def _answer_not_found(head: Head) -> Answer:
     """Answer 404 in the shape of the format that the path belongs to; then close."""
     refusal = Refusal(404, Code.NOT_FOUND, f"There is nothing at {head.method} {head.path}.")
-    return replace(refusal_answer(_shape_of(head.path), refusal), ending="close")
+    return replace(refusal_answer(_choose_format(head.path), refusal), ending="close")
 
 
-def _shape_of(path: str) -> WireProtocol:
+def _choose_format(path: str) -> WireProtocol:
     """Return the format in which a path is refused, also one where nothing is."""
     protocol = find_endpoint(path)
     if protocol is not None:

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from itertools import repeat
-from types import TracebackType
 from typing import Final, Self
 
 from surecall.errors import (
@@ -25,10 +24,9 @@ from surecall.transport import RetryPolicy, WireLimits, parse_retry_after
 from surecall.transport.bodies import open_decoder
 from surecall.transport.retry import run_attempts
 
-from .actions import Oracle
-from .answers import Answer, Ending, Flood, Pause
-from .behaviours import Behaviour
-from .models import find_behaviour
+from .answers import Answer, Flood, Pause
+from .behaviours import Behaviour, find_behaviour
+from .conversation import Oracle
 from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider, find_endpoint
 
@@ -71,12 +69,7 @@ class SimulatedTransport:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -113,13 +106,13 @@ class SimulatedTransport:
             raise ConfigError(
                 Code.INVALID_CONFIG,
                 f"the simulated provider does not serve {request.path!r}.",
-                hint="It has the endpoints of the four wire formats, and no others.",
+                hint="It has the endpoints of the four wire formats and no others.",
             )
         self.requests.append(deepcopy(request))
 
         async def attempt(number: int) -> tuple[Answer, int]:
             answer = self.provider.answer(protocol, request)
-            error = _refusal(answer)
+            error = _find_refusal(answer)
             if answer.status >= 300 and error is None:
                 body = answer.body[: self._limits.max_error_body_bytes]
                 error = protocol.parse_fault(answer.status, answer.headers, body)
@@ -159,14 +152,14 @@ async def _no_wait(_: float) -> None:
     return None
 
 
-def _refusal(answer: Answer) -> ProviderError | None:
+def _find_refusal(answer: Answer) -> ProviderError | None:
     """Return what a client sees in place of the head, or because of it."""
     if answer.before == "stall":
         return ProviderTimeoutError(
             Code.FIRST_BYTE_TIMEOUT, "The simulated provider never answers."
         )
     if answer.before != "keep":
-        return _reset()
+        return _reset_error()
     declared = answer.declared_bytes
     if answer.framing == "both" or (declared is not None and declared < len(answer.body)):
         return ProviderReplyError(
@@ -190,7 +183,7 @@ def _perform(
             decoder.feed(data)
             while piece := decoder.step():
                 arrived.append(piece)
-        failure = _ending_error(answer)
+        failure = _find_ending(answer)
         if failure is not None:
             return arrived, failure
         decoder.close()
@@ -216,15 +209,14 @@ def _raw_pieces(answer: Answer) -> Iterator[bytes]:
         yield piece
 
 
-def _ending_error(answer: Answer) -> ProviderError | None:
-    ending: Ending = answer.ending
-    if ending == "stall":
+def _find_ending(answer: Answer) -> ProviderError | None:
+    if answer.ending == "stall":
         return ProviderTimeoutError(Code.IDLE_TIMEOUT, "The simulated provider stopped sending.")
-    if ending == "reset":
-        return _reset()
+    if answer.ending == "reset":
+        return _reset_error()
     declared = answer.declared_bytes
     is_short = declared is not None and declared > len(answer.body)
-    if ending == "close" and (is_short or answer.framing == "chunked"):
+    if answer.ending == "close" and (is_short or answer.framing == "chunked"):
         return ProviderReplyError(
             Code.UPSTREAM_TRUNCATED_BODY,
             "The simulated provider closed the connection before its answer was complete.",
@@ -234,7 +226,7 @@ def _ending_error(answer: Answer) -> ProviderError | None:
     return None
 
 
-def _reset() -> ProviderConnectionError:
+def _reset_error() -> ProviderConnectionError:
     return ProviderConnectionError(
         Code.CONNECTION_RESET, "The simulated provider broke the connection.", retryable=True
     )

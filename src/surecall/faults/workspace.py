@@ -1,17 +1,17 @@
 """The oracle of the workspace scenarios: read the state, patch the draft, finish.
 
-It recognises them by their two tools. Which scenario it is stands in the system text as
-`scenario=NAME`, or else is seen from what the text asks for.
+It recognises them by their two tools. The system text names the scenario as
+`scenario=NAME`, or else it is seen from what the text asks for.
 """
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from surecall.errors import Code
 from surecall.records import ModelRequest
 
-from .actions import Action, CallTools, PlannedCall, Say
-from .conversation import Answered, answered_calls, system_text
-from .directives import FINAL_TEXT
+from .conversation import Action, Answered, CallTools, PlannedCall, Say, answered_calls, system_text
+from .inputs import as_fields, as_list
+from .oracles import FINAL_TEXT
 
 __all__ = ["LONG_VALUE_CHARS", "SCENARIOS", "WorkspaceOracle", "find_scenario"]
 
@@ -43,7 +43,7 @@ class WorkspaceOracle:
     """Plays the scenarios of the workspace without a mistake."""
 
     def next_action(self, request: ModelRequest) -> Action | None:
-        """Return the next step, or `None` when this is no workspace."""
+        """Return the next step, or `None` when this is not a workspace."""
         scenario = find_scenario(request)
         if scenario is None:
             return None
@@ -89,7 +89,7 @@ class _Play:
             if item.call.name == READ
         )
         omits_id = scenario == "missing_workspace_id"
-        self._workspace_id = "" if omits_id else _workspace_id(request)
+        self._workspace_id = "" if omits_id else _find_workspace_id(request)
 
     def next_action(self) -> Action:
         if not self._answered:
@@ -122,7 +122,7 @@ class _Play:
         return {"workspace_id": self._workspace_id} if self._workspace_id else {}
 
 
-def _workspace_id(request: ModelRequest) -> str:
+def _find_workspace_id(request: ModelRequest) -> str:
     """Return the id of the workspace that the user named, or nothing."""
     for message in request.messages:
         if message.role == "user" and _ID in message.text:
@@ -133,10 +133,6 @@ def _workspace_id(request: ModelRequest) -> str:
 
 def _sets_good_value(item: Answered) -> bool:
     operations: Any = (item.call.arguments or {}).get("ops")
-    if not isinstance(operations, list):
-        return True
-    return any(_value_of(operation) == _GOOD_VALUE for operation in cast("list[Any]", operations))
-
-
-def _value_of(operation: Any) -> Any:
-    return cast("dict[str, Any]", operation).get("value") if isinstance(operation, dict) else None
+    return not isinstance(operations, list) or any(
+        as_fields(operation).get("value") == _GOOD_VALUE for operation in as_list(operations)
+    )

@@ -1,4 +1,4 @@
-"""Every fault of the catalogue, met by a whole run over real HTTP and in this process."""
+"""Every fault of the catalog, met by a whole run over real HTTP and in this process."""
 
 import pytest
 from msgspec.structs import replace
@@ -53,20 +53,20 @@ def deadlines(fault: Fault) -> Deadlines:
 
 
 def check(fault: Fault, protocol: str, outcome: Outcome) -> None:
-    """Compare what came of a run with what the catalogue promises."""
+    """Compare what came of a run with what the catalog promises."""
     if fault.repairable:
         assert (outcome.code, outcome.text) == (None, "Done.")
         assert outcome.saved == [ARGUMENTS]
-        assert fault.told is None
+        assert fault.refusal is None
     else:
         assert outcome.code == fault.code_in(protocol)
         assert outcome.saved == []
-    if fault.told is not None:
-        assert set(outcome.told) == {fault.told}
+    if fault.refusal is not None:
+        assert set(outcome.refusals) == {fault.refusal}
 
 
 @pytest.mark.parametrize(("fault", "protocol", "stream"), ON_SOCKETS)
-async def test_a_run_over_http_ends_as_the_catalogue_says(
+async def test_a_run_over_http_ends_as_the_catalog_says(
     fault: Fault, protocol: str, stream: bool
 ) -> None:
     """A repairable fault leads to the right call, once; any other ends with its code."""
@@ -141,14 +141,13 @@ def test_an_entry_is_complete(fault: Fault) -> None:
     assert fault.does.endswith(".")
     assert fault.does.count(". ") == 0
     assert fault.seen
-    assert fault.repairable == (fault.code is None)
-    assert fault.told is None or fault.code is not None
+    assert fault.refusal is None or fault.code is not None
     assert bool(fault.needs) == bool(fault.options)
     assert set(fault.options) <= set(Options.__struct_fields__)
     known = {*Capabilities.__struct_fields__, *Findings.__struct_fields__}
     assert set(fault.truth) <= known
     assert fault.group != "capability" or fault.truth
-    assert any((fault.see, fault.draft, fault.chunks, fault.wire))
+    assert any((fault.see, fault.reply, fault.chunks, fault.wire))
 
 
 @pytest.mark.parametrize("name", ["arguments_fenced", "Arguments-Fenced", " arguments_fenced "])

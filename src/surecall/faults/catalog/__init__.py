@@ -6,34 +6,33 @@ from typing import Final
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .argument_faults import ARGUMENT_FAULTS, SIZE_FAULTS
-from .body_faults import BODY_FAULTS
-from .capability_faults import CAPABILITY_FAULTS, TOOL_CHOICE_FAULTS
-from .records import GROUPS, Fault
-from .shape_faults import ID_FAULTS, MULTI_CALL_FAULTS, SHAPE_FAULTS
-from .stream_faults import STREAM_FAULTS
-from .text_faults import EMPTY_FINAL_FAULTS, REASONING_FAULTS, TEXT_FORMAT_FAULTS
-from .wire_faults import TRANSPORT_FAULTS
+from .arguments import ARGUMENTS, SIZE
+from .capabilities import CAPABILITY, TOOL_CHOICE
+from .fault import GROUPS, Fault, FaultGroup
+from .shapes import IDS, MULTI_CALL, SHAPE
+from .streams import STREAM
+from .texts import EMPTY_FINAL, REASONING, TEXT_FORMAT
+from .wire import BODY, TRANSPORT
 
-__all__ = ["CLEAN", "FAULTS", "find_fault", "find_faults"]
+__all__ = ["CLEAN", "FAULTS", "GROUPS", "Fault", "FaultGroup", "find_fault", "find_faults"]
 
 CLEAN: Final = "clean"
 """The name that stands for no fault at all."""
 
 FAULTS: Final[tuple[Fault, ...]] = (
-    *SHAPE_FAULTS,
-    *ARGUMENT_FAULTS,
-    *ID_FAULTS,
-    *MULTI_CALL_FAULTS,
-    *EMPTY_FINAL_FAULTS,
-    *SIZE_FAULTS,
-    *TEXT_FORMAT_FAULTS,
-    *REASONING_FAULTS,
-    *TOOL_CHOICE_FAULTS,
-    *TRANSPORT_FAULTS,
-    *STREAM_FAULTS,
-    *BODY_FAULTS,
-    *CAPABILITY_FAULTS,
+    *SHAPE,
+    *ARGUMENTS,
+    *IDS,
+    *MULTI_CALL,
+    *EMPTY_FINAL,
+    *SIZE,
+    *TEXT_FORMAT,
+    *REASONING,
+    *TOOL_CHOICE,
+    *TRANSPORT,
+    *STREAM,
+    *BODY,
+    *CAPABILITY,
 )
 """All faults, by group."""
 
