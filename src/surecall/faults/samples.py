@@ -2,8 +2,7 @@
 
 from typing import Any, Final, cast
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import resolve_pointer
+from surecall.schema import References
 
 __all__ = ["sample_arguments", "sample_value"]
 
@@ -32,21 +31,19 @@ def sample_value(schema: Any, *, texts: tuple[str, ...] = ()) -> Any:
 
 class _Sampler:
     def __init__(self, root: Any, texts: list[str]) -> None:
-        self._root = root
+        self._references = References(root)
         self._texts = texts
 
     def sample(self, schema: Any, depth: int) -> Any:
         if not isinstance(schema, dict) or depth > _MAX_DEPTH:
             return "sample"
-        fields = cast("dict[str, Any]", schema)
-        if isinstance(fields.get("$ref"), str):
-            return self.sample(self._resolved(fields["$ref"]), depth + 1)
+        fields = self._references.join(schema)
         for name in ("const", "default"):
             if name in fields:
                 return fields[name]
         if isinstance(fields.get("enum"), list) and fields["enum"]:
             return fields["enum"][0]
-        for name in ("anyOf", "oneOf", "allOf"):
+        for name in ("anyOf", "oneOf"):
             if isinstance(fields.get(name), list) and fields[name]:
                 return self.sample(fields[name][0], depth + 1)
         return self._typed(fields, depth)
@@ -73,9 +70,3 @@ class _Sampler:
         required = fields.get("required")
         wanted = cast("list[Any]", required) if isinstance(required, list) else []
         return {str(name): self.sample(known.get(str(name), {}), depth + 1) for name in wanted}
-
-    def _resolved(self, reference: str) -> Any:
-        try:
-            return resolve_pointer(self._root, reference.removeprefix("#"))
-        except JSONTextError:
-            return {}

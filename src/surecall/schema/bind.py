@@ -10,6 +10,15 @@ import msgspec
 
 from surecall.records import clip
 
+from .annotations import (
+    CONVERTED_LEAVES,
+    MAPPINGS,
+    SEQUENCES,
+    SETS,
+    alias_value,
+    enum_members,
+    union_members,
+)
 from .check import SchemaChecker
 from .fields import (
     Field,
@@ -20,17 +29,8 @@ from .fields import (
     unwrap_annotation,
 )
 from .infer import infer_schema
-from .kinds import (
-    CONVERTED_LEAVES,
-    MAPPINGS,
-    SEQUENCES,
-    SETS,
-    alias_value,
-    enum_members,
-    union_members,
-)
 
-__all__ = ["ArgumentBinder", "bind_arguments"]
+__all__ = ["ArgumentBinder"]
 
 _Converter = Callable[[Any], Any]
 
@@ -68,11 +68,6 @@ class ArgumentBinder:
                     bound = dict(arguments)
                 bound[key] = converted
         return bound
-
-
-def bind_arguments(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the Python values a callable asks for."""
-    return ArgumentBinder(function)(arguments)
 
 
 class _Converters:

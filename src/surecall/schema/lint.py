@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from surecall.errors import ToolDefinitionError
 from surecall.jsontext import encode, render_pointer
+from surecall.limits import MAX_SCHEMA_DEPTH
 from surecall.records import clip
 
 from .check import SchemaChecker
-from .guard import MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES
-from .walk import SchemaPlace, walk_schema
+from .structure import MAX_SCHEMA_NODES, SchemaPlace, walk_schema
 
 __all__ = ["LintFinding", "clean_parameters", "lint_tool"]
 
