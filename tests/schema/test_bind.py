@@ -231,10 +231,10 @@ REFUSALS = [
     Refusal("enum", Color, "pink", "/value cannot be used: 'pink' is not a valid Color"),
     Refusal("own rule", Picky, {"age": 200}, "/value cannot be used: nobody is that old"),
     Refusal(
-        "not an object", Circle, [], "/value cannot be used: an object is needed here, not list"
+        "not an object", Circle, [], "/value cannot be used: an object is required here, not list"
     ),
     Refusal(
-        "not an array", set[str], "a", "/value cannot be used: an array is needed here, not str"
+        "not an array", set[str], "a", "/value cannot be used: an array is required here, not str"
     ),
     Refusal(
         "unknown field",
@@ -243,19 +243,19 @@ REFUSALS = [
         "/value cannot be used: 'sides' is not a field of Square",
     ),
     Refusal(
-        "length", tuple[int, str], [1], "/value cannot be used: it must have 2 elements, and has 1"
+        "length", tuple[int, str], [1], "/value cannot be used: it must have 2 elements but has 1"
     ),
     Refusal(
         "no member",
         Circle | None,
         3,
-        "/value cannot be used: it fits none of the types that are allowed here",
+        "/value cannot be used: it fits none of the allowed types",
     ),
     Refusal(
         "literal",
         Literal[1],
         2,
-        "/value cannot be used: it is none of the values that are allowed here",
+        "/value cannot be used: it is not one of the allowed values",
     ),
     Refusal("unhashable", set[typing.Any], [[]], "/value cannot be used: unhashable type: 'list'"),
     Refusal("pydantic", Model, {"on": 1}, "/value cannot be used: a: Field required"),

@@ -100,7 +100,7 @@ _KEYWORDS: dict[str, dict[str, str]] = {
 
 
 class Constraints(Struct, frozen=True):
-    """What was said about a type beside the type itself."""
+    """What was said about a type besides the type itself."""
 
     description: str = ""
     limits: dict[str, Any] = {}
@@ -238,21 +238,21 @@ MAPPINGS: Final = frozenset({dict, collections.abc.Mapping, collections.abc.Muta
 
 
 def union_members(annotation: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or nothing when it is no union."""
+    """Return the members of a union, or nothing when it is not a union."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return ()
     return tuple(item for item in typing.get_args(annotation) if item is not msgspec.UnsetType)
 
 
 def enum_members(annotation: Any) -> tuple[Enum, ...]:
-    """Return the members of an Enum class, or nothing when it is none."""
+    """Return the members of an Enum class, or nothing when it is not one."""
     if not isinstance(annotation, type) or not issubclass(annotation, Enum):
         return ()
     return () if issubclass(annotation, Flag) else tuple(annotation)
 
 
 def alias_value(annotation: Any) -> tuple[Any] | None:
-    """Return what a `type` alias stands for, in a tuple, or None when it is no alias."""
+    """Return what a `type` alias stands for, in a tuple, or None when it is not an alias."""
     alias = typing.get_origin(annotation) or annotation
     if type(alias).__name__ != "TypeAliasType":
         return None

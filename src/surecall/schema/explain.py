@@ -222,7 +222,7 @@ def _order(error: "ValidationError") -> tuple[Any, ...]:
 
 def _sentence(error: "ValidationError", found: Any) -> str:
     kind: Any = error.kind
-    if expected := _expected(kind):
+    if expected := _describe_expected(kind):
         return f"must be {expected}, got {_describe(found)}"
     if kind.name in _SIZES:
         bound, noun, nouns = _SIZES[kind.name]
@@ -235,7 +235,7 @@ def _sentence(error: "ValidationError", found: Any) -> str:
     return _RULES.get(kind.name) or f"is not valid: {clip(error.message, 160)}"
 
 
-def _expected(kind: Any) -> str:
+def _describe_expected(kind: Any) -> str:
     match kind.name:
         case "type":
             names: list[str] = sorted(kind.types, key=lambda name: name == "null")
@@ -263,7 +263,7 @@ def _explain_union(
     """Say which forms are allowed; when only one was meant, say what is wrong with that one."""
     own = error.instance_path
     path = [*checked.path, *own]
-    outright = [_demand(branch, own) for branch in branches]
+    outright = [_describe_demand(branch, own) for branch in branches]
     if all(outright):
         allowed = list(dict.fromkeys(outright))
         more = f" or {len(allowed) - _MAX_NAMES} more forms" if len(allowed) > _MAX_NAMES else ""
@@ -282,13 +282,13 @@ def _explain_union(
     return [detail_at(path, f"fits none of the {len(branches)} allowed forms: {'; '.join(forms)}")]
 
 
-def _demand(branch: "list[ValidationError]", path: list[str | int]) -> str:
+def _describe_demand(branch: "list[ValidationError]", path: list[str | int]) -> str:
     """Return what a branch demands when the value itself, not a part of it, is the wrong thing."""
     own = [error for error in _most_telling(branch) if error.instance_path == path]
     for error in own:
         if error.kind.name == "type" or _lists_values(error):
-            return _expected(error.kind)
-    return _expected(branch[0].kind) if own and len(branch) == 1 else ""
+            return _describe_expected(error.kind)
+    return _describe_expected(branch[0].kind) if own and len(branch) == 1 else ""
 
 
 def _is_other_kind(branch: "list[ValidationError]", path: list[str | int]) -> bool:

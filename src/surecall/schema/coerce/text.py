@@ -44,7 +44,7 @@ def type_text_value(text: str, schema: dict[str, Any] | None) -> Any:
     follow its references: use `property_schema` to make it so.
     """
     if not schema:
-        return _untyped(text)
+        return _read_untyped(text)
     options = None if "type" in schema else listed_values(schema)
     if options is not None:
         for option in options:
@@ -52,15 +52,15 @@ def type_text_value(text: str, schema: dict[str, Any] | None) -> Any:
                 return option
     types = _types(schema) or _types_of(options or [])
     if not types or _ANY in types:
-        return _untyped(text)
+        return _read_untyped(text)
     if types == {"string"}:
         return text
     if text.strip() == "null" and ("null" in types or "string" not in types):
         return None
     types.discard("null")
     if "string" in types:
-        return _literal_among(text, types)
-    return _typed(text, types)
+        return _read_literal(text, types)
+    return _read_typed(text, types)
 
 
 def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
@@ -172,15 +172,15 @@ def _says(text: str, option: Any) -> bool:
         return False
 
 
-def _untyped(text: str) -> Any:
+def _read_untyped(text: str) -> Any:
     """Take a complete JSON object, array, number, or word; anything else is the text."""
-    value = _decoded(text)
+    value = _decode(text)
     return text if value is None or isinstance(value[0], str) else value[0]
 
 
-def _literal_among(text: str, types: set[str]) -> Any:
+def _read_literal(text: str, types: set[str]) -> Any:
     """Return the value of JSON text whose type is among those allowed; else it is the string."""
-    value = _decoded(text) if text == text.strip() else None
+    value = _decode(text) if text == text.strip() else None
     if value is None:
         return text
     kind = json_types(value[0])[0]
@@ -189,7 +189,7 @@ def _literal_among(text: str, types: set[str]) -> Any:
     return value[0]
 
 
-def _typed(text: str, types: set[str]) -> Any:
+def _read_typed(text: str, types: set[str]) -> Any:
     for kind in _ORDER:
         if kind not in types:
             continue
@@ -204,34 +204,34 @@ def _typed(text: str, types: set[str]) -> Any:
             if word is not None:
                 return word
         else:
-            value = _container(text)
+            value = _read_container(text)
             wanted = dict if kind == "object" else list
             if value.__class__ is wanted or (value is not None and types == {kind}):
                 return value
-    return _unquoted(text)
+    return _unquote(text)
 
 
-def _unquoted(text: str) -> str:
-    """Return what a JSON string holds: quotes are no part of a value that is no string."""
-    found = _decoded(text)
+def _unquote(text: str) -> str:
+    """Return what a JSON string holds: quotes are not part of a value that is not a string."""
+    found = _decode(text)
     return found[0] if found and isinstance(found[0], str) else text
 
 
-def _container(text: str) -> Any:
+def _read_container(text: str) -> Any:
     """Return the object or array of a JSON text or, failing that, of a Python literal."""
-    found = _decoded(text)
-    value = found[0] if found else _python_literal(text)
+    found = _decode(text)
+    value = found[0] if found else _read_python(text)
     return value if type(value) in (dict, list) else None
 
 
-def _python_literal(text: str) -> Any:
+def _read_python(text: str) -> Any:
     """Return the value of text that differs from JSON only as Python's literals do."""
     repaired = repair_json(text, ended=False, nested="keep")
     rules = {receipt.rule for receipt in repaired.receipts}
     return repaired.value if repaired.state == "whole" and rules <= _PYTHON_RULES else None
 
 
-def _decoded(text: str) -> tuple[Any] | None:
+def _decode(text: str) -> tuple[Any] | None:
     """Return the value of JSON text; none when a key is given twice and says different things."""
     if text.strip()[:1] not in _JSON_STARTS:
         return None

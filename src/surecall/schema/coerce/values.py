@@ -100,7 +100,7 @@ def change_scalar(value: Any, kind: str, format_name: str | None, *, exact: bool
         case "null":
             return Change("parse_null_text", None) if _is_null_text(value) else None
         case "string" if isinstance(value, str):
-            return _spelled(value, format_name)
+            return _respell(value, format_name)
         case "string" if exact:
             text = _json_text(value)
             return None if text is None else Change("write_as_text", text)
@@ -253,7 +253,7 @@ def _is_null_text(value: Any) -> bool:
 # Dates and times: year first, 24 hours, nothing guessed and nothing added but `:00` seconds
 
 
-def _spelled(text: str, format_name: str | None) -> Change | None:
+def _respell(text: str, format_name: str | None) -> Change | None:
     text = text.strip()
     if len(text) > _MAX_DATE_CHARACTERS:
         return None

@@ -192,7 +192,7 @@ class Walk:
             ):
                 result = dict(result) if result is value else result
                 del result[key]
-                why = "null stands for an argument that is left out"
+                why = "null means that the argument is left out"
                 log.change("drop_null", (*path, key), item, None, why)
             else:
                 changed = yield self._visit(item, schema, (*path, key), log)

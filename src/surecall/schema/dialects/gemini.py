@@ -36,7 +36,7 @@ def write_gemini(root: Node, losses: Losses) -> dict[str, Any]:
 def _write(node: Node, losses: Losses) -> dict[str, Any]:
     node = settle(node, losses)
     if node.is_nothing:
-        losses.note(node, "false", "that no value fits cannot be said", "dropped")
+        losses.note_nothing(node)
         return dict(node.texts)
     if node.choices:
         rest, has_null = split_null(node)
@@ -62,7 +62,7 @@ def _write_type(node: Node, kind: str, texts: dict[str, Any], losses: Losses) ->
         if kind == "string" and all(values):
             wire["enum"] = values
         else:
-            why = "only texts that are not empty can be listed; the description names the values"
+            why = "only non-empty strings can be listed; the description names the values"
             losses.note(node, "enum", why, "weakened")
             add_remark(texts, "one of", values)
     else:
@@ -88,16 +88,16 @@ def _write_limits(
             plain = keyword.replace("exclusiveM", "m")
             pick = max if plain == "minimum" else min
             wire[plain] = pick(value, wire.get(plain, limits.get(plain, value)))
-            losses.note(node, keyword, "the bound itself is let through", "weakened")
+            losses.note(node, keyword, "the bound itself is allowed", "weakened")
             add_remark(texts, keyword, value)
         else:
-            losses.note(node, keyword, f"{keyword} cannot be said as it is", "dropped")
+            losses.note(node, keyword, f"{keyword} is not supported", "dropped")
             add_remark(texts, keyword, value)
 
 
 def _write_object(node: Node, wire: dict[str, Any], losses: Losses) -> None:
     if node.additional is not None:
-        why = "other properties are let through, whatever they are"
+        why = "any other properties are allowed"
         losses.note(node, "additionalProperties", why, "dropped")
     if not node.properties:
         if node.required:

@@ -47,7 +47,7 @@ class _GrammarWriter:
         if node.choices:
             return join_choices([self.write(choice) for choice in node.choices], texts)
         if node.is_nothing:
-            self._losses.note(node, "false", "that no value fits cannot be said", "dropped")
+            self._losses.note_nothing(node)
             return texts
         if node.enum is not None:
             return {"enum": node.enum, **texts}
@@ -85,7 +85,7 @@ class _GrammarWriter:
                 self._drop(node, "format")
         if kept:
             for keyword in lengths:
-                why = f"the {next(iter(kept))} decides alone what a text looks like"
+                why = f"the {next(iter(kept))} alone decides what the string looks like"
                 self._losses.note(node, keyword, why, "dropped")
         else:
             self._bound(node, lengths, ("minLength", "maxLength"), self._max_string)
@@ -131,11 +131,11 @@ class _GrammarWriter:
         low, high = names
         if bound is not None and high not in limits:
             limits[high] = max(bound, limits.get(low, 0))
-            why = f"no upper limit was given; {limits[high]} is set"
+            why = f"no upper limit is given; it is set to {limits[high]}"
             self._losses.note(node, high, why, "changed")
 
     def _drop(self, node: Node, keyword: str) -> None:
-        self._losses.note(node, keyword, f"{keyword} has no rule in a grammar", "dropped")
+        self._losses.note(node, keyword, f"{keyword} cannot be expressed in a grammar", "dropped")
 
 
 # Patterns

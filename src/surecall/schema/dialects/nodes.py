@@ -1,4 +1,4 @@
-"""The plain form of a schema that dialects are written from: nodes, and how they combine."""
+"""The plain form of a schema that dialects are written from: how nodes combine and settle."""
 
 from collections.abc import Iterable, Iterator
 from math import ceil, floor
@@ -45,12 +45,19 @@ LIMITS: Final[dict[str, frozenset[str]]] = {
     "boolean": frozenset(),
     "null": frozenset(),
 }
-"""The keywords that limit values of a type, beside those that hold schemas."""
+"""The keywords that limit values of a type, besides those that hold schemas."""
 
 _LOWER: Final = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
 _UPPER: Final = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _MAX_PRODUCT: Final = 16
 _MAX_COPIES: Final = 400
+_MAX_REMARK: Final = 300
+_PAIRS: Final = {
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+    "object": ("minProperties", "maxProperties"),
+}
+_IMPLIED: Final = ("object", "array", "string", "number")
 
 
 class Loss(Struct, frozen=True):
@@ -75,6 +82,10 @@ class Losses:
         """Note one loss."""
         place = node if isinstance(node, str) else node.place
         self._found[Loss(place, keyword, why, kind)] = None
+
+    def note_nothing(self, node: "Node") -> None:
+        """Note that a schema which accepts nothing was left out."""
+        self.note(node, "false", "a schema that accepts nothing cannot be expressed", "dropped")
 
     def list_all(self) -> tuple[Loss, ...]:
         """Return all losses, in the order in which they were found."""
@@ -182,7 +193,7 @@ def merge_nodes(first: Node, second: Node, losses: Losses) -> Node:
     if first.ref or second.ref:
         kept = first if first.ref else second
         if first.ref != second.ref:
-            why = "a schema that contains itself cannot be combined with another"
+            why = "a recursive schema cannot be combined with another one"
             losses.note(kept, "$ref", why, "weakened")
         return replace(kept, texts=texts)
     if first.choices or second.choices:
@@ -196,7 +207,7 @@ def _merge_choices(first: Node, second: Node, texts: dict[str, Any], losses: Los
     copies = len(lefts) * second.size + len(rights) * first.size
     if len(lefts) * len(rights) > _MAX_PRODUCT or copies > _MAX_COPIES:
         kept, left_out = (second, first) if first.choices else (first, second)
-        why = "the choice is too large to be written into each of its forms"
+        why = "the choice is too large to be combined with the keywords next to it"
         losses.note(left_out, "anyOf", why, "weakened")
         return replace(kept, texts=texts)
     merged = [merge_nodes(left, right, losses) for left in lefts for right in rights]
@@ -264,7 +275,7 @@ def _common_limits(first: Node, second: Node, losses: Losses) -> dict[str, Any]:
         elif keyword in _UPPER:
             limits[keyword] = min(held, value)
         elif held != value:
-            why = f"only one {keyword} can be given, and another one applies too"
+            why = f"only one {keyword} can be given, and another one also applies"
             losses.note(second, keyword, why, "dropped")
     return limits
 
@@ -285,7 +296,7 @@ def _common_additional(first: Node, second: Node, losses: Losses) -> "Node | Lit
     if (left is not None and others.keys() - names.keys()) or (
         right is not None and names.keys() - others.keys()
     ):
-        why = "properties named by one part are let through although another part limits them"
+        why = "properties named in one part are allowed even if another part forbids them"
         losses.note(first, "additionalProperties", why, "weakened")
     if left is False or right is False:
         return False
@@ -294,13 +305,7 @@ def _common_additional(first: Node, second: Node, losses: Losses) -> "Node | Lit
     return merge_nodes(left, right, losses)
 
 
-_MAX_REMARK: Final = 300
-_PAIRS: Final = {
-    "string": (("minLength", "maxLength"),),
-    "array": (("minItems", "maxItems"),),
-    "object": (("minProperties", "maxProperties"),),
-}
-_IMPLIED: Final = ("object", "array", "string", "number")
+# On the way out
 
 
 def settle(node: Node, losses: Losses) -> Node:
@@ -311,12 +316,12 @@ def settle(node: Node, losses: Losses) -> Node:
         types = tuple(_implied_types(node))
         if not types:
             return Node(place=node.place, texts=node.texts)
-        why = f"no type is given; {' or '.join(types)} is taken from its other keywords"
+        why = f"no type is given; {' or '.join(types)} is inferred from the other keywords"
         losses.note(node, "type", why, "changed")
         node = replace(node, types=types)
     if node.enum is not None:
         if node.limits or node.items or node.properties is not None:
-            why = "the values are listed; what else is said about them is left out"
+            why = "the values are listed; the other keywords about them are left out"
             losses.note(node, "enum", why, "dropped")
         node = Node(place=node.place, types=node.types, enum=node.enum, texts=node.texts)
     possible = tuple(kind for kind in node.types or () if not _contradicts(node, kind))
@@ -361,13 +366,13 @@ def round_bounds(limits: dict[str, Any]) -> dict[str, int]:
 
 
 def add_remark(texts: dict[str, Any], keyword: str, value: Any) -> None:
-    """Tell in the description what the schema cannot say, when it is short."""
+    """Say in the description what the schema cannot express, when it is short."""
     try:
-        told = value if isinstance(value, str) else encode_text(value)
+        shown = value if isinstance(value, str) else encode_text(value)
     except JSONTextError:
         return
-    if len(told) <= _MAX_REMARK:
-        note = f"[{keyword}: {told}]"
+    if len(shown) <= _MAX_REMARK:
+        note = f"[{keyword}: {shown}]"
         held = texts.get("description")
         texts["description"] = f"{held} {note}" if held else note
 
@@ -379,7 +384,7 @@ def flatten_root(node: Node, losses: Losses) -> Node:
     forms = [settle(choice, losses) for choice in node.choices]
     if any(form.types != ("object",) or form.enum is not None for form in forms):
         return node
-    why = "at the top there can be no choice; its forms are laid over each other"
+    why = "no choice is allowed at the top level; its forms are merged into one object"
     is_closed = all(form.additional is False for form in forms)
     losses.note(node, "anyOf", why, "weakened" if is_closed else "changed")
     named: dict[str, list[Node]] = {}
@@ -426,16 +431,11 @@ def _implied_types(node: Node) -> Iterator[str]:
 def _contradicts(node: Node, kind: str) -> bool:
     """Tell whether the limits leave no value of a type; some engines never end on those."""
     limits = node.limits
+    if kind == "integer":
+        limits = round_bounds(limits)
     if kind in {"integer", "number"}:
-        low = max((limits[k] for k in ("minimum", "exclusiveMinimum") if k in limits), default=None)
-        high = min(
-            (limits[k] for k in ("maximum", "exclusiveMaximum") if k in limits), default=None
-        )
-        if kind == "integer":
-            bounds = round_bounds(limits)
-            low, high = bounds.get("minimum"), bounds.get("maximum")
-        return low is not None and high is not None and low > high
-    return any(
-        low in limits and high in limits and limits[low] > limits[high]
-        for low, high in _PAIRS.get(kind, ())
-    )
+        lows = [limits[key] for key in ("minimum", "exclusiveMinimum") if key in limits]
+        highs = [limits[key] for key in ("maximum", "exclusiveMaximum") if key in limits]
+        return bool(lows and highs) and max(lows) > min(highs)
+    low, high = _PAIRS.get(kind, ("", ""))
+    return low in limits and high in limits and limits[low] > limits[high]

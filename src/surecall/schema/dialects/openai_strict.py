@@ -64,10 +64,10 @@ class _StrictWriter:
             root = replace(_spell_out_all(root.enum, root.place, self._losses), texts=root.texts)
         root = settle(flatten_root(root, self._losses), self._losses)
         if root.is_any:
-            self._losses.note(root, "type", "at the top there must be an object", "changed")
+            self._losses.note(root, "type", "the top level must be an object", "changed")
             root = Node(place=root.place, types=("object",), texts=root.texts)
         if root.types != ("object",):
-            why = "at the top there must be an object and nothing else"
+            why = "the top level must be an object and nothing else"
             self._losses.note(root, "type", why, "over_limit")
         schema = self._write(root, 1)
         written = {name: self._write(node, 1) for name, node in definitions.items()}
@@ -83,7 +83,7 @@ class _StrictWriter:
             (self._chars, _MAX_CHARS, "properties", "characters in names and listed values"),
         ):
             if count > limit:
-                why = f"{count} {what}; at most {limit} are taken"
+                why = f"{count} {what}; at most {limit} are accepted"
                 self._losses.note("", keyword, why, "over_limit")
 
     def _write(self, node: Node, depth: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class _StrictWriter:
         if node.choices:
             return join_choices([self._write(choice, depth) for choice in node.choices], texts)
         if node.is_any or node.is_nothing:
-            why = "a value without a type cannot be said; it becomes text, number, boolean or null"
+            why = "a value needs a type; it becomes a string, number, boolean or null"
             self._losses.note(node, "type", why, "changed")
             return join_choices([{"type": kind} for kind in _SCALARS], texts)
         types = [kind for kind in node.types or () if kind != "null"]
@@ -121,7 +121,7 @@ class _StrictWriter:
             if _is_kept(kind, keyword, value):
                 wire[keyword] = value
             else:
-                why = f"{keyword} cannot be said as it is"
+                why = f"{keyword} is not supported"
                 self._losses.note(node, keyword, why, "dropped")
                 add_remark(texts, keyword, value)
         if kind == "array":
@@ -137,7 +137,7 @@ class _StrictWriter:
         if len(values) > _LONG_ENUM and chars > _MAX_LONG_ENUM_CHARS:
             why = (
                 f"{chars} characters in {len(values)} values; "
-                f"at most {_MAX_LONG_ENUM_CHARS} are taken for more than {_LONG_ENUM}"
+                f"at most {_MAX_LONG_ENUM_CHARS} are accepted for more than {_LONG_ENUM} values"
             )
             self._losses.note(node, "enum", why, "over_limit")
 
@@ -156,7 +156,7 @@ class _StrictWriter:
         for name, inner in properties.items():
             written = self._write(inner, depth + 1)
             if name not in node.required:
-                why = f"every property is required; null stands for an absent {name!r}"
+                why = f"every property is required; null means that {name!r} is absent"
                 self._losses.note(node, "required", why, "changed")
                 written = _nullable(written)
             wire["properties"][name] = written
@@ -206,7 +206,7 @@ def _spell_out_all(values: list[Any], place: str, losses: Losses) -> Node:
 def _spell_out(value: Any, place: str, losses: Losses, depth: int = 0) -> Node:
     """Return a node that takes a value: objects by their properties, arrays by their elements."""
     if depth > MAX_SCHEMA_DEPTH:
-        losses.note(place, "enum", "a listed value is nested too deep", "weakened")
+        losses.note(place, "enum", "a listed value is nested too deeply", "weakened")
         return Node(place=place)
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value).items()
@@ -228,7 +228,7 @@ def _spell_out(value: Any, place: str, losses: Losses, depth: int = 0) -> Node:
 def _spell_out_array(values: list[Any], place: str, losses: Losses, depth: int) -> Node:
     items = [_spell_out(item, place, losses, depth + 1) for item in values]
     if any(item != items[0] for item in items):
-        why = "the order of the elements of a listed array cannot be said"
+        why = "the order of the elements of a listed array cannot be expressed"
         losses.note(place, "enum", why, "weakened")
     # No element fits into an empty array; what it would be has to be said all the same.
     element = make_choice(place, items) if items else Node(place=place, types=("null",))

@@ -29,14 +29,14 @@ _COUNTS: Final = (
 )
 _OLD_DRAFTS: Final = ("draft-04", "draft-06", "draft-07")
 _LEFT_OUT: Final = {
-    "contains": "what an array must contain cannot be said",
-    "dependencies": "what one property demands of others cannot be said",
-    "dependentRequired": "what one property demands of others cannot be said",
-    "dependentSchemas": "what one property demands of others cannot be said",
-    "if": "conditions cannot be said",
-    "not": "what is not allowed cannot be said",
-    "patternProperties": "properties cannot be described by a pattern of their names",
-    "propertyNames": "names of properties cannot be limited",
+    "contains": "what an array must contain cannot be expressed",
+    "dependencies": "dependencies between properties cannot be expressed",
+    "dependentRequired": "dependencies between properties cannot be expressed",
+    "dependentSchemas": "dependencies between properties cannot be expressed",
+    "if": "conditions cannot be expressed",
+    "not": "exclusions cannot be expressed",
+    "patternProperties": "properties cannot be described by name patterns",
+    "propertyNames": "property names cannot be limited",
     "unevaluatedItems": "elements beyond those described cannot be limited",
     "unevaluatedProperties": "properties beyond those described cannot be limited",
 }
@@ -63,7 +63,7 @@ class _Where(NamedTuple):
         """Lead to a schema for a part of the value."""
         return _Where((*self.path, *parts), self.depth + 1, chain=self.chain)
 
-    def beside(self, *parts: str | int) -> "_Where":
+    def apply(self, *parts: str | int) -> "_Where":
         """Lead to a schema for the same value; the first such step costs no depth."""
         depth = self.depth + self.is_inside
         return _Where((*self.path, *parts), depth, is_inside=True, chain=self.chain)
@@ -118,7 +118,7 @@ class SchemaReader:
             target = definitions[node.ref]
             node = replace(target, texts={**target.texts, **node.texts})
         if node.ref:
-            self._losses.note(node, "$ref", "it leads only back to itself", "dropped")
+            self._losses.note(node, "$ref", "the reference only leads back to itself", "dropped")
             return Node(place=node.place)
         return node
 
@@ -127,11 +127,8 @@ class SchemaReader:
         if isinstance(schema, bool):
             return Node(place=place) if schema else Node(place=place, types=())
         if not isinstance(schema, dict) or where.depth > MAX_SCHEMA_DEPTH:
-            why = (
-                "it is not a schema"
-                if where.depth <= MAX_SCHEMA_DEPTH
-                else "it is nested too deeply"
-            )
+            is_deep = where.depth > MAX_SCHEMA_DEPTH
+            why = "it is nested too deeply" if is_deep else "it is not a schema"
             self._losses.note(place, "", why, "dropped")
             return Node(place=place)
         self._written_out += bool(where.chain)
@@ -143,7 +140,7 @@ class SchemaReader:
                 fields = {key: fields[key] for key in ("$ref", *_TEXTS) if key in fields}
             parts.append(self._read_reference(reference, where))
         for index, part in enumerate(list_of(fields.get("allOf"))):
-            parts.append(self._read(part, where.beside("allOf", index)))
+            parts.append(self._read(part, where.apply("allOf", index)))
         parts += [
             self._read_choice(fields[keyword], keyword, where)
             for keyword in ("anyOf", "oneOf")
@@ -156,10 +153,10 @@ class SchemaReader:
 
     def _read_choice(self, items: list[Any], keyword: str, where: _Where) -> Node:
         choices = [
-            self._read(item, where.beside(keyword, index)) for index, item in enumerate(items)
+            self._read(item, where.apply(keyword, index)) for index, item in enumerate(items)
         ]
         if keyword == "oneOf" and len(choices) > 1:
-            why = "that only one form may fit cannot be said; any may"
+            why = "that exactly one form must fit cannot be expressed; any may"
             self._losses.note(where.place, keyword, why, "weakened")
         return make_choice(where.place, choices)
 
@@ -191,7 +188,7 @@ class SchemaReader:
             here = where.below("properties", name)
             node = self._read(schema, here)
             if node.is_nothing:
-                why = "that a property must not be there cannot be said"
+                why = "that a property must be absent cannot be expressed"
                 self._losses.note(here.place, "false", why, "dropped")
                 continue
             found[name] = node
@@ -221,21 +218,22 @@ class SchemaReader:
         if not firsts:
             node.items = None if others.is_nothing or others.is_any else others
             return
-        why = "the place of an element cannot be described; each may be any of them"
+        why = "elements cannot be described by position; each may be any of them"
         self._losses.note(node, keyword, why, "weakened")
         node.items = make_choice(where.below(keyword).place, [*firsts, others])
 
     def _read_reference(self, reference: str, where: _Where) -> Node:
-        here = where.beside("$ref")
+        here = where.apply("$ref")
         path, target = self._references.find(reference)
         if target is None:
-            self._losses.note(where.place, "$ref", "it leads to nothing in the schema", "dropped")
+            why = "the reference leads to nothing in the schema"
+            self._losses.note(where.place, "$ref", why, "dropped")
             return Node(place=here.place)
         is_full = not self._kept and self._written_out > _MAX_WRITTEN_OUT
         if here.depth and reference in self._kept:
             return Node(place=where.place, ref=self._keep(reference))
         if reference in where.chain or is_full:
-            why = "written out it would never end" if not is_full else "written out it is too large"
+            why = f"written out, the schema would {'be too large' if is_full else 'never end'}"
             self._losses.note(where.place, "$ref", why, "weakened")
             return Node(place=where.place, types=("object",) if _is_object(target) else None)
         return self._read(target, here._replace(path=path, chain=(*where.chain, reference)))
