@@ -304,7 +304,7 @@ def _spend(references: References, reference: str, budget: int) -> int:
     """Follow everything a reference applies to one value; references of references multiply."""
     stack = [reference]
     while stack:
-        target = references.find(stack.pop())[1]
+        target = references.resolve(stack.pop())
         pending: list[dict[str, Any]] = [target] if isinstance(target, dict) else []
         while pending:
             budget -= 1

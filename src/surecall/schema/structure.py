@@ -135,7 +135,8 @@ def list_of(value: Any) -> list[Any]:
 
 def members_of(schema: Any, keyword: str = "properties") -> dict[str, Any]:
     """Return the object under a keyword of a schema; an empty one when there is none."""
-    return dict_of(dict_of(schema).get(keyword))
+    members: Any = dict_of(schema).get(keyword)
+    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
 
 
 def listed_values(schema: dict[str, Any]) -> list[Any] | None:
@@ -174,19 +175,23 @@ class References:
         self._root = root
         self._anchors: dict[str, SchemaPath] | None = None
 
+    def resolve(self, reference: str) -> Any:
+        """Return the schema a reference leads to, or None."""
+        if not reference.startswith("#/"):
+            return self.find(reference)[1]
+        try:
+            return resolve_pointer(self._root, unquote(reference[1:]))
+        except JSONTextError:
+            return None
+
     def find(self, reference: str) -> tuple[SchemaPath, Any]:
         """Return the place a reference leads to and the schema there, or None for a schema."""
         if reference in {"#", ""}:
             return (), self._root
-        if not reference.startswith("#"):
-            return (), None
-        pointer = unquote(reference[1:])
-        try:
-            if pointer.startswith("/"):
-                return parse_pointer(pointer), resolve_pointer(self._root, pointer)
-        except JSONTextError:
-            return (), None
-        path = self._find_anchors().get(pointer)
+        if reference.startswith("#/"):
+            schema = self.resolve(reference)
+            return (() if schema is None else parse_pointer(unquote(reference[1:]))), schema
+        path = self._find_anchors().get(unquote(reference[1:])) if reference[0] == "#" else None
         schema: Any = None if path is None else self._root
         for part in path or ():
             schema = schema[part]
@@ -205,11 +210,12 @@ class References:
             rest = {key: schema[key] for key in schema if key not in _NOT_JOINED}
             if rest:
                 facets.append(rest if len(rest) < len(schema) else schema)
-            stack.extend(reversed(list_of(schema.get("allOf"))))
+            if "allOf" in schema:
+                stack.extend(reversed(list_of(schema["allOf"])))
             reference = schema.get("$ref")
             if isinstance(reference, str) and reference not in seen:
                 seen.add(reference)
-                stack.append(self.find(reference)[1])
+                stack.append(self.resolve(reference))
         return facets
 
     def join(self, part: Any) -> dict[str, Any]:
@@ -251,7 +257,7 @@ class References:
                 if isinstance(reference, str):
                     if reference not in names:
                         names[reference] = f"#/$defs/{len(names)}"
-                        pending.append(self.find(reference)[1])
+                        pending.append(self.resolve(reference))
                     schema["$ref"] = names[reference]
                 if not place.path:
                     schema.pop("$id", None)
@@ -282,7 +288,7 @@ class References:
             budget -= sizes[origin]
             new = found.keys() - uses.keys()
             uses.update({reference: Counter() for reference in new})
-            waiting += [(reference, self.find(reference)[1]) for reference in sorted(new)]
+            waiting += [(reference, self.resolve(reference)) for reference in sorted(new)]
             if budget <= 0:
                 return frozenset(uses.keys() - {""})
         circles = _find_circles(uses, sizes)

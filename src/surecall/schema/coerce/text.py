@@ -75,7 +75,8 @@ def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
         if not pending:
             break
         facets = references.list_facets(pending.pop(0))
-        own = [facet["properties"][key] for facet in facets if key in members_of(facet)]
+        described = [members_of(facet) for facet in facets if "properties" in facet]
+        own = [members[key] for members in described if key in members]
         if own:
             found.append(own[0] if len(own) == 1 else {"allOf": own})
             continue
