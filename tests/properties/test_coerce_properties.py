@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from surecall.jsontext import encode, encode_text, parse_pointer
 from surecall.records import Receipt
 from surecall.schema import (
-    ArgumentCoercer,
     Coerced,
     SchemaChecker,
     coerce_arguments,
@@ -209,9 +208,8 @@ def test_every_change_has_a_receipt_and_the_rest_an_error(call: tuple[dict[str, 
 def test_coercing_twice_changes_nothing_more(call: tuple[dict[str, Any], Any]) -> None:
     """What coercion made stays as it is, whether it fits or not."""
     schema, value = call
-    coerce = ArgumentCoercer(schema)
-    once = coerce(value)
-    twice = coerce(once.value)
+    once = coerce_arguments(value, schema)
+    twice = coerce_arguments(once.value, schema)
     assert twice.receipts == ()
     assert twice.value is once.value
     assert bool(twice.errors) == bool(once.errors)

@@ -4,7 +4,8 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from surecall.schema import Dialect, Loss, rewrite_schema
+from surecall.schema import Loss, rewrite_schema
+from surecall.schema.dialects import Dialect
 
 __all__ = ["TREE", "Rewrite", "assert_rewritten", "losses_of", "obj"]
 

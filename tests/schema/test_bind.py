@@ -15,7 +15,7 @@ import pydantic
 import pytest
 import typing_extensions
 
-from surecall.schema import ArgumentBinder, bind_arguments, infer_parameters
+from surecall.schema import ArgumentBinder, infer_parameters
 
 When = NewType("When", datetime.date)
 Tree = typing_extensions.TypeAliasType("Tree", "dict[str, Tree] | datetime.date")
@@ -167,7 +167,7 @@ def make_function(annotation: Any) -> Any:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_argument_becomes_this_value(case: Case) -> None:
     """Each kind of type has the value and the class that the signature asks for."""
-    bound = bind_arguments(make_function(case.annotation), {"value": case.given})["value"]
+    bound = ArgumentBinder(make_function(case.annotation))({"value": case.given})["value"]
     assert bound == case.expected
     assert type(bound) is type(case.expected)
 
@@ -198,14 +198,14 @@ def test_plain_arguments_are_passed_on_untouched(annotation: Any) -> None:
 def test_given_arguments_are_never_changed() -> None:
     """Converting makes a new dict; what the model sent stays as it was."""
     arguments = {"value": [{"radius": 1}], "other": 1}
-    bound = bind_arguments(make_function(list[Circle]), arguments)
+    bound = ArgumentBinder(make_function(list[Circle]))(arguments)
     assert arguments == {"value": [{"radius": 1}], "other": 1}
     assert bound == {"value": [Circle(1)], "other": 1}
 
 
 def test_absent_argument_stays_absent() -> None:
     """The default of the function applies, not one of ours."""
-    assert bind_arguments(make_function(datetime.date), {}) == {}
+    assert ArgumentBinder(make_function(datetime.date))({}) == {}
 
 
 def test_recursive_union_is_bound() -> None:
@@ -214,7 +214,7 @@ def test_recursive_union_is_bound() -> None:
     schema = infer_parameters(function)
     value = {"on": "2026-03-31", "inner": {"on": "2026-03-31"}}
     assert "Branch" in schema["$defs"]
-    assert bind_arguments(function, {"value": value}) == {"value": Branch(DAY, Branch(DAY))}
+    assert ArgumentBinder(function)({"value": value}) == {"value": Branch(DAY, Branch(DAY))}
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,10 @@ REFUSALS = [
     Refusal("enum", Color, "pink", "/value cannot be used: 'pink' is not a valid Color"),
     Refusal("own rule", Picky, {"age": 200}, "/value cannot be used: nobody is that old"),
     Refusal(
-        "not an object", Circle, [], "/value cannot be used: an object is needed here, not list"
+        "not an object", Circle, [], "/value cannot be used: an object is required here, not list"
     ),
     Refusal(
-        "not an array", set[str], "a", "/value cannot be used: an array is needed here, not str"
+        "not an array", set[str], "a", "/value cannot be used: an array is required here, not str"
     ),
     Refusal(
         "unknown field",
@@ -243,19 +243,19 @@ REFUSALS = [
         "/value cannot be used: 'sides' is not a field of Square",
     ),
     Refusal(
-        "length", tuple[int, str], [1], "/value cannot be used: it must have 2 elements, and has 1"
+        "length", tuple[int, str], [1], "/value cannot be used: it must have 2 elements but has 1"
     ),
     Refusal(
         "no member",
         Circle | None,
         3,
-        "/value cannot be used: it fits none of the types that are allowed here",
+        "/value cannot be used: it fits none of the allowed types",
     ),
     Refusal(
         "literal",
         Literal[1],
         2,
-        "/value cannot be used: it is none of the values that are allowed here",
+        "/value cannot be used: it is not one of the allowed values",
     ),
     Refusal("unhashable", set[typing.Any], [[]], "/value cannot be used: unhashable type: 'list'"),
     Refusal("pydantic", Model, {"on": 1}, "/value cannot be used: a: Field required"),
@@ -266,5 +266,5 @@ REFUSALS = [
 def test_value_that_does_not_convert_is_a_value_error(case: Refusal) -> None:
     """The message names the argument and the reason."""
     with pytest.raises(ValueError, match="cannot be used") as caught:
-        bind_arguments(make_function(case.annotation), {"value": case.given})
+        ArgumentBinder(make_function(case.annotation))({"value": case.given})
     assert str(caught.value).startswith(case.message)

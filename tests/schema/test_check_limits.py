@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from surecall.errors import Code, ToolDefinitionError
-from surecall.schema import MAX_ERRORS, SchemaChecker
+from surecall.schema import SchemaChecker
+from surecall.schema.narrow import MAX_ERRORS
 
 from .checked import TASK, of
 

@@ -131,7 +131,7 @@ CASES = [
         "few properties",
         of(minProperties=1),
         {"x": {}},
-        ("/x must have at least 1 properties, has 0",),
+        ("/x must have at least 1 property, has 0",),
     ),
     Case(
         "many properties",

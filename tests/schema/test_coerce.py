@@ -1,13 +1,14 @@
 """Coercion: what a schema decides, what it leaves open, and the receipt of every change."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
 from surecall.jsontext import encode
 from surecall.records import Receipt
-from surecall.schema import ArgumentCoercer, SchemaChecker, coerce_arguments
+from surecall.schema import SchemaChecker, coerce_arguments
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
@@ -500,7 +501,7 @@ def test_deep_nesting_is_followed_without_recursion() -> None:
         value = {"size": 1, "children": [value]}
     result = coerce_arguments({"tree": value}, TREE)
     assert result.receipts == ()
-    assert "/ nests deeper than 128 levels" in result.errors[0].message
+    assert "/ is nested deeper than 128 levels" in result.errors[0].message
 
 
 def test_branches_that_multiply_end_in_an_error() -> None:
@@ -529,10 +530,11 @@ def test_a_long_array_of_texts_is_parsed() -> None:
     assert len(result.receipts) == 20_000
 
 
-def test_a_coercer_is_used_again_with_a_given_checker() -> None:
-    """One coercer serves every call of a tool, also after one that failed."""
-    checker = SchemaChecker(WEATHER)
-    coerce = ArgumentCoercer(WEATHER, checker, tool_name="weather")
+def test_a_checker_is_used_again() -> None:
+    """One checker serves every call of a tool, also after one that failed."""
+    coerce = partial(
+        coerce_arguments, schema=WEATHER, checker=SchemaChecker(WEATHER), tool_name="weather"
+    )
     assert coerce({"weather": {"city": 5}}).value == {"city": "5"}
     assert coerce({"town": 5}).errors
     assert coerce({"city": "Oslo", "days": "1"}).value == {"city": "Oslo", "days": 1}

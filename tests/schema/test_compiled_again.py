@@ -5,22 +5,21 @@ from typing import Any
 import pytest
 
 from surecall.errors import ToolDefinitionError
-from surecall.schema import compiled
-from surecall.schema.check import SchemaChecker
+from surecall.schema import SchemaChecker, check
 
 
 @pytest.fixture
 def count(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Note every schema that is really compiled."""
     seen: list[dict[str, Any]] = []
-    compile_new = compiled._compile_new
+    compile_new = check._compile_new
 
     def noted(schema: dict[str, Any]) -> Any:
         seen.append(schema)
         return compile_new(schema)
 
-    monkeypatch.setattr(compiled, "_compile_new", noted)
-    monkeypatch.setattr(compiled, "_compiled", {})
+    monkeypatch.setattr(check, "_compile_new", noted)
+    monkeypatch.setattr(check, "_compiled", {})
     return seen
 
 
@@ -67,7 +66,7 @@ def test_only_so_many_are_kept(
     count: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest goes first."""
-    monkeypatch.setattr(compiled, "_MAX_COMPILED", 2)
+    monkeypatch.setattr(check, "_MAX_COMPILED", 2)
     for number in (1, 2, 3, 3, 2, 1):
         SchemaChecker({"const": number}).compile()
     assert [schema["const"] for schema in count] == [1, 2, 3, 1]

@@ -347,7 +347,7 @@ def test_very_deep_and_very_wide_schemas_are_cut_with_a_loss() -> None:
         deep = {"type": "array", "items": deep}
     for dialect in ("gemini", "openai_strict", "llama_cpp"):
         losses = rewrite_schema(deep, dialect).losses
-        assert [loss.why for loss in losses if "deep" in loss.why] == ["it is nested too deep"]
+        assert [loss.why for loss in losses if "deep" in loss.why] == ["it is nested too deeply"]
     twice = {
         f"D{n}": obj(a={"$ref": f"#/$defs/D{n + 1}"}, b={"$ref": f"#/$defs/D{n + 1}"})
         for n in range(40)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.schema import Dialect, rewrite_schema
+from surecall.schema import rewrite_schema
+from surecall.schema.dialects import Dialect
 
 DIALECTS: tuple[Dialect, ...] = ("gemini", "openai_strict", "llama_cpp")
 TEXTS = {"title", "description"}

@@ -192,7 +192,7 @@ def test_limits_of_strict_mode_are_reported() -> None:
         ("properties", "over_limit"),
         ("enum", "over_limit"),
     ]
-    assert losses[0].why == "11 levels; at most 10 are taken"
+    assert losses[0].why == "11 levels; at most 10 are accepted"
 
 
 def test_the_length_of_names_and_values_is_limited_in_strict_mode() -> None:

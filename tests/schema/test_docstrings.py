@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.schema import Docstring, parse_docstring
+from surecall.schema.docstrings import Docstring, parse_docstring
 
 GOOGLE = """Create a task.
 

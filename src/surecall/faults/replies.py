@@ -7,10 +7,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import encode_text, resolve_pointer
+from surecall.jsontext import encode_text
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
+from surecall.schema import References
 
 from .conversation import Action, CallTools, PlannedCall, Say
 from .inputs import as_fields, as_list, parse_fields
@@ -206,21 +206,19 @@ def sample_value(schema: Any, *, texts: tuple[str, ...] = ()) -> Any:
 
 class _Sampler:
     def __init__(self, root: Any, texts: list[str]) -> None:
-        self._root = root
+        self._references = References(root)
         self._texts = texts
 
     def sample(self, schema: Any, depth: int) -> Any:
         if not isinstance(schema, dict) or depth > _MAX_DEPTH:
             return "sample"
-        fields = as_fields(schema)
-        if isinstance(fields.get("$ref"), str):
-            return self.sample(self._resolve(fields["$ref"]), depth + 1)
+        fields = self._references.join(as_fields(schema))
         for name in ("const", "default"):
             if name in fields:
                 return fields[name]
         if isinstance(fields.get("enum"), list) and fields["enum"]:
             return fields["enum"][0]
-        for name in ("anyOf", "oneOf", "allOf"):
+        for name in ("anyOf", "oneOf"):
             if isinstance(fields.get(name), list) and fields[name]:
                 return self.sample(fields[name][0], depth + 1)
         return self._sample_type(fields, depth)
@@ -244,9 +242,3 @@ class _Sampler:
     def _sample_object(self, fields: dict[str, Any], depth: int) -> dict[str, Any]:
         known, wanted = as_fields(fields.get("properties")), as_list(fields.get("required"))
         return {str(name): self.sample(known.get(str(name), {}), depth + 1) for name in wanted}
-
-    def _resolve(self, reference: str) -> Any:
-        try:
-            return resolve_pointer(self._root, reference.removeprefix("#"))
-        except JSONTextError:
-            return {}

@@ -10,6 +10,15 @@ import msgspec
 
 from surecall.records import clip
 
+from .annotations import (
+    CONVERTED_LEAVES,
+    MAPPINGS,
+    SEQUENCES,
+    SETS,
+    alias_value,
+    enum_members,
+    union_members,
+)
 from .check import SchemaChecker
 from .fields import (
     Field,
@@ -20,17 +29,8 @@ from .fields import (
     unwrap_annotation,
 )
 from .infer import infer_schema
-from .kinds import (
-    CONVERTED_LEAVES,
-    MAPPINGS,
-    SEQUENCES,
-    SETS,
-    alias_value,
-    enum_members,
-    union_members,
-)
 
-__all__ = ["ArgumentBinder", "bind_arguments"]
+__all__ = ["ArgumentBinder"]
 
 _Converter = Callable[[Any], Any]
 
@@ -70,11 +70,6 @@ class ArgumentBinder:
         return bound
 
 
-def bind_arguments(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the Python values a callable asks for."""
-    return ArgumentBinder(function)(arguments)
-
-
 class _Converters:
     """Finds the converter of a type; None means that its JSON form is its Python form."""
 
@@ -84,7 +79,7 @@ class _Converters:
     def find(self, annotation: Any) -> _Converter | None:
         bare, _ = unwrap_annotation(annotation)
         if bare is int:
-            return _whole
+            return _to_integer
         if bare in CONVERTED_LEAVES:
             return lambda value: msgspec.convert(value, bare)
         if bare in self._known:
@@ -159,7 +154,7 @@ class _Converters:
             for checker, converter in options:
                 if checker.is_valid(value):
                     return _call(converter, value)
-            raise ValueError("it fits none of the types that are allowed here")
+            raise ValueError("it fits none of the allowed types")
 
         return convert
 
@@ -168,7 +163,7 @@ def _call(converter: _Converter | None, value: Any) -> Any:
     return value if converter is None else converter(value)
 
 
-def _whole(value: Any) -> Any:
+def _to_integer(value: Any) -> Any:
     """JSON Schema counts 3.0 as an integer; Python does not."""
     return int(value) if value.__class__ is float and value.is_integer() else value
 
@@ -184,7 +179,7 @@ def _literal(choices: tuple[Any, ...]) -> _Converter | None:
             plain = choice.value if isinstance(choice, Enum) else choice
             if plain == value and isinstance(plain, bool) == isinstance(value, bool):
                 return choice
-        raise ValueError("it is none of the values that are allowed here")
+        raise ValueError("it is not one of the allowed values")
 
     return convert
 
@@ -206,7 +201,7 @@ def _fixed_tuple(items: list[_Converter | None]) -> _Converter:
     def convert(value: Any) -> Any:
         values = _expect(value, list, "an array")
         if len(values) != len(items):
-            raise ValueError(f"it must have {len(items)} elements, and has {len(values)}")
+            raise ValueError(f"it must have {len(items)} elements but has {len(values)}")
         return tuple(_call(item, each) for item, each in zip(items, values, strict=True))
 
     return convert
@@ -224,7 +219,7 @@ def _mapping(item: _Converter | None) -> _Converter | None:
 
 def _expect(value: Any, kind: type, words: str) -> Any:
     if not isinstance(value, kind):
-        raise ValueError(f"{words} is needed here, not {type(value).__name__}")
+        raise ValueError(f"{words} is required here, not {type(value).__name__}")
     return value
 
 

@@ -1,24 +1,42 @@
-"""Checking values against a schema: every error, in words a model can act on."""
+"""Checking values against a schema: refused when unsafe, compiled once, explained when it fails."""
 
-from typing import TYPE_CHECKING, Any
+import datetime
+from collections.abc import Callable
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from surecall.errors import Code
-from surecall.jsontext import encode
-from surecall.records import ErrorDetail
+import msgspec
 
-from .narrow import MAX_ERRORS, nests_deeper
+from surecall.errors import Code, JSONTextError, ToolDefinitionError
+from surecall.jsontext import encode, render_pointer
+from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.records import ErrorDetail, clip
+
+from . import explain
+from .narrow import MAX_ERRORS, has_few_nodes, narrow, nests_deeper, shallow_schema
+from .structure import MAX_SCHEMA_NODES, References, dict_of, in_place_schemas, walk_schema
 
 if TYPE_CHECKING:
-    from .compiled import CompiledSchema
+    import jsonschema_rs
 
-__all__ = ["MAX_ERRORS", "SchemaChecker"]
+__all__ = ["SchemaChecker"]
 
-_MAX_LISTED_DEPTH = 5
-_NOT_LISTED = ErrorDetail(
-    Code.ARGUMENTS_INVALID,
-    "/ does not fit the schema, and nests too deep for every error to be listed",
-    "Send a flatter value, or build it up from small ones that fit.",
+_MAX_LISTED_DEPTH: Final = 6
+_MAX_LISTED_NODES: Final = 2_000
+_MAX_COMPILED: Final = 256
+_MAX_EXPANSION: Final = 20_000
+_DIALECTS: Final = tuple(
+    f"json-schema.org/{draft}/schema"
+    for draft in ("draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 )
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_UNASSERTED_FORMATS: Final = (
+    *("duration", "hostname", "idn-email", "idn-hostname", "iri", "iri-reference", "json-pointer"),
+    *("regex", "relative-json-pointer", "uri-reference", "uri-template"),
+)
+
+_compiled: Final[dict[bytes, "tuple[dict[str, Any], jsonschema_rs.Validator]"]] = {}
+"""What was compiled last."""
 
 
 class SchemaChecker:
@@ -30,43 +48,289 @@ class SchemaChecker:
     back-references are refused when the schema is compiled.
     """
 
-    __slots__ = ("_compiled", "schema")
+    __slots__ = ("_validator", "schema")
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
-        self._compiled: CompiledSchema | None = None
+        self._validator: jsonschema_rs.Validator | None = None
 
     def compile(self) -> None:
         """Compile now, so that a schema that cannot be used is refused here and not later.
 
         Raises:
-            ToolDefinitionError: it is no schema, too large, or refers to something outside.
+            ToolDefinitionError: it is not a schema, too large, or refers to something outside.
         """
-        if self._compiled is None:
-            from .compiled import CompiledSchema
-
-            self._compiled = CompiledSchema(self.schema)
+        if self._validator is None:
+            self._validator = _compile(self.schema)
 
     def is_valid(self, value: Any) -> bool:
         """Tell whether a JSON value fits the schema."""
-        if self._compiled is None:
+        if self._validator is None:
             self.compile()
-        assert self._compiled is not None
-        return self._compiled.is_valid(value)
+        assert self._validator is not None
+        try:
+            return self._validator.is_valid(value)
+        except ValueError:  # not JSON: a lone surrogate, an object of another kind
+            return False
 
     def check(self, value: Any) -> tuple[ErrorDetail, ...]:
         """Return every error of a JSON value, at most `MAX_ERRORS`; nothing when it fits."""
-        if self._compiled is None:
-            self.compile()
-        assert self._compiled is not None
-        if self._compiled.is_valid(value):
+        if self.is_valid(value):
             return ()
         if self._has_recursive_union and nests_deeper(value, _MAX_LISTED_DEPTH):
-            return (_NOT_LISTED,)
-        return self._compiled.list_errors(value)
+            return (explain.NOT_LISTED,)
+        try:
+            # All errors are made before the first is given: a large value is narrowed down first.
+            if has_few_nodes(value, _MAX_LISTED_NODES):
+                assert self._validator is not None
+                whole = explain.Checked(value, self.schema)
+                details = explain.explain_errors(self._validator, whole)
+            else:
+                details = self._check_large(value)
+        except ValueError as error:
+            details = [explain.detail_at((), f"cannot be checked: {clip(str(error))}")]
+        if not details:
+            details = [explain.detail_at((), explain.UNKNOWN_ERROR)]
+        return tuple(dict.fromkeys(details))[:MAX_ERRORS]
+
+    def _check_large(self, value: Any) -> list[ErrorDetail]:
+        """Return the errors of the parts of a large value that are wrong."""
+        import jsonschema_rs
+
+        options = _options(_refuse_remote)
+        validators = jsonschema_rs.validator_map_for(self.schema, **options)
+        dialect = {key: self.schema[key] for key in ("$schema",) if key in self.schema}
+
+        def fits(pointer: str, part: Any) -> bool:
+            return pointer not in validators or validators[pointer].is_valid(part)
+
+        details: list[ErrorDetail] = []
+        for part in narrow(self.schema, value, fits, _MAX_LISTED_NODES):
+            fields = dict_of(part.schema)
+            if part.scope == "whole" or not fields:
+                validator = validators[f"#{render_pointer(part.pointer)}"]
+            else:
+                shallow = {**dialect, **shallow_schema(fields)}
+                validator = jsonschema_rs.validator_for(shallow, **options)
+            checked = explain.Checked(part.value, part.schema, part.path)
+            found = explain.explain_errors(validator, checked)
+            if part.scope == "end" and not found:
+                found = [explain.detail_at(part.path, explain.NO_FORM_FITS)]
+            details.extend(found)
+            if len(details) >= MAX_ERRORS:
+                break
+        return details
 
     @property
     def _has_recursive_union(self) -> bool:
         """Whether listing errors may cost a multiple with every level of the value."""
         text = encode(self.schema)
         return b'"$ref"' in text and (b'"anyOf"' in text or b'"oneOf"' in text)
+
+
+# Compiling
+
+
+def _compile(schema: dict[str, Any]) -> "jsonschema_rs.Validator":
+    """Compile a schema, or take what was compiled for the very same one before.
+
+    Programs that make their tools anew for every run would otherwise compile them every time.
+    """
+    try:
+        key = encode(schema)
+    except JSONTextError:
+        return _compile_new(schema)
+    known = _compiled.get(key)
+    # Different Python values may be the same JSON, and equal ones may not be.
+    if known is not None and known[0] == schema:
+        return known[1]
+    validator = _compile_new(schema)
+    if len(_compiled) >= _MAX_COMPILED:
+        _compiled.pop(next(iter(_compiled)), None)
+    _compiled[key] = (deepcopy(schema), validator)
+    return validator
+
+
+def _compile_new(schema: dict[str, Any]) -> "jsonschema_rs.Validator":
+    import jsonschema_rs
+
+    _refuse_unsafe(schema)
+    remote: list[str] = []
+
+    def refuse(uri: str) -> NoReturn:
+        remote.append(uri)
+        _refuse_remote(uri)
+
+    try:
+        return jsonschema_rs.validator_for(schema, **_options(refuse))
+    except jsonschema_rs.ValidationError as error:
+        raise _explain_refusal(error, remote) from None
+    except ValueError as error:
+        raise _refusal(
+            f"The schema is not JSON: {clip(str(error))}.",
+            "Use objects with string keys, lists, strings, finite numbers, booleans, null.",
+        ) from None
+
+
+def _options(retriever: Callable[[str], NoReturn]) -> Any:
+    import jsonschema_rs
+
+    return {
+        "formats": _FORMATS,
+        "validate_formats": True,
+        "retriever": retriever,
+        "pattern_options": jsonschema_rs.RegexOptions(),
+    }
+
+
+def _refuse_remote(uri: str) -> NoReturn:
+    raise ValueError("schemas are never fetched")
+
+
+def _explain_refusal(
+    error: "jsonschema_rs.ValidationError", remote: list[str]
+) -> ToolDefinitionError:
+    import jsonschema_rs
+
+    if remote or "not present in a registry" in error.message:
+        return _remote_reference(remote[0] if remote else error.message.split("'")[1], "")
+    place = render_pointer(error.instance_path) or "/"
+    match error.kind:
+        case jsonschema_rs.ValidationErrorKind.Format(format="regex"):
+            hint = (
+                "Patterns run in linear time: look-ahead, look-behind and back-references are not "
+                "available, nor are patterns that compile to more than 10 MB."
+            )
+        case jsonschema_rs.ValidationErrorKind.Referencing():
+            hint = 'Refer to a definition that exists, as in "#/$defs/Name".'
+        case _:
+            hint = "See the JSON Schema 2020-12 rules for this keyword."
+    return _refusal(f"The schema is not valid at {place}: {clip(error.message)}.", hint)
+
+
+def _reads_as(kind: type) -> Callable[[str], bool]:
+    """Make a check that accepts exactly what can later become the Python value."""
+
+    def check(text: str) -> bool:
+        try:
+            msgspec.convert(text, kind)
+        except msgspec.ValidationError:
+            return False
+        return True
+
+    return check
+
+
+def _accept(_text: str) -> bool:
+    return True
+
+
+_FORMATS: Final[dict[str, Callable[..., bool]]] = {
+    **dict.fromkeys(_UNASSERTED_FORMATS, _accept),
+    "date-time": _reads_as(datetime.datetime),
+    "time": _reads_as(datetime.time),
+}
+
+
+# Schemas that must not be compiled: too deep, too large, reaching outside, or exploding
+
+
+def _refuse_unsafe(schema: Any) -> None:
+    """Raise for a schema that would be dangerous or pointless to compile."""
+    if not isinstance(schema, dict):
+        raise _refusal(
+            f"A schema is a JSON object, not {type(schema).__name__}.",
+            'Write {"type": "object", "properties": {...}}.',
+        )
+    root = cast("dict[str, Any]", schema)
+    _refuse_size(root)
+    _refuse_dialect(root)
+    _refuse_references(root)
+
+
+def _refuse_size(root: Any) -> None:
+    stack: list[tuple[Any, int]] = [(root, 1)]
+    nodes = 0
+    while stack:
+        value, depth = stack.pop()
+        nodes += 1
+        if depth > MAX_SCHEMA_DEPTH:
+            raise _refusal(
+                f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels.",
+                "Flatten it: models fill flat arguments far more reliably.",
+            )
+        if isinstance(value, dict):
+            members = dict_of(value)
+            stack.extend((members[k], depth + 1) for k in members if _is_container(members[k]))
+        elif isinstance(value, list):
+            stack.extend((item, depth + 1) for item in cast("list[Any]", value))
+        if nodes + len(stack) > MAX_SCHEMA_NODES:
+            raise _refusal(
+                f"The schema has more than {MAX_SCHEMA_NODES} objects and list elements.",
+                "Split the tool, or pass long lists of choices as text to look up.",
+            )
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _refuse_dialect(root: dict[str, Any]) -> None:
+    dialect = root.get("$schema")
+    if not isinstance(dialect, str):
+        return
+    name = dialect.rstrip("#").removeprefix("https://").removeprefix("http://")
+    if name not in _DIALECTS:
+        raise _refusal(
+            f"The schema is written in an unknown dialect: {clip(dialect, 120)!r} at /$schema.",
+            'Leave "$schema" out for draft 2020-12, or name a draft from 4 to 2020-12.',
+        )
+
+
+def _refuse_references(root: dict[str, Any]) -> None:
+    budget = _MAX_EXPANSION
+    references = References(root)
+    for place in walk_schema(root):
+        for keyword in _REFERENCES:
+            reference = place.schema.get(keyword)
+            if not isinstance(reference, str):
+                continue
+            if not reference.startswith("#"):
+                raise _remote_reference(reference, render_pointer((*place.path, keyword)))
+            budget = _spend(references, reference, budget)
+
+
+def _spend(references: References, reference: str, budget: int) -> int:
+    """Follow everything a reference applies to one value; references of references multiply."""
+    stack = [reference]
+    while stack:
+        target = references.resolve(stack.pop())
+        pending: list[dict[str, Any]] = [target] if isinstance(target, dict) else []
+        while pending:
+            budget -= 1
+            if budget < 0:
+                raise _refusal(
+                    f"The references of the schema never end or multiply: following {reference!r} "
+                    f"takes more than {_MAX_EXPANSION} steps.",
+                    "A $ref must not lead back to itself except through a property or item.",
+                )
+            schema = pending.pop()
+            pending.extend(in_place_schemas(schema))
+            inner = schema.get("$ref")
+            if isinstance(inner, str) and inner.startswith("#"):
+                stack.append(inner)
+    return budget
+
+
+def _remote_reference(reference: str, place: str) -> ToolDefinitionError:
+    where = f" at {place}" if place else ""
+    return ToolDefinitionError(
+        Code.REMOTE_REF_REFUSED,
+        f"The schema refers to {clip(reference, 120)!r}{where}, outside of itself; "
+        "schemas are never fetched.",
+        hint='Copy the schema into "$defs" and refer to it as "#/$defs/Name".',
+    )
+
+
+def _refusal(message: str, hint: str) -> ToolDefinitionError:
+    return ToolDefinitionError(Code.INVALID_SCHEMA, message, hint=hint)

@@ -229,17 +229,17 @@ def resolve_annotation(
     try:
         return typing.get_type_hints(holder, namespace, dict(local), include_extras=True)["value"]
     except Exception as error:
-        raise _unresolved(where, annotation, error) from None
+        raise _refuse_annotation(where, annotation, error) from None
 
 
 def _class_hints(cls: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
     except Exception as error:
-        raise _unresolved(f"A field of {cls.__qualname__}", cls, error) from None
+        raise _refuse_annotation(f"A field of {cls.__qualname__}", cls, error) from None
 
 
-def _unresolved(where: str, annotation: Any, error: Exception) -> ToolDefinitionError:
+def _refuse_annotation(where: str, annotation: Any, error: Exception) -> ToolDefinitionError:
     return ToolDefinitionError(
         Code.UNSUPPORTED_TYPE,
         f"{where} has an annotation that cannot be resolved: {type_name(annotation)} ({error}).",
@@ -314,7 +314,7 @@ def _struct_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
     try:
         fields = msgspec.structs.fields(cls)
     except NameError as error:  # it resolves names by itself, and knows no local ones
-        raise _unresolved(f"A field of {cls.__qualname__}", cls, error) from None
+        raise _refuse_annotation(f"A field of {cls.__qualname__}", cls, error) from None
     for field in fields:
         default = NO_DEFAULT if field.default is msgspec.NODEFAULT else field.default
         default = _from_factory(default, field.default_factory)

@@ -7,12 +7,22 @@ import copy
 import typing
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from surecall.errors import Code, ToolDefinitionError
 
-from .constraints import apply_constraints, read_constraints
-from .defaults import render_default
+from .annotations import (
+    LEAVES,
+    MAPPINGS,
+    SEQUENCES,
+    SETS,
+    alias_value,
+    apply_constraints,
+    enum_members,
+    read_constraints,
+    render_default,
+    union_members,
+)
 from .docstrings import parse_docstring
 from .fields import (
     NO_DEFAULT,
@@ -24,8 +34,7 @@ from .fields import (
     unwrap_annotation,
     written_docstring,
 )
-from .kinds import LEAVES, MAPPINGS, SEQUENCES, SETS, alias_value, enum_members, union_members
-from .models import render_model
+from .structure import References
 
 __all__ = ["infer_parameters", "infer_schema"]
 
@@ -33,6 +42,12 @@ _SUPPORTED = (
     "Use str, int, float, bool, list, dict[str, ...], Literal, an Enum, a dataclass, a TypedDict, "
     "a Struct or a pydantic model."
 )
+_BuildOnce = Callable[[Any, str, Callable[[], dict[str, Any]]], dict[str, Any]]
+
+_DATA = frozenset({"default", "enum", "examples", "required"})
+_DROPPED = frozenset({"$defs", "discriminator", "title"})
+# How pydantic starts the pattern of a Decimal; engines without look-around refuse it.
+_LOOK_AHEAD = "(?!^[-+.]*$)"
 
 
 def infer_parameters(function: Callable[..., Any]) -> dict[str, Any]:
@@ -70,7 +85,7 @@ class _Inference:
         misfit = apply_constraints(schema, read_constraints(metadata))
         if misfit is not None:
             raise self._refusal(
-                f"is {type_name(bare)} limited by {misfit}, which JSON Schema cannot say of it",
+                f"is {type_name(bare)} limited by {misfit}, which JSON Schema cannot express",
                 "Drop the limit and check it inside the tool, or use another type.",
             )
         return schema
@@ -97,7 +112,9 @@ class _Inference:
             result["required"] = required
         return {**result, "additionalProperties": False}
 
-    def named(self, key: Any, name: str, build: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def build_once(
+        self, key: Any, name: str, build: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
         """Build the schema of a type that may contain itself; in place unless it does."""
         if key in self._open or key in self._names:
             if key not in self._names:
@@ -132,7 +149,7 @@ class _Inference:
             return _any_of([self.schema(member) for member in members])
         if alias := alias_value(annotation):
             name = getattr(typing.get_origin(annotation) or annotation, "__name__", "Alias")
-            return self.named(annotation, name, lambda: self.schema(alias[0]))
+            return self.build_once(annotation, name, lambda: self.schema(alias[0]))
         if members := union_members(annotation):
             return _any_of([self.schema(member) for member in members])
         if typing.get_origin(annotation) is typing.Literal:
@@ -154,17 +171,17 @@ class _Inference:
 
     def _class(self, annotation: Any) -> dict[str, Any] | None:
         if members := enum_members(annotation):
-            return self._described(annotation, self._choices(members, annotation))
+            return self._describe(annotation, self._choices(members, annotation))
         if is_pydantic_model(annotation):
             return self._model(annotation)
         cls = typing.get_origin(annotation) or annotation
         if (fields := fields_of(annotation)) is None:
             return None
         tag = _struct_tag(cls)
-        return self.named(
+        return self.build_once(
             annotation,
             cls.__name__,
-            lambda: self._described(cls, _with_tag(self.record(fields), tag)),
+            lambda: self._describe(cls, _with_tag(self.record(fields), tag)),
         )
 
     def _item(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
@@ -217,9 +234,10 @@ class _Inference:
                 f"has the type {model.__qualname__}, whose own schema cannot be made: {error}",
                 _SUPPORTED,
             ) from None
-        return self.named(model, model.__name__, lambda: render_model(model, schema, self.named))
+        rendering = _ModelSchema(model, schema, self.build_once)
+        return self.build_once(model, model.__name__, lambda: rendering.schema(schema))
 
-    def _described(self, cls: type, schema: dict[str, Any]) -> dict[str, Any]:
+    def _describe(self, cls: type, schema: dict[str, Any]) -> dict[str, Any]:
         summary = parse_docstring(written_docstring(cls)).summary
         return {**schema, "description": summary} if summary else schema
 
@@ -282,3 +300,53 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
 def _allows_null(schema: dict[str, Any]) -> bool:
     branches: list[dict[str, Any]] = schema.get("anyOf", [schema])
     return any(branch.get("type", "null") == "null" for branch in branches)
+
+
+class _ModelSchema:
+    """The schema that a pydantic model gives, in the form that all others have.
+
+    It has no titles, and references only where it recurses.
+    """
+
+    def __init__(self, model: Any, root: dict[str, Any], build_once: _BuildOnce) -> None:
+        self._model = model
+        self._references = References(root)
+        self._build_once = build_once
+
+    def schema(self, node: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for keyword, value in node.items():
+            if keyword not in _DROPPED:
+                result.update(self._keyword(keyword, value))
+        if "properties" in result:
+            result.setdefault("additionalProperties", False)
+        return result
+
+    def _keyword(self, keyword: str, value: Any) -> dict[str, Any]:
+        match keyword:
+            case "$ref":
+                return self._resolve(value)
+            case "const":
+                return {"enum": [value]}
+            case "pattern":
+                return {keyword: value.replace(_LOOK_AHEAD, "")}
+            case "oneOf":
+                return {"anyOf": self._value(value)}
+            case "properties" | "patternProperties":
+                return {keyword: {name: self._value(item) for name, item in value.items()}}
+            case _:
+                return {keyword: value if keyword in _DATA else self._value(value)}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self.schema(cast(dict[str, Any], value))
+        if isinstance(value, list):
+            return [self._value(item) for item in cast(list[Any], value)]
+        return value
+
+    def _resolve(self, reference: str) -> dict[str, Any]:
+        path, target = self._references.find(reference)
+        if target is None:
+            return {"$ref": reference}
+        key, name = (self._model, reference), str(path[-1]) if path else self._model.__name__
+        return self._build_once(key, name, lambda: self.schema(target))

@@ -1,66 +1,47 @@
 """The part of a large value that is wrong, found without listing every error of the whole."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, Literal, NamedTuple, cast
+from itertools import chain, islice
+from typing import Any, Final, Literal, NamedTuple, cast
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import parse_pointer, render_pointer, resolve_pointer
+from surecall.jsontext import render_pointer
+
+from .structure import References, SchemaPath, dict_of, json_types, list_of, members_of
 
 __all__ = ["MAX_ERRORS", "Part", "has_few_nodes", "narrow", "nests_deeper", "shallow_schema"]
 
-MAX_ERRORS = 50
-_MAX_STEPS = 100
-_OWN_KEYWORDS = frozenset(
-    {
-        "const",
-        "dependentRequired",
-        "enum",
-        "exclusiveMaximum",
-        "exclusiveMinimum",
-        "format",
-        "maxItems",
-        "maxLength",
-        "maxProperties",
-        "maximum",
-        "minItems",
-        "minLength",
-        "minProperties",
-        "minimum",
-        "multipleOf",
-        "pattern",
-        "required",
-        "type",
-        "uniqueItems",
-    }
+MAX_ERRORS: Final = 50
+_MAX_STEPS: Final = 100
+_OWN_KEYWORDS: Final = frozenset(
+    {"const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format"}
+    | {"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength"}
+    | {"minProperties", "minimum", "multipleOf", "pattern", "required", "type", "uniqueItems"}
 )
-_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "array": list,
-    "object": dict,
-    "string": str,
-    "boolean": bool,
-    "null": type(None),
-    "integer": (int, float),
-    "number": (int, float),
-}
-
-_Path = tuple[str | int, ...]
 
 
 class Part(NamedTuple):
     """A part of a value, and the part of the schema that applies to it."""
 
-    path: _Path
+    path: SchemaPath
     value: Any
-    pointer: _Path
+    pointer: SchemaPath
+    schema: Any
     scope: Literal["whole", "own", "end"] = "whole"
     """List all its errors, only its own, or only its own because nothing inside is wrong."""
+
+    def apply(self, schema: Any, *way: str | int) -> "Part":
+        """Return the same value with a schema that is found under this one."""
+        return self._replace(pointer=(*self.pointer, *way), schema=schema)
+
+    def enter(self, key: str | int, value: Any, schema: Any, *way: str | int) -> "Part":
+        """Return a member or an element of the value with its schema."""
+        return Part((*self.path, key), value, (*self.pointer, *way), schema)
 
 
 def nests_deeper(root: Any, limit: int) -> bool:
     """Tell whether a value holds more than `limit` containers in one another."""
     level: list[Any] = [root] if isinstance(root, dict | list) else []
-    for _ in range(limit + 1):
+    for _ in range(limit):
         below: list[Any] = []
         for item in level:
             parts: Any = cast("dict[str, Any]", item).values() if isinstance(item, dict) else item
@@ -79,9 +60,9 @@ def has_few_nodes(root: Any, limit: int) -> bool:
         value = stack.pop()
         seen += 1
         if isinstance(value, dict):
-            stack.extend(cast(dict[str, Any], value).values())
-        elif isinstance(value, list):
-            stack.extend(cast(list[Any], value))
+            stack.extend(cast("dict[str, Any]", value).values())
+        else:
+            stack.extend(list_of(value))
         if seen + len(stack) > limit:
             return False
     return True
@@ -91,22 +72,17 @@ def narrow(
     schema: dict[str, Any], value: Any, fits: Callable[[str, Any], bool], limit: int
 ) -> Iterator[Part]:
     """Yield the parts that are wrong: small ones whole, large ones for what they are themselves."""
-    large = [Part((), value, ())]
+    references = References(schema)
+    large = [Part((), value, (), schema)]
     steps = 0
     while large and steps < _MAX_STEPS:
         steps += 1
         part = large.pop()
-        wrong = islice(
-            (
-                item
-                for item in _inner(schema, part)
-                if not fits(f"#{render_pointer(item.pointer)}", item.value)
-            ),
-            MAX_ERRORS,
-        )
+        inner = chain(_apply_in_place(part, references), _enter_parts(part))
+        wrong = (item for item in inner if not fits(f"#{render_pointer(item.pointer)}", item.value))
         small: list[Part] = []
         found = len(large)
-        for item in wrong:
+        for item in islice(wrong, MAX_ERRORS):
             (small if has_few_nodes(item.value, limit) else large).append(item)
         ended = not small and len(large) == found
         yield part._replace(scope="end" if ended else "own")
@@ -117,56 +93,46 @@ def shallow_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return what a schema says about a value itself, and nothing about what is inside."""
     shallow = {key: value for key, value in schema.items() if key in _OWN_KEYWORDS}
     if schema.get("additionalProperties") is False and "patternProperties" not in schema:
-        shallow["properties"] = dict.fromkeys(_members(schema, "properties"), True)
+        shallow["properties"] = dict.fromkeys(members_of(schema), True)
         shallow["additionalProperties"] = False
     return shallow
 
 
-def _inner(schema: dict[str, Any], part: Part) -> Iterator[Part]:
-    here: Any = resolve_pointer(schema, render_pointer(part.pointer))
-    if not isinstance(here, dict):
-        return
-    here = cast(dict[str, Any], here)
-    value: Any = part.value
-    items: Any = here.get("items")
-    yield from _same_value(schema, here, part)
-    if isinstance(value, dict):
-        properties = _members(here, "properties")
-        others = isinstance(here.get("additionalProperties"), dict)
-        for key, item in cast(dict[str, Any], value).items():
-            if key in properties:
-                yield Part((*part.path, key), item, (*part.pointer, "properties", key))
-            elif others and "patternProperties" not in here:
-                yield Part((*part.path, key), item, (*part.pointer, "additionalProperties"))
-    elif isinstance(value, list) and isinstance(items, dict) and "prefixItems" not in here:
-        for index, item in enumerate(cast(list[Any], value)):
-            yield Part((*part.path, index), item, (*part.pointer, "items"))
-
-
-def _same_value(schema: dict[str, Any], here: dict[str, Any], part: Part) -> Iterator[Part]:
+def _apply_in_place(part: Part, references: References) -> Iterator[Part]:
+    """Yield the value with the other schemas that apply to it."""
+    here = dict_of(part.schema)
     reference = here.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        try:
-            target = parse_pointer(reference[1:])
-            resolve_pointer(schema, reference[1:])
-        except JSONTextError:
-            target = None
+    if isinstance(reference, str):
+        pointer, target = references.find(reference)
         if target is not None:
-            yield Part(part.path, part.value, target)
+            yield part._replace(pointer=pointer, schema=target)
     for keyword in ("anyOf", "oneOf"):
-        branches = cast(list[Any], here.get(keyword, []))
-        meant = [index for index, item in enumerate(branches) if _may_be(item, part.value)]
+        branches = enumerate(list_of(here.get(keyword)))
+        meant = [(index, item) for index, item in branches if _may_be(item, part.value)]
         if len(meant) == 1:
-            yield Part(part.path, part.value, (*part.pointer, keyword, meant[0]))
-    for index in range(len(cast(list[Any], here.get("allOf", [])))):
-        yield Part(part.path, part.value, (*part.pointer, "allOf", index))
+            yield part.apply(meant[0][1], keyword, meant[0][0])
+    for index, item in enumerate(list_of(here.get("allOf"))):
+        yield part.apply(item, "allOf", index)
+
+
+def _enter_parts(part: Part) -> Iterator[Part]:
+    """Yield the members or elements of the value that the schema describes."""
+    here = dict_of(part.schema)
+    members = dict_of(part.value)
+    if members:
+        properties = members_of(here)
+        others = here.get("additionalProperties")
+        has_others = isinstance(others, dict) and "patternProperties" not in here
+        for key, item in members.items():
+            if key in properties:
+                yield part.enter(key, item, properties[key], "properties", key)
+            elif has_others:
+                yield part.enter(key, item, others, "additionalProperties")
+    elif isinstance(here.get("items"), dict) and "prefixItems" not in here:
+        for index, item in enumerate(list_of(part.value)):
+            yield part.enter(index, item, here["items"], "items")
 
 
 def _may_be(branch: Any, value: Any) -> bool:
-    kind = cast(dict[str, Any], branch).get("type") if isinstance(branch, dict) else None
-    return not isinstance(kind, str) or isinstance(value, _PYTHON_TYPES.get(kind, object))
-
-
-def _members(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
-    members = schema.get(keyword)
-    return cast(dict[str, Any], members) if isinstance(members, dict) else {}
+    kind = dict_of(branch).get("type")
+    return not isinstance(kind, str) or kind in json_types(value)

@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
-from surecall.schema import ArgumentBinder, clean_parameters, infer_schema, injected_parameters
+from surecall.schema import (
+    ArgumentBinder,
+    References,
+    clean_parameters,
+    infer_schema,
+    injected_parameters,
+)
 
 __all__ = ["Binder", "make_binder", "render_parameters"]
 
 Binder = Callable[[dict[str, Any], Any], Callable[[], Any]]
 """Takes the arguments and the context of a call, and returns the call itself, ready to be made."""
 
-_COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "oneOf", "patternProperties"})
+_OPEN_ENDED = frozenset({"anyOf", "oneOf", "patternProperties"})
+"""Keywords by which an object may have other properties than those that are listed."""
 
 
 def make_binder(
@@ -23,6 +30,8 @@ def make_binder(
 
     `parameters` is what its author gave in place of the signature, if anything.
     """
+    root = dict(schema)
+    schema = References(root).join(root)
     if parameters is not None and not isinstance(parameters, Mapping):
         binder = _bind_record(function, parameters, schema.get("properties", {}))
         if binder is not None:
@@ -108,7 +117,7 @@ def _refuse_misfit(tool_name: str, function: Callable[..., Any], schema: Mapping
                     f"The schema of {tool_name} has {name!r}, which the function does not take.",
                     hint=did_you_mean(name, parameters),
                 )
-    if _COMBINATORS & schema.keys():
+    if _OPEN_ENDED & schema.keys():
         return
     filled = (*properties, *_marked_parameters(function))
     for parameter in parameters.values():

@@ -2,11 +2,12 @@
 
 from typing import Any, Final, cast
 
+from surecall.limits import MAX_SCHEMA_DEPTH
+
 from .members import snake
 
 __all__ = ["parse_schema"]
 
-_MAX_DEPTH: Final = 64
 _NAMES: Final = (
     *("additionalProperties", "anyOf", "maxItems", "maxLength", "maxProperties", "minItems"),
     *("minLength", "minProperties", "propertyOrdering"),
@@ -20,7 +21,7 @@ _LEFT_OUT: Final = frozenset({"nullable", "propertyOrdering"})
 
 def parse_schema(schema: Any, depth: int = 0) -> dict[str, Any]:
     """Return a JSON Schema: types in lower case, null as a type, counts as numbers."""
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+    if not isinstance(schema, dict) or depth > MAX_SCHEMA_DEPTH:
         return {}
     fields = {_BY_SNAKE.get(k, k): v for k, v in cast("dict[str, Any]", schema).items()}
     found: dict[str, Any] = {}

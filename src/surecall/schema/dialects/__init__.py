@@ -66,7 +66,7 @@ def rewrite_schema(
         if again == written:
             break
         written = again
-    return Rewritten(written, losses.listed())
+    return Rewritten(written, losses.list_all())
 
 
 def _rewrite(

@@ -2,17 +2,18 @@
 
 from typing import Any, Final
 
-from .forms import (
-    flat_root,
-    joined,
+from .nodes import (
+    Losses,
+    Node,
+    add_remark,
+    flatten_root,
+    join_choices,
     limits_of,
-    remark,
-    rounded_bounds,
-    settled,
+    round_bounds,
+    settle,
     split_null,
     values_of,
 )
-from .nodes import Losses, Node
 
 __all__ = ["write_gemini"]
 
@@ -29,20 +30,20 @@ _KEPT: Final = frozenset(
 
 def write_gemini(root: Node, losses: Losses) -> dict[str, Any]:
     """Write a schema as Gemini takes it."""
-    return _write(flat_root(root, losses), losses)
+    return _write(flatten_root(root, losses), losses)
 
 
 def _write(node: Node, losses: Losses) -> dict[str, Any]:
-    node = settled(node, losses)
+    node = settle(node, losses)
     if node.is_nothing:
-        losses.note(node, "false", "that no value fits cannot be said", "dropped")
+        losses.note_nothing(node)
         return dict(node.texts)
     if node.choices:
         rest, has_null = split_null(node)
         if rest.choices is None:
             written = _write(rest, losses)
         else:
-            written = joined([_write(choice, losses) for choice in rest.choices], rest.texts)
+            written = join_choices([_write(choice, losses) for choice in rest.choices], rest.texts)
         return {**written, "nullable": True} if has_null else written
     types = [kind for kind in node.types or () if kind != "null"]
     if not types:
@@ -50,7 +51,7 @@ def _write(node: Node, losses: Losses) -> dict[str, Any]:
     if len(types) == 1:
         written = _write_type(node, types[0], dict(node.texts), losses)
     else:
-        written = joined([_write_type(node, kind, {}, losses) for kind in types], node.texts)
+        written = join_choices([_write_type(node, kind, {}, losses) for kind in types], node.texts)
     return {**written, "nullable": True} if "null" in (node.types or ()) else written
 
 
@@ -61,9 +62,9 @@ def _write_type(node: Node, kind: str, texts: dict[str, Any], losses: Losses) ->
         if kind == "string" and all(values):
             wire["enum"] = values
         else:
-            why = "only texts that are not empty can be listed; the description names the values"
+            why = "only non-empty strings can be listed; the description names the values"
             losses.note(node, "enum", why, "weakened")
-            remark(texts, "one of", values)
+            add_remark(texts, "one of", values)
     else:
         _write_limits(node, kind, wire, texts, losses)
     if kind == "array":
@@ -79,7 +80,7 @@ def _write_limits(
     limits = limits_of(node, kind)
     if kind == "integer":
         others = {key: value for key, value in limits.items() if not key.endswith("imum")}
-        limits = {**others, **rounded_bounds(limits)}
+        limits = {**others, **round_bounds(limits)}
     for keyword, value in limits.items():
         if keyword in _KEPT or (keyword == "format" and value in _FORMATS.get(kind, ())):
             wire.setdefault(keyword, value)
@@ -87,16 +88,16 @@ def _write_limits(
             plain = keyword.replace("exclusiveM", "m")
             pick = max if plain == "minimum" else min
             wire[plain] = pick(value, wire.get(plain, limits.get(plain, value)))
-            losses.note(node, keyword, "the bound itself is let through", "weakened")
-            remark(texts, keyword, value)
+            losses.note(node, keyword, "the bound itself is allowed", "weakened")
+            add_remark(texts, keyword, value)
         else:
-            losses.note(node, keyword, f"{keyword} cannot be said as it is", "dropped")
-            remark(texts, keyword, value)
+            losses.note(node, keyword, f"{keyword} is not supported", "dropped")
+            add_remark(texts, keyword, value)
 
 
 def _write_object(node: Node, wire: dict[str, Any], losses: Losses) -> None:
     if node.additional is not None:
-        why = "other properties are let through, whatever they are"
+        why = "any other properties are allowed"
         losses.note(node, "additionalProperties", why, "dropped")
     if not node.properties:
         if node.required:

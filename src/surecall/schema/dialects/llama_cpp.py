@@ -5,12 +5,13 @@ it fail, generate something else or never end (boolean schemas, `allOf` of other
 objects, a minimum above its maximum); none of those is written.
 """
 
+import re
+from collections.abc import Container
 from typing import Any, Final
 
-from surecall.schema.references import used_definitions
+from surecall.schema.structure import add_definitions
 
-from .forms import joined, limits_of, rounded_bounds, settled
-from .nodes import Losses, Node
+from .nodes import Losses, Node, join_choices, limits_of, round_bounds, settle
 
 __all__ = ["grammar_pattern", "write_llama_cpp"]
 
@@ -29,7 +30,7 @@ def write_llama_cpp(
     """Write a schema whose every keyword the converter understands."""
     writer = _GrammarWriter(losses, max_string, max_items)
     schema = writer.write(root)
-    return used_definitions(schema, {key: writer.write(definitions[key]) for key in definitions})
+    return add_definitions(schema, {key: writer.write(definitions[key]) for key in definitions})
 
 
 class _GrammarWriter:
@@ -39,14 +40,14 @@ class _GrammarWriter:
         self._max_items = max_items
 
     def write(self, node: Node) -> dict[str, Any]:
-        node = settled(node, self._losses)
+        node = settle(node, self._losses)
         texts = {key: node.texts[key] for key in ("title", "description") if key in node.texts}
         if node.ref:
             return {"$ref": node.ref}
         if node.choices:
-            return joined([self.write(choice) for choice in node.choices], texts)
+            return join_choices([self.write(choice) for choice in node.choices], texts)
         if node.is_nothing:
-            self._losses.note(node, "false", "that no value fits cannot be said", "dropped")
+            self._losses.note_nothing(node)
             return texts
         if node.enum is not None:
             return {"enum": node.enum, **texts}
@@ -84,7 +85,7 @@ class _GrammarWriter:
                 self._drop(node, "format")
         if kept:
             for keyword in lengths:
-                why = f"the {next(iter(kept))} decides alone what a text looks like"
+                why = f"the {next(iter(kept))} alone decides what the string looks like"
                 self._losses.note(node, keyword, why, "dropped")
         else:
             self._bound(node, lengths, ("minLength", "maxLength"), self._max_string)
@@ -95,7 +96,7 @@ class _GrammarWriter:
         for keyword in limits:
             if not keyword.endswith("imum"):
                 self._drop(node, keyword)
-        for keyword, value in rounded_bounds(limits).items():
+        for keyword, value in round_bounds(limits).items():
             if abs(value) <= _MAX_INTEGER:
                 wire[keyword] = value
             else:
@@ -130,163 +131,100 @@ class _GrammarWriter:
         low, high = names
         if bound is not None and high not in limits:
             limits[high] = max(bound, limits.get(low, 0))
-            why = f"no upper limit was given; {limits[high]} is set"
+            why = f"no upper limit is given; it is set to {limits[high]}"
             self._losses.note(node, high, why, "changed")
 
     def _drop(self, node: Node, keyword: str) -> None:
-        self._losses.note(node, keyword, f"{keyword} has no rule in a grammar", "dropped")
+        self._losses.note(node, keyword, f"{keyword} cannot be expressed in a grammar", "dropped")
 
+
+# Patterns
 
 _MAX_PATTERN: Final = 1_000
 _MAX_NESTING: Final = 20
-_SETS: Final = {"d": "0-9", "w": "A-Za-z0-9_"}
+_SETS: Final = {"\\d": "0-9", "\\w": "A-Za-z0-9_"}
 _ESCAPABLE: Final = frozenset(".*+?()[]{}|^$-/")
 _SPECIAL: Final = frozenset(".*+?()[]{}|^$")
+_FORBIDDEN: Final = '"\\\x7f'
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<open>\((?:\?:)?(?!\?)) | (?P<close>\)) | (?P<either>\|)
+    | (?P<repeat>[*+?]|\{(?P<low>\d{1,4})(?:,(?P<high>\d{1,4})?)?\})
+    | \[(?P<set>(?:\\.|[^\]\\])+)\]
+    | (?P<atom>\\?.)
+    """,
+    re.ASCII | re.DOTALL | re.VERBOSE,
+)
+_SET_ITEM: Final = re.compile(r"\\[dw]|(\\?.)(?:-([^\]\\\[]))?", re.DOTALL)
 
 
 def grammar_pattern(pattern: str) -> str | None:
-    """Return the pattern as the converter reads it, or nothing when it cannot."""
-    if len(pattern) > _MAX_PATTERN or len(pattern) < 2:
+    """Return the pattern as the converter reads it, or None when it cannot."""
+    if not 2 <= len(pattern) <= _MAX_PATTERN or pattern.endswith("\\$"):
         return None
-    if not (pattern.startswith("^") and pattern.endswith("$")) or pattern.endswith("\\$"):
+    if not (pattern.startswith("^") and pattern.endswith("$")):
         return None
-    try:
-        return f"^{_Scanner(pattern[1:-1]).run()}$"
-    except _CannotBeSaidError:
-        return None
+    pieces: list[str] = []
+    depth = 0
+    can_repeat = False
+    for token in _TOKEN.finditer(pattern[1:-1]):
+        piece = token[0]
+        match token.lastgroup:
+            case "open":
+                depth += 1
+                piece = "(?:"
+            case "close":
+                depth -= 1
+            case "either":  # at the top an anchor would belong to one side only
+                piece = piece if depth else ""
+            case "repeat":
+                is_empty = token["high"] and int(token["high"]) < int(token["low"])
+                piece = piece if can_repeat and not is_empty else ""
+            case "set":
+                piece = _write_set(token["set"])
+            case _:
+                piece = _write_atom(piece)
+        if not piece or not 0 <= depth <= _MAX_NESTING:
+            return None
+        pieces.append(piece)
+        can_repeat = token.lastgroup in {"close", "set", "atom"}
+    return None if depth else f"^{''.join(pieces)}$"
 
 
-class _CannotBeSaidError(Exception):
-    pass
+def _write_atom(text: str) -> str:
+    """Return a character or an escape outside of a set; an empty text when it cannot be written."""
+    if text in _SETS:
+        return f"[{_SETS[text]}]"
+    char = text[-1]
+    if not _can_be_written(text, _SPECIAL):
+        return ""
+    return f"\\{char}" if char in _SPECIAL else char
 
 
-class _Scanner:
-    """Goes through a pattern once; anything it does not know is refused."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._nesting = 0
-
-    def run(self) -> str:
-        pieces: list[str] = []
-        can_repeat = False
-        while self._at < len(self._text):
-            char = self._next()
-            if char == "(":
-                pieces.append(self._open_group())
-                can_repeat = False
-            elif char == ")":
-                self._close_group()
-                pieces.append(char)
-                can_repeat = True
-            elif char == "|":
-                if not self._nesting:  # an anchor would belong to one side only
-                    raise _CannotBeSaidError
-                pieces.append(char)
-                can_repeat = False
-            elif char in "*+?{":
-                if not can_repeat:
-                    raise _CannotBeSaidError
-                pieces.append(char if char != "{" else self._count())
-                can_repeat = False
-            else:
-                pieces.append(self._atom(char))
-                can_repeat = True
-        if self._nesting:
-            raise _CannotBeSaidError
-        return "".join(pieces)
-
-    def _next(self) -> str:
-        if self._at >= len(self._text):
-            raise _CannotBeSaidError
-        self._at += 1
-        return self._text[self._at - 1]
-
-    def _open_group(self) -> str:
-        self._nesting += 1
-        if self._nesting > _MAX_NESTING:
-            raise _CannotBeSaidError
-        if self._text.startswith("?:", self._at):
-            self._at += 2
-        elif self._text.startswith("?", self._at):
-            raise _CannotBeSaidError
-        return "(?:"
-
-    def _close_group(self) -> None:
-        self._nesting -= 1
-        if self._nesting < 0:
-            raise _CannotBeSaidError
-
-    def _count(self) -> str:
-        end = self._text.find("}", self._at)
-        inner = self._text[self._at : end] if end >= 0 else ""
-        low, _, high = inner.partition(",")
-        if not _is_number(low) or (high and not _is_number(high)):
-            raise _CannotBeSaidError
-        if high and int(high) < int(low):
-            raise _CannotBeSaidError
-        self._at = end + 1
-        return f"{{{inner}}}"
-
-    def _atom(self, char: str) -> str:
-        if char == "[":
-            return self._class()
-        if char == "\\":
-            escaped = self._next()
-            if escaped in _SETS:
-                return f"[{_SETS[escaped]}]"
-            return _literal(_unescaped(escaped))
-        if char in _SPECIAL:
-            raise _CannotBeSaidError
-        return _literal(char)
-
-    def _class(self) -> str:
-        pieces: list[str] = []
-        while (char := self._next()) != "]":
-            if char == "\\":
-                escaped = self._next()
-                if escaped in _SETS:
-                    pieces.append(_SETS[escaped])
-                    continue
-                char = _unescaped(escaped)
-            elif char in "[^":
-                raise _CannotBeSaidError
-            pieces.append(self._range(char))
-        if not pieces:
-            raise _CannotBeSaidError
-        return f"[{''.join(pieces)}]"
-
-    def _range(self, low: str) -> str:
-        following = self._text[self._at : self._at + 2]
-        if len(following) < 2 or following[0] != "-" or following[1] in "]\\[":
-            return _in_class(_plain(low))
-        self._at += 2
-        high = following[1]
-        if high < low or any(low <= char <= high for char in '"\\\x7f'):
-            raise _CannotBeSaidError
-        return f"{_in_class(_plain(low))}-{_in_class(_plain(high))}"
+def _write_set(body: str) -> str:
+    """Return a set of characters; an empty text when it cannot be written."""
+    pieces: list[str] = []
+    for item in _SET_ITEM.finditer(body):
+        if item[0] in _SETS:
+            pieces.append(_SETS[item[0]])
+            continue
+        low, high = item[1][-1], item[2]
+        if not _can_be_written(item[1], "[^"):
+            return ""
+        pieces.append(_write_member(low))
+        if high:
+            if high < low or any(low <= char <= high for char in _FORBIDDEN):
+                return ""
+            pieces.append(f"-{_write_member(high)}")
+    return f"[{''.join(pieces)}]"
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 4
+def _can_be_written(text: str, special: Container[str]) -> bool:
+    char = text[-1]
+    if char in _FORBIDDEN or char < " ":
+        return False
+    return char in _ESCAPABLE if len(text) > 1 else char not in special
 
 
-def _unescaped(char: str) -> str:
-    if char not in _ESCAPABLE:
-        raise _CannotBeSaidError
-    return char
-
-
-def _plain(char: str) -> str:
-    if char in '"\\\x7f' or char < " ":
-        raise _CannotBeSaidError
-    return char
-
-
-def _literal(char: str) -> str:
-    return f"\\{_plain(char)}" if char in _SPECIAL else _plain(char)
-
-
-def _in_class(char: str) -> str:
+def _write_member(char: str) -> str:
     return f"\\{char}" if char in "]-^[" else char

@@ -1,10 +1,15 @@
-"""The plain form of a schema that dialects are written from: nodes, and how they combine."""
+"""The plain form of a schema that dialects are written from: how nodes combine and settle."""
 
-from collections.abc import Iterable
-from typing import Any, Final, Literal, cast
+from collections.abc import Iterable, Iterator
+from math import ceil, floor
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import encode_text
+from surecall.schema.structure import json_types
 
 __all__ = [
     "LIMITS",
@@ -12,36 +17,47 @@ __all__ = [
     "LossKind",
     "Losses",
     "Node",
-    "choice_of",
-    "json_types",
-    "measured",
+    "add_remark",
+    "allow_null",
+    "flatten_root",
+    "join_choices",
+    "limits_of",
+    "make_choice",
+    "measure",
     "merge_nodes",
-    "spell_out",
-    "spell_out_all",
-    "with_null",
+    "round_bounds",
+    "settle",
+    "split_null",
+    "values_of",
 ]
 
 LossKind = Literal["dropped", "weakened", "changed", "over_limit"]
 
+_NUMBER_LIMITS: Final = frozenset(
+    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"}
+)
 LIMITS: Final[dict[str, frozenset[str]]] = {
     "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
-    "number": frozenset(
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"}
-    ),
-    "integer": frozenset(
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"}
-    ),
+    "number": _NUMBER_LIMITS,
+    "integer": _NUMBER_LIMITS,
     "array": frozenset({"minItems", "maxItems", "uniqueItems"}),
     "object": frozenset({"minProperties", "maxProperties"}),
     "boolean": frozenset(),
     "null": frozenset(),
 }
-"""The keywords that limit values of a type, beside those that hold schemas."""
+"""The keywords that limit values of a type, besides those that hold schemas."""
 
 _LOWER: Final = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
 _UPPER: Final = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _MAX_PRODUCT: Final = 16
 _MAX_COPIES: Final = 400
+_MAX_REMARK: Final = 300
+_PAIRS: Final = {
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+    "object": ("minProperties", "maxProperties"),
+}
+_IMPLIED: Final = ("object", "array", "string", "number")
 
 
 class Loss(Struct, frozen=True):
@@ -67,7 +83,11 @@ class Losses:
         place = node if isinstance(node, str) else node.place
         self._found[Loss(place, keyword, why, kind)] = None
 
-    def listed(self) -> tuple[Loss, ...]:
+    def note_nothing(self, node: "Node") -> None:
+        """Note that a schema which accepts nothing was left out."""
+        self.note(node, "false", "a schema that accepts nothing cannot be expressed", "dropped")
+
+    def list_all(self) -> tuple[Loss, ...]:
         """Return all losses, in the order in which they were found."""
         return tuple(self._found)
 
@@ -127,46 +147,27 @@ class Node(Struct, kw_only=True):
             yield self.additional
 
 
-def json_types(value: Any) -> tuple[str, ...]:
-    """Return the types a value has, the narrowest first."""
-    match value:
-        case None:
-            return ("null",)
-        case bool():
-            return ("boolean",)
-        case int():
-            return ("integer", "number")
-        case float():
-            return ("number", "integer") if value.is_integer() else ("number",)
-        case str():
-            return ("string",)
-        case list():
-            return ("array",)
-        case _:
-            return ("object",)
-
-
-def measured(node: Node) -> Node:
+def measure(node: Node) -> Node:
     """Return the node with its size counted from those of its children."""
     node.size = 1 + sum(child.size for child in node.children())
     return node
 
 
-def with_null(node: Node) -> Node:
+def allow_null(node: Node) -> Node:
     """Return a node that also takes null."""
     if node.is_any or node.is_nothing:
         return node
     if node.choices or node.ref or node.types is None:
         outer = node.texts
         inner = list(node.choices or [node.bare()])
-        return choice_of(node.place, [*inner, Node(place=node.place, types=("null",))], outer)
+        return make_choice(node.place, [*inner, Node(place=node.place, types=("null",))], outer)
     if "null" in node.types:
         return node
     enum = None if node.enum is None else [*node.enum, None]
     return replace(node, types=(*node.types, "null"), enum=enum)
 
 
-def choice_of(place: str, choices: list[Node], texts: dict[str, Any] | None = None) -> Node:
+def make_choice(place: str, choices: list[Node], texts: dict[str, Any] | None = None) -> Node:
     """Return what any of the choices takes; those that fit nothing are left out."""
     flat: list[Node] = []
     for choice in choices:
@@ -179,7 +180,7 @@ def choice_of(place: str, choices: list[Node], texts: dict[str, Any] | None = No
         return Node(place=place, texts=texts)
     if len(useful) == 1:
         return replace(useful[0], texts={**useful[0].texts, **texts})
-    return measured(Node(place=place, choices=useful, texts=texts))
+    return measure(Node(place=place, choices=useful, texts=texts))
 
 
 def merge_nodes(first: Node, second: Node, losses: Losses) -> Node:
@@ -192,7 +193,7 @@ def merge_nodes(first: Node, second: Node, losses: Losses) -> Node:
     if first.ref or second.ref:
         kept = first if first.ref else second
         if first.ref != second.ref:
-            why = "a schema that contains itself cannot be combined with another"
+            why = "a recursive schema cannot be combined with another one"
             losses.note(kept, "$ref", why, "weakened")
         return replace(kept, texts=texts)
     if first.choices or second.choices:
@@ -206,11 +207,11 @@ def _merge_choices(first: Node, second: Node, texts: dict[str, Any], losses: Los
     copies = len(lefts) * second.size + len(rights) * first.size
     if len(lefts) * len(rights) > _MAX_PRODUCT or copies > _MAX_COPIES:
         kept, left_out = (second, first) if first.choices else (first, second)
-        why = "the choice is too large to be written into each of its forms"
+        why = "the choice is too large to be combined with the keywords next to it"
         losses.note(left_out, "anyOf", why, "weakened")
         return replace(kept, texts=texts)
     merged = [merge_nodes(left, right, losses) for left in lefts for right in rights]
-    return choice_of(first.place, merged, texts)
+    return make_choice(first.place, merged, texts)
 
 
 def _merge_plain(first: Node, second: Node, texts: dict[str, Any], losses: Losses) -> Node:
@@ -224,7 +225,7 @@ def _merge_plain(first: Node, second: Node, texts: dict[str, Any], losses: Losse
     items = first.items or second.items
     if first.items and second.items:
         items = merge_nodes(first.items, second.items, losses)
-    return measured(
+    return measure(
         Node(
             place=first.place,
             types=() if enum == [] else types,
@@ -274,7 +275,7 @@ def _common_limits(first: Node, second: Node, losses: Losses) -> dict[str, Any]:
         elif keyword in _UPPER:
             limits[keyword] = min(held, value)
         elif held != value:
-            why = f"only one {keyword} can be given, and another one applies too"
+            why = f"only one {keyword} can be given, and another one also applies"
             losses.note(second, keyword, why, "dropped")
     return limits
 
@@ -295,7 +296,7 @@ def _common_additional(first: Node, second: Node, losses: Losses) -> "Node | Lit
     if (left is not None and others.keys() - names.keys()) or (
         right is not None and names.keys() - others.keys()
     ):
-        why = "properties named by one part are let through although another part limits them"
+        why = "properties named in one part are allowed even if another part forbids them"
         losses.note(first, "additionalProperties", why, "weakened")
     if left is False or right is False:
         return False
@@ -304,42 +305,137 @@ def _common_additional(first: Node, second: Node, losses: Losses) -> "Node | Lit
     return merge_nodes(left, right, losses)
 
 
-_MAX_DEPTH: Final = 64
+# On the way out
 
 
-def spell_out_all(values: list[Any], place: str, losses: Losses) -> Node:
-    """Return a node that takes any of the values."""
-    return choice_of(place, [spell_out(value, place, losses) for value in values])
+def settle(node: Node, losses: Losses) -> Node:
+    """Return the node with types that say which of its keywords matter."""
+    if node.choices or node.ref or node.is_any or node.is_nothing:
+        return node
+    if node.types is None:
+        types = tuple(_implied_types(node))
+        if not types:
+            return Node(place=node.place, texts=node.texts)
+        why = f"no type is given; {' or '.join(types)} is inferred from the other keywords"
+        losses.note(node, "type", why, "changed")
+        node = replace(node, types=types)
+    if node.enum is not None:
+        if node.limits or node.items or node.properties is not None:
+            why = "the values are listed; the other keywords about them are left out"
+            losses.note(node, "enum", why, "dropped")
+        node = Node(place=node.place, types=node.types, enum=node.enum, texts=node.texts)
+    possible = tuple(kind for kind in node.types or () if not _contradicts(node, kind))
+    return node if possible == node.types else replace(node, types=possible)
 
 
-def spell_out(value: Any, place: str, losses: Losses, depth: int = 0) -> Node:
-    """Return a node that takes a value: objects by their properties, arrays by their elements."""
-    if depth > _MAX_DEPTH:
-        losses.note(place, "enum", "a listed value is nested too deep", "weakened")
-        return Node(place=place)
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value).items()
-        properties = {name: spell_out(item, place, losses, depth + 1) for name, item in members}
-        return measured(
-            Node(
-                place=place,
-                types=("object",),
-                properties=properties,
-                required=tuple(properties),
-                additional=False,
-            )
+def limits_of(node: Node, kind: str) -> dict[str, Any]:
+    """Return the limits that concern values of a type."""
+    known = LIMITS[kind]
+    return {key: value for key, value in node.limits.items() if key in known}
+
+
+def values_of(node: Node, kind: str) -> list[Any] | None:
+    """Return the listed values that are of a type."""
+    if node.enum is None:
+        return None
+    return [item for item in node.enum if kind in json_types(item)]
+
+
+def split_null(node: Node) -> tuple[Node, bool]:
+    """Return a choice without null, and whether it had it."""
+    choices = [item for item in node.choices or () if item.types != ("null",)]
+    if len(choices) == len(node.choices or ()):
+        return node, False
+    return make_choice(node.place, choices, node.texts), True
+
+
+def round_bounds(limits: dict[str, Any]) -> dict[str, int]:
+    """Return the smallest and the largest whole number that the limits allow."""
+    lows: list[int] = []
+    highs: list[int] = []
+    if "minimum" in limits:
+        lows.append(ceil(limits["minimum"]))
+    if "exclusiveMinimum" in limits:
+        lows.append(floor(limits["exclusiveMinimum"]) + 1)
+    if "maximum" in limits:
+        highs.append(floor(limits["maximum"]))
+    if "exclusiveMaximum" in limits:
+        highs.append(ceil(limits["exclusiveMaximum"]) - 1)
+    bounds = {"minimum": max(lows)} if lows else {}
+    return {**bounds, "maximum": min(highs)} if highs else bounds
+
+
+def add_remark(texts: dict[str, Any], keyword: str, value: Any) -> None:
+    """Say in the description what the schema cannot express, when it is short."""
+    try:
+        shown = value if isinstance(value, str) else encode_text(value)
+    except JSONTextError:
+        return
+    if len(shown) <= _MAX_REMARK:
+        note = f"[{keyword}: {shown}]"
+        held = texts.get("description")
+        texts["description"] = f"{held} {note}" if held else note
+
+
+def flatten_root(node: Node, losses: Losses) -> Node:
+    """Return a choice of objects as one object that takes each of them."""
+    if not node.choices:
+        return node
+    forms = [settle(choice, losses) for choice in node.choices]
+    if any(form.types != ("object",) or form.enum is not None for form in forms):
+        return node
+    why = "no choice is allowed at the top level; its forms are merged into one object"
+    is_closed = all(form.additional is False for form in forms)
+    losses.note(node, "anyOf", why, "weakened" if is_closed else "changed")
+    named: dict[str, list[Node]] = {}
+    for form in forms:
+        for name, inner in (form.properties or {}).items():
+            named.setdefault(name, []).append(inner)
+    return measure(
+        Node(
+            place=node.place,
+            types=("object",),
+            properties={name: make_choice(found[0].place, found) for name, found in named.items()},
+            required=tuple(
+                name for name in forms[0].required if all(name in form.required for form in forms)
+            ),
+            additional=False if is_closed else None,
+            texts=node.texts,
         )
-    if isinstance(value, list):
-        return _spell_out_array(cast("list[Any]", value), place, losses, depth)
-    return Node(place=place, types=json_types(value)[:1], enum=[value])
+    )
 
 
-def _spell_out_array(values: list[Any], place: str, losses: Losses, depth: int) -> Node:
-    items = [spell_out(item, place, losses, depth + 1) for item in values]
-    if any(item != items[0] for item in items):
-        why = "the order of the elements of a listed array cannot be said"
-        losses.note(place, "enum", why, "weakened")
-    # No element fits into an empty array; what it would be has to be said all the same.
-    element = choice_of(place, items) if items else Node(place=place, types=("null",))
-    limits = {"minItems": len(items), "maxItems": len(items)}
-    return measured(Node(place=place, types=("array",), limits=limits, items=element))
+def join_choices(choices: list[dict[str, Any]], texts: dict[str, Any]) -> dict[str, Any]:
+    """Return written choices as one schema; equal ones are written once."""
+    distinct: list[dict[str, Any]] = []
+    for choice in choices:
+        for item in choice["anyOf"] if choice.keys() == {"anyOf"} else [choice]:
+            if item not in distinct:
+                distinct.append(item)
+    if len(distinct) == 1:
+        return {**distinct[0], **texts}
+    return {**texts, "anyOf": distinct}
+
+
+def _implied_types(node: Node) -> Iterator[str]:
+    for kind in _IMPLIED:
+        has_own = any(key in LIMITS[kind] for key in node.limits if key != "format")
+        has_children = (kind == "array" and node.items is not None) or (
+            kind == "object"
+            and (node.properties is not None or node.required or node.additional is not None)
+        )
+        if has_own or has_children or (kind == "string" and "format" in node.limits):
+            yield kind
+
+
+def _contradicts(node: Node, kind: str) -> bool:
+    """Tell whether the limits leave no value of a type; some engines never end on those."""
+    limits = node.limits
+    if kind == "integer":
+        limits = round_bounds(limits)
+    if kind in {"integer", "number"}:
+        lows = [limits[key] for key in ("minimum", "exclusiveMinimum") if key in limits]
+        highs = [limits[key] for key in ("maximum", "exclusiveMaximum") if key in limits]
+        return bool(lows and highs) and max(lows) > min(highs)
+    low, high = _PAIRS.get(kind, ("", ""))
+    return low in limits and high in limits and limits[low] > limits[high]

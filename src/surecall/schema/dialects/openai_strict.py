@@ -5,14 +5,25 @@ An optional property becomes one that may be null; whoever reads the arguments t
 absence, as coercion does. That makes the result stricter, so each such place is `changed`.
 """
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from surecall.schema.references import used_definitions
+from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.schema.structure import add_definitions, json_types
 
-from .forms import flat_root, joined, limits_of, remark, settled, values_of
-from .nodes import Losses, Node, spell_out_all
+from .nodes import (
+    Losses,
+    Node,
+    add_remark,
+    flatten_root,
+    join_choices,
+    limits_of,
+    make_choice,
+    measure,
+    settle,
+    values_of,
+)
 
 __all__ = ["write_openai_strict"]
 
@@ -50,19 +61,19 @@ class _StrictWriter:
 
     def write_root(self, root: Node, definitions: dict[str, Node]) -> dict[str, Any]:
         if root.types == ("object",) and root.enum is not None:
-            root = replace(spell_out_all(root.enum, root.place, self._losses), texts=root.texts)
-        root = settled(flat_root(root, self._losses), self._losses)
+            root = replace(_spell_out_all(root.enum, root.place, self._losses), texts=root.texts)
+        root = settle(flatten_root(root, self._losses), self._losses)
         if root.is_any:
-            self._losses.note(root, "type", "at the top there must be an object", "changed")
+            self._losses.note(root, "type", "the top level must be an object", "changed")
             root = Node(place=root.place, types=("object",), texts=root.texts)
         if root.types != ("object",):
-            why = "at the top there must be an object and nothing else"
+            why = "the top level must be an object and nothing else"
             self._losses.note(root, "type", why, "over_limit")
         schema = self._write(root, 1)
         written = {name: self._write(node, 1) for name, node in definitions.items()}
         self._chars += sum(len(name.rsplit("/", 1)[-1]) for name in written)
         self._note_limits()
-        return used_definitions(schema, written)
+        return add_definitions(schema, written)
 
     def _note_limits(self) -> None:
         for count, limit, keyword, what in (
@@ -72,20 +83,20 @@ class _StrictWriter:
             (self._chars, _MAX_CHARS, "properties", "characters in names and listed values"),
         ):
             if count > limit:
-                why = f"{count} {what}; at most {limit} are taken"
+                why = f"{count} {what}; at most {limit} are accepted"
                 self._losses.note("", keyword, why, "over_limit")
 
     def _write(self, node: Node, depth: int) -> dict[str, Any]:
-        node = settled(node, self._losses)
+        node = settle(node, self._losses)
         texts = {key: node.texts[key] for key in ("title", "description") if key in node.texts}
         if node.ref:
             return {"$ref": node.ref}
         if node.choices:
-            return joined([self._write(choice, depth) for choice in node.choices], texts)
+            return join_choices([self._write(choice, depth) for choice in node.choices], texts)
         if node.is_any or node.is_nothing:
-            why = "a value without a type cannot be said; it becomes text, number, boolean or null"
+            why = "a value needs a type; it becomes a string, number, boolean or null"
             self._losses.note(node, "type", why, "changed")
-            return joined([{"type": kind} for kind in _SCALARS], texts)
+            return join_choices([{"type": kind} for kind in _SCALARS], texts)
         types = [kind for kind in node.types or () if kind != "null"]
         has_null = len(types) < len(node.types or ())
         if not types:
@@ -93,7 +104,7 @@ class _StrictWriter:
         if len(types) == 1:
             return self._write_type(node, types[0], texts, depth, has_null=has_null)
         written = [self._write_type(node, kind, {}, depth) for kind in types]
-        return joined([*written, {"type": "null"}] if has_null else written, texts)
+        return join_choices([*written, {"type": "null"}] if has_null else written, texts)
 
     def _write_type(
         self, node: Node, kind: str, texts: dict[str, Any], depth: int, *, has_null: bool = False
@@ -102,17 +113,17 @@ class _StrictWriter:
         values = values_of(node, kind)
         if values is not None:
             if kind in {"array", "object"}:
-                written = self._write(spell_out_all(values, node.place, self._losses), depth)
-                return joined([written, {"type": "null"}] if has_null else [written], texts)
+                written = self._write(_spell_out_all(values, node.place, self._losses), depth)
+                return join_choices([written, {"type": "null"}] if has_null else [written], texts)
             self._count_values(node, values)
             wire["enum"] = [*values, None] if has_null else values
         for keyword, value in limits_of(node, kind).items():
             if _is_kept(kind, keyword, value):
                 wire[keyword] = value
             else:
-                why = f"{keyword} cannot be said as it is"
+                why = f"{keyword} is not supported"
                 self._losses.note(node, keyword, why, "dropped")
-                remark(texts, keyword, value)
+                add_remark(texts, keyword, value)
         if kind == "array":
             wire["items"] = self._write(node.items or Node(place=node.place), depth + 1)
         elif kind == "object":
@@ -126,7 +137,7 @@ class _StrictWriter:
         if len(values) > _LONG_ENUM and chars > _MAX_LONG_ENUM_CHARS:
             why = (
                 f"{chars} characters in {len(values)} values; "
-                f"at most {_MAX_LONG_ENUM_CHARS} are taken for more than {_LONG_ENUM}"
+                f"at most {_MAX_LONG_ENUM_CHARS} are accepted for more than {_LONG_ENUM} values"
             )
             self._losses.note(node, "enum", why, "over_limit")
 
@@ -145,7 +156,7 @@ class _StrictWriter:
         for name, inner in properties.items():
             written = self._write(inner, depth + 1)
             if name not in node.required:
-                why = f"every property is required; null stands for an absent {name!r}"
+                why = f"every property is required; null means that {name!r} is absent"
                 self._losses.note(node, "required", why, "changed")
                 written = _nullable(written)
             wire["properties"][name] = written
@@ -182,3 +193,44 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 def _type_list(schema: dict[str, Any]) -> list[str]:
     types = schema.get("type", [])
     return [types] if isinstance(types, str) else types
+
+
+# Listed values
+
+
+def _spell_out_all(values: list[Any], place: str, losses: Losses) -> Node:
+    """Return a node that takes any of the values."""
+    return make_choice(place, [_spell_out(value, place, losses) for value in values])
+
+
+def _spell_out(value: Any, place: str, losses: Losses, depth: int = 0) -> Node:
+    """Return a node that takes a value: objects by their properties, arrays by their elements."""
+    if depth > MAX_SCHEMA_DEPTH:
+        losses.note(place, "enum", "a listed value is nested too deeply", "weakened")
+        return Node(place=place)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        properties = {name: _spell_out(item, place, losses, depth + 1) for name, item in members}
+        return measure(
+            Node(
+                place=place,
+                types=("object",),
+                properties=properties,
+                required=tuple(properties),
+                additional=False,
+            )
+        )
+    if isinstance(value, list):
+        return _spell_out_array(cast("list[Any]", value), place, losses, depth)
+    return Node(place=place, types=json_types(value)[:1], enum=[value])
+
+
+def _spell_out_array(values: list[Any], place: str, losses: Losses, depth: int) -> Node:
+    items = [_spell_out(item, place, losses, depth + 1) for item in values]
+    if any(item != items[0] for item in items):
+        why = "the order of the elements of a listed array cannot be expressed"
+        losses.note(place, "enum", why, "weakened")
+    # No element fits into an empty array; what it would be has to be said all the same.
+    element = make_choice(place, items) if items else Node(place=place, types=("null",))
+    limits = {"minItems": len(items), "maxItems": len(items)}
+    return measure(Node(place=place, types=("array",), limits=limits, items=element))

@@ -1,17 +1,26 @@
 """From a JSON Schema to its plain form: references written out, `allOf` merged."""
 
+import re
 from typing import Any, Final, NamedTuple, cast
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
 from surecall.jsontext import render_pointer
-from surecall.schema.references import References, SchemaPath
+from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.schema.structure import (
+    References,
+    SchemaPath,
+    dict_of,
+    json_types,
+    list_of,
+    listed_values,
+)
 
-from .nodes import LIMITS, Losses, Node, choice_of, json_types, measured, merge_nodes, with_null
+from .nodes import LIMITS, Losses, Node, allow_null, make_choice, measure, merge_nodes
 
 __all__ = ["SchemaReader"]
 
-_MAX_DEPTH: Final = 64
 _MAX_WRITTEN_OUT: Final = 5_000
 _TEXTS: Final = ("title", "description", "default")
 _NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -20,17 +29,20 @@ _COUNTS: Final = (
 )
 _OLD_DRAFTS: Final = ("draft-04", "draft-06", "draft-07")
 _LEFT_OUT: Final = {
-    "contains": "what an array must contain cannot be said",
-    "dependencies": "what one property demands of others cannot be said",
-    "dependentRequired": "what one property demands of others cannot be said",
-    "dependentSchemas": "what one property demands of others cannot be said",
-    "if": "conditions cannot be said",
-    "not": "what is not allowed cannot be said",
-    "patternProperties": "properties cannot be described by a pattern of their names",
-    "propertyNames": "names of properties cannot be limited",
+    "contains": "what an array must contain cannot be expressed",
+    "dependencies": "dependencies between properties cannot be expressed",
+    "dependentRequired": "dependencies between properties cannot be expressed",
+    "dependentSchemas": "dependencies between properties cannot be expressed",
+    "if": "conditions cannot be expressed",
+    "not": "exclusions cannot be expressed",
+    "patternProperties": "properties cannot be described by name patterns",
+    "propertyNames": "property names cannot be limited",
     "unevaluatedItems": "elements beyond those described cannot be limited",
     "unevaluatedProperties": "properties beyond those described cannot be limited",
 }
+
+
+_NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class _Where(NamedTuple):
@@ -51,14 +63,14 @@ class _Where(NamedTuple):
         """Lead to a schema for a part of the value."""
         return _Where((*self.path, *parts), self.depth + 1, chain=self.chain)
 
-    def beside(self, *parts: str | int) -> "_Where":
+    def apply(self, *parts: str | int) -> "_Where":
         """Lead to a schema for the same value; the first such step costs no depth."""
         depth = self.depth + self.is_inside
         return _Where((*self.path, *parts), depth, is_inside=True, chain=self.chain)
 
 
 class SchemaReader:
-    """Reads one schema; recursion is bounded by `_MAX_DEPTH`, whatever the schema does."""
+    """Reads one schema; recursion is bounded by `MAX_SCHEMA_DEPTH`, whatever the schema does."""
 
     def __init__(self, root: dict[str, Any], losses: Losses, *, keeps_refs: bool) -> None:
         self._root = root
@@ -67,6 +79,8 @@ class SchemaReader:
         dialect = root.get("$schema")
         self._is_old = isinstance(dialect, str) and any(part in dialect for part in _OLD_DRAFTS)
         self._references = References(root)
+        self._names: dict[str, str] = {}
+        """References that are kept, and the names of their definitions."""
         self._kept = frozenset[str]()
         if keeps_refs:
             self._kept = self._references.find_kept(_MAX_WRITTEN_OUT)
@@ -75,17 +89,28 @@ class SchemaReader:
         """Return the schema, and the definitions it still refers to, by their references."""
         node = self._read(self._root, _Where())
         definitions: dict[str, Node] = {}
-        names = self._references.names
-        while len(definitions) < len(names):
-            reference = list(names)[len(definitions)]
-            path, target = self._references.target(reference)
+        while len(definitions) < len(self._names):
+            reference = list(self._names)[len(definitions)]
+            path, target = self._references.find(reference)
             where = _Where(path, 1, chain=(reference,))
-            definitions[self._references.keep(reference)] = self._read(target, where)
+            definitions[self._keep(reference)] = self._read(target, where)
         for reference, found in definitions.items():
-            definitions[reference] = self._followed(found, definitions)
-        return self._followed(node, definitions), definitions
+            definitions[reference] = self._follow(found, definitions)
+        return self._follow(node, definitions), definitions
 
-    def _followed(self, node: Node, definitions: dict[str, Node]) -> Node:
+    def _keep(self, reference: str) -> str:
+        """Return the reference to a definition that is kept, under a name that is free."""
+        if reference not in self._names:
+            tail = unquote(reference.rsplit("/", 1)[-1].lstrip("#"))
+            name = plain = _NOT_A_NAME.sub("_", tail)[:60] or "Root"
+            number = 2
+            while name in self._names.values():
+                name = f"{plain}_{number}"
+                number += 1
+            self._names[reference] = name
+        return f"#/$defs/{self._names[reference]}"
+
+    def _follow(self, node: Node, definitions: dict[str, Node]) -> Node:
         """Return what a node that is only a reference stands for."""
         for _ in definitions:
             if not node.ref:
@@ -93,7 +118,7 @@ class SchemaReader:
             target = definitions[node.ref]
             node = replace(target, texts={**target.texts, **node.texts})
         if node.ref:
-            self._losses.note(node, "$ref", "it leads only back to itself", "dropped")
+            self._losses.note(node, "$ref", "the reference only leads back to itself", "dropped")
             return Node(place=node.place)
         return node
 
@@ -101,8 +126,9 @@ class SchemaReader:
         place = where.place
         if isinstance(schema, bool):
             return Node(place=place) if schema else Node(place=place, types=())
-        if not isinstance(schema, dict) or where.depth > _MAX_DEPTH:
-            why = "it is no schema" if where.depth <= _MAX_DEPTH else "it is nested too deep"
+        if not isinstance(schema, dict) or where.depth > MAX_SCHEMA_DEPTH:
+            is_deep = where.depth > MAX_SCHEMA_DEPTH
+            why = "it is nested too deeply" if is_deep else "it is not a schema"
             self._losses.note(place, "", why, "dropped")
             return Node(place=place)
         self._written_out += bool(where.chain)
@@ -113,8 +139,8 @@ class SchemaReader:
             if self._is_old:
                 fields = {key: fields[key] for key in ("$ref", *_TEXTS) if key in fields}
             parts.append(self._read_reference(reference, where))
-        for index, part in enumerate(_list(fields.get("allOf"))):
-            parts.append(self._read(part, where.beside("allOf", index)))
+        for index, part in enumerate(list_of(fields.get("allOf"))):
+            parts.append(self._read(part, where.apply("allOf", index)))
         parts += [
             self._read_choice(fields[keyword], keyword, where)
             for keyword in ("anyOf", "oneOf")
@@ -123,16 +149,16 @@ class SchemaReader:
         node = self._read_plain(fields, where)
         for part in parts:
             node = merge_nodes(node, part, self._losses)
-        return with_null(node) if fields.get("nullable") is True else node
+        return allow_null(node) if fields.get("nullable") is True else node
 
     def _read_choice(self, items: list[Any], keyword: str, where: _Where) -> Node:
         choices = [
-            self._read(item, where.beside(keyword, index)) for index, item in enumerate(items)
+            self._read(item, where.apply(keyword, index)) for index, item in enumerate(items)
         ]
         if keyword == "oneOf" and len(choices) > 1:
-            why = "that only one form may fit cannot be said; any may"
+            why = "that exactly one form must fit cannot be expressed; any may"
             self._losses.note(where.place, keyword, why, "weakened")
-        return choice_of(where.place, choices)
+        return make_choice(where.place, choices)
 
     def _read_plain(self, fields: dict[str, Any], where: _Where) -> Node:
         place = where.place
@@ -154,7 +180,7 @@ class SchemaReader:
         self._read_items(node, fields, where)
         if node.enum is not None:
             _narrow_to_enum(node)
-        return measured(node)
+        return measure(node)
 
     def _read_properties(self, properties: dict[str, Any], where: _Where) -> dict[str, Node]:
         found: dict[str, Node] = {}
@@ -162,7 +188,7 @@ class SchemaReader:
             here = where.below("properties", name)
             node = self._read(schema, here)
             if node.is_nothing:
-                why = "that a property must not be there cannot be said"
+                why = "that a property must be absent cannot be expressed"
                 self._losses.note(here.place, "false", why, "dropped")
                 continue
             found[name] = node
@@ -184,7 +210,7 @@ class SchemaReader:
             keyword, rest = "items", "additionalItems"
         firsts = [
             self._read(item, where.below(keyword, index))
-            for index, item in enumerate(_list(fields.get(keyword)))
+            for index, item in enumerate(list_of(fields.get(keyword)))
         ]
         others = self._read(fields.get(rest, True), where.below(rest))
         if others.is_nothing:
@@ -192,32 +218,29 @@ class SchemaReader:
         if not firsts:
             node.items = None if others.is_nothing or others.is_any else others
             return
-        why = "the place of an element cannot be described; each may be any of them"
+        why = "elements cannot be described by position; each may be any of them"
         self._losses.note(node, keyword, why, "weakened")
-        node.items = choice_of(where.below(keyword).place, [*firsts, others])
+        node.items = make_choice(where.below(keyword).place, [*firsts, others])
 
     def _read_reference(self, reference: str, where: _Where) -> Node:
-        here = where.beside("$ref")
-        path, target = self._references.target(reference)
+        here = where.apply("$ref")
+        path, target = self._references.find(reference)
         if target is None:
-            self._losses.note(where.place, "$ref", "it leads to nothing in the schema", "dropped")
+            why = "the reference leads to nothing in the schema"
+            self._losses.note(where.place, "$ref", why, "dropped")
             return Node(place=here.place)
         is_full = not self._kept and self._written_out > _MAX_WRITTEN_OUT
         if here.depth and reference in self._kept:
-            return Node(place=where.place, ref=self._references.keep(reference))
+            return Node(place=where.place, ref=self._keep(reference))
         if reference in where.chain or is_full:
-            why = "written out it would never end" if not is_full else "written out it is too large"
+            why = f"written out, the schema would {'be too large' if is_full else 'never end'}"
             self._losses.note(where.place, "$ref", why, "weakened")
             return Node(place=where.place, types=("object",) if _is_object(target) else None)
         return self._read(target, here._replace(path=path, chain=(*where.chain, reference)))
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    return tuple(name for name in _list(value) if isinstance(name, str))
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return tuple(name for name in list_of(value) if isinstance(name, str))
 
 
 def _is_fit(key: str, fields: dict[str, Any]) -> bool:
@@ -225,12 +248,12 @@ def _is_fit(key: str, fields: dict[str, Any]) -> bool:
 
 
 def _is_object(schema: Any) -> bool:
-    fields = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    fields = dict_of(schema)
     return fields.get("type") == "object" or ("type" not in fields and "properties" in fields)
 
 
 def _types(value: Any) -> tuple[str, ...] | None:
-    names = [value] if isinstance(value, str) else _list(value)
+    names = [value] if isinstance(value, str) else list_of(value)
     known = [name.lower() for name in names if isinstance(name, str) and name.lower() in LIMITS]
     if "number" in known and "integer" in known:
         known.remove("integer")
@@ -238,14 +261,11 @@ def _types(value: Any) -> tuple[str, ...] | None:
 
 
 def _enum(fields: dict[str, Any]) -> list[Any] | None:
-    values = fields.get("enum")
-    found = _list(values)[:] if isinstance(values, list) else None
-    if "const" not in fields:
+    found = listed_values(fields)
+    if found is None or "const" not in fields or not isinstance(fields.get("enum"), list):
         return found
     const = fields["const"]
-    if found is None:
-        return [const]
-    return [item for item in found if item == const and type(item) is type(const)]
+    return [item for item in fields["enum"] if item == const and type(item) is type(const)]
 
 
 def _narrow_to_enum(node: Node) -> None:

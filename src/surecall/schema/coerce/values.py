@@ -1,7 +1,8 @@
-"""One value that is not of the kind its schema asks for, and the one it clearly stands for."""
+"""One value or name that does not fit its schema, and the one it clearly stands for."""
 
 import datetime
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, cast
 
@@ -11,9 +12,8 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import decode, encode_text, repair_json
 from surecall.records import Receipt
 
-from .coerce_keys import match_name
-
 __all__ = [
+    "BOOLEAN_TEXTS",
     "NULL_TEXTS",
     "Ambiguous",
     "Change",
@@ -21,10 +21,12 @@ __all__ = [
     "change_scalar",
     "decode_text",
     "is_schema_echo",
+    "match_name",
     "match_option",
     "number_in",
 ]
 
+BOOLEAN_TEXTS: Final = {"true": True, "false": False}
 NULL_TEXTS: Final = ("null", "None")
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
@@ -32,7 +34,6 @@ _MAX_DIGITS: Final = 400
 _MAX_EXPONENT: Final = 18
 _FENCE: Final = "```"
 
-_BOOLEANS: Final = {"true": True, "false": False}
 _BOOLEAN_WORDS: Final = {"1": True, "0": False, "yes": True, "no": False, "on": True, "off": False}
 
 _DATE: Final = r"([0-9]{4})([-/.]?)([0-9]{1,2})([-/.]?)([0-9]{1,2})"
@@ -54,6 +55,12 @@ _SCHEMA_WORDS: Final = frozenset(
 _TYPE_WORDS: Final = frozenset(
     {"array", "boolean", "integer", "null", "number", "object", "string"}
 )
+
+_MAX_NAME_CHARACTERS: Final = 256
+
+_QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
+_SEPARATORS: Final = re.compile(r"[_\-\s]+")
+_EDGES: Final = "_- \t\r\n"
 
 
 class Change(NamedTuple):
@@ -93,7 +100,7 @@ def change_scalar(value: Any, kind: str, format_name: str | None, *, exact: bool
         case "null":
             return Change("parse_null_text", None) if _is_null_text(value) else None
         case "string" if isinstance(value, str):
-            return _spelled(value, format_name)
+            return _respell(value, format_name)
         case "string" if exact:
             text = _json_text(value)
             return None if text is None else Change("write_as_text", text)
@@ -116,7 +123,7 @@ def match_option(value: Any, options: list[Any]) -> Change | Ambiguous | None:
     number = number_in(value)
     for item in options:
         if isinstance(item, bool):
-            if _BOOLEANS.get(word) is item:
+            if BOOLEAN_TEXTS.get(word) is item:
                 return Change("parse_boolean_text", item)
         elif isinstance(item, int | float):
             if number is not None and number == item:
@@ -168,6 +175,44 @@ def is_schema_echo(value: Any) -> bool:
     )
 
 
+# Names
+
+
+def _plain_form(text: str) -> str:
+    """Return what all spellings of a name share: `dueDays`, `due_days`, `Due-Days`, `due days`.
+
+    A separator counts only between words: `-1` is not `1`, `_id` is not `id`, `1-2` is not `12`.
+    """
+    text = text.strip().casefold()
+    core = text.strip(_EDGES)
+    if not core or len(text) > _MAX_NAME_CHARACTERS:
+        return text
+    start = text.index(core)
+    parts = _SEPARATORS.split(core)
+    joined = parts[0]
+    for part in parts[1:]:
+        joined += f"_{part}" if joined[-1].isdigit() and part[0].isdigit() else part
+    return text[:start] + joined + text[start + len(core) :]
+
+
+def match_name(name: str, known: Iterable[str], *, quoted: bool = False) -> list[str]:
+    """Return the known names that a name may mean: one when it is clear, several when it is not.
+
+    `quoted` forgives quotes around it, as in a key that was quoted twice.
+    """
+    if len(name) > _MAX_NAME_CHARACTERS:
+        return []
+    bare = name.strip(_QUOTES + " \t\r\n") if quoted else name.strip()
+    names = list(known)
+    if bare in names:
+        return [bare]
+    form = _plain_form(bare)
+    return [item for item in names if _plain_form(item) == form] if form else []
+
+
+# Scalars
+
+
 def _integer(value: Any) -> Change | None:
     if isinstance(value, float):
         return Change("drop_zero_fraction", int(value)) if value.is_integer() else None
@@ -186,7 +231,7 @@ def _boolean(value: Any, *, exact: bool) -> Change | None:
     if not isinstance(value, str):
         return None
     word = value.strip().lower()
-    found = _BOOLEANS.get(word)
+    found = BOOLEAN_TEXTS.get(word)
     if found is None and exact:
         found = _BOOLEAN_WORDS.get(word)
     return None if found is None else Change("parse_boolean_text", found)
@@ -208,7 +253,7 @@ def _is_null_text(value: Any) -> bool:
 # Dates and times: year first, 24 hours, nothing guessed and nothing added but `:00` seconds
 
 
-def _spelled(text: str, format_name: str | None) -> Change | None:
+def _respell(text: str, format_name: str | None) -> Change | None:
     text = text.strip()
     if len(text) > _MAX_DATE_CHARACTERS:
         return None

@@ -1,14 +1,33 @@
-"""Arguments in another shape than one object of named values: wrapped, listed, positional, bare."""
+"""Arguments adapted to their schema where it decides what is meant, with a receipt each time.
+
+What fits is returned as it is. What could mean two things is an error that names both. The result
+either fits the schema or comes with errors.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, cast
 
-from .check import SchemaChecker
-from .coerce_parts import SchemaParts
-from .coerce_values import NULL_TEXTS, decode_text, is_schema_echo
-from .coerce_walk import Log, Walk, same_json, show
+from msgspec import Struct
 
-__all__ = ["RootShapes"]
+from surecall.limits import MAX_JSON_DEPTH
+from surecall.records import ErrorDetail, Receipt
+from surecall.schema.check import SchemaChecker
+from surecall.schema.explain import (
+    NOT_AN_OBJECT,
+    TOO_DEEP,
+    TOO_MANY_FORMS,
+    detail_at,
+    explain_order,
+    explain_shape,
+)
+from surecall.schema.narrow import MAX_ERRORS, nests_deeper
+
+from .parts import SchemaParts
+from .text import property_schema, type_text_value
+from .values import NULL_TEXTS, decode_text, is_schema_echo
+from .walk import Log, TooMuchWorkError, Walk, same_json
+
+__all__ = ["Coerced", "coerce_arguments", "property_schema", "type_text_value"]
 
 _WRAPPERS: Final = frozenset(
     {
@@ -25,25 +44,85 @@ _MAX_WRAPPERS: Final = 3
 _MAX_POSITIONS: Final = 12
 
 
+class Coerced(Struct, frozen=True):
+    """Arguments after coercion."""
+
+    value: Any
+    """An object that fits, when there are no errors; otherwise what it was possible to make."""
+    receipts: tuple[Receipt, ...] = ()
+    """Every change, in order; a place is a pointer into the value as it was before the change.
+
+    A repair inside a text that was decoded has the pointer, `@`, and the span of the text.
+    """
+    errors: tuple[ErrorDetail, ...] = ()
+    """What is still wrong."""
+
+
+def coerce_arguments(
+    value: Any,
+    schema: dict[str, Any],
+    checker: SchemaChecker | None = None,
+    *,
+    tool_name: str = "",
+) -> Coerced:
+    """Return arguments as their schema asks for them, with a receipt for every change.
+
+    Args:
+        value: What was sent: an object, or anything else that JSON can say.
+        schema: The schema of the arguments.
+        checker: The compiled schema, when there is one already.
+        tool_name: Name of the tool, which may be found wrapped around its arguments.
+
+    Raises:
+        ToolDefinitionError: the schema cannot be used.
+    """
+    if checker is None:
+        checker = SchemaChecker(schema)
+    if value.__class__ is dict and checker.is_valid(value):
+        return Coerced(value)
+    checker.compile()
+    found, log = value, Log()
+    if nests_deeper(value, MAX_JSON_DEPTH):
+        log.note((), TOO_DEEP)
+    else:
+        try:
+            found, log = _Shapes(schema, checker, tool_name).run(value)
+        except TooMuchWorkError:
+            log.note((), TOO_MANY_FORMS)
+    receipts = tuple(log.receipts)
+    if isinstance(found, dict) and checker.is_valid(found):
+        return Coerced(found, receipts)
+    errors = [*log.notes, *(checker.check(found) or (detail_at((), NOT_AN_OBJECT),))]
+    return Coerced(found, receipts, tuple(dict.fromkeys(errors))[:MAX_ERRORS])
+
+
 class _Shaped(NamedTuple):
     value: Any
     log: Log
 
 
-class RootShapes:
+class _Shapes:
     """Brings whole arguments into the shape their schema asks for."""
 
-    __slots__ = ("_checker", "_parts", "_properties", "_root", "_tool_name", "_walk", "_wrappers")
+    __slots__ = (
+        "_checker",
+        "_parts",
+        "_properties",
+        "_root",
+        "_tool_name",
+        "_view",
+        "_walk",
+        "_wrappers",
+    )
 
-    def __init__(
-        self, root: dict[str, Any], parts: SchemaParts, checker: SchemaChecker, tool_name: str
-    ) -> None:
+    def __init__(self, root: dict[str, Any], checker: SchemaChecker, tool_name: str) -> None:
         self._root = root
-        self._parts = parts
         self._checker = checker
-        self._walk = Walk(parts)
+        self._parts = SchemaParts(root, checker)
+        self._walk = Walk(self._parts)
         self._tool_name = tool_name
-        self._properties = parts.view(root).properties.keys()
+        self._view = self._parts.view(root)
+        self._properties = self._view.properties.keys()
         names = _WRAPPERS | {tool_name} if tool_name else _WRAPPERS
         self._wrappers = names - self._properties
 
@@ -57,23 +136,23 @@ class RootShapes:
         if isinstance(value, str) and (decoded := decode_text(value)) is not None:
             log.decode((), value, decoded)
             value = decoded.value
-        first = self._straight(value, log)
+        first = self._shape(value, log)
         shaped = first
         for _ in range(_MAX_WRAPPERS):
             if self._is_good(shaped.value):
                 return shaped.value, shaped.log
-            inner = self._unwrapped(value, log)
+            inner = self._unwrap(value, log)
             if inner is None:
                 break
             value, log = inner
-            shaped = self._straight(value, log)
+            shaped = self._shape(value, log)
         best = shaped if self._is_good(shaped.value) else first
         return best.value, best.log
 
     def _is_good(self, value: Any) -> bool:
         return isinstance(value, dict) and self._checker.is_valid(value)
 
-    def _unwrapped(self, value: Any, log: Log) -> _Shaped | None:
+    def _unwrap(self, value: Any, log: Log) -> _Shaped | None:
         """Take off one wrapper; the log that is returned goes on from the one that is given."""
         if not isinstance(value, dict):
             return None
@@ -101,7 +180,7 @@ class RootShapes:
             return item in _KINDS_OF_CALLS
         return key in _NAME_LABELS and item == self._tool_name
 
-    def _straight(self, value: Any, log: Log) -> _Shaped:
+    def _shape(self, value: Any, log: Log) -> _Shaped:
         """Shape a value without taking off a wrapper object."""
         shaped = _Shaped(value, Log())
         shaped.log.extend(log)
@@ -110,7 +189,7 @@ class RootShapes:
         if isinstance(value, dict):
             return shaped._replace(value=self._walk.run(value, self._root, shaped.log))  # pyright: ignore[reportUnknownArgumentType] - any JSON
         forms: list[_Shaped] = []
-        for form in self._forms(value, shaped.log):
+        for form in self._list_forms(value, shaped.log):
             if self._is_good(form.value) and not any(
                 same_json(form.value, other.value) for other in forms
             ):
@@ -118,29 +197,28 @@ class RootShapes:
         if len(forms) == 1:
             return forms[0]
         if forms:
-            shown = " or ".join(show(form.value) for form in forms[:4])
-            shaped.log.note((), f"must be an object; the value given could mean {shown}")
+            shaped.log.note((), explain_shape([form.value for form in forms]))
         return shaped
 
-    def _forms(self, value: Any, log: Log) -> Iterator[_Shaped]:
+    def _list_forms(self, value: Any, log: Log) -> Iterator[_Shaped]:
         """Yield the objects that a value may stand for, each with its own log."""
         if value is None or (isinstance(value, str) and not value.strip()):
             rule = "null_to_empty_object" if value is None else "blank_to_empty_object"
-            yield self._form(rule, value, {}, log)
+            yield self._make_form(rule, value, {}, log)
         elif isinstance(value, list):
             items = cast("list[Any]", value)
             if len(items) == 1 and isinstance(items[0], dict) and not is_schema_echo(items[0]):
-                yield self._form("unwrap_list", items, cast("Any", items[0]), log)
-            yield from self._named(items, log)
+                yield self._make_form("unwrap_list", items, cast("Any", items[0]), log)
+            yield from self._name_positions(items, log)
             for name in self._only_name():
                 named = {name: items}
                 if self._checker.is_valid(named):
-                    yield self._form("name_single_value", items, named, log)
+                    yield self._make_form("name_single_value", items, named, log)
         elif isinstance(value, str | int | float) and not _looks_structured(value):
             for name in self._only_name():
-                yield self._form("name_single_value", value, {name: value}, log)
+                yield self._make_form("name_single_value", value, {name: value}, log)
 
-    def _form(self, rule: str, before: Any, after: Any, log: Log) -> _Shaped:
+    def _make_form(self, rule: str, before: Any, after: Any, log: Log) -> _Shaped:
         shaped = _Shaped(after, Log())
         shaped.log.extend(log)
         shaped.log.change(rule, (), before, after)
@@ -150,14 +228,14 @@ class RootShapes:
 
     def _only_name(self) -> list[str]:
         """Return the one required property, or the one there is."""
-        view = self._parts.view(self._root)
+        view = self._view
         required = [name for name in view.properties if name in view.required]
         names = required or list(view.properties)
         return names if len(names) == 1 else []
 
-    def _named(self, items: list[Any], log: Log) -> Iterator[_Shaped]:
+    def _name_positions(self, items: list[Any], log: Log) -> Iterator[_Shaped]:
         """Give positional values the names of the properties, when no other order would fit."""
-        view = self._parts.view(self._root)
+        view = self._view
         names = list(view.properties)
         if len(items) != len(names):
             names = [name for name in names if name in view.required]
@@ -171,11 +249,11 @@ class RootShapes:
         if any(at not in places for at, places in enumerate(fitting)):
             return
         if _has_other_order(fitting):
-            listed = ", ".join(names)
-            hint = f"its items could be {listed} in more than one order; name each of them"
-            log.note((), f"must be an object, not an array: {hint}")
+            log.note((), explain_order(names))
             return
-        yield self._form("name_positional_values", items, dict(zip(names, items, strict=True)), log)
+        yield self._make_form(
+            "name_positional_values", items, dict(zip(names, items, strict=True)), log
+        )
 
 
 def _has_other_order(fitting: list[set[int]]) -> bool:

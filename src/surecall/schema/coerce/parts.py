@@ -6,23 +6,16 @@ compiled before, so its depth and the steps of its references are bounded.
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
-from urllib.parse import unquote
 
-import msgspec
+from surecall.errors import ToolDefinitionError
+from surecall.schema.check import SchemaChecker
+from surecall.schema.structure import References, json_types, list_of, listed_values, members_of
 
-from surecall.errors import JSONTextError, ToolDefinitionError
-from surecall.jsontext import resolve_pointer
-
-from .check import SchemaChecker
-from .walk import walk_schema
-
-__all__ = ["PartView", "SchemaParts", "find_facets", "resolve_reference"]
+__all__ = ["PartView", "SchemaParts"]
 
 _ANNOTATIONS: Final = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title"}
 )
-_JOINED: Final = ("$ref", "allOf", "$defs", "definitions", "$schema", "$id")
-_NOT_PORTABLE: Final = ("$id", "id", "$dynamicRef", "$recursiveRef")
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "array": (list,),
     "boolean": (bool,),
@@ -61,10 +54,11 @@ class PartView(NamedTuple):
 class SchemaParts:
     """Looks at the parts of one schema and checks values against them; remembers both."""
 
-    __slots__ = ("_checkers", "_root", "_root_checker", "_views")
+    __slots__ = ("_checkers", "_references", "_root", "_root_checker", "_views")
 
     def __init__(self, root: dict[str, Any], checker: SchemaChecker) -> None:
         self._root = root
+        self._references = References(root)
         self._root_checker = checker
         # By identity; the part is kept beside, so that its identity is not given away.
         self._views: dict[int, tuple[Any, PartView]] = {}
@@ -74,7 +68,7 @@ class SchemaParts:
         """Return what a part says."""
         known = self._views.get(id(part))
         if known is None:
-            known = part, _view(find_facets(part, self._root))
+            known = part, _view(self._references.list_facets(part))
             view = known[1]
             if view.branches and view.types is None:
                 known = part, view._replace(types=self._types(view.branches))
@@ -109,7 +103,7 @@ class SchemaParts:
         known = self._checkers.get(id(part))
         if known is None:
             checker = None
-            schema = self._standalone(part)
+            schema = self._references.extract(part)
             if schema is not None:
                 checker = SchemaChecker(schema)
                 try:
@@ -119,74 +113,6 @@ class SchemaParts:
             known = self._checkers[id(part)] = part, checker
         return known[1]
 
-    def _standalone(self, part: dict[str, Any]) -> dict[str, Any] | None:
-        """Return a part as a schema of its own, with all that it refers to."""
-        names: dict[str, str] = {}
-        copies: list[dict[str, Any]] = []
-        pending: list[Any] = [part]
-        while pending:
-            copy: Any = msgspec.to_builtins(pending.pop(0))
-            if not isinstance(copy, dict):
-                return None
-            copies.append(cast("dict[str, Any]", copy))
-            for place in walk_schema(copies[-1]):
-                schema = place.schema
-                for keyword in ("$anchor", "$defs", "$schema", "definitions"):
-                    schema.pop(keyword, None)
-                reference = schema.get("$ref")
-                if isinstance(reference, str):
-                    if reference not in names:
-                        names[reference] = f"#/$defs/{len(names)}"
-                        pending.append(resolve_reference(self._root, reference))
-                    schema["$ref"] = names[reference]
-                if not place.path:
-                    schema.pop("$id", None)
-                if any(word in schema for word in _NOT_PORTABLE):
-                    return None
-        whole = copies[0]
-        if len(copies) > 1:
-            whole["$defs"] = {str(number): item for number, item in enumerate(copies[1:])}
-        if "$schema" in self._root:
-            whole["$schema"] = self._root["$schema"]
-        return whole
-
-
-def resolve_reference(root: dict[str, Any], reference: str) -> Any:
-    """Return the schema that a local reference leads to, or None."""
-    pointer = unquote(reference[1:])
-    if not reference.startswith("#"):
-        return None
-    if pointer and not pointer.startswith("/"):
-        places = (place.schema for place in walk_schema(root))
-        return next((schema for schema in places if schema.get("$anchor") == pointer), None)
-    try:
-        return resolve_pointer(root, pointer)
-    except JSONTextError:
-        return None
-
-
-def find_facets(part: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the schemas that all apply where a part does: itself, `$ref` and `allOf` followed."""
-    facets: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    stack: list[Any] = [part]
-    while stack:
-        item = stack.pop()
-        if not isinstance(item, dict):
-            continue
-        schema = cast("dict[str, Any]", item)
-        rest = {key: schema[key] for key in schema if key not in _JOINED}
-        if rest:
-            facets.append(rest if len(rest) < len(schema) else schema)
-        joined = schema.get("allOf")
-        if isinstance(joined, list):
-            stack.extend(reversed(cast("list[Any]", joined)))
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and reference not in seen:
-            seen.add(reference)
-            stack.append(resolve_reference(root, reference))
-    return facets
-
 
 def _view(facets: list[dict[str, Any]]) -> PartView:
     types = _common_types(facets)
@@ -195,7 +121,7 @@ def _view(facets: list[dict[str, Any]]) -> PartView:
     if not branches and options is None and types is not None and len(types) > 1:
         branches = tuple({"allOf": [*facets, {"type": name}]} for name in sorted(types))
     if options is not None:
-        types = _types_of(options)
+        types = frozenset(name for item in options for name in json_types(item))
     own = [set(facet) - _ANNOTATIONS for facet in facets]
     single = types is not None and len(types) == 1 and not branches and options is None
     return PartView(
@@ -206,7 +132,7 @@ def _view(facets: list[dict[str, Any]]) -> PartView:
         required=frozenset(
             name
             for facet in facets
-            for name in cast("list[Any]", facet.get("required") or [])
+            for name in list_of(facet.get("required"))
             if isinstance(name, str)
         ),
         open_names=_open_names(facets),
@@ -240,55 +166,36 @@ def _common_types(facets: list[dict[str, Any]]) -> frozenset[str] | None:
 
 def _common_options(facets: list[dict[str, Any]], types: frozenset[str] | None) -> list[Any] | None:
     """Return the values that every `enum` and `const` allows and the types do not rule out."""
-    lists = [found for facet in facets if (found := _options(facet)) is not None]
+    lists = [found for facet in facets if (found := listed_values(facet)) is not None]
     if not lists:
         return None
     return [
         item
         for item in lists[0]
         if all(item in other for other in lists[1:])
-        and (types is None or types & _types_of([item]))
+        and (types is None or types.intersection(json_types(item)))
     ]
-
-
-def _options(facet: dict[str, Any]) -> list[Any] | None:
-    if "const" in facet:
-        return [facet["const"]]
-    options = facet.get("enum")
-    return cast("list[Any]", options) if isinstance(options, list) else None
-
-
-def _types_of(options: list[Any]) -> frozenset[str]:
-    found: set[str] = set()
-    for item in options:
-        found.update(name for name, kinds in _CLASSES.items() if item.__class__ in kinds)
-    return frozenset(found)
 
 
 def _branches(facets: list[dict[str, Any]]) -> tuple[Any, ...]:
     """Return the branches of the first choice, each joined with all that applies beside it."""
     for number, facet in enumerate(facets):
         for keyword in ("anyOf", "oneOf"):
-            branches = facet.get(keyword)
-            if not isinstance(branches, list) or not branches:
+            branches = list_of(facet.get(keyword))
+            if not branches:
                 continue
             rest = {key: value for key, value in facet.items() if key != keyword}
             beside = [*facets[:number], rest, *facets[number + 1 :]]
             beside = [item for item in beside if item.keys() - _ANNOTATIONS]
-            return tuple(
-                {"allOf": [*beside, branch]} if beside else branch
-                for branch in cast("list[Any]", branches)
-            )
+            return tuple({"allOf": [*beside, branch]} if beside else branch for branch in branches)
     return ()
 
 
 def _properties(facets: list[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, list[Any]] = {}
     for facet in facets:
-        properties = facet.get("properties")
-        if isinstance(properties, dict):
-            for name, schema in cast("dict[str, Any]", properties).items():
-                found.setdefault(name, []).append(schema)
+        for name, schema in members_of(facet).items():
+            found.setdefault(name, []).append(schema)
     return {
         name: schemas[0] if len(schemas) == 1 else {"allOf": schemas}
         for name, schemas in found.items()

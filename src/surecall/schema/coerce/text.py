@@ -1,13 +1,12 @@
 """Values that arrive as text, typed by the schema of their parameter: typing, not repair."""
 
-from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode_noting, encode_text, repair_json
+from surecall.schema.structure import References, json_types, list_of, listed_values, members_of
 
-from .coerce_parts import find_facets
-from .coerce_values import number_in
+from .values import BOOLEAN_TEXTS, number_in
 
 __all__ = ["property_schema", "type_text_value"]
 
@@ -24,7 +23,6 @@ _PREFIXES: Final = (
     ("null", ("null", "none")),
 )
 _ORDER: Final = ("integer", "number", "boolean", "object", "array")
-_BOOLEANS: Final = {"true": True, "false": False}
 _PYTHON_RULES: Final = frozenset(
     {
         "drop_string_prefix",
@@ -46,23 +44,23 @@ def type_text_value(text: str, schema: dict[str, Any] | None) -> Any:
     follow its references: use `property_schema` to make it so.
     """
     if not schema:
-        return _untyped(text)
-    options = _options(schema)
+        return _read_untyped(text)
+    options = None if "type" in schema else listed_values(schema)
     if options is not None:
         for option in options:
             if _says(text, option):
                 return option
     types = _types(schema) or _types_of(options or [])
     if not types or _ANY in types:
-        return _untyped(text)
+        return _read_untyped(text)
     if types == {"string"}:
         return text
     if text.strip() == "null" and ("null" in types or "string" not in types):
         return None
     types.discard("null")
     if "string" in types:
-        return _literal_among(text, types)
-    return _typed(text, types)
+        return _read_literal(text, types)
+    return _read_typed(text, types)
 
 
 def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
@@ -70,13 +68,15 @@ def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
 
     References deeper inside, to parts of the value, stay as they are.
     """
+    references = References(schema)
     found: list[Any] = []
     pending: list[Any] = [schema]
     for _ in range(_MAX_CHOICES):
         if not pending:
             break
-        facets = find_facets(pending.pop(0), schema)
-        own = [facet["properties"][key] for facet in facets if key in _members(facet)]
+        facets = references.list_facets(pending.pop(0))
+        described = [members_of(facet) for facet in facets if "properties" in facet]
+        own = [members[key] for members in described if key in members]
         if own:
             found.append(own[0] if len(own) == 1 else {"allOf": own})
             continue
@@ -88,57 +88,29 @@ def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
         pending.extend(branch for facet in facets for branch in _branches(facet))
     if not found:
         return None
-    return _resolved(found[0] if len(found) == 1 else {"anyOf": found}, schema)
+    return _resolve(found[0] if len(found) == 1 else {"anyOf": found}, references)
 
 
 # Schemas
 
 
-def _members(facet: dict[str, Any]) -> dict[str, Any]:
-    members = facet.get("properties")
-    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
-
-
 def _branches(facet: dict[str, Any]) -> list[Any]:
-    listed = (facet.get(keyword) for keyword in ("anyOf", "oneOf"))
-    return [item for group in listed if isinstance(group, list) for item in cast("Any", group)]
+    return [*list_of(facet.get("anyOf")), *list_of(facet.get("oneOf"))]
 
 
-def _resolved(part: Any, root: dict[str, Any]) -> dict[str, Any]:
+def _resolve(part: Any, references: References) -> dict[str, Any]:
     """Return a part as one schema, and its branches likewise, two levels down."""
-    result = _joined(find_facets(part, root))
+    result = references.join(part)
     levels = [result]
     for _ in range(3):
         following: list[dict[str, Any]] = []
         for schema in levels:
             for keyword in ("anyOf", "oneOf"):
                 if isinstance(schema.get(keyword), list):
-                    branches = [_joined(find_facets(item, root)) for item in schema[keyword]]
-                    schema[keyword] = branches
-                    following.extend(branches)
+                    schema[keyword] = [references.join(item) for item in schema[keyword]]
+                    following.extend(schema[keyword])
         levels = following[:_MAX_CHOICES]
     return result
-
-
-def _joined(facets: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for facet in facets:
-        for keyword, value in facet.items():
-            known = result.get(keyword)
-            if keyword == "properties" and isinstance(known, dict):
-                result[keyword] = {**value, **cast("dict[str, Any]", known)}
-            elif keyword == "required" and isinstance(known, list):
-                result[keyword] = list(dict.fromkeys([*cast("list[str]", known), *value]))
-            elif keyword == "type" and known is not None:
-                common = [name for name in _words(known) if name in _words(value)]
-                result[keyword] = common[0] if len(common) == 1 else common or known
-            else:
-                result.setdefault(keyword, value)
-    return result
-
-
-def _words(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
 def _types(schema: dict[str, Any]) -> set[str]:
@@ -161,9 +133,9 @@ def _own_types(schema: dict[str, Any], pending: list[Any]) -> set[str]:
     if schema.get("nullable") is True:
         found.add("null")
     if "type" in schema:
-        return found | {_standard(word) for word in _words(schema["type"])}
+        return found | {_standard(word) for word in list_of(schema["type"]) or [schema["type"]]}
     branches = _branches(schema)
-    options = _options(schema)
+    options = listed_values(schema)
     if branches:
         pending.extend(branches)
     elif options is not None:
@@ -185,28 +157,8 @@ def _standard(word: Any) -> str:
     return _ANY
 
 
-def _options(schema: dict[str, Any]) -> list[Any] | None:
-    if "type" in schema:
-        return None
-    if "const" in schema:
-        return [schema["const"]]
-    options = schema.get("enum")
-    return cast("list[Any]", options) if isinstance(options, list) else None
-
-
 def _types_of(options: list[Any]) -> set[str]:
-    return {_KINDS.get(type(cast("object", item)), _ANY) for item in options}
-
-
-_KINDS: Final[dict[type, str]] = {
-    bool: "boolean",
-    dict: "object",
-    float: "number",
-    int: "integer",
-    list: "array",
-    str: "string",
-    type(None): "null",
-}
+    return {json_types(item)[0] for item in options}
 
 
 # Text
@@ -221,24 +173,24 @@ def _says(text: str, option: Any) -> bool:
         return False
 
 
-def _untyped(text: str) -> Any:
+def _read_untyped(text: str) -> Any:
     """Take a complete JSON object, array, number, or word; anything else is the text."""
-    value = _decoded(text)
+    value = _decode(text)
     return text if value is None or isinstance(value[0], str) else value[0]
 
 
-def _literal_among(text: str, types: set[str]) -> Any:
+def _read_literal(text: str, types: set[str]) -> Any:
     """Return the value of JSON text whose type is among those allowed; else it is the string."""
-    value = _decoded(text) if text == text.strip() else None
+    value = _decode(text) if text == text.strip() else None
     if value is None:
         return text
-    kind = _KINDS[type(cast("object", value[0]))]
+    kind = json_types(value[0])[0]
     if kind == "string" or (kind not in types and not (kind == "integer" and "number" in types)):
         return text
     return value[0]
 
 
-def _typed(text: str, types: set[str]) -> Any:
+def _read_typed(text: str, types: set[str]) -> Any:
     for kind in _ORDER:
         if kind not in types:
             continue
@@ -249,38 +201,38 @@ def _typed(text: str, types: set[str]) -> Any:
             ):
                 return number
         elif kind == "boolean":
-            word = _BOOLEANS.get(text.strip().lower())
+            word = BOOLEAN_TEXTS.get(text.strip().lower())
             if word is not None:
                 return word
         else:
-            value = _container(text)
+            value = _read_container(text)
             wanted = dict if kind == "object" else list
             if value.__class__ is wanted or (value is not None and types == {kind}):
                 return value
-    return _unquoted(text)
+    return _unquote(text)
 
 
-def _unquoted(text: str) -> str:
-    """Return what a JSON string holds: quotes are no part of a value that is no string."""
-    found = _decoded(text)
+def _unquote(text: str) -> str:
+    """Return what a JSON string holds: quotes are not part of a value that is not a string."""
+    found = _decode(text)
     return found[0] if found and isinstance(found[0], str) else text
 
 
-def _container(text: str) -> Any:
+def _read_container(text: str) -> Any:
     """Return the object or array of a JSON text or, failing that, of a Python literal."""
-    found = _decoded(text)
-    value = found[0] if found else _python_literal(text)
+    found = _decode(text)
+    value = found[0] if found else _read_python(text)
     return value if type(value) in (dict, list) else None
 
 
-def _python_literal(text: str) -> Any:
+def _read_python(text: str) -> Any:
     """Return the value of text that differs from JSON only as Python's literals do."""
     repaired = repair_json(text, ended=False, nested="keep")
     rules = {receipt.rule for receipt in repaired.receipts}
     return repaired.value if repaired.state == "whole" and rules <= _PYTHON_RULES else None
 
 
-def _decoded(text: str) -> tuple[Any] | None:
+def _decode(text: str) -> tuple[Any] | None:
     """Return the value of JSON text; none when a key is given twice and says different things."""
     if text.strip()[:1] not in _JSON_STARTS:
         return None

@@ -10,13 +10,20 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode, encode_text, render_pointer
-from surecall.records import ErrorDetail, Receipt, clip
+from surecall.errors import JSONTextError
+from surecall.jsontext import encode, render_pointer
+from surecall.records import ErrorDetail, Receipt
+from surecall.schema.explain import (
+    REPEATS_SCHEMA,
+    detail_at,
+    explain_list,
+    explain_name,
+    explain_same,
+    explain_value,
+)
 
-from .coerce_keys import match_name
-from .coerce_parts import PartView, SchemaParts
-from .coerce_values import (
+from .parts import PartView, SchemaParts
+from .values import (
     NULL_TEXTS,
     Ambiguous,
     Change,
@@ -24,14 +31,14 @@ from .coerce_values import (
     change_scalar,
     decode_text,
     is_schema_echo,
+    match_name,
     match_option,
 )
 
-__all__ = ["Log", "TooMuchWorkError", "Walk", "error_at", "same_json", "show"]
+__all__ = ["Log", "TooMuchWorkError", "Walk", "same_json"]
 
 _MAX_VISITS: Final = 200_000
 _VISITS_PER_ATTEMPT: Final = 40
-_MAX_SHOWN: Final = 80
 _MAX_NOTES: Final = 20
 _MAX_RENAMED: Final = 200
 _MAX_LISTED: Final = 20
@@ -70,7 +77,7 @@ class Log:
     def note(self, path: _Path, sentence: str) -> None:
         """Write down why something was left as it is."""
         if len(self.notes) < _MAX_NOTES:
-            self.notes.append(error_at(path, sentence))
+            self.notes.append(detail_at(path, sentence))
 
     def extend(self, other: "Log") -> None:
         """Take over what another log says."""
@@ -113,12 +120,12 @@ class Walk:
         if view.branches:
             return (yield self._choose(value, part, path, log, exact=exact))
         if is_schema_echo(value) and "type" not in view.properties:
-            log.note(path, "repeats its schema instead of giving a value")
+            log.note(path, REPEATS_SCHEMA)
             return value
         if view.options is not None:
             return _match(value, view.options, path, log)
         if view.kind in _CONTAINERS and isinstance(value, str):
-            value = self._decoded(value, view, path, log)
+            value = self._decode(value, view, path, log)
         if view.kind == "array" and not isinstance(value, list):
             return (yield self._wrap(value, view, path, log)) if exact else value
         if isinstance(value, dict):
@@ -159,8 +166,7 @@ class Walk:
             log.extend(found[0][1])
             return found[0][0]
         if found:
-            shown = " or ".join(show(changed) for changed, _ in found[:4])
-            log.note(path, f"is ambiguous: {show(value)} could mean {shown}; send the one meant")
+            log.note(path, explain_value(value, [changed for changed, _ in found]))
         return value
 
     # Objects and arrays
@@ -182,11 +188,11 @@ class Walk:
                 key in view.properties
                 and key not in view.required
                 and key not in disputed
-                and self._stands_for_absence(item, schema)
+                and self._means_absence(item, schema)
             ):
                 result = dict(result) if result is value else result
                 del result[key]
-                why = "null stands for an argument that is left out"
+                why = "null means that the argument is left out"
                 log.change("drop_null", (*path, key), item, None, why)
             else:
                 changed = yield self._visit(item, schema, (*path, key), log)
@@ -209,13 +215,13 @@ class Walk:
                 result[index] = changed
         return result
 
-    def _stands_for_absence(self, item: Any, schema: Any) -> bool:
+    def _means_absence(self, item: Any, schema: Any) -> bool:
         if item is None:
             return True
         view = self._parts.view(schema)
         return item in NULL_TEXTS and not _takes(view, "string") and not _takes(view, "null")
 
-    def _decoded(self, text: str, view: PartView, path: _Path, log: Log) -> Any:
+    def _decode(self, text: str, view: PartView, path: _Path, log: Log) -> Any:
         decoded = decode_text(text)
         if decoded is None or decoded.value.__class__ is not _CONTAINERS[view.kind]:
             return text
@@ -233,7 +239,7 @@ class Walk:
                 return value
             if self._parts.fits(items, value):
                 if self._may_be_list(text, items):
-                    log.note(path, f"is ambiguous: {show(value)} could be one item or several")
+                    log.note(path, explain_list(value))
                     return value
             elif (decoded := decode_text(text)) is not None:
                 element = decoded.value
@@ -241,7 +247,7 @@ class Walk:
         if element is None or view.first_items:
             return value
         if is_schema_echo(element):
-            log.note(path, "repeats its schema instead of giving a value")
+            log.note(path, REPEATS_SCHEMA)
             return value
         attempt.change("wrap_in_array", path, element, [element])
         if not self._parts.fits(items, element):
@@ -273,8 +279,7 @@ class Walk:
             if not found or self._may_stay(key, view, found, value):
                 continue
             if len(found) > 1:
-                listed = " or ".join(show(name) for name in found[:4])
-                log.note(path, f"has the ambiguous property {show(key)}: it could mean {listed}")
+                log.note(path, explain_name(key, found))
                 disputed.update(found)
             else:
                 targets.setdefault(found[0], []).append(key)
@@ -282,8 +287,7 @@ class Walk:
         for target, keys in targets.items():
             given = [*keys, target] if target in value else keys
             if len(given) > 1:
-                listed = " and ".join(show(key) for key in given[:4])
-                log.note(path, f"has {listed}, which mean the same; send only {show(target)}")
+                log.note(path, explain_same(given, target))
                 disputed.add(target)
             elif target not in disputed:
                 names[keys[0]] = target
@@ -311,8 +315,7 @@ class Walk:
 def _match(value: Any, options: list[Any], path: _Path, log: Log) -> Any:
     match match_option(value, options):
         case Ambiguous(candidates=candidates):
-            names = " or ".join(show(item) for item in candidates[:4])
-            log.note(path, f"is ambiguous: {show(value)} could mean {names}; send the one meant")
+            log.note(path, explain_value(value, candidates))
             return value
         case Change() as change if not same_json(change.after, value):
             log.change(change.rule, path, value, change.after)
@@ -323,12 +326,6 @@ def _match(value: Any, options: list[Any], path: _Path, log: Log) -> Any:
 
 def _takes(view: PartView, name: str) -> bool:
     return view.types is None or name in view.types
-
-
-def error_at(path: _Path, sentence: str) -> ErrorDetail:
-    """Return an error whose message begins with the place it is about."""
-    pointer = render_pointer(path)
-    return ErrorDetail(str(Code.ARGUMENTS_INVALID), f"{pointer or '/'} {sentence}", path=pointer)
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -343,11 +340,3 @@ def _same_value(one: Any, other: Any) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return one == other and isinstance(one, bool) == isinstance(other, bool)
     return same_json(one, other)
-
-
-def show(value: Any) -> str:
-    """Return a value as bounded JSON text."""
-    try:
-        return clip(encode_text(value), _MAX_SHOWN)
-    except JSONTextError:
-        return f"a {type(value).__name__}"
