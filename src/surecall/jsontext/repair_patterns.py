@@ -99,7 +99,7 @@ BARE_KEY_AHEAD: Final = re.compile(rf"[\"'”’]?+{_ANY_WS}[:=]")
 BARE_TEXT: Final = re.compile(
     r"[a-zA-Z][a-zA-Z0-9+.\-]*+://[^\s,;\"'`{}\[\]()<>\\\x00-\x1f]++"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9:.]++(?:Z|[+-][0-9:]++)?+"
-    r"|[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t](?![ \t]*+#))*+"
+    r"|[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t]++(?!#))*+"
 )
 """Text without quotes: an address, a date with its time, or words."""
 _BARE_KEY_NEXT: Final = rf"{_BARE_KEY}[\"']?+{_ANY_WS}[:=]"
