@@ -47,8 +47,9 @@ ARGUMENTS_BYTES, ARGUMENTS_S = 200_000, 0.05
 NOISE_S, CERTAIN_S = 0.002, 0.008
 """Below the first the clock says nothing about growth, above the second it is believed."""
 POOL = 60
-THEMES = ((1, 0, 0), (3, 1, 0), (1, 1, 0), (1, 1, 1), (1, 1, 3), (1, 0, 1))
-"""How much JSON, prose and markers a shape is made of."""
+DEPTHS = (1, 1, 1, 1, 1, 1, 3, 100)
+THEMES = ((1, 0, 0, 0), (3, 1, 0, 0), (1, 1, 0, 0), (2, 0, 1, 0), (1, 1, 1, 1), (1, 0, 1, 1))
+"""How much JSON, prose, openers and other markers a shape is made of."""
 PIECE_CHARACTERS = 48
 
 FLAT: dict[str, Any] = {
@@ -176,10 +177,15 @@ PLAIN_TOKENS = (
 )
 
 
-def marker_tokens() -> list[str]:
-    """Every opener, and every short text that the readers of formats are written with."""
+def opener_tokens() -> list[str]:
+    """Everything that may begin a call."""
     tools = ToolNames(parse_tools(TOOLS))
-    found = {opener for form in FORMATS for opener in form.openers(tools)}
+    return sorted({opener for form in FORMATS for opener in form.openers(tools)})
+
+
+def marker_tokens() -> list[str]:
+    """Every short text that the readers of formats are written with."""
+    found: set[str] = set()
     for path in sorted(Path(surecall.formats.__file__).parent.glob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
@@ -197,15 +203,19 @@ class Shape(NamedTuple):
     prefix: tuple[str, ...]
     unit: tuple[str, ...]
     suffix: tuple[str, ...]
+    depth: int = 1
+    """How often the beginning and the end are repeated, whatever the size."""
 
     def text(self, size: int) -> str:
-        prefix, unit, suffix = map("".join, self)
+        unit = "".join(self.unit)
+        prefix, suffix = "".join(self.prefix) * self.depth, "".join(self.suffix) * self.depth
         count = max(1, (size - len(prefix) - len(suffix)) // len(unit))
         return prefix + unit * count + suffix
 
     def __str__(self) -> str:
-        prefix, unit, suffix = map("".join, self)
-        return f"{prefix!r} + {unit!r} * n + {suffix!r}"
+        prefix, unit, suffix = map("".join, self[:3])
+        times = f" * {self.depth}" if self.depth > 1 else ""
+        return f"{prefix!r}{times} + {unit!r} * n + {suffix!r}{times}"
 
 
 class Way(NamedTuple):
@@ -354,7 +364,7 @@ class Search:
 
     def __init__(self, seed: int, small: int, large: int, only: str) -> None:
         self.random = random.Random(seed)
-        self.kinds = (JSON_TOKENS, PLAIN_TOKENS, marker_tokens())
+        self.kinds = (JSON_TOKENS, PLAIN_TOKENS, opener_tokens(), marker_tokens())
         self.small, self.large = small, large
         self.groups = [
             chosen for group in ways() if (chosen := [way for way in group if only in way.name])
@@ -402,15 +412,17 @@ class Search:
             tuple(chance.choices(tokens, k=chance.choice((0, 1, 1, 2, 3)))),
             tuple(chance.choices(tokens, k=chance.choice((1, 1, 1, 2, 2, 3, 4)))),
             tuple(chance.choices(tokens, k=chance.choice((0, 0, 1, 1, 2)))),
+            chance.choice(DEPTHS),
         )
 
-    def some(self, count: int, weights: tuple[int, int, int] = (1, 1, 1)) -> list[str]:
+    def some(self, count: int, weights: tuple[int, ...] = (2, 1, 1, 1)) -> list[str]:
         kinds = self.random.choices(self.kinds, weights, k=count)
         return [self.random.choice(kind) for kind in kinds]
 
     def changed(self, pool: list[tuple[float, Shape]]) -> Shape:
         """A shape that differs in one or two tokens from one of the slowest."""
-        parts = [list(part) for part in self.random.choice(pool)[1]]
+        *three, depth = self.random.choice(pool)[1]
+        parts = [list(part) for part in three]
         for _ in range(self.random.choice((1, 1, 2))):
             part = self.random.choice(parts)
             way = self.random.choice(("add", "drop", "swap", "other"))
@@ -422,9 +434,10 @@ class Search:
             elif way == "swap" and part:
                 part[min(at, len(part) - 1)] = self.some(1)[0]
             elif way == "other" and pool:
-                part[at:at] = self.random.choice(self.random.choice(pool)[1])[:2]
+                part[at:at] = self.random.choice(self.random.choice(pool)[1][:3])[:2]
         prefix, unit, suffix = (tuple(part[:6]) for part in parts)
-        return Shape(prefix, unit or tuple(self.some(1)), suffix)
+        depth = self.random.choice((depth, depth, depth, *DEPTHS))
+        return Shape(prefix, unit or tuple(self.some(1)), suffix, depth)
 
 
 def main() -> None:

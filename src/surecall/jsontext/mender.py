@@ -24,7 +24,7 @@ from .repair_patterns import (
     VALUE_AHEAD,
 )
 from .repair_scalars import DIGITS, STRING_PREFIXES
-from .repair_signals import MAX_STEPS, CutShortError, RefusedError
+from .repair_signals import CutShortError, RefusedError
 from .repair_strings import read_string
 from .repair_walker import OBJECTS
 
@@ -60,16 +60,18 @@ class Mender(BracketReader):
 
     def _read_on(self) -> int:
         stack = self.stack
-        for _ in range(MAX_STEPS):
-            if not stack:
-                return self.pos
+        steps = self.steps
+        while stack:
+            steps.left -= 1
+            if steps.left < 0:
+                steps.take(1, self.pos)
             if self._is_after:
                 self._read_separator()
             elif stack[-1] in OBJECTS:
                 self._read_member()
             else:
                 self._read_item()
-        raise self._budget()
+        return self.pos
 
     def _read_separator(self) -> None:
         text = self.text
@@ -203,7 +205,7 @@ class Mender(BracketReader):
         """Read a key and tell whether it has quotes."""
         text = self.text
         if mark in QUOTES:
-            self._take_string(pos, read_string(text, pos, "key"))
+            self._take_string(pos, read_string(text, pos, "key", self.steps))
             return True
         match = BARE_KEY.match(text, pos)
         if match is None:
@@ -215,7 +217,7 @@ class Mender(BracketReader):
             if end >= len(text.rstrip()):
                 raise CutShortError("member", pos, "inside a key")
             if text[end] in "\"'" and match[0].lower() in STRING_PREFIXES:
-                self._take_string(pos, read_string(text, end, "key", match[0]))
+                self._take_string(pos, read_string(text, end, "key", self.steps, match[0]))
                 return True
             raise RefusedError("a key without ':'", pos)
         if text[end] in "\"'”’":
@@ -277,7 +279,7 @@ class Mender(BracketReader):
             self._open(mark, pos)
         elif mark in QUOTES:
             self.has_evidence = True
-            self._take_string(pos, read_string(text, pos, self._role()))
+            self._take_string(pos, read_string(text, pos, self._role(), self.steps))
             self._done(self.pos)
         elif mark in DIGITS or mark in "+-.":
             self._read_number(pos)
