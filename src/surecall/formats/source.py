@@ -14,14 +14,17 @@ __all__ = ["NeedMore", "Source", "TooMuchWork"]
 
 _T = TypeVar("_T")
 _SPACES = " \t\r\n"
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE = re.compile(r"[ \t\r\n]*+")
 _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
 _MAX_DEPTH = 128
 MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with 100 short arguments takes 1,300."""
+MARKS_PER_QUESTION = 25
+"""Brackets and quotes of JSON that cost as much as one question."""
+_SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]*+")
 
 
 class NeedMore(Exception):  # noqa: N818 - a signal, not an error
@@ -43,32 +46,6 @@ def _any_of(literals: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str]
 @lru_cache(maxsize=16)
 def _run_of(character: str) -> re.Pattern[str]:
     return re.compile(re.escape(character) + "*+")
-
-
-def _value_end(text: str, at: int) -> int | None:
-    """Return where the value ends, `None` when it is open, or `_TOO_DEEP`."""
-    if text[at : at + 1] not in ("{", "["):
-        return ValueScanner().feed(text, at)
-    depth, here = 0, at
-    while True:
-        match = _TO_BRACKET.match(text, here)
-        here = match.end() if match else here
-        if here >= len(text):
-            return None
-        mark = text[here]
-        here += 1
-        if mark in "{[":
-            depth += 1
-            if depth > _MAX_DEPTH:
-                return _TOO_DEEP
-        elif mark in "}]":
-            depth -= 1
-            if depth == 0:
-                return here
-        elif mark == '"':
-            return None  # a string that does not end
-        else:  # an apostrophe: a quote or not, the scanner knows
-            return ValueScanner().feed(text, at)
 
 
 class Source:
@@ -111,6 +88,8 @@ class Source:
     def spend(self, questions: int) -> None:
         """Count work that was done without asking."""
         self._questions += questions
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
 
     # These are asked most often by far, so each counts for itself what it asks.
 
@@ -220,13 +199,48 @@ class Source:
     def value_end(self, at: int) -> int | None:
         """Return where the JSON value that begins here ends; `None` when it is cut off."""
         self._count()
-        end = _value_end(self.text, at)
+        is_bracket = self.text.startswith(("{", "["), at)
+        end = self._bracket_end(at) if is_bracket else self._scanned_end(at)
         if end == _TOO_DEEP:
             self.spend(2 * _MAX_DEPTH)
             return None
         if end is None and not self.final:
             raise NeedMore
         return end
+
+    def _bracket_end(self, at: int) -> int | None:
+        """Return where an object or array ends, `None` when it is open, or `_TOO_DEEP`."""
+        text, here, depth, marks = self.text, at, 0, 0
+        while (match := _TO_BRACKET.match(text, here)) and match.end() < len(text):
+            here = match.end() + 1
+            mark = text[here - 1]
+            if mark in "{[":
+                depth += 1
+                if depth > _MAX_DEPTH:
+                    return _TOO_DEEP
+            elif mark in "}]":
+                depth -= 1
+                if depth == 0:
+                    return here
+            elif mark == '"':
+                break  # a string that does not end
+            else:  # an apostrophe: a quote or not, the scanner knows
+                return self._scanned_end(at)
+            marks += 1
+            if marks == MARKS_PER_QUESTION:
+                marks = 0
+                self._count()
+        return None
+
+    def _scanned_end(self, at: int) -> int | None:
+        scanner = ValueScanner()
+        for start in range(at, len(self.text), _SCANNED_CHARACTERS):
+            seen = scanner.marks
+            end = scanner.feed(self.text[start : start + _SCANNED_CHARACTERS])
+            self.spend((scanner.marks - seen) // MARKS_PER_QUESTION)
+            if end is not None:
+                return at + end
+        return None
 
     def begun_at_end(self, literals: Iterable[str], at: int) -> str:
         """Return what stands here, if it begins one of the literals and the text ends with it."""
