@@ -6,13 +6,16 @@ from .repair_patterns import GAP, LINE_COMMENT
 from .repair_signals import CutShortError, Steps
 from .repaired import NonFinitePolicy
 
-__all__ = ["CLOSERS", "DOUBLED", "OBJECTS", "WRITTEN_CLOSERS", "Edit", "Walker"]
+__all__ = ["CLOSERS", "DOUBLED", "MAX_RECEIPTS_PER_RULE", "OBJECTS", "WRITTEN_CLOSERS", "Edit", "Walker"]
 
 DOUBLED: Final = "D"
 """An object opened by `{{`."""
 OBJECTS: Final = frozenset(("}", DOUBLED))
 CLOSERS: Final = {"}": "}", "]": "]", ")": ")", DOUBLED: "}"}
 WRITTEN_CLOSERS: Final = {"}": "}", "]": "]", ")": "]", DOUBLED: "}"}
+
+MAX_RECEIPTS_PER_RULE: Final = 20
+"""Further changes by the same rule are only counted."""
 
 Edit: TypeAlias = tuple[int, int, str, str, bool]
 """One change: start, end, what stands there afterwards, the rule, whether it is lossless."""

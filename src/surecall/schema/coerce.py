@@ -4,8 +4,7 @@ What fits is returned as it is. What could mean two things is an error that name
 either fits the schema or comes with errors.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +14,7 @@ from .check import MAX_ERRORS, SchemaChecker
 from .coerce_parts import SchemaParts
 from .coerce_root import RootShapes
 from .coerce_walk import Log, TooMuchWorkError, error_at
+from .narrow import nests_deeper
 
 __all__ = ["ArgumentCoercer", "Coerced", "coerce_arguments"]
 
@@ -73,7 +73,7 @@ class ArgumentCoercer:
 
     def _shaped(self, value: Any) -> tuple[Any, Log]:
         try:
-            if not _nests_too_deep(value):
+            if not nests_deeper(value, _MAX_DEPTH):
                 return RootShapes(self._schema, self._parts, self._checker, self._tool_name).run(
                     value
                 )
@@ -83,21 +83,6 @@ class ArgumentCoercer:
         log = Log()
         log.note((), sentence)
         return value, log
-
-
-def _nests_too_deep(value: Any) -> bool:
-    level: list[Any] = [value]
-    for _ in range(_MAX_DEPTH + 1):
-        level = [child for item in level for child in _children(item)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("dict[Any, Any]", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def coerce_arguments(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, encode_text, repair_json
+from surecall.jsontext import MAX_ARGUMENT_STEPS, decode, encode_text, repair_json
 from surecall.records import Receipt
 
 from .coerce_keys import match_name
@@ -146,7 +146,7 @@ def decode_text(text: str) -> DecodedText | None:
     start = text.lstrip()[:3]
     if start[:1] not in ("{", "[", '"') and start != _FENCE:
         return None
-    found = repair_json(text)
+    found = repair_json(text, max_steps=MAX_ARGUMENT_STEPS)
     value: Any = found.value
     # A text in a text gives text at first.
     if found.state != "whole" or found.rest or value.__class__ not in (dict, list):
@@ -171,7 +171,11 @@ def is_schema_echo(value: Any) -> bool:
 def _integer(value: Any) -> Change | None:
     if isinstance(value, float):
         return Change("drop_zero_fraction", int(value)) if value.is_integer() else None
-    if not isinstance(value, str) or number_in(value) is None:
+    if not isinstance(value, str):
+        return None
+    if len(value) < _MAX_EXPONENT and value.isascii() and value.isdigit() and value[0] != "0":
+        return Change("parse_number_text", int(value))
+    if number_in(value) is None:
         return None
     # Not by way of a float, which would round large ones.
     exact = Decimal(value.strip())
