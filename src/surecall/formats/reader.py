@@ -94,6 +94,11 @@ class TextReader:
         last = self._out.last_written.rstrip()[-1:]
         return bool(last) and last not in _MARKER_ENDS
 
+    @property
+    def held_characters(self) -> int:
+        """How much text has arrived of which nothing can be said yet."""
+        return self._waiting_chars
+
     def feed(self, text: str) -> list[Piece]:
         """Take the next text and return what is certain now."""
         self._arrived.append(text)

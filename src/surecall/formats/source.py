@@ -51,7 +51,7 @@ def _run_of(character: str) -> re.Pattern[str]:
 class Source:
     """The text of a reply, as much of it as is there, and the tools it may call."""
 
-    __slots__ = ("_known", "_questions", "final", "text", "tools")
+    __slots__ = ("_known", "_places", "_questions", "final", "text", "tools")
 
     def __init__(self, text: str, tools: ToolNames, *, final: bool) -> None:
         self.text = text
@@ -59,6 +59,7 @@ class Source:
         self.final = final
         self._questions = 0
         self._known: dict[tuple[object, int], tuple[Any, int]] = {}
+        self._places: dict[str | tuple[str, ...], tuple[int, int]] = {}
 
     def begin(self) -> None:
         """Start counting the questions anew, for the next opener."""
@@ -149,7 +150,10 @@ class Source:
     def find(self, literal: str, at: int) -> int:
         """Return where the literal stands next, or -1."""
         self._count()
-        found = self.text.find(literal, at)
+        found = self._known_place(literal, at)
+        if found is None:
+            found = self.text.find(literal, at)
+            self._places[literal] = at, found
         if found < 0 and not self.final:
             raise NeedMore
         return found
@@ -160,12 +164,25 @@ class Source:
         None of the literals may be part of another one other than as its beginning.
         """
         self._count()
-        found = _any_of(tuple(literals))[1].search(self.text, at)
+        literals = tuple(literals)
+        found = self._known_place(literals, at)
         if found is None:
+            match = _any_of(literals)[1].search(self.text, at)
+            found = -1 if match is None else match.start()
+            self._places[literals] = at, found
+        if found < 0:
             if not self.final:
                 raise NeedMore
             return -1, ""
-        return found.start(), self.starts_any(literals, found.start())
+        return found, self.starts_any(literals, found)
+
+    def _known_place(self, what: str | tuple[str, ...], at: int) -> int | None:
+        """Return what was found before, if looking from here on would find the same.
+
+        Each of many openers may ask for the same literal, which is far away or nowhere.
+        """
+        start, found = self._places.get(what, (-1, -1))
+        return found if 0 <= start <= at and (found < 0 or at <= found) else None
 
     def run_end(self, character: str, at: int) -> int:
         """Return where a run of one character that begins here ends."""

@@ -400,6 +400,7 @@ def _conflicts(tree: Any) -> Iterator[str]:
     """Yield the pointers of repeated keys whose values differ, in the order of the text."""
     known: dict[Any, int] = {}
     stack: list[tuple[Any, tuple[str | int, ...]]] = [(tree, ())]
+    members: list[tuple[Any, Any]]
     numbers: dict[int, int] = {}
     while stack:
         node, parts = stack.pop()
@@ -417,11 +418,7 @@ def _conflicts(tree: Any) -> Iterator[str]:
             members = list(enumerate(cast("list[Any]", node)))
         else:
             continue
-        stack.extend(
-            (child, (*parts, key))
-            for key, child in reversed(members)
-            if isinstance(child, (dict, list))
-        )
+        stack.extend((child, (*parts, key)) for key, child in reversed(members))
 
 
 def _number(node: Any, known: dict[Any, int], numbers: dict[int, int]) -> int:
@@ -432,7 +429,10 @@ def _number(node: Any, known: dict[Any, int], numbers: dict[int, int]) -> int:
     number = numbers.get(id(cast("object", node)))
     if number is not None:
         return number
-    members: Any = cast("dict[str, Any]", node).values() if isinstance(node, dict) else node
+    if isinstance(node, dict):
+        members = list(cast("dict[str, Any]", node).values())
+    else:
+        members = cast("list[Any]", node)
     if not any(isinstance(child, (dict, list)) for child in members):
         key = json.dumps(node, sort_keys=True)
     elif isinstance(node, dict):

@@ -14,9 +14,7 @@ ScanState: TypeAlias = Literal["before", "inside", "complete"]
 
 _START: Final = re.compile(r"[^\s\ufeff]")
 _MARK: Final = re.compile(r"[\"'{}\[\]]")
-_IN_STRING: Final = {
-    quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in "\"'"
-}
+_IN_STRING: Final = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in "\"'"}
 _SCALAR_END: Final = re.compile(r"[\s,:;{}\[\]()\"'`<]")
 _BEFORE_QUOTE: Final = frozenset("{[(,:=")
 # An apostrophe after more blanks than this begins a string wherever it stands.

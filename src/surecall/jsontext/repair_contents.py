@@ -60,9 +60,7 @@ def write_content(
 _RULES: Final = {"keep": "", "quote": "", "back": "", "control": "escape_control_characters"}
 
 
-def _rewritten(
-    content: str, steps: Steps, pattern: re.Pattern[str]
-) -> tuple[str, dict[str, None]]:
+def _rewritten(content: str, steps: Steps, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
     """Return the content with what JSON does not take replaced, and what kinds that were."""
     kinds: dict[str, None] = {}
 

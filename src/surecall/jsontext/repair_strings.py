@@ -100,9 +100,7 @@ _COUNTED_PER_STEP: Final = 8
 _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 
 
-def read_string(
-    text: str, start: int, role: Role, steps: Steps, prefix: str = ""
-) -> StringRead:
+def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "") -> StringRead:
     """Read the string whose quote is at `start`; strings joined to it are read with it."""
     first = _read_one(text, start, role, steps, prefix)
     joint = _joint(text, first.end, text[start], role)

@@ -6,7 +6,15 @@ from .repair_patterns import GAP, LINE_COMMENT
 from .repair_signals import CutShortError, Steps
 from .repaired import NonFinitePolicy
 
-__all__ = ["CLOSERS", "DOUBLED", "MAX_RECEIPTS_PER_RULE", "OBJECTS", "WRITTEN_CLOSERS", "Edit", "Walker"]
+__all__ = [
+    "CLOSERS",
+    "DOUBLED",
+    "MAX_RECEIPTS_PER_RULE",
+    "OBJECTS",
+    "WRITTEN_CLOSERS",
+    "Edit",
+    "Walker",
+]
 
 DOUBLED: Final = "D"
 """An object opened by `{{`."""

@@ -1,5 +1,8 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
+import asyncio
+from typing import Final
+
 from msgspec.structs import replace
 
 from surecall.formats import ToolNames
@@ -10,7 +13,10 @@ from .plan import Plan
 from .prompting import put_tools, taught_way
 from .steps import RunState
 
-__all__ = ["build_request", "read_answer"]
+__all__ = ["MAX_INLINE_CHARACTERS", "build_request", "read_answer", "read_answer_aside"]
+
+MAX_INLINE_CHARACTERS: Final = 64 * 1024
+"""Text that is longer is read in a thread: that may take long enough to delay everything else."""
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -54,6 +60,19 @@ def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> 
         if broken is not None:
             reading = replace(reading, defects=(*reading.defects, broken))
     return reading
+
+
+async def read_answer_aside(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
+    """Do what `read_answer` does, in a thread if the reply is long, so that deadlines are kept.
+
+    A run that ends in the meantime does not wait for the thread, which changes nothing.
+    """
+    characters = len(reply.content or "")
+    for call in reply.calls:
+        characters += len(call.arguments) if isinstance(call.arguments, str) else 0
+    if characters <= MAX_INLINE_CHARACTERS:
+        return read_answer(plan, state, reply, names)
+    return await asyncio.to_thread(read_answer, plan, state, reply, names)
 
 
 def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:

@@ -1,10 +1,13 @@
 """Text of a streamed turn, shown as soon as it is certain that it is no part of a call."""
 
+import asyncio
 from collections.abc import Callable
 
 from surecall.protocols import StreamDelta
 from surecall.reading import CallRead, ReadEvent, ReasoningRead, ReplyReader, TextRead
-from surecall.records import ReasoningDelta, TextDelta, TextRetracted
+from surecall.records import Reading, ReasoningDelta, TextDelta, TextRetracted
+
+from .asking import MAX_INLINE_CHARACTERS
 
 __all__ = ["ShownText"]
 
@@ -22,6 +25,7 @@ class ShownText:
         self._emit = emit
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._late: list[str] = []
         self._is_fed = False
         self._has_call = False
 
@@ -31,14 +35,23 @@ class ShownText:
             self._emit(ReasoningDelta, text=delta.text)
             return
         self._is_fed = True
+        if self._reader.held_characters > MAX_INLINE_CHARACTERS:
+            # Looking at it again takes long: the rest is read when all of it is there.
+            self._late.append(delta.text)
+            return
         for event in self._reader.feed(delta.text):
             self._show(event)
 
-    def close(self, content: str) -> None:
+    async def close(self, content: str) -> None:
         """Show what was held back and is part of the content, now that the reply has been read."""
         if not self._is_fed:
             return
-        read = self._reader.close()
+        if self._reader.held_characters > MAX_INLINE_CHARACTERS:
+            events, read = await asyncio.to_thread(self._read_rest)
+        else:
+            events, read = self._read_rest()
+        for event in events:
+            self._show(event)
         if not read.content.startswith("".join(self._text)):
             self._retract()
         text, reasoning = "".join(self._text), "".join(self._reasoning)
@@ -46,6 +59,10 @@ class ShownText:
             self._think(read.reasoning[len(reasoning) :])
         if content.startswith(text) and len(content) > len(text):
             self._emit(TextDelta, text=content[len(text) :])
+
+    def _read_rest(self) -> tuple[list[ReadEvent], Reading]:
+        events = self._reader.feed("".join(self._late)) if self._late else []
+        return events, self._reader.close()
 
     def _show(self, event: ReadEvent) -> None:
         if isinstance(event, ReasoningRead):

@@ -85,6 +85,11 @@ class ReplyReader:
         self._cause: str | None = None
         self._came_to_end = False
 
+    @property
+    def held_characters(self) -> int:
+        """How much text is held back, because it may be part of a call."""
+        return self._text.held_characters
+
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
         return self._take(self._text.feed(chunk))
