@@ -36,7 +36,7 @@ _MCP: Final = "use_mcp_tool"
 _MCP_GRAMMAR: Final = ElementGrammar(
     calls=(_MCP,), values=("server_name", "tool_name", "arguments"), style="tag"
 )
-_YAML_LINE: Final = re.compile(r"[ \t]*+([^\s:#<>-][^:\n]{0,128}?)[ \t]*+:(?:[ \t]++(.*))?\Z")
+_YAML_LINE: Final = re.compile(r"[ \t]*+([^\s:#<>-][^:\n]{0,128}?)[ \t]*+:(?:[ \t]++(.*+))?\Z")
 _IN_ITEM: Final = r"((?:[^<]++|<(?!/item>))*+)"
 _ITEM: Final = re.compile(rf"<item>{_IN_ITEM}</item>")
 _ITEMS: Final = re.compile(rf"(?:<item>{_IN_ITEM}</item>\s*+)*+")

@@ -9,7 +9,7 @@ __all__ = ["MAX_NAME_CHARACTERS", "match_name", "plain_form"]
 MAX_NAME_CHARACTERS: Final = 256
 
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
-_SEPARATORS: Final = re.compile(r"[_\-\s]+")
+_SEPARATORS: Final = re.compile(r"[_\-\s]++")
 _EDGES: Final = "_- \t\r\n"
 
 

@@ -31,6 +31,8 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9
 _MAX_DIGITS: Final = 400
 _MAX_EXPONENT: Final = 18
 _FENCE: Final = "```"
+_FREE_STEPS: Final = 2_000
+_CHARACTERS_PER_STEP: Final = 16
 
 _BOOLEANS: Final = {"true": True, "false": False}
 _BOOLEAN_WORDS: Final = {"1": True, "0": False, "yes": True, "no": False, "on": True, "off": False}
@@ -146,7 +148,9 @@ def decode_text(text: str) -> DecodedText | None:
     start = text.lstrip()[:3]
     if start[:1] not in ("{", "[", '"') and start != _FENCE:
         return None
-    found = repair_json(text, max_steps=MAX_ARGUMENT_STEPS)
+    # Several texts in the same arguments share what is allowed for all of them.
+    allowed = _FREE_STEPS + len(text) // _CHARACTERS_PER_STEP
+    found = repair_json(text, max_steps=min(MAX_ARGUMENT_STEPS, allowed))
     value: Any = found.value
     # A text in a text gives text at first.
     if found.state != "whole" or found.rest or value.__class__ not in (dict, list):
