@@ -77,6 +77,7 @@ async def test_a_deadline_holds_while_a_reply_is_read(
     with pytest.raises(RunLimitError, match="DEADLINE_EXCEEDED") as caught:
         await run_script([LONG], deadline_s=0.05)
     assert not slow_reading[0].is_set()
+    slow_reading[0].set()
     assert [message.role for message in caught.value.history] == ["user"]
 
 
@@ -91,6 +92,7 @@ async def test_a_run_can_be_cancelled_while_a_reply_is_read(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not slow_reading[0].is_set()
+    slow_reading[0].set()
 
 
 async def test_a_long_call_written_as_text_is_not_looked_at_with_every_piece() -> None:
@@ -103,10 +105,8 @@ async def test_a_long_call_written_as_text_is_not_looked_at_with_every_piece() -
             return super().feed(chunk)
 
     shown: list[Any] = []
-    text = (
-        "Saving.\n"
-        + f'<tool_call>{{"name": "save", "arguments": {{"text": "{LONG}"}}}}</tool_call>'
-    )
+    call = f'{{"name": "save", "arguments": {{"text": "{LONG}"}}}}'
+    text = f"Saving.\n<tool_call>{call}</tool_call>"
     shown_text = ShownText(Reader(SAVE), lambda kind, **fields: shown.append((kind, fields)))
     for start in range(0, len(text), 100):
         shown_text.feed(StreamDelta("text", text[start : start + 100]))
