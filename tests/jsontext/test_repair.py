@@ -328,9 +328,7 @@ REFUSED = [
     Refusal("half-a-pair", "['\\ud800']", "surrogate", Code.LONE_SURROGATE),
     Refusal("too-many-repairs", "[" + "a," * 400_000 + "1]", "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-quotes", "['" + "' " * 40_000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
-    Refusal(
-        "too-many-changes", "['" + "\\x41" * 40_000 + "']", "limit", Code.REPAIR_BUDGET_EXCEEDED
-    ),
+    Refusal("too-many-breaks", "['" + "a\n" * 60_000 + "']", "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-joints", "['a'" + "+'b'" * 40_000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-brackets", "see {x " * 1000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
 ]

@@ -30,6 +30,7 @@ __all__ = ["Search"]
 
 _MAX_VALUES: Final = 10_000
 _STEPS_PER_BRACKET: Final = 4
+_CHARACTERS_PER_STEP: Final = 1000
 _MAX_PROSE_BRACKETS: Final = 256
 _MAX_NESTED_TEXTS: Final = 4
 _MARK: Final = "\ufeff"
@@ -194,6 +195,8 @@ class Search:
         text = self._text
         is_doubtful = text[start] == "[" and not mender.has_evidence and not is_fenced
         if is_doubtful and text[:start].strip():
+            # All of the text was looked at, and will be again from the next bracket on.
+            self._steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
             return None
         has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
         is_complete = (

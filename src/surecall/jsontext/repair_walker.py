@@ -16,8 +16,6 @@ __all__ = [
     "Walker",
 ]
 
-_CHARACTERS_PER_STEP: Final = 1000
-
 DOUBLED: Final = "D"
 """An object opened by `{{`."""
 OBJECTS: Final = frozenset(("}", DOUBLED))
@@ -143,7 +141,6 @@ class Walker:
         if text.startswith("/*", pos):
             end = text.find("*/", pos + 2) + 2
             if end < 2:
-                self.steps.take((len(text) - pos) // _CHARACTERS_PER_STEP, pos)
                 raise CutShortError("comment", pos, "inside a comment")
         else:
             match = LINE_COMMENT.match(text, pos)
