@@ -252,8 +252,9 @@ def ways() -> list[list[Way]]:
 
     def coerced(text: str) -> object:
         schema, checker = checkers["nested"]
-        part = text[: len(text) // 4]
-        return coerce_arguments({"a": part, "c": part, "d": part, "key": part}, schema, checker)
+        size = len(text) // 4
+        parts = {name: text[: size + at] for at, name in enumerate(("a", "c", "d", "key"))}
+        return coerce_arguments(parts, schema, checker)
 
     def typed(name: str, text: str) -> object:
         return type_text_value(text, NESTED["properties"][name])

@@ -87,11 +87,12 @@ class Log:
 class Walk:
     """Walks values of one schema; the work of all its walks together is bounded."""
 
-    __slots__ = ("_left", "_parts")
+    __slots__ = ("_left", "_parts", "_texts")
 
     def __init__(self, parts: SchemaParts) -> None:
         self._parts = parts
         self._left = _MAX_WORK
+        self._texts: dict[str, DecodedText | None] = {}
 
     def run(self, value: Any, part: Any, log: Log, path: _Path = ()) -> Any:
         """Return a value that does not fit a part, changed where that is clear.
@@ -246,8 +247,11 @@ class Walk:
         return decoded.value
 
     def _decode(self, text: str) -> DecodedText | None:
-        self._spend(_WORK_PER_TEXT + len(text) // _CHARACTERS_PER_WORK)
-        return decode_text(text)
+        """Return what a text holds; whoever asks again, for another branch, gets the same."""
+        if text not in self._texts:
+            self._spend(_WORK_PER_TEXT + len(text) // _CHARACTERS_PER_WORK)
+            self._texts[text] = decode_text(text)
+        return self._texts[text]
 
     def _wrap(self, value: Any, view: PartView, path: _Path, log: Log) -> _Steps:
         """Make a list of one value, when the value fits as its element."""
