@@ -4,6 +4,7 @@ import pytest
 
 from surecall.formats import NeedMore, Source, ToolNames
 from surecall.formats.json_rows import read_row
+from surecall.formats.json_spans import find_extent
 from surecall.formats.source import MAX_QUESTIONS, TooMuchWork
 
 
@@ -75,3 +76,20 @@ def test_a_literal_that_may_still_come_is_waited_for() -> None:
     with pytest.raises(NeedMore):
         source_of("<tool_call", final=False).starts_any(("<tool_call>", "<x>"), 0)
     assert source_of("<y> and more", final=False).starts_any(("<tool_call>", "<x>"), 0) == ""
+
+
+def test_what_was_found_is_found_again_from_anywhere_before_it() -> None:
+    """A literal is looked for once, and an earlier place is looked at for itself."""
+    text = source_of("..a..b..a")
+    assert [text.find("a", at) for at in (3, 4, 8, 9, 0, 2, 3)] == [8, 8, 8, -1, 2, 2, 8]
+    found = [text.find_any(("b", "a"), at) for at in (3, 5, 6, 9, 0)]
+    assert found == [(5, "b"), (5, "b"), (8, "a"), (-1, ""), (2, "a")]
+
+
+def test_a_value_of_very_many_brackets_is_given_up() -> None:
+    """Brackets and quotes count, whichever way the end is looked for."""
+    for text in ("[" + "[]," * 120_000, "['" + "a','" * 120_000, "[" + '"",[],' * 120_000):
+        with pytest.raises(TooMuchWork):
+            source_of(text).value_end(0)
+        with pytest.raises(TooMuchWork):
+            find_extent(source_of(text), 0)

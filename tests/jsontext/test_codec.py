@@ -575,3 +575,13 @@ def test_values_met_twice_are_no_loop() -> None:
     """The same container in two places is written twice."""
     shared = [1]
     assert encode([shared, shared]) == b"[[1],[1]]"
+
+
+def test_repeated_keys_around_repeated_keys_are_told_apart() -> None:
+    """A value is the same JSON or it is not, however deep the difference stands."""
+    same = '{"a": {"b": [1, {"c": 2.5}]}, "a": {"b": [1, {"c": 2.5}]}}'
+    assert decode_noting(same).duplicates == ()
+    other = '{"a": {"b": [1, {"c": 2.5}]}, "a": {"b": [1, {"c": 2}]}, "d": 1, "d": true}'
+    assert decode_noting(other).duplicates == ("/a", "/d")
+    inner = '{"a": {"b": 1, "b": 2}, "a": {"b": 2}, "c": [{"x": 1, "x": 1.0}]}'
+    assert decode_noting(inner).duplicates == ("/a/b", "/c/0/x")

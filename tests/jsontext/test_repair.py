@@ -328,6 +328,9 @@ REFUSED = [
     Refusal("digits", "[0x" + "f" * 5000 + "]", "digits", Code.NUMBER_TOO_LONG),
     Refusal("half-a-pair", "['\\ud800']", "surrogate", Code.LONE_SURROGATE),
     Refusal("too-many-repairs", "[" + "a," * 400_000 + "1]", "limit", Code.REPAIR_BUDGET_EXCEEDED),
+    Refusal("too-many-quotes", "['" + "' " * 40_000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
+    Refusal("too-many-breaks", "['" + "a\n" * 60_000 + "']", "limit", Code.REPAIR_BUDGET_EXCEEDED),
+    Refusal("too-many-joints", "['a'" + "+'b'" * 40_000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
     Refusal("too-many-brackets", "see {x " * 1000, "limit", Code.REPAIR_BUDGET_EXCEEDED),
 ]
 
@@ -530,3 +533,36 @@ def test_a_cut_text_that_nested_too_deep_before_is_refused() -> None:
     repaired = repair_json("[" + "[" * 200 + "]" * 200 + ', "x', cut="close")
     assert (repaired.state, repaired.value) == ("unreadable", None)
     assert repaired.errors[0].code == Code.JSON_TOO_DEEP
+
+
+def test_steps_of_a_repair_can_be_limited() -> None:
+    """A caller that has less time sets a lower limit, which strict JSON does not count towards."""
+    text = "[" + "a," * 100 + "1]"
+    assert repair_json(text, max_steps=300).state == "whole"
+    assert repair_json(text, max_steps=50).errors[0].code == Code.REPAIR_BUDGET_EXCEEDED
+    assert repair_json("[" + "1," * 10_000 + "1]", max_steps=0).state == "whole"
+
+
+def test_strings_in_a_row_have_as_many_receipts_as_others() -> None:
+    """They are changed together, and counted one by one."""
+    repaired = repair_json("[" + "'a' , " * 30 + "'b',]")
+    assert repaired.value == ["a"] * 30 + ["b"]
+    receipts = [one for one in repaired.receipts if one.rule == "replace_quotes"]
+    assert len(receipts) == 20
+    assert (receipts[0].place, receipts[0].before, receipts[0].after) == ("1:4", "'a'", '"a"')
+    assert receipts[-1].why == "and 11 more of the same after it"
+
+
+@pytest.mark.parametrize("end", ["{", "'c", "", "'c', "])
+def test_strings_in_a_row_before_a_cut_are_kept(end: str) -> None:
+    """What was cut behind them is closed or left out as anywhere else."""
+    repaired = repair_json("[" + "'a', " * 30 + end, cut="close")
+    assert repaired.state == "cut"
+    assert repaired.value[:30] == ["a"] * 30
+
+
+def test_bare_text_before_many_blanks_ends_at_its_last_word() -> None:
+    """Blanks behind it are no part of it, and a comment may follow them."""
+    blanks = " " * 2_000
+    assert repair_json(f'{{"city": a b{blanks}}}').value == {"city": "a b"}
+    assert repair_json(f'{{"city": a b{blanks}# c\n}}').value == {"city": "a b"}

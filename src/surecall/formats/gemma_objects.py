@@ -17,13 +17,13 @@ __all__ = ["GemmaObject", "read_gemma_object"]
 
 _MAX_DEPTH: Final = 64
 _MAX_RECEIPTS: Final = 16
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _QUOTED: Final = {
-    quote: re.compile(rf"{quote}(?:[^{quote}\\]|\\.)*+{quote}", re.DOTALL) for quote in "\"'"
+    quote: re.compile(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'"
 }
 _BARE_END: Final = re.compile(r"[,}\]\n]|<\||<tool_call\||<end_function|<escape>|<turn\||<eos>")
 _KEY_END: Final = re.compile(r"[:,{}\[\]\n]")
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER: Final = re.compile(r"-?+(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?+\d++)?+")
 _WORDS: Final = {
     "true": True,
     "false": False,

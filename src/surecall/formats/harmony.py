@@ -35,11 +35,11 @@ _MAX_HEADER: Final = 512
 _LONGEST_TOKEN: Final = len(_CONSTRAIN)
 
 _TO: Final = (" to=", "to=functions.")
-_ROLE: Final = re.compile(r"\s*(?:to=\S+)?\s*(?:json|code)?\s*")
-_PART: Final = re.compile(r"(\w+)(?:\s+to=\S+)?\s*(?:json|code|text)?\s*")
-_STUB: Final = re.compile(r"\w*(?:\s+(?:to=\S*|to?)?)?(?:\s*(?:json?|js?|code?))?\s*")
-_RECIPIENT: Final = re.compile(r"\bto=([\w.:/-]+)")
-_WORD: Final = re.compile(r"\w*")
+_ROLE: Final = re.compile(r"\s*+(?:to=\S++)?+\s*+(?:json|code)?+\s*+")
+_PART: Final = re.compile(r"(\w++)(?:\s++to=\S++)?+\s*+(?:json|code|text)?+\s*+")
+_STUB: Final = re.compile(r"\w*+(?:\s++(?:to=\S*+|to?+)?+)?+(?:\s*+(?:json?+|js?+|code?+))?+\s*+")
+_RECIPIENT: Final = re.compile(r"\bto=([\w.:/-]++)")
+_WORD: Final = re.compile(r"\w*+")
 _NOT_TOOLS: Final = frozenset({"assistant", "user", "system", "developer", "all"})
 _NAMESPACE: Final = "functions."
 _PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use"})

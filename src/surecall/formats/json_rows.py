@@ -22,12 +22,12 @@ _NEAR: Final = 4096
 _TOO_DEEP: Final = -1
 _NO_MORE: Final = -1
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”"}
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+")
 _OPENERS_ONLY: Final = re.compile(
     rf'(?:(?:[^"{{}}\[\]]++|"(?:[^"\\]++|\\.)*+")*+[{{\[]){{{_MAX_DEPTH + 1}}}', re.DOTALL
 )
 """As many brackets as are too many, and none that closes one: the usual way to be too deep."""
-_MARKS: Final = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_MARKS: Final = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
 
 
 class JsonRow(NamedTuple):

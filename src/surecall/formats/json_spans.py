@@ -5,14 +5,15 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from .source import NeedMore, Source
+from .source import MARKS_PER_QUESTION, NeedMore, Source
 
 __all__ = ["Extent", "Keys", "Record", "find_extent", "scan_records"]
 
 _STRING: Final = r"\"(?:[^\"\\]++|\\.)*+\""
 _SINGLE: Final = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
-_TOKENS: Final = _STRING + r"|[{}\[\]:,\"']"
-_TOKEN: Final = re.compile(_TOKENS, re.DOTALL)
+_BRACKETS: Final = _STRING + r"|[{}\[\]\"']"
+_BRACKET: Final = re.compile(_BRACKETS, re.DOTALL)
+_TOKEN: Final = re.compile(_STRING + r"|[{}\[\]:,\"']", re.DOTALL)
 _BLANKS: Final = " \t\r\n"
 _MAX_STOPS_INSIDE: Final = 128
 
@@ -35,10 +36,13 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
     strings never end, either the text was cut or a quote is missing: the caller decides.
     """
     tokens, stop = _patterns(tuple(stops))
-    text, here, depth, first_stop, stops_inside = source.text, at, 0, -1, 0
+    text, here, depth, first_stop, stops_inside, marks = source.text, at, 0, -1, 0, 0
     while stops_inside <= _MAX_STOPS_INSIDE and (match := tokens.search(text, here)):
         start, here = match.span()
         kind = text[start]
+        marks += 1
+        if marks % MARKS_PER_QUESTION == 0:
+            source.spend(1)
         if match.lastgroup == "stop":
             return Extent(start, "stop")
         if kind in "\"'":
@@ -122,8 +126,8 @@ def scan_records(text: str, keys: Keys) -> list[Record]:
     """Return the objects that have the name of a call, as far as they go; none inside another."""
     found: list[Record] = []
     stack: list[_Frame] = []
-    here, word = 0, ""
-    while match := _TOKEN.search(text, here):
+    here, word, tokens = 0, "", _TOKEN
+    while match := tokens.search(text, here):
         start, here = match.span()
         kind = text[start]
         frame = stack[-1] if stack else None
@@ -139,7 +143,7 @@ def scan_records(text: str, keys: Keys) -> list[Record]:
                 frame.outermost and (frame.key is None or frame.key in keys.wrappers)
             )
             stack.append(_Frame(start, outermost=outermost))
-            word = ""
+            word, tokens = "", _TOKEN if outermost else _BRACKET
         elif frame and kind == ":":
             frame.key, word = word[1:-1], ""
             if frame.key in keys.arguments and frame.arguments_at < 0:
@@ -151,6 +155,7 @@ def scan_records(text: str, keys: Keys) -> list[Record]:
             if kind != ",":
                 stack.pop()
                 _close(found, frame, text, here)
+                tokens = _TOKEN if not stack or stack[-1].outermost else _BRACKET
     found.extend(frame.record(text, None) for frame in stack if frame.outermost and frame.name)
     return found
 
@@ -181,9 +186,9 @@ def _string_end(text: str, start: int, end: int) -> int | None:
 @lru_cache(maxsize=64)
 def _patterns(stops: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
     if not stops:
-        return _TOKEN, None
+        return _BRACKET, None
     either = "|".join(re.escape(stop) for stop in sorted(stops, key=len, reverse=True))
-    return re.compile(f"(?P<stop>{either})|{_TOKENS}", re.DOTALL), re.compile(either)
+    return re.compile(f"(?P<stop>{either})|{_BRACKETS}", re.DOTALL), re.compile(either)
 
 
 def _starts(stop: re.Pattern[str] | None, text: str, start: int, end: int) -> list[int]:

@@ -24,7 +24,7 @@ _END: Final = "<|tool_call_end|>"
 _STOPS: Final = (_END, _BEGIN, *_SECTION_ENDS, *_SECTIONS, "<|im_end|>")
 _TOKENS: Final = (_ARGUMENTS, *_STOPS)
 _PREFIX: Final = "functions."
-_COUNTER: Final = re.compile(r":\d+\Z")
+_COUNTER: Final = re.compile(r":\d++\Z")
 _MAX_ID_CHARS: Final = 300
 
 

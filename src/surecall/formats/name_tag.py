@@ -36,7 +36,10 @@ _MCP: Final = "use_mcp_tool"
 _MCP_GRAMMAR: Final = ElementGrammar(
     calls=(_MCP,), values=("server_name", "tool_name", "arguments"), style="tag"
 )
-_YAML_LINE: Final = re.compile(r"[ \t]*+([^\s:#<>-][^:\n]{0,128}?)[ \t]*+:(?:[ \t]++(.*))?\Z")
+_YAML_LINE: Final = re.compile(r"[ \t]*+([^\s:#<>-][^:\n]{0,128}?)[ \t]*+:(?:[ \t]++(.*+))?\Z")
+_IN_ITEM: Final = r"((?:[^<]++|<(?!/item>))*+)"
+_ITEM: Final = re.compile(rf"<item>{_IN_ITEM}</item>")
+_ITEMS: Final = re.compile(rf"(?:<item>{_IN_ITEM}</item>\s*+)*+")
 _STRAY_AMPERSAND: Final = re.compile(r"&(?!(?:lt|gt|quot|apos|amp);)")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*+\Z")
@@ -146,14 +149,9 @@ def _build_nested(
 
 def _items_of(text: str) -> list[str]:
     """Return what stands in tags `<item>`, when nothing else stands there."""
-    rest, items = text.strip(), list[str]()
-    while rest.startswith("<item>"):
-        item, closed, rest = rest.removeprefix("<item>").partition("</item>")
-        if not closed:
-            return []
-        items.append(item)
-        rest = rest.lstrip()
-    return [] if rest else items
+    text = text.strip()
+    match = _ITEMS.fullmatch(text)
+    return [item[1] for item in _ITEM.finditer(text)] if match else []
 
 
 def _unescaped(text: str, receipts: list[Receipt]) -> str:

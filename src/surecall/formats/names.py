@@ -17,8 +17,8 @@ PLACEHOLDERS: Final = frozenset(
 
 _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/")
 _MAX_NAME_CHARS: Final = 256
-_COUNTER: Final = re.compile(r":\d+\Z")
-_GLUED: Final = re.compile(r"(?:<\|[a-z_]+\|>.*|[ ]?json)\Z", re.DOTALL)
+_COUNTER: Final = re.compile(r":\d++\Z")
+_GLUED: Final = re.compile(r"(?:<\|[a-z_]++\|>.*+|[ ]?json)\Z", re.DOTALL)
 
 
 class ToolNames:

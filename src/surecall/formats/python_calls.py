@@ -21,7 +21,7 @@ _MAX_DEPTH: Final = 64
 _UNREAD: Final = -1
 _LAST: Final = -2
 _MAY_GROW: Final = -3
-_BARE_WORDS: Final = re.compile(r"[^,)\n'\"(\[{]*")
+_BARE_WORDS: Final = re.compile(r"[^,)\n'\"(\[{]*+")
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -9,18 +9,18 @@ from surecall.records import Receipt, clip
 
 __all__ = ["CutShort", "LiteralReader", "NotLiteral"]
 
-_SPACE: Final = re.compile(r"[ \t\r\n\f]*")
-_NAME: Final = re.compile(r"[^\W\d][\w-]*(?:\.[^\W\d][\w-]*)*")
-_KEYWORD: Final = re.compile(r"[^\W\d][\w-]*")
+_SPACE: Final = re.compile(r"[ \t\r\n\f]*+")
+_NAME: Final = re.compile(r"[^\W\d][\w-]*+(?:\.[^\W\d][\w-]*+)*+")
+_KEYWORD: Final = re.compile(r"[^\W\d][\w-]*+")
 _STRING: Final = re.compile(r"([rRuUfF]{0,2})(\"\"\"|'''|\"|')")
 _STRING_STUB: Final = re.compile(r"[rRuUfF]{1,2}\Z")
-_WORD: Final = re.compile(r"[+-]?[\w.]+")
-_EXPONENT: Final = re.compile(r"[+-]?[\d.][\d_.]*[eE]\Z")
-_DIGITS: Final = re.compile(r"[+-]\d*")
-_INTEGER: Final = re.compile(r"[+-]?\d+(?:_\d+)*")
-_OTHER_BASE: Final = re.compile(r"([+-]?)0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
+_WORD: Final = re.compile(r"[+-]?+[\w.]++")
+_EXPONENT: Final = re.compile(r"[+-]?+[\d.][\d_.]*+[eE]\Z")
+_DIGITS: Final = re.compile(r"[+-]\d*+")
+_INTEGER: Final = re.compile(r"[+-]?+\d++(?:_\d++)*+")
+_OTHER_BASE: Final = re.compile(r"([+-]?+)0(?:[xX][0-9a-fA-F]++|[oO][0-7]++|[bB][01]++)")
 _FLOAT: Final = re.compile(
-    r"[+-]?(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d+)?"
+    r"[+-]?+(?:\d++(?:_\d++)*+\.?+(?:\d++(?:_\d++)*+)?+|\.\d++(?:_\d++)*+)(?:[eE][+-]?+\d++)?+"
 )
 _WORDS: Final = {
     "True": True,
@@ -46,7 +46,7 @@ _SIMPLE: Final = {
     "\n": "",
 }
 _HEX: Final = {"x": 2, "u": 4, "U": 8}
-_HEX_DIGITS: Final = re.compile(r"[0-9a-fA-F]*")
+_HEX_DIGITS: Final = re.compile(r"[0-9a-fA-F]*+")
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
 _STOPS: Final = {quote: re.compile(rf"[\\{quote}]") for quote in "'\""}
 _AFTER_STRING: Final = ",)]}:"

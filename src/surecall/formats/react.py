@@ -44,7 +44,7 @@ _OBSERVATIONS: Final = (
     "観察",
     "관찰",
 )
-_COLON: Final = r"(?: ?\d+)?(?:\*\*[:：]|[:：]\*\*|[:：])[ \t]*"
+_COLON: Final = r"(?: ?\d++)?+(?:\*\*[:：]|[:：]\*\*|[:：])[ \t]*+"
 _ACTION: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_ACTIONS)}){_COLON}")
 _INPUT: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_INPUTS)}){_COLON}", re.IGNORECASE)
 _LABEL_END: Final = rf"(?:{_COLON}|\Z)"
@@ -53,8 +53,8 @@ _LABELS: Final = (*_INPUTS, *_ACTIONS, *_OBSERVATIONS, "Thought", "Final Answer"
 _LABEL: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_LABELS)}){_LABEL_END}")
 _STOPS: Final = tuple(f"\n{mark}{word}" for word in _LABELS for mark in ("", "**"))
 _QUOTES: Final = "\"'`"
-_BRACKETED: Final = re.compile(r"([\w.-]+)\[(.*)\]")
-_NAME: Final = re.compile(r"[`'\"*\[]*([\w.-]+)[`'\"*\]]*(?:\(\))?\.?(\s.*)?")
+_BRACKETED: Final = re.compile(r"([\w.-]++)\[((?:[^\]\n]++|\](?!\Z))*+)\]")
+_NAME: Final = re.compile(r"[`'\"*\[]*+([\w.-]++)[`'\"*\]]*+(?:\(\))?+\.?+(\s.*+)?+")
 
 
 class ReAct:

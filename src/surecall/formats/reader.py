@@ -22,7 +22,7 @@ __all__ = ["TextReader"]
 
 _FENCES: Final = ("```", "~~~")
 _ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
-_SPACE: Final = re.compile(r"\s*")
+_SPACE: Final = re.compile(r"\s*+")
 _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 2048
@@ -74,6 +74,8 @@ class TextReader:
         self._no_closer_ahead = False
         self._never_closed: Thinking | None = None
         self._surroundings = Surroundings()
+        self.questions = 0
+        """How many questions the readers of calls asked: what reading the text has cost."""
 
     @property
     def gave_up(self) -> bool:
@@ -93,6 +95,11 @@ class TextReader:
         """
         last = self._out.last_written.rstrip()[-1:]
         return bool(last) and last not in _MARKER_ENDS
+
+    @property
+    def held_characters(self) -> int:
+        """How much text has arrived of which nothing can be said yet."""
+        return self._waiting_chars
 
     def feed(self, text: str) -> list[Piece]:
         """Take the next text and return what is certain now."""
@@ -265,6 +272,8 @@ class TextReader:
         except TooMuchWork:
             self._false_openers = MAX_FALSE_OPENERS
             return None
+        finally:
+            self.questions += source.questions
 
     def _is_acceptable(self, found: Found) -> bool:
         if found.grade == "marked":

@@ -14,14 +14,17 @@ __all__ = ["NeedMore", "Source", "TooMuchWork"]
 
 _T = TypeVar("_T")
 _SPACES = " \t\r\n"
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE = re.compile(r"[ \t\r\n]*+")
 _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
 _MAX_DEPTH = 128
 MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with 100 short arguments takes 1,300."""
+MARKS_PER_QUESTION = 25
+"""Brackets and quotes of JSON that cost as much as one question."""
+_SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]*+")
 
 
 class NeedMore(Exception):  # noqa: N818 - a signal, not an error
@@ -45,36 +48,10 @@ def _run_of(character: str) -> re.Pattern[str]:
     return re.compile(re.escape(character) + "*+")
 
 
-def _value_end(text: str, at: int) -> int | None:
-    """Return where the value ends, `None` when it is open, or `_TOO_DEEP`."""
-    if text[at : at + 1] not in ("{", "["):
-        return ValueScanner().feed(text, at)
-    depth, here = 0, at
-    while True:
-        match = _TO_BRACKET.match(text, here)
-        here = match.end() if match else here
-        if here >= len(text):
-            return None
-        mark = text[here]
-        here += 1
-        if mark in "{[":
-            depth += 1
-            if depth > _MAX_DEPTH:
-                return _TOO_DEEP
-        elif mark in "}]":
-            depth -= 1
-            if depth == 0:
-                return here
-        elif mark == '"':
-            return None  # a string that does not end
-        else:  # an apostrophe: a quote or not, the scanner knows
-            return ValueScanner().feed(text, at)
-
-
 class Source:
     """The text of a reply, as much of it as is there, and the tools it may call."""
 
-    __slots__ = ("_known", "_questions", "final", "text", "tools")
+    __slots__ = ("_known", "_places", "_questions", "final", "text", "tools")
 
     def __init__(self, text: str, tools: ToolNames, *, final: bool) -> None:
         self.text = text
@@ -82,6 +59,7 @@ class Source:
         self.final = final
         self._questions = 0
         self._known: dict[tuple[object, int], tuple[Any, int]] = {}
+        self._places: dict[str | tuple[str, ...], tuple[int, int]] = {}
 
     def begin(self) -> None:
         """Start counting the questions anew, for the next opener."""
@@ -111,6 +89,8 @@ class Source:
     def spend(self, questions: int) -> None:
         """Count work that was done without asking."""
         self._questions += questions
+        if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
 
     # These are asked most often by far, so each counts for itself what it asks.
 
@@ -170,7 +150,10 @@ class Source:
     def find(self, literal: str, at: int) -> int:
         """Return where the literal stands next, or -1."""
         self._count()
-        found = self.text.find(literal, at)
+        found = self._known_place(literal, at)
+        if found is None:
+            found = self.text.find(literal, at)
+            self._places[literal] = at, found
         if found < 0 and not self.final:
             raise NeedMore
         return found
@@ -181,12 +164,25 @@ class Source:
         None of the literals may be part of another one other than as its beginning.
         """
         self._count()
-        found = _any_of(tuple(literals))[1].search(self.text, at)
+        literals = tuple(literals)
+        found = self._known_place(literals, at)
         if found is None:
+            match = _any_of(literals)[1].search(self.text, at)
+            found = -1 if match is None else match.start()
+            self._places[literals] = at, found
+        if found < 0:
             if not self.final:
                 raise NeedMore
             return -1, ""
-        return found.start(), self.starts_any(literals, found.start())
+        return found, self.starts_any(literals, found)
+
+    def _known_place(self, what: str | tuple[str, ...], at: int) -> int | None:
+        """Return what was found before, if looking from here on would find the same.
+
+        Each of many openers may ask for the same literal, which is far away or nowhere.
+        """
+        start, found = self._places.get(what, (-1, -1))
+        return found if 0 <= start <= at and (found < 0 or at <= found) else None
 
     def run_end(self, character: str, at: int) -> int:
         """Return where a run of one character that begins here ends."""
@@ -220,13 +216,48 @@ class Source:
     def value_end(self, at: int) -> int | None:
         """Return where the JSON value that begins here ends; `None` when it is cut off."""
         self._count()
-        end = _value_end(self.text, at)
+        is_bracket = self.text.startswith(("{", "["), at)
+        end = self._bracket_end(at) if is_bracket else self._scanned_end(at)
         if end == _TOO_DEEP:
             self.spend(2 * _MAX_DEPTH)
             return None
         if end is None and not self.final:
             raise NeedMore
         return end
+
+    def _bracket_end(self, at: int) -> int | None:
+        """Return where an object or array ends, `None` when it is open, or `_TOO_DEEP`."""
+        text, here, depth, marks = self.text, at, 0, 0
+        while (match := _TO_BRACKET.match(text, here)) and match.end() < len(text):
+            here = match.end() + 1
+            mark = text[here - 1]
+            if mark in "{[":
+                depth += 1
+                if depth > _MAX_DEPTH:
+                    return _TOO_DEEP
+            elif mark in "}]":
+                depth -= 1
+                if depth == 0:
+                    return here
+            elif mark == '"':
+                break  # a string that does not end
+            else:  # an apostrophe: a quote or not, the scanner knows
+                return self._scanned_end(at)
+            marks += 1
+            if marks == MARKS_PER_QUESTION:
+                marks = 0
+                self._count()
+        return None
+
+    def _scanned_end(self, at: int) -> int | None:
+        scanner = ValueScanner()
+        for start in range(at, len(self.text), _SCANNED_CHARACTERS):
+            seen = scanner.marks
+            end = scanner.feed(self.text[start : start + _SCANNED_CHARACTERS])
+            self.spend((scanner.marks - seen) // MARKS_PER_QUESTION)
+            if end is not None:
+                return at + end
+        return None
 
     def begun_at_end(self, literals: Iterable[str], at: int) -> str:
         """Return what stands here, if it begins one of the literals and the text ends with it."""

@@ -21,7 +21,7 @@ _ACTION: Final = "<|action_start|>"
 _PLUGIN: Final = "<|plugin|>"
 _INTERPRETER: Final = "<|interpreter|>"
 _ACTION_END: Final = "<|action_end|>"
-_FENCED: Final = re.compile(r"```(?:python|py)?\n(.*)\n```", re.DOTALL)
+_FENCED: Final = re.compile(r"```(?:python|py)?+\n((?:[^\n]++|\n(?!```\Z))*+)\n```")
 _TURN_ENDS: Final = (
     "<|end_of_text|>",
     "<|endoftext|>",

@@ -15,13 +15,14 @@ from .lexer import ScanState, ValueScanner, scan_value_end
 from .patch import apply_patch
 from .pointer import parse_pointer, render_pointer, resolve_pointer
 from .repair import repair_json, repair_json_all
-from .repaired import CutPolicy, NonFinitePolicy, Repaired
+from .repaired import MAX_ARGUMENT_STEPS, CutPolicy, NonFinitePolicy, Repaired
 from .spellings import number_spellings
 from .sse import SSEEvent, SSEReader, render_comment, render_event
 from .surrogates import mend_surrogates, mend_surrogates_in
 from .text_buffer import TextBuffer
 
 __all__ = [
+    "MAX_ARGUMENT_STEPS",
     "CutPolicy",
     "Decoded",
     "NonFinitePolicy",

@@ -398,15 +398,18 @@ def _has_escaped_colon(raw: bytes) -> bool:
 
 def _conflicts(tree: Any) -> Iterator[str]:
     """Yield the pointers of repeated keys whose values differ, in the order of the text."""
+    known: dict[Any, int] = {}
     stack: list[tuple[Any, tuple[str | int, ...]]] = [(tree, ())]
+    members: list[tuple[Any, Any]]
+    numbers: dict[int, int] = {}
     while stack:
         node, parts = stack.pop()
         if isinstance(node, _Repeated):
-            said: dict[str, set[str]] = {}
+            said: dict[str, set[int]] = {}
             for key, child in node.pairs:
-                said.setdefault(key, set()).add(json.dumps(child, sort_keys=True))
-            for key, texts in said.items():
-                if len(texts) > 1:
+                said.setdefault(key, set()).add(_number(child, known, numbers))
+            for key, meant in said.items():
+                if len(meant) > 1:
                     yield render_pointer((*parts, key))
             members = node.pairs
         elif isinstance(node, dict):
@@ -416,3 +419,26 @@ def _conflicts(tree: Any) -> Iterator[str]:
         else:
             continue
         stack.extend((child, (*parts, key)) for key, child in reversed(members))
+
+
+def _number(node: Any, known: dict[Any, int], numbers: dict[int, int]) -> int:
+    """Return a number that equal values have in common; containers are looked at once each."""
+    if not isinstance(node, (dict, list)):
+        key: Any = (node.__class__, repr(node) if isinstance(node, float) else node)
+        return known.setdefault(key, len(known))
+    number = numbers.get(id(cast("object", node)))
+    if number is not None:
+        return number
+    if isinstance(node, dict):
+        members = list(cast("dict[str, Any]", node).values())
+    else:
+        members = cast("list[Any]", node)
+    if not any(isinstance(child, (dict, list)) for child in members):
+        key = json.dumps(node, sort_keys=True)
+    elif isinstance(node, dict):
+        items = cast("dict[str, Any]", node).items()
+        key = (dict, frozenset((name, _number(child, known, numbers)) for name, child in items))
+    else:
+        key = (list, tuple(_number(child, known, numbers) for child in members))
+    number = numbers[id(cast("object", node))] = known.setdefault(key, len(known))
+    return number

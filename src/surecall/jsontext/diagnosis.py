@@ -20,7 +20,7 @@ _SNIPPET_CHARACTERS: Final = 24
 _SEARCHED_CHARACTERS: Final = 1 << 18
 
 _BRACKETS: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
-_NUMBERS: Final = re.compile(r'\\.|"|-?(?:[0-9][0-9.eE+-]*|Infinity|NaN)', re.DOTALL)
+_NUMBERS: Final = re.compile(r'\\.|"|-?(?:[0-9][0-9.eE+-]*+|Infinity|NaN)', re.DOTALL)
 
 _WORDS: Final = (
     ("Expecting value", "where a value should be"),

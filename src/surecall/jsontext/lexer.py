@@ -14,7 +14,7 @@ ScanState: TypeAlias = Literal["before", "inside", "complete"]
 
 _START: Final = re.compile(r"[^\s\ufeff]")
 _MARK: Final = re.compile(r"[\"'{}\[\]]")
-_STRING_MARK: Final = {'"': re.compile(r"[\"\\]"), "'": re.compile(r"['\\]")}
+_IN_STRING: Final = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in "\"'"}
 _SCALAR_END: Final = re.compile(r"[\s,:;{}\[\]()\"'`<]")
 _BEFORE_QUOTE: Final = frozenset("{[(,:=")
 # An apostrophe after more blanks than this begins a string wherever it stands.
@@ -24,13 +24,25 @@ _LOOK_BACK: Final = 64
 class ValueScanner:
     """Is fed text and tells when the first JSON value in it is complete."""
 
-    __slots__ = ("_end", "_is_escaped", "_is_scalar", "_last", "_quote", "_seen", "depth", "state")
+    __slots__ = (
+        "_end",
+        "_is_escaped",
+        "_is_scalar",
+        "_last",
+        "_quote",
+        "_seen",
+        "depth",
+        "marks",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state: ScanState = "before"
         """`before` the value, `inside` it, or `complete`."""
         self.depth = 0
         """How many brackets are open."""
+        self.marks = 0
+        """How many brackets and quotes were looked at one by one."""
         self._end: int | None = None
         self._seen = 0
         self._quote = ""
@@ -76,7 +88,7 @@ class ValueScanner:
             return None
         self.state = "inside"
         mark = match[0]
-        if mark in _STRING_MARK:
+        if mark in _IN_STRING:
             self._quote = mark
             return match.end()
         self._is_scalar = mark not in "{["
@@ -88,16 +100,17 @@ class ValueScanner:
                 return None
             self._is_escaped = False
             position += 1
-        match = _STRING_MARK[self._quote].search(text, position)
-        if match is None:
+        match = _IN_STRING[self._quote].match(text, position)
+        position = match.end() if match else position
+        if position >= len(text):
             return None
-        if match[0] == "\\":
-            self._is_escaped = True
-        else:
-            self._quote = ""
-            if self.depth == 0:
-                self._finish(self._seen + match.end())
-        return match.end()
+        self._is_escaped = text[position] == "\\"  # the last character: what it escapes will come
+        if self._is_escaped:
+            return None
+        self._quote = ""
+        if self.depth == 0:
+            self._finish(self._seen + position + 1)
+        return position + 1
 
     def _in_scalar(self, text: str, position: int) -> int | None:
         match = _SCALAR_END.search(text, position)
@@ -111,6 +124,7 @@ class ValueScanner:
         if match is None:
             return None
         mark = match[0]
+        self.marks += 1
         if mark == '"' or (mark == "'" and self._may_begin_string(text, match.start())):
             self._quote = mark
         elif mark in "{[":

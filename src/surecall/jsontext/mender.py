@@ -6,6 +6,7 @@ the text with its edits applied is strict JSON, and each edit becomes a receipt.
 """
 
 import re
+from itertools import islice
 from typing import Final
 
 from .repair_brackets import BracketReader
@@ -20,16 +21,19 @@ from .repair_patterns import (
     LOOSE_ITEM,
     LOOSE_MEMBER,
     MEMBERS,
+    PLAIN_ITEM,
+    PLAIN_ITEMS,
     QUOTES,
     VALUE_AHEAD,
 )
 from .repair_scalars import DIGITS, STRING_PREFIXES
-from .repair_signals import MAX_STEPS, CutShortError, RefusedError
+from .repair_signals import CutShortError, RefusedError
 from .repair_strings import read_string
-from .repair_walker import OBJECTS
+from .repair_walker import MAX_RECEIPTS_PER_RULE, OBJECTS
 
 __all__ = ["Mender"]
 
+_CHARACTERS_PER_STEP: Final = 256
 _PLAIN_STARTS: Final = frozenset("{[\"'")
 _LITERALS: Final = {"True": "true", "False": "false", "None": "null"}
 
@@ -60,16 +64,18 @@ class Mender(BracketReader):
 
     def _read_on(self) -> int:
         stack = self.stack
-        for _ in range(MAX_STEPS):
-            if not stack:
-                return self.pos
+        steps = self.steps
+        while stack:
+            steps.left -= 1
+            if steps.left < 0:
+                steps.take(1, self.pos)
             if self._is_after:
                 self._read_separator()
             elif stack[-1] in OBJECTS:
                 self._read_member()
             else:
                 self._read_item()
-        raise self._budget()
+        return self.pos
 
     def _read_separator(self) -> None:
         text = self.text
@@ -184,6 +190,10 @@ class Mender(BracketReader):
             self.has_evidence = True
             self._done(match.end())
             return
+        match = PLAIN_ITEMS.match(self.text, self.pos) if self.stack[-1] == "]" else None
+        if match:
+            self._take_plain_items(match)
+            return
         match = LOOSE_ITEM.match(self.text, self.pos)
         if match:
             self._take_loose_value(match, match.lastgroup or "")
@@ -199,11 +209,32 @@ class Mender(BracketReader):
             self._read_value()
             self.is_committed |= self.has_evidence
 
+    def _take_plain_items(self, match: re.Match[str]) -> None:
+        """Take plain strings in single quotes, and the commas behind them.
+
+        The first are noted one by one, as many as there may be receipts, the others together.
+        """
+        text = self.text
+        start, end = match.span()
+        self._comma = text.rindex(",", start, end)
+        self._done_at = text.rindex("'", start, self._comma) + 1
+        first = islice(PLAIN_ITEM.finditer(text, start, end), MAX_RECEIPTS_PER_RULE)
+        for item in first:
+            self.note(*item.span(), f'"{item[1]}"', "replace_quotes")
+        noted = self.edits[-1][1]
+        if noted < self._done_at:
+            others = text[noted : self._done_at].replace("'", '"')
+            self.note(noted, self._done_at, others, "replace_quotes")
+        self.steps.take(len(match[0]) // _CHARACTERS_PER_STEP, start)
+        self.has_evidence = True
+        self._is_after = False
+        self.pos = end
+
     def _read_key(self, pos: int, mark: str) -> bool:
         """Read a key and tell whether it has quotes."""
         text = self.text
         if mark in QUOTES:
-            self._take_string(pos, read_string(text, pos, "key"))
+            self._take_string(pos, read_string(text, pos, "key", self.steps))
             return True
         match = BARE_KEY.match(text, pos)
         if match is None:
@@ -215,7 +246,7 @@ class Mender(BracketReader):
             if end >= len(text.rstrip()):
                 raise CutShortError("member", pos, "inside a key")
             if text[end] in "\"'" and match[0].lower() in STRING_PREFIXES:
-                self._take_string(pos, read_string(text, end, "key", match[0]))
+                self._take_string(pos, read_string(text, end, "key", self.steps, match[0]))
                 return True
             raise RefusedError("a key without ':'", pos)
         if text[end] in "\"'”’":
@@ -277,7 +308,7 @@ class Mender(BracketReader):
             self._open(mark, pos)
         elif mark in QUOTES:
             self.has_evidence = True
-            self._take_string(pos, read_string(text, pos, self._role()))
+            self._take_string(pos, read_string(text, pos, self._role(), self.steps))
             self._done(self.pos)
         elif mark in DIGITS or mark in "+-.":
             self._read_number(pos)

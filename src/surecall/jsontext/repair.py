@@ -18,6 +18,7 @@ from .repaired import CutPolicy, NonFinitePolicy, Repaired, repeated_key
 
 if TYPE_CHECKING:
     from .repair_search import Search
+    from .repair_signals import Steps
 
 __all__ = ["repair_json", "repair_json_all"]
 
@@ -38,6 +39,7 @@ def repair_json(
     max_bytes: int | None = None,
     ended: bool = True,
     nested: Literal["decode", "keep"] = "decode",
+    max_steps: int | None = None,
 ) -> Repaired:
     """Return the JSON value in a text, repaired where that loses nothing; nothing is raised.
 
@@ -58,6 +60,8 @@ def repair_json(
         max_bytes: Longer text is refused unread.
         ended: Whether the text is known to have come to its own end.
         nested: Whether a text that is itself one JSON object or array is decoded, at the top.
+        max_steps: How many places may be looked at one by one, if fewer than a text of this
+            length may have: each takes up to three microseconds.
     """
     decode = decode_noting
     # Text that begins with a letter, a digit or a quote is less than a brace.
@@ -73,10 +77,12 @@ def repair_json(
     fenced = _read_fenced(text)
     if fenced is not None:
         return fenced
-    found = _search()(text, cut, non_finite, ended=ended, nested=nested).one()
+    search, steps = _search()
+    count = steps(text, max_steps)
+    found = search(text, cut, non_finite, count, ended=ended, nested=nested).one()
     if found.state == "unreadable" and (start := _open_string_start(text)) > 0:
         # What cannot be read may be the start of a string that the end of the text cut off.
-        before = _search()(text[:start], cut, non_finite, ended=False, nested=nested).one()
+        before = search(text[:start], cut, non_finite, count, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
     return found
 
@@ -100,15 +106,18 @@ def repair_json_all(
     strict = _read_strictly(text, max_bytes, decode_noting, ended=ended, nested="keep")
     if strict is not None:
         return (strict,)
-    return _search()(_as_text(text), cut, non_finite, ended=ended, nested="keep").every()
+    text = _as_text(text)
+    search, steps = _search()
+    return search(text, cut, non_finite, steps(text), ended=ended, nested="keep").every()
 
 
 @cache
-def _search() -> "type[Search]":
+def _search() -> "tuple[type[Search], type[Steps]]":
     # Compiling its patterns takes a while, and most programs never need them.
     from .repair_search import Search
+    from .repair_signals import Steps
 
-    return Search
+    return Search, Steps
 
 
 def _read_strictly(

@@ -4,21 +4,27 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from .repair_signals import RefusedError
+from .repair_signals import RefusedError, Steps
 
 __all__ = ["write_content"]
 
+# What needs no change is passed over together with what comes behind it, up to the end.
 _TO_WRITE: Final = re.compile(
-    r"(?P<valid>(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++)"
-    r"|(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
+    r"(?P<keep>(?:[^\x00-\x1f\"\\]++|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"
+    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
     r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
     r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
-    r"|(?P<other>))"
+    r"|(?P<other>))|\Z)"
 )
-_RAW: Final = re.compile(r"(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)")
+_RAW: Final = re.compile(
+    r"(?P<keep>[^\x00-\x1f\"\\]*+)"
+    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)|\Z)"
+)
 _SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_CONTROLS: Final = {one: _NAMED.get(chr(one)) or f"\\u{one:04x}" for one in range(0x20)}
 _MAX_CODE_POINT: Final = 0x10FFFF
+_CHANGES_PER_STEP: Final = 2
 
 _ESCAPE: Final = re.compile(
     r"\\(?:(?P<sign>[bf])|(?P<blank>[nrt](?=[a-zA-Z]))|(?P<known>[nrt\"\\/]|u[0-9a-fA-F]{4})"
@@ -33,13 +39,15 @@ _PATH: Final = re.compile(
 _BACKSLASHES: Final = re.compile(r"\\\\?+")
 
 
-def write_content(content: str, *, is_raw: bool, is_cut: bool = False) -> tuple[str, list[str]]:
+def write_content(
+    content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
+) -> tuple[str, list[str]]:
     """Return the JSON of what stood between quotes, and the rules that it took."""
     if not _SPECIAL.search(content):
         return f'"{content}"', []
-    written, kinds = _rewritten(content, _RAW if is_raw else _TO_WRITE)
+    written, kinds = _rewritten(content, steps, _RAW if is_raw else _TO_WRITE)
     if "other" in kinds and (plain := _with_plain_backslashes(content, is_cut)) is not None:
-        written, kinds = _rewritten(plain, _TO_WRITE)
+        written, kinds = _rewritten(plain, steps, _TO_WRITE)
         kinds["other"] = None
     rules: list[str] = []
     for kind in kinds:
@@ -49,19 +57,21 @@ def write_content(content: str, *, is_raw: bool, is_cut: bool = False) -> tuple[
     return f'"{written}"', rules
 
 
-_RULES: Final = {"valid": "", "quote": "", "back": "", "control": "escape_control_characters"}
+_RULES: Final = {"keep": "", "quote": "", "back": "", "control": "escape_control_characters"}
 
 
-def _rewritten(content: str, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
+def _rewritten(content: str, steps: Steps, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
     """Return the content with what JSON does not take replaced, and what kinds that were."""
     kinds: dict[str, None] = {}
 
     def write(match: re.Match[str]) -> str:
         kind = match.lastgroup or ""
         kinds[kind] = None
-        return _WRITERS[kind](match)
+        return match["keep"] + _WRITERS[kind](match)
 
-    return pattern.sub(write, content), kinds
+    written, count = pattern.subn(write, content, 1 + _CHANGES_PER_STEP * (steps.left + 1))
+    steps.take(count // _CHANGES_PER_STEP, 0)
+    return written, kinds
 
 
 def _with_plain_backslashes(content: str, is_cut: bool) -> str | None:
@@ -90,17 +100,17 @@ def _with_plain_backslashes(content: str, is_cut: bool) -> str | None:
 def _code_point(match: re.Match[str]) -> str:
     number = int(match[match.lastgroup or 0], 16)
     if number > _MAX_CODE_POINT:
-        raise RefusedError("an escape names a character that does not exist", match.start())
+        raise RefusedError("an escape names a character that does not exist", match.end("keep"))
     if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
         return f"\\u{number:04x}"
     return chr(number)
 
 
 _WRITERS: Final[dict[str, Callable[[re.Match[str]], str]]] = {
-    "valid": lambda match: match[0],
-    "quote": lambda match: '\\"' * len(match[0]),
-    "control": lambda match: "".join([_NAMED.get(one) or f"\\u{ord(one):04x}" for one in match[0]]),
-    "back": lambda match: "\\\\" * len(match[0]),
+    "keep": lambda _: "",
+    "quote": lambda match: '\\"' * len(match["quote"]),
+    "control": lambda match: match["control"].translate(_CONTROLS),
+    "back": lambda match: "\\\\" * len(match["back"]),
     "hex": _code_point,
     "long": _code_point,
     "braced": _code_point,

@@ -9,6 +9,7 @@ from surecall.errors import JSONTextError
 from surecall.records import Receipt, clip
 
 from .codec import decode, decode_noting
+from .repair_signals import RefusedError, Steps
 from .repaired import Repaired
 
 __all__ = ["read_escaped"]
@@ -18,10 +19,18 @@ _QUOTED_OR_BLANK: Final = re.compile(r"(\"(?:[^\"\\]++|\\.)*+\"?+|\\[^nrt])|\\[n
 _RAW_BLANKS: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def read_escaped(text: str) -> Repaired | None:
+_MARKS_PER_STEP: Final = 3
+
+
+def read_escaped(text: str, steps: Steps) -> Repaired | None:
     """Return the object or array of a text that is strict JSON once it is unescaped, or None."""
     bare = text.strip()
     if bare[:1] not in ("{", "["):
+        return None
+    marks = bare.count("&") + bare.count("\\") + bare.count('"')
+    try:
+        steps.take(marks // _MARKS_PER_STEP, 0)
+    except RefusedError:
         return None
     for rule, inner in _unescaped(bare):
         try:

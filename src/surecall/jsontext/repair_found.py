@@ -5,11 +5,10 @@ from typing import Final, NamedTuple
 
 from surecall.records import CallState, Receipt, clip
 
-from .repair_walker import Edit
+from .repair_walker import MAX_RECEIPTS_PER_RULE, Edit
 
 __all__ = ["Found", "apply_edits", "edit_receipts"]
 
-_MAX_RECEIPTS_PER_RULE: Final = 20
 _MAX_SHOWN: Final = 200
 
 
@@ -44,25 +43,32 @@ def apply_edits(text: str, found: Found) -> str:
 
 def edit_receipts(text: str, edits: list[Edit]) -> list[Receipt]:
     """Return a receipt for each change; many of one rule are summed up in the last of them."""
-    if len(edits) <= _MAX_RECEIPTS_PER_RULE:
+    if len(edits) <= MAX_RECEIPTS_PER_RULE:
         return [_receipt(text, edit) for edit in edits]
     counts: dict[str, int] = {}
     receipts: list[Receipt] = []
     last: dict[str, int] = {}
     for edit in edits:
         rule = edit[3]
-        count = counts[rule] = counts.get(rule, 0) + 1
-        if count <= _MAX_RECEIPTS_PER_RULE:
+        count = counts[rule] = counts.get(rule, 0) + _changes(edit)
+        if count <= MAX_RECEIPTS_PER_RULE:
             last[rule] = len(receipts)
             receipts.append(_receipt(text, edit))
     for rule, count in counts.items():
-        if count > _MAX_RECEIPTS_PER_RULE:
+        if count > MAX_RECEIPTS_PER_RULE:
             one = receipts[last[rule]]
-            why = f"and {count - _MAX_RECEIPTS_PER_RULE} more of the same after it"
+            why = f"and {count - MAX_RECEIPTS_PER_RULE} more of the same after it"
             receipts[last[rule]] = Receipt(
                 one.rule, one.place, one.before, one.after, one.lossless, why
             )
     return receipts
+
+
+def _changes(edit: Edit) -> int:
+    """Return how many changes were noted as one: strings in a row begin with a comma."""
+    after = edit[2]
+    is_row = edit[3] == "replace_quotes" and not after.startswith('"')
+    return after.count('"') // 2 if is_row else 1
 
 
 def _receipt(text: str, edit: Edit) -> Receipt:

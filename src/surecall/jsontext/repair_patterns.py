@@ -35,6 +35,8 @@ __all__ = [
     "MEMBERS",
     "NUMBER",
     "NUMBER_TO_END",
+    "PLAIN_ITEM",
+    "PLAIN_ITEMS",
     "QUOTES",
     "STRICT_NUMBER",
     "STRICT_STRING",
@@ -77,6 +79,9 @@ LOOSE_ITEM: Final = re.compile(
     rf"{_WS}(?:(?P<word>True|False|None)|'(?P<text>{_SINGLE})')(?={_WS}[,\]])"
 )
 """An item that is a Python literal or a plain string in single quotes."""
+PLAIN_ITEMS: Final = re.compile(rf"{_WS}(?:'{_SINGLE}'{_WS},{_WS}(?='))++")
+"""Items that are plain strings in single quotes, each with the comma behind it."""
+PLAIN_ITEM: Final = re.compile(rf"'({_SINGLE})'")
 STRICT_STRING: Final = re.compile(_STRING)
 STRICT_NUMBER: Final = re.compile(
     r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+(?![\w.])"
@@ -99,7 +104,7 @@ BARE_KEY_AHEAD: Final = re.compile(rf"[\"'”’]?+{_ANY_WS}[:=]")
 BARE_TEXT: Final = re.compile(
     r"[a-zA-Z][a-zA-Z0-9+.\-]*+://[^\s,;\"'`{}\[\]()<>\\\x00-\x1f]++"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9:.]++(?:Z|[+-][0-9:]++)?+"
-    r"|[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t](?![ \t]*+#))*+"
+    r"|[\w$](?:[\w$.@%&!?\-]|/(?![/*])|[ \t]++(?!#))*+"
 )
 """Text without quotes: an address, a date with its time, or words."""
 _BARE_KEY_NEXT: Final = rf"{_BARE_KEY}[\"']?+{_ANY_WS}[:=]"

@@ -9,6 +9,7 @@ from .diagnosis import MAX_DEPTH
 __all__ = ["Resumption", "find_resumption"]
 
 _ENDS: Final = {"{": "}", "[": "]"}
+_ROUNDS: Final = 8
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _NO_BRACKETS: Final = dict.fromkeys(map(ord, " \t\n\r,:+-.0123456789Eaeflnrstu"))
 
@@ -47,13 +48,22 @@ def find_resumption(text: str) -> Resumption | None:
 
 def _resumption(position: int, outside: str) -> Resumption | None:
     brackets = outside.translate(_NO_BRACKETS)
-    for _ in range(MAX_DEPTH):
+    # Pairs go quickly where few are nested; each round passes over all that is left.
+    for _ in range(_ROUNDS):
         fewer = brackets.replace("{}", "").replace("[]", "")
         if fewer == brackets:
-            # Nothing is open at the first character.
-            return Resumption(position, [_ENDS[mark] for mark in brackets]) if brackets else None
+            break
         brackets = fewer
-    return None
+    opened: list[str] = []
+    for mark in brackets:
+        if mark in _ENDS:
+            opened.append(_ENDS[mark])
+        elif len(opened) > MAX_DEPTH - _ROUNDS:
+            return None  # it was nested too deep before
+        else:
+            opened.pop()
+    # Nothing is open at the first character.
+    return Resumption(position, opened) if opened else None
 
 
 def _last_mark(part: str) -> int:

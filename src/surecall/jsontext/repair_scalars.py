@@ -124,7 +124,7 @@ class ScalarReader(Walker):
         lowered = word.lower()
         if lowered in STRING_PREFIXES and self._is_string_prefix(end):
             self.has_evidence = True
-            self._take_string(pos, read_string(text, end, self._role(), word))
+            self._take_string(pos, read_string(text, end, self._role(), self.steps, word))
             self._done(self.pos)
             return
         literal = LITERALS.get(lowered)

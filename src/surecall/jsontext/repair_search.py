@@ -14,7 +14,7 @@ from .repair_found import Found, apply_edits, edit_receipts
 from .repair_numbers import LITERALS
 from .repair_patterns import FENCE, GAP_ANY, QUOTES, STRICT_STRING
 from .repair_resume import find_resumption
-from .repair_signals import CutShortError, RefusedError
+from .repair_signals import CutShortError, RefusedError, Steps
 from .repair_strings import close_string
 from .repair_surroundings import (
     BRACKET_RULES,
@@ -29,6 +29,8 @@ from .repaired import CutPolicy, NonFinitePolicy, Repaired, repeated_key
 __all__ = ["Search"]
 
 _MAX_VALUES: Final = 10_000
+_STEPS_PER_BRACKET: Final = 4
+_CHARACTERS_PER_STEP: Final = 1000
 _MAX_PROSE_BRACKETS: Final = 256
 _MAX_NESTED_TEXTS: Final = 4
 _MARK: Final = "\ufeff"
@@ -49,6 +51,7 @@ class Search:
         text: str,
         cut: CutPolicy,
         non_finite: NonFinitePolicy,
+        steps: Steps,
         *,
         ended: bool,
         nested: Literal["decode", "keep"],
@@ -56,6 +59,7 @@ class Search:
         self._text = text
         self._cut: CutPolicy = cut
         self._non_finite: NonFinitePolicy = non_finite
+        self._steps = steps
         self._ended = ended
         self._nested = nested
         self._lead: list[Edit] = []
@@ -69,7 +73,10 @@ class Search:
                 chosen, others, surrounding_receipts(self._text, chosen, others, self._lead)
             )
         except RefusedError as refusal:
-            return read_escaped(self._text) or _unreadable(self._error(refusal))
+            escaped = None
+            if refusal.code != Code.REPAIR_BUDGET_EXCEEDED:
+                escaped = read_escaped(self._text, self._steps)
+            return escaped or _unreadable(self._error(refusal))
 
     def every(self) -> tuple[Repaired, ...]:
         """Return all values of the text."""
@@ -84,7 +91,7 @@ class Search:
         text = self._text
         if text[:1] in {"{", "["}:
             return self._find_brackets(0)
-        lead = Mender(text, self._non_finite)
+        lead = Mender(text, self._non_finite, self._steps)
         start = lead.skip_gap(1 if text.startswith(_MARK) else 0)
         self._lead = lead.edits
         fence = _FENCE_START.match(text, start)
@@ -104,7 +111,7 @@ class Search:
     def _try_whole(self, start: int, *, is_fenced: bool) -> Found | None:
         """Read a value that is no object or array, if the text is nothing else."""
         text = self._text
-        mender = Mender(text, self._non_finite, is_fenced=is_fenced)
+        mender = Mender(text, self._non_finite, self._steps, is_fenced=is_fenced)
         try:
             end = mender.read(start)
         except CutShortError as cut:
@@ -144,6 +151,7 @@ class Search:
         end = 0
         while match:
             start = match.start()
+            self._steps.take(_STEPS_PER_BRACKET, start)
             one = self._read_at(start, end)
             if one is None:
                 failures += 1
@@ -164,7 +172,7 @@ class Search:
         """Return the value at a bracket, or where to look on when it belongs to prose."""
         text = self._text
         is_fenced = start > 0 and has_fence_before(text, previous_end, start)
-        mender = Mender(text, self._non_finite, is_fenced=is_fenced)
+        mender = Mender(text, self._non_finite, self._steps, is_fenced=is_fenced)
         known = find_resumption(text) if start == 0 else None
         try:
             end = mender.resume(*known) if known else mender.read(start)
@@ -187,6 +195,8 @@ class Search:
         text = self._text
         is_doubtful = text[start] == "[" and not mender.has_evidence and not is_fenced
         if is_doubtful and text[:start].strip():
+            # All of the text was looked at, and will be again from the next bracket on.
+            self._steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
             return None
         has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
         is_complete = (
@@ -211,7 +221,7 @@ class Search:
         text = self._text
         end = len(text)
         if cut.kind == "string":
-            closed = close_string(text, cut.start, is_raw=cut.is_raw)
+            closed = close_string(text, cut.start, self._steps, is_raw=cut.is_raw)
             start = cut.start - cut.prefix_characters
             mender.note(start, end, closed, "close_cut_string", lossless=False)
         elif cut.kind == "comment":

@@ -1,9 +1,8 @@
 """Strings as models write them: any quotes, raw line breaks, inner quotes, odd escapes."""
 
 import re
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
-
-from surecall.errors import Code
 
 from .repair_contents import write_content
 from .repair_patterns import (
@@ -16,7 +15,7 @@ from .repair_patterns import (
     GAP_ANY,
     STRICT_STRING,
 )
-from .repair_signals import MAX_STEPS, CutShortError, RefusedError
+from .repair_signals import CutShortError, RefusedError, Steps
 
 __all__ = ["Role", "StringRead", "close_string", "read_string"]
 
@@ -45,8 +44,8 @@ _LATER: Final = {
     "array": AFTER_LATER_ARRAY_QUOTE,
     "top": AFTER_TOP_STRING,
 }
-_QUOTE_OR_ESCAPE: Final = {
-    opening: re.compile(rf"\\.|[{closing}]", re.DOTALL)
+_TO_QUOTE: Final = {
+    opening: re.compile(rf"(?:[^\\{closing}]++|\\.)*+[{closing}]", re.DOTALL)
     for opening, closing in {
         '"': '"',
         "'": "'",
@@ -60,7 +59,7 @@ _QUOTE_OR_ESCAPE: Final = {
         "»": "«»",
     }.items()
 }
-_RAW_QUOTE: Final = {quote: re.compile(quote) for quote in "\"'"}
+_TO_RAW_QUOTE: Final = {quote: re.compile(f"[^{quote}]*+{quote}") for quote in "\"'"}
 _SIMPLE: Final = {
     "'": re.compile(r"'[ !#-&(-\[\]-\U0010ffff]*+'"),
     "“": re.compile(r'“[^“”"\\\x00-\x1f]*+”'),
@@ -97,12 +96,13 @@ _JOINT_BY_LINE: Final = re.compile(
 )
 _PREFIX: Final = re.compile(r"[bBrRuU]{0,2}+")
 _LOOK_BACK: Final = 64
+_COUNTED_PER_STEP: Final = 8
 _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 
 
-def read_string(text: str, start: int, role: Role, prefix: str = "") -> StringRead:
+def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "") -> StringRead:
     """Read the string whose quote is at `start`; strings joined to it are read with it."""
-    first = _read_one(text, start, role, prefix)
+    first = _read_one(text, start, role, steps, prefix)
     joint = _joint(text, first.end, text[start], role)
     if joint is None:
         return first
@@ -112,17 +112,16 @@ def read_string(text: str, start: int, role: Role, prefix: str = "") -> StringRe
     while joint is not None:
         match = _PREFIX.match(text, joint)
         start = match.end() if match else joint
-        part = _read_one(text, start, role, text[joint:start])
+        steps.take(1, start)
+        part = _read_one(text, start, role, steps, text[joint:start])
         contents.append(_content(text, start, part))
         rules.extend(part.rules)
         end = part.end
         joint = _joint(text, end, text[start], role)
-        if len(contents) > MAX_STEPS:
-            raise _budget(end)
     return StringRead(end, f'"{"".join(contents)}"', tuple(dict.fromkeys(rules)))
 
 
-def close_string(text: str, start: int, *, is_raw: bool = False) -> str:
+def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -> str:
     """Return the JSON of a string that the end of the text cut; half an escape is left out."""
     content = text[start + 1 :]
     if not is_raw:
@@ -130,7 +129,7 @@ def close_string(text: str, start: int, *, is_raw: bool = False) -> str:
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return write_content(content, is_raw=is_raw, is_cut=True)[0]
+    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -153,7 +152,7 @@ def _joint(text: str, end: int, quote: str, role: Role) -> int | None:
     return match.end() if match else None
 
 
-def _read_one(text: str, start: int, role: Role, prefix: str) -> StringRead:
+def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> StringRead:
     quote = text[start]
     if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
         raise CutShortError("string", start, "inside a string", prefix=prefix)
@@ -170,9 +169,11 @@ def _read_one(text: str, start: int, role: Role, prefix: str) -> StringRead:
     if quote in "\"'" and text.startswith(quote * 3, start):
         end = text.find(quote * 3, start + 3)
         if end >= 0 and _ends(text, end + 3, role):
-            return _finished(text[start + 3 : end], end + 3, [*rules, "replace_quotes"], is_raw)
-    close, length, more = _find_close(text, start, role, prefix)
+            rules.append("replace_quotes")
+            return _finished(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
+    close, length, more = _find_close(text, start, role, steps, prefix)
     content = text[start + 1 : close]
+    steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
     if quote == "`" and "${" in content:
         raise RefusedError("a template with a placeholder has no value of its own", start)
     if quote != '"':
@@ -181,12 +182,14 @@ def _read_one(text: str, start: int, role: Role, prefix: str) -> StringRead:
         rules.append("escape_inner_quotes")
     if quote in _STRUCTURE and role != "top":
         _refuse_structure(content, start, quote, role, is_open=length == 0)
-    return _finished(content, close + length, rules + more, is_raw)
+    return _finished(text, start + 1, close, length, steps, rules + more, is_raw=is_raw)
 
 
-def _finished(content: str, end: int, rules: list[str], is_raw: bool) -> StringRead:
-    written, found = write_content(content, is_raw=is_raw)
-    return StringRead(end, written, tuple(dict.fromkeys((*rules, *found))))
+def _finished(
+    text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
+) -> StringRead:
+    written, found = write_content(text[start:close], steps, is_raw=is_raw)
+    return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
 def _ends(text: str, end: int, role: Role) -> bool:
@@ -197,20 +200,21 @@ def _ends(text: str, end: int, role: Role) -> bool:
     return role == "key" and _VALUE_AFTER_KEY.match(text, end) is not None
 
 
-def _find_close(text: str, start: int, role: Role, prefix: str) -> tuple[int, int, list[str]]:
+def _find_close(
+    text: str, start: int, role: Role, steps: Steps, prefix: str
+) -> tuple[int, int, list[str]]:
     """Return where the closing quote is, its length (0 when it is missing), and rules."""
     if role == "key":
-        return _find_key_close(text, start)
+        return _find_key_close(text, start, steps)
     quote = text[start]
     after = _LATER[role]
-    search = _RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
-    steps = opened = 0
+    raw = _TO_RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
+    opened = 0
+    is_first = True
     counted = start + 1
-    for match in (search or _QUOTE_OR_ESCAPE[quote]).finditer(text, start + 1):
-        if text[match.start()] == "\\":
-            continue
-        end = match.end()
-        if steps == 0:
+    for end in _quote_ends(raw or _TO_QUOTE[quote], text, start + 1):
+        steps.take(1, end)
+        if is_first:
             _refuse_ambiguous(text, end, role)
             is_end = _ends(text, end, role)
         else:
@@ -220,38 +224,35 @@ def _find_close(text: str, start: int, role: Role, prefix: str) -> tuple[int, in
             counted = end
             is_end = is_end and opened <= 0
         if is_end:
-            return match.start(), 1, []
-        if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, match.start()):
-            comma = _comma_before(text, start, match.start())
+            return end - 1, 1, []
+        if quote == '"' and role == "object" and _KEY_AFTER_COMMA.match(text, end - 1):
+            comma = _comma_before(text, start, end - 1)
             if comma is not None:
                 return comma, 0, ["add_missing_closing_quote"]
-        steps += 1
-        if steps > MAX_STEPS:
-            raise _budget(end)
-    if steps and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
+        is_first = False
+    if not is_first and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
         raise RefusedError("it cannot be told where this string ends", start)
     raise CutShortError("string", start, "inside a string", prefix=prefix)
 
 
-def _find_key_close(text: str, start: int) -> tuple[int, int, list[str]]:
+def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list[str]]:
     """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
     quote = text[start]
     has_end = False
-    for match in _QUOTE_OR_ESCAPE[quote].finditer(text, start + 1):
-        if text[match.start()] == "\\":
-            continue
+    for end in _quote_ends(_TO_QUOTE[quote], text, start + 1):
+        steps.take(1, start)
         has_end = True
-        between = text[start + 1 : match.start()]
-        if AFTER_KEY.match(text, match.end()):
+        between = text[start + 1 : end - 1]
+        if AFTER_KEY.match(text, end):
             if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
-                return match.start(), 1, []
+                return end - 1, 1, []
             break
-        if GAP_ANY.fullmatch(text, match.end()):
+        if GAP_ANY.fullmatch(text, end):
             raise CutShortError("member", start, "after a key")
         if len(between) > 200 or set(between) & set(":,\n{}[]"):
             break
-        if _VALUE_AFTER_KEY.match(text, match.end()):
-            return match.start(), 1, []
+        if _VALUE_AFTER_KEY.match(text, end):
+            return end - 1, 1, []
     else:
         is_open = not (has_end and _IS_CLOSED.search(text, len(text) - _LOOK_BACK))
         if is_open and not _KEY_WITHOUT_END.match(text, start):
@@ -260,6 +261,13 @@ def _find_key_close(text: str, start: int) -> tuple[int, int, list[str]]:
     if match is None:
         raise RefusedError("a key is not followed by ':'", start)
     return match.end(), 0, ["add_missing_closing_quote"]
+
+
+def _quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
+    """Yield the ends of the quotes that may close a string, none of them escaped."""
+    while match := to_quote.match(text, at):
+        at = match.end()
+        yield at
 
 
 def _refuse_ambiguous(text: str, end: int, role: Role) -> None:
@@ -284,8 +292,3 @@ def _comma_before(text: str, start: int, position: int) -> int | None:
     if not before.endswith(","):
         return None
     return text.rindex(",", start, position)
-
-
-def _budget(position: int) -> RefusedError:
-    reason = "the text needs more repairs than the limit allows"
-    return RefusedError(reason, position, Code.REPAIR_BUDGET_EXCEEDED)

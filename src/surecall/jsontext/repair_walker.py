@@ -2,19 +2,28 @@
 
 from typing import Final, TypeAlias
 
-from surecall.errors import Code
-
 from .repair_patterns import GAP, LINE_COMMENT
-from .repair_signals import MAX_STEPS, CutShortError, RefusedError
+from .repair_signals import CutShortError, Steps
 from .repaired import NonFinitePolicy
 
-__all__ = ["CLOSERS", "DOUBLED", "OBJECTS", "WRITTEN_CLOSERS", "Edit", "Walker"]
+__all__ = [
+    "CLOSERS",
+    "DOUBLED",
+    "MAX_RECEIPTS_PER_RULE",
+    "OBJECTS",
+    "WRITTEN_CLOSERS",
+    "Edit",
+    "Walker",
+]
 
 DOUBLED: Final = "D"
 """An object opened by `{{`."""
 OBJECTS: Final = frozenset(("}", DOUBLED))
 CLOSERS: Final = {"}": "}", "]": "]", ")": ")", DOUBLED: "}"}
 WRITTEN_CLOSERS: Final = {"}": "}", "]": "]", ")": "]", DOUBLED: "}"}
+
+MAX_RECEIPTS_PER_RULE: Final = 20
+"""Further changes by the same rule are only counted."""
 
 Edit: TypeAlias = tuple[int, int, str, str, bool]
 """One change: start, end, what stands there afterwards, the rule, whether it is lossless."""
@@ -34,11 +43,13 @@ class Walker:
     _comma = -1
     _done_at = 0
     _entry = 0
-    _steps = 0
     _tail = -1
 
-    def __init__(self, text: str, non_finite: NonFinitePolicy, *, is_fenced: bool = False) -> None:
+    def __init__(
+        self, text: str, non_finite: NonFinitePolicy, steps: Steps, *, is_fenced: bool = False
+    ) -> None:
         self.text = text
+        self.steps = steps
         self.non_finite: NonFinitePolicy = non_finite
         self.is_fenced = is_fenced
         self.edits: list[Edit] = []
@@ -100,15 +111,6 @@ class Walker:
             self._is_after = True
             self.pos = end
 
-    def _count_step(self) -> None:
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise self._budget()
-
-    def _budget(self) -> RefusedError:
-        reason = "the text needs more repairs than the limit allows"
-        return RefusedError(reason, self.pos, Code.REPAIR_BUDGET_EXCEEDED)
-
     def _gap(self) -> int:
         """Pass over blanks and comments; raise when the text ends there."""
         text = self.text
@@ -131,7 +133,7 @@ class Walker:
         return pos
 
     def _odd_end(self, pos: int) -> int:
-        self._count_step()
+        self.steps.take(1, pos)
         text = self.text
         if text[pos] not in "/#":
             self.note(pos, pos + 1, " ", "strip_invisible")

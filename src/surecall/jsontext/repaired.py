@@ -1,13 +1,16 @@
 """What became of a JSON text that needed repair, or did not."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from surecall.errors import Code
 from surecall.records import CallState, ErrorDetail, Receipt
 
-__all__ = ["CutPolicy", "NonFinitePolicy", "Repaired", "repeated_key"]
+__all__ = ["MAX_ARGUMENT_STEPS", "CutPolicy", "NonFinitePolicy", "Repaired", "repeated_key"]
+
+MAX_ARGUMENT_STEPS: Final = 10_000
+"""How many places of the arguments of one call a repair may look at one by one: some 25 ms."""
 
 CutPolicy: TypeAlias = Literal["refuse", "close"]
 """What becomes of a value that the end of the text cut: refused, or closed with loss."""

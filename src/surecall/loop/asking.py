@@ -1,5 +1,6 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
+import asyncio
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -24,7 +25,10 @@ from .plan import Plan
 from .prompting import put_tools, taught_way
 from .steps import RunState
 
-__all__ = ["build_request", "read_answer"]
+__all__ = ["MAX_INLINE_CHARACTERS", "build_request", "read_answer", "read_answer_aside"]
+
+MAX_INLINE_CHARACTERS: Final = 64 * 1024
+"""Text that is longer is read in a thread: that may take long enough to delay everything else."""
 
 _HOLD_SECRET: Final = ErrorDetail(
     Code.ARGUMENTS_HOLD_SECRET,
@@ -94,6 +98,19 @@ def _with_own_ids(reply: Reply, history: tuple[Message, ...], pattern: str) -> R
         for call in reply.calls
     )
     return reply if calls == reply.calls else replace(reply, calls=calls)
+
+
+async def read_answer_aside(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
+    """Do what `read_answer` does, in a thread if the reply is long, so that deadlines are kept.
+
+    A run that ends in the meantime does not wait for the thread, which changes nothing.
+    """
+    characters = len(reply.content or "")
+    for call in reply.calls:
+        characters += len(call.arguments) if isinstance(call.arguments, str) else 0
+    if characters <= MAX_INLINE_CHARACTERS:
+        return read_answer(plan, state, reply, names)
+    return await asyncio.to_thread(read_answer, plan, state, reply, names)
 
 
 def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:

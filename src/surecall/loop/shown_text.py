@@ -1,5 +1,6 @@
 """Text of a streamed turn, shown as soon as it is certain that it is no part of a call."""
 
+import asyncio
 from collections.abc import Callable
 
 from surecall.protocols import StreamDelta
@@ -10,7 +11,9 @@ from surecall.reading import (
     ReplyReader,
     TextWasReasoning,
 )
-from surecall.records import ReasoningDelta, TextDelta, TextRetracted
+from surecall.records import Reading, ReasoningDelta, TextDelta, TextRetracted
+
+from .asking import MAX_INLINE_CHARACTERS
 
 __all__ = ["ShownText"]
 
@@ -29,6 +32,7 @@ class ShownText:
         # What was shown is the beginning of what the reader keeps.
         self._text_chars = 0
         self._thought_chars = 0
+        self._late: list[str] = []
         self._is_fed = False
         self._has_call = False
 
@@ -38,15 +42,26 @@ class ShownText:
             self._emit(ReasoningDelta, text=delta.text)
             return
         self._is_fed = True
+        if self._reader.held_characters > MAX_INLINE_CHARACTERS:
+            # Looking at it again takes long: the rest is read when all of it is there.
+            self._late.append(delta.text)
+            return
         for event in self._reader.feed(delta.text):
             self._show(event)
 
-    def close(self, content: str) -> None:
+    async def close(self, content: str) -> None:
         """Show what was held back and is part of the content, now that the reply has been read."""
         if not self._is_fed:
             return
         before = self._reader.last_retraction
-        read = self._reader.close()
+        if self._reader.held_characters > MAX_INLINE_CHARACTERS:
+            events, read = await asyncio.to_thread(self._read_rest)
+        else:
+            events, read = self._read_rest()
+        for event in events:
+            self._show(event)
+            if isinstance(event, TextWasReasoning):
+                before = event
         retraction = self._reader.last_retraction
         if retraction is not None and retraction is not before:
             self._retract(retraction)
@@ -54,6 +69,10 @@ class ShownText:
         shown = self._text_chars
         if len(content) > shown and content.startswith(read.content[:shown]):
             self._emit(TextDelta, text=content[shown:])
+
+    def _read_rest(self) -> tuple[list[ReadEvent], Reading]:
+        events = self._reader.feed("".join(self._late)) if self._late else []
+        return events, self._reader.close()
 
     def _show(self, event: ReadEvent) -> None:
         if isinstance(event, ReasoningRead):

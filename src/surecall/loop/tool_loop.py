@@ -33,7 +33,7 @@ from surecall.records import (
 from surecall.redaction import redact
 from surecall.tools import Dispatcher
 
-from .asking import build_request, read_answer
+from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner
 from .history import complete_history
 from .journal import RecordedFailure
@@ -203,7 +203,7 @@ class ToolLoop:
                 asked = self._runner.read_raw(recorded)
         except Exception as error:
             elapsed_ms = (perf_counter() - started) * 1000
-            rescued = self._rescue(error, elapsed_ms)
+            rescued = await self._rescue(error, elapsed_ms)
             if rescued is None:
                 failed = self._note_failure(error, elapsed_ms)
                 if recorded is None:
@@ -212,17 +212,17 @@ class ToolLoop:
             asked = rescued
             self._recorder.record_reply(state.turn, asked.raw)
         self._asked = asked
-        self._reading = self._read(asked)
+        self._reading = await self._read(asked)
         if shown is not None:
-            shown.close(self._reading.content)
+            await shown.close(self._reading.content)
         elif plan.options.stream and self._reading.content and not was_shown:
             self._teller.tell(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
 
-    def _read(self, asked: PromptResult) -> Reading:
-        return read_answer(self._plan, self._state, asked.reply, self._names)
+    async def _read(self, asked: PromptResult) -> Reading:
+        return await read_answer_aside(self._plan, self._state, asked.reply, self._names)
 
-    def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
+    async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
         if not (self._plan.text_formats and self._state.tools_enabled):
             return None
@@ -232,7 +232,7 @@ class ToolLoop:
         if raw is None:
             return None
         asked = self._runner.read_raw(raw)
-        if not may_be_rescued(self._read(asked), self._names):
+        if not may_be_rescued(await self._read(asked), self._names):
             return None
         return replace(
             asked, elapsed_ms=elapsed_ms, request_id=error.request_id, attempts=error.attempts

@@ -5,7 +5,14 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import Struct
 
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, decode_noting, decode_plain, encode, repair_json
+from surecall.jsontext import (
+    MAX_ARGUMENT_STEPS,
+    decode,
+    decode_noting,
+    decode_plain,
+    encode,
+    repair_json,
+)
 from surecall.protocols.standins import UNREADABLE_KEY
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
@@ -228,7 +235,7 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
     """Return what text that is not JSON stands for, if nothing has to be invented."""
     if error.code == Code.JSON_TOO_DEEP:
         raise _Refusal(_too_deep())
-    repaired = repair_json(text, ended=reader.ended)
+    repaired = repair_json(text, ended=reader.ended, max_steps=MAX_ARGUMENT_STEPS)
     if repaired.state == "cut":
         start = clip(text[-40:], 40)
         cause = f"the JSON stops in the middle, after {start!r}"

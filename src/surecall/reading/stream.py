@@ -97,6 +97,11 @@ class ReplyReader:
         self.last_retraction: TextWasReasoning | None = None
         """The last of these events, also of those that only the end of the text brought."""
 
+    @property
+    def held_characters(self) -> int:
+        """How much text is held back, because it may be part of a call."""
+        return self._text.held_characters
+
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
         return self._take(self._text.feed(chunk))

@@ -45,7 +45,7 @@ def nests_deeper(root: Any, limit: int) -> bool:
         below: list[Any] = []
         for item in level:
             parts: Any = cast("dict[str, Any]", item).values() if isinstance(item, dict) else item
-            below += [part for part in parts if isinstance(part, dict | list)]
+            below += [part for part in parts if isinstance(part, (dict, list))]
         if not below:
             return False
         level = below

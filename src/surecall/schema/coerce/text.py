@@ -3,7 +3,7 @@
 from typing import Any, Final, cast
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode_noting, encode_text, repair_json
+from surecall.jsontext import MAX_ARGUMENT_STEPS, decode_noting, encode_text, repair_json
 from surecall.schema.structure import References, json_types, list_of, listed_values, members_of
 
 from .values import BOOLEAN_TEXTS, number_in
@@ -11,6 +11,7 @@ from .values import BOOLEAN_TEXTS, number_in
 __all__ = ["property_schema", "type_text_value"]
 
 _ANY: Final = "any"
+_CHARACTERS_PER_STEP: Final = 20
 _MAX_CHOICES: Final = 200
 # The first match counts: `longtext` is text before `long` is a number.
 _PREFIXES: Final = (
@@ -227,7 +228,12 @@ def _read_container(text: str) -> Any:
 
 def _read_python(text: str) -> Any:
     """Return the value of text that differs from JSON only as Python's literals do."""
-    repaired = repair_json(text, ended=False, nested="keep")
+    repaired = repair_json(
+        text,
+        ended=False,
+        nested="keep",
+        max_steps=max(MAX_ARGUMENT_STEPS, len(text) // _CHARACTERS_PER_STEP),
+    )
     rules = {receipt.rule for receipt in repaired.receipts}
     return repaired.value if repaired.state == "whole" and rules <= _PYTHON_RULES else None
 

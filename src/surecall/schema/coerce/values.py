@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, encode_text, repair_json
+from surecall.jsontext import MAX_ARGUMENT_STEPS, decode, encode_text, repair_json
 from surecall.records import Receipt
 
 __all__ = [
@@ -33,6 +33,8 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9
 _MAX_DIGITS: Final = 400
 _MAX_EXPONENT: Final = 18
 _FENCE: Final = "```"
+_FREE_STEPS: Final = 2_000
+_CHARACTERS_PER_STEP: Final = 16
 
 _BOOLEAN_WORDS: Final = {"1": True, "0": False, "yes": True, "no": False, "on": True, "off": False}
 
@@ -59,7 +61,7 @@ _TYPE_WORDS: Final = frozenset(
 _MAX_NAME_CHARACTERS: Final = 256
 
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
-_SEPARATORS: Final = re.compile(r"[_\-\s]+")
+_SEPARATORS: Final = re.compile(r"[_\-\s]++")
 _EDGES: Final = "_- \t\r\n"
 
 
@@ -153,7 +155,9 @@ def decode_text(text: str) -> DecodedText | None:
     start = text.lstrip()[:3]
     if start[:1] not in ("{", "[", '"') and start != _FENCE:
         return None
-    found = repair_json(text)
+    # Several texts in the same arguments share what is allowed for all of them.
+    allowed = _FREE_STEPS + len(text) // _CHARACTERS_PER_STEP
+    found = repair_json(text, max_steps=min(MAX_ARGUMENT_STEPS, allowed))
     value: Any = found.value
     # A text in a text gives text at first.
     if found.state != "whole" or found.rest or value.__class__ not in (dict, list):
@@ -216,7 +220,11 @@ def match_name(name: str, known: Iterable[str], *, quoted: bool = False) -> list
 def _integer(value: Any) -> Change | None:
     if isinstance(value, float):
         return Change("drop_zero_fraction", int(value)) if value.is_integer() else None
-    if not isinstance(value, str) or number_in(value) is None:
+    if not isinstance(value, str):
+        return None
+    if len(value) < _MAX_EXPONENT and value.isascii() and value.isdigit() and value[0] != "0":
+        return Change("parse_number_text", int(value))
+    if number_in(value) is None:
         return None
     # Not by way of a float, which would round large ones.
     exact = Decimal(value.strip())
