@@ -17,7 +17,7 @@ from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import Progress, count_of, duration_text
 from .run import render_result
-from .vector import save_svg
+from .terminal import save_svg
 
 if TYPE_CHECKING:
     from rich.console import Console

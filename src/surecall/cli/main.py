@@ -34,7 +34,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "probe": CommandEntry("probe", "probe", "Ask a provider what a model really does."),
     "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
-    "report": CommandEntry("report", "report", "Write an eval run as a page, tables or summaries."),
+    "report": CommandEntry("runs", "report", "Write an eval run as a page, tables or summaries."),
     "diff": CommandEntry("diff", "diff", "Compare two eval runs, trial by trial."),
     "models": CommandEntry("models", "models", "List the models the catalog knows."),
     "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),

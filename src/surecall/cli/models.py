@@ -10,8 +10,7 @@ from surecall.loop.resolve import find_provider
 from surecall.profiles import Catalog, Merged, Preset, merge_presets, presets_for, select
 
 from .flags import output_flags
-from .local_models import fetch, local
-from .local_serve import serve
+from .local import fetch, local, serve
 from .output import ExitCode, Output
 from .terminal import line_of, shown_value
 

@@ -10,14 +10,21 @@ from surecall.formats import ToolNames
 from surecall.reading import read_reply
 from surecall.records import Reading
 
-from .arrivals import Arrival, parse_arrival, read_input
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import Progress
 from .reading_page import STRUCTURED, ReadingPage
+from .recorded import (
+    Arrival,
+    Outcome,
+    Verdict,
+    judge_calls,
+    judge_reading,
+    parse_arrival,
+    read_input,
+)
+from .terminal import save_svg
 from .tool_files import load_offered_tools
-from .vector import save_svg
-from .verdicts import Outcome, Verdict, judge_calls, judge_reading
 
 __all__ = ["read"]
 

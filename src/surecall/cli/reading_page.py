@@ -8,10 +8,9 @@ from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import encode_text
 from surecall.records import ErrorDetail, Reading, Receipt
 
-from .arrivals import Arrival
 from .progress import Progress, count_of, shorten_pair
+from .recorded import Arrival, Outcome, Verdict
 from .terminal import bounded, escape_json, line_of, printable, shown_value
-from .verdicts import Outcome, Verdict
 
 __all__ = ["STRUCTURED", "ReadingPage", "indent_json"]
 

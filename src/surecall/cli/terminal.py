@@ -4,12 +4,13 @@ Nothing they say may move the cursor, colour the screen, or reorder what is show
 characters and bidirectional marks are shown by their number instead.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import JSONTextError
+from surecall.files import explain_write_errors, write_whole
 from surecall.jsontext import encode_text
 
-__all__ = ["bounded", "escape_json", "line_of", "printable", "shown_value"]
+__all__ = ["bounded", "escape_json", "line_of", "printable", "save_svg", "shown_value"]
 
 _BIDIRECTIONAL: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SEPARATORS: Final = (0x2028, 0x2029, 0xFEFF)
@@ -64,3 +65,20 @@ def escape_json(text: str) -> str:
 
 def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def save_svg(console: "Console", title: str, place: str) -> None:
+    """Write what a recording console has shown as an SVG document."""
+    svg = _without_fonts(console.export_svg(title=title))
+    with explain_write_errors(place), write_whole(place) as file:
+        file.write(svg.encode("utf-8"))
+
+
+def _without_fonts(svg: str) -> str:
+    """Take out the web fonts that rich names; the viewer's own monospace font is used."""
+    first, *others = svg.split("@font-face {")
+    return first + "".join(part.partition("}")[2] for part in others)

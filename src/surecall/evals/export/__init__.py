@@ -1,14 +1,12 @@
 """A run in the files of others: summaries, tables, JUnit, Markdown and Parquet."""
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
-from .csv_tables import write_csv
 from .files import check_folder
 from .formats import FORMATS, Exported, check_formats, export_run, parse_formats
 from .json_summary import write_json
-from .jsonl_rows import write_jsonl
 from .junit import write_junit
 from .markdown import render_markdown, write_markdown
-from .parquet_tables import write_parquet
+from .tables import write_csv, write_jsonl, write_parquet
 
 __all__ = [
     "CALL_COLUMNS",

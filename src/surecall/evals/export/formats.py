@@ -8,12 +8,10 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
 
-from .csv_tables import write_csv
 from .json_summary import write_json
-from .jsonl_rows import write_jsonl
 from .junit import write_junit
 from .markdown import write_markdown
-from .parquet_tables import check_parquet, write_parquet
+from .tables import check_parquet, write_csv, write_jsonl, write_parquet
 
 __all__ = ["ALL", "FORMATS", "Exported", "Format", "check_formats", "export_run", "parse_formats"]
 

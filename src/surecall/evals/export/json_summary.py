@@ -1,11 +1,8 @@
-"""`summary.json` and its companions: the files of the original experiment, from the store alone.
-
-Three passes over the trials, none of which keeps them: what occurs, one file for each trial with
-the counts, and the summary itself. Times are those of the run, so that writing again gives the
-same bytes.
-"""
+"""Counts as the original's summaries have them, with ours and the intervals beside them."""
 
 import os
+from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,19 +11,102 @@ import msgspec
 
 from surecall.evals.metrics import summarize
 from surecall.evals.records import TrialRow
-from surecall.evals.stats import CONFIDENCE
+from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
 from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors
 
 from .files import RawJson, Spool, render_object, write_object
-from .json_counts import Counts, ScenarioCounts
-from .json_settings import model_base_of, render_settings
-from .json_trial import NO_LANGUAGE_POLICY, error_text, identify, reads_text, render_trial
-from .layout import FileNames, Layout, Task, scan_layout
-from .source import RunSource
+from .json_documents import (
+    NO_LANGUAGE_POLICY,
+    error_text,
+    identify,
+    model_base_of,
+    reads_text,
+    render_settings,
+    render_trial,
+)
+from .source import FileNames, Layout, RunSource, Task, scan_layout
 
-__all__ = ["RUNS_FOLDER", "write_json"]
+__all__ = ["RUNS_FOLDER", "Counts", "ScenarioCounts", "write_json"]
+
+
+class Counts:
+    """How many trials there were, how many were right, and how long they took."""
+
+    __slots__ = ("elapsed_ms", "ok", "runs", "strict_ok")
+
+    def __init__(self) -> None:
+        self.runs = self.ok = self.strict_ok = 0
+        self.elapsed_ms = array("d")
+
+    def add(self, row: TrialRow) -> None:
+        """Count a trial."""
+        self.runs += 1
+        self.ok += row.seed_ok
+        self.strict_ok += row.strict_ok
+        self.elapsed_ms.append(row.elapsed_ms)
+
+    def render(self, prefix: str = "") -> dict[str, Any]:
+        """Return the figures; a rate of nothing is null."""
+        fields = {
+            "runs": self.runs,
+            "ok": self.ok,
+            "ok_rate": _rate(self.ok, self.runs),
+            "ms_p50": percentile(self.elapsed_ms, 0.5),
+            "ms_p95": percentile(self.elapsed_ms, 0.95),
+            "ok_interval": _interval(self.ok, self.runs),
+            "strict_ok": self.strict_ok,
+            "strict_ok_rate": _rate(self.strict_ok, self.runs),
+            "strict_ok_interval": _interval(self.strict_ok, self.runs),
+        }
+        return {f"{prefix}{name}": value for name, value in fields.items()}
+
+
+class ScenarioCounts:
+    """How many trials of a scenario there were, and why they failed."""
+
+    __slots__ = ("control", "errors", "ok", "runs", "simulated", "strict_ok")
+
+    def __init__(self) -> None:
+        self.runs = self.ok = self.strict_ok = self.simulated = 0
+        self.control = False
+        self.errors: Counter[str] = Counter()
+
+    def add(self, row: TrialRow) -> None:
+        """Count a trial."""
+        self.runs += 1
+        self.ok += row.seed_ok
+        self.strict_ok += row.strict_ok
+        self.simulated += row.simulated
+        self.control = row.control
+        if not row.seed_ok:
+            self.errors[row.category or "unknown"] += 1
+
+    def render(self) -> dict[str, Any]:
+        """Return the figures."""
+        return {
+            "runs": self.runs,
+            "ok": self.ok,
+            "errors": dict(self.errors),
+            "ok_interval": _interval(self.ok, self.runs),
+            "strict_ok": self.strict_ok,
+            "strict_ok_interval": _interval(self.strict_ok, self.runs),
+            "control": self.control,
+            "simulated_runs": self.simulated,
+        }
+
+
+def _rate(k: int, n: int) -> float | None:
+    return k / n if n else None
+
+
+def _interval(k: int, n: int) -> list[float] | None:
+    if not n:
+        return None
+    interval = wilson(k, n)
+    return [interval.low, interval.high]
+
 
 RUNS_FOLDER: Final = "runs"
 """Where the files of the single trials are."""

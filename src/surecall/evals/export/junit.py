@@ -16,8 +16,7 @@ from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import Failure, Layer
 
 from .files import utc_text, write_export
-from .layout import Layout, Task, scan_layout
-from .source import RunSource
+from .source import Layout, RunSource, Task, scan_layout
 
 __all__ = ["clean_xml", "write_junit"]
 
