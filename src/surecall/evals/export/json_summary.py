@@ -28,49 +28,18 @@ from .json_documents import (
 )
 from .source import FileNames, Layout, RunSource, Task, scan_layout
 
-__all__ = ["RUNS_FOLDER", "Counts", "ScenarioCounts", "write_json"]
+__all__ = ["RUNS_FOLDER", "write_json"]
 
 
 class Counts:
-    """How many trials there were, how many were right, and how long they took."""
+    """How many trials there were, how many were right, how long they took, and why they failed."""
 
-    __slots__ = ("elapsed_ms", "ok", "runs", "strict_ok")
-
-    def __init__(self) -> None:
-        self.runs = self.ok = self.strict_ok = 0
-        self.elapsed_ms = array("d")
-
-    def add(self, row: TrialRow) -> None:
-        """Count a trial."""
-        self.runs += 1
-        self.ok += row.seed_ok
-        self.strict_ok += row.strict_ok
-        self.elapsed_ms.append(row.elapsed_ms)
-
-    def render(self, prefix: str = "") -> dict[str, Any]:
-        """Return the figures; a rate of nothing is null."""
-        fields = {
-            "runs": self.runs,
-            "ok": self.ok,
-            "ok_rate": _rate(self.ok, self.runs),
-            "ms_p50": percentile(self.elapsed_ms, 0.5),
-            "ms_p95": percentile(self.elapsed_ms, 0.95),
-            "ok_interval": _interval(self.ok, self.runs),
-            "strict_ok": self.strict_ok,
-            "strict_ok_rate": _rate(self.strict_ok, self.runs),
-            "strict_ok_interval": _interval(self.strict_ok, self.runs),
-        }
-        return {f"{prefix}{name}": value for name, value in fields.items()}
-
-
-class ScenarioCounts:
-    """How many trials of a scenario there were, and why they failed."""
-
-    __slots__ = ("control", "errors", "ok", "runs", "simulated", "strict_ok")
+    __slots__ = ("control", "elapsed_ms", "errors", "ok", "runs", "simulated", "strict_ok")
 
     def __init__(self) -> None:
         self.runs = self.ok = self.strict_ok = self.simulated = 0
         self.control = False
+        self.elapsed_ms = array("d")
         self.errors: Counter[str] = Counter()
 
     def add(self, row: TrialRow) -> None:
@@ -80,20 +49,37 @@ class ScenarioCounts:
         self.strict_ok += row.strict_ok
         self.simulated += row.simulated
         self.control = row.control
+        self.elapsed_ms.append(row.elapsed_ms)
         if not row.seed_ok:
             self.errors[row.category or "unknown"] += 1
 
-    def render(self) -> dict[str, Any]:
-        """Return the figures."""
+    def render(self, prefix: str = "") -> dict[str, Any]:
+        """Return the figures of a task; a rate of nothing is null."""
+        fields = {
+            **self._both(),
+            "ok_rate": _rate(self.ok, self.runs),
+            "ms_p50": percentile(self.elapsed_ms, 0.5),
+            "ms_p95": percentile(self.elapsed_ms, 0.95),
+            "strict_ok_rate": _rate(self.strict_ok, self.runs),
+        }
+        return {f"{prefix}{name}": value for name, value in fields.items()}
+
+    def render_scenario(self) -> dict[str, Any]:
+        """Return the figures of a scenario."""
+        return {
+            **self._both(),
+            "errors": dict(self.errors),
+            "control": self.control,
+            "simulated_runs": self.simulated,
+        }
+
+    def _both(self) -> dict[str, Any]:
         return {
             "runs": self.runs,
             "ok": self.ok,
-            "errors": dict(self.errors),
             "ok_interval": _interval(self.ok, self.runs),
             "strict_ok": self.strict_ok,
             "strict_ok_interval": _interval(self.strict_ok, self.runs),
-            "control": self.control,
-            "simulated_runs": self.simulated,
         }
 
 
@@ -128,15 +114,15 @@ def write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
         counted = _Counted(source, layout, spool)
         counted.write_trials(out)
         write_object(paths[0], _summary(source, layout, counted))
-    by_strategy = {name: _rendered(found) for name, found in counted.strategies.items()}
-    write_object(paths[1], _rendered(counted.scenarios))
+    by_strategy = {name: _render_all(found) for name, found in counted.strategies.items()}
+    write_object(paths[1], _render_all(counted.scenarios))
     write_object(paths[2], by_strategy)
     write_object(paths[3], msgspec.structs.asdict(summarize(source.rows())))
     return (*paths, out / RUNS_FOLDER)
 
 
-def _rendered(counts: dict[str, ScenarioCounts]) -> dict[str, Any]:
-    return {name: found.render() for name, found in counts.items()}
+def _render_all(counts: dict[str, Counts]) -> dict[str, Any]:
+    return {name: found.render_scenario() for name, found in counts.items()}
 
 
 class _TaskCounts:
@@ -159,8 +145,8 @@ class _Counted:
 
     def __init__(self, source: RunSource, layout: Layout, spool: Spool) -> None:
         self.tasks: dict[Task, _TaskCounts] = {task: _TaskCounts() for task in layout.tasks}
-        self.scenarios: dict[str, ScenarioCounts] = {}
-        self.strategies: dict[str, dict[str, ScenarioCounts]] = {}
+        self.scenarios: dict[str, Counts] = {}
+        self.strategies: dict[str, dict[str, Counts]] = {}
         self._source = source
         self._layout = layout
         self._spool = spool
@@ -194,9 +180,9 @@ class _Counted:
         task.add(row, scenario)
         if not row.seed_ok and len(task.samples) < _MAX_SAMPLES:
             task.samples.append(result)
-        self.scenarios.setdefault(scenario, ScenarioCounts()).add(row)
+        self.scenarios.setdefault(scenario, Counts()).add(row)
         of_strategy = self.strategies.setdefault(row.cell.strategy, {})
-        of_strategy.setdefault(scenario, ScenarioCounts()).add(row)
+        of_strategy.setdefault(scenario, Counts()).add(row)
 
 
 def _remove_others(folder: Path, names: FileNames) -> None:

@@ -10,6 +10,7 @@ from surecall.evals.metrics.records import Group, Simulated, StrategyComparison,
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.store import RunInfo, RunStore
+from surecall.evals.wording import label_simulated
 
 from .files import write_export
 from .source import RunSource
@@ -88,7 +89,7 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     yield ""
     if summary.overall.simulated != "none":
         which = "All" if summary.overall.simulated == "all" else "Some"
-        yield f"> {which} models here are *simulated*: their figures say nothing about real ones."
+        yield f"> {which} models here are *simulated*: their results say nothing about real models."
         yield ""
 
 
@@ -159,7 +160,7 @@ def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
 
 def _fabrications(overall: Group) -> Iterator[str]:
     if overall.fabrications:
-        yield f"**{overall.fabrications} calls ran with something that the model did not send.**"
+        yield f"**{overall.fabrications} calls ran with something the model did not send.**"
         yield ""
 
 
@@ -234,7 +235,7 @@ def _simulated(groups: Sequence[Group]) -> Simulated:
 
 
 def _mark(simulated: Simulated) -> str:
-    return {"none": "", "some": " *partly simulated*", "all": " *simulated*"}[simulated]
+    return label_simulated(simulated, " *{}*")
 
 
 # Names

@@ -11,6 +11,7 @@ from string import Template
 from typing import Any, Final, TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, StoreError, did_you_mean
 from surecall.evals.records import TrialBody, TrialRow
@@ -95,6 +96,8 @@ SCRIPTS: Final = (
 """The parts of the script, in the order in which they are joined."""
 
 _DATA_VERSION: Final = 1
+_NOT_SHOWN: Final = frozenset({"units", "units_hash", "contenders", "catalog", "places"})
+"""Fields of a manifest that the page does not need."""
 
 
 def write_html(
@@ -156,30 +159,18 @@ def render_html(source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = 
 
 
 def _header(info: RunInfo) -> dict[str, Any]:
-    """Return what the reader is told about the run."""
-    manifest = info.manifest
+    """Return what the page says about the run."""
+    shown = ("id", "status", "tags", "units", "done", "created_at", "ended_at")
+    manifest = asdict(info.manifest)
     return {
-        "id": info.id,
-        "status": info.status,
-        "tags": info.tags,
-        "units": info.units,
-        "done": info.done,
-        "created_at": info.created_at,
-        "ended_at": info.ended_at,
-        "command": manifest.command,
-        "package": manifest.package,
-        "python": manifest.python,
-        "engine": manifest.engine,
-        "suites": manifest.suites,
-        "axes": manifest.axes,
-        "options": manifest.options,
-        "simulated": manifest.simulated,
-        "hash": manifest.hash,
+        **{name: getattr(info, name) for name in shown},
+        **{name: value for name, value in manifest.items() if name not in _NOT_SHOWN},
+        "hash": info.manifest.hash,
     }
 
 
 def _limits(marks: Iterable[RowMark], trials: Trials) -> list[tuple[str, int]]:
-    """Return the limit on the size of arguments in each scenario, where a body tells it."""
+    """Return the limit on the size of arguments in each scenario, where a body has it."""
     found: dict[str, int | None] = {}
     for mark in marks:
         if mark.scenario not in found:
