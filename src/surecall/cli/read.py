@@ -104,7 +104,7 @@ def _no_reply(fault: ProviderError) -> Verdict:
     return Verdict(
         ok=False,
         is_checked=False,
-        summary=f"no reply ({fault.code}); nothing of it would be used",
+        summary=f"no reply ({fault.code}); nothing in it would be used",
         codes=(fault.code,),
         error={"code": fault.code, "message": fault.message, "hint": fault.hint},
     )
