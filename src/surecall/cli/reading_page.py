@@ -4,8 +4,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import encode_text
 from surecall.records import ErrorDetail, Reading, Receipt
@@ -23,11 +21,12 @@ __all__ = ["STRUCTURED", "ReadingPage", "indent_json"]
 def indent_json(value: Any, room: int) -> list[str]:
     """Return a JSON value as one line of at most `room` characters, or as indented lines."""
     try:
-        text = escape_json(encode_text(value))
-        whole = msgspec.json.format(text, indent=0)
-    except (JSONTextError, RecursionError):
+        whole = escape_json(encode_text(value, indent=0))
+        return (
+            [whole] if len(whole) <= room else escape_json(encode_text(value, indent=2)).split("\n")
+        )
+    except JSONTextError:
         return [line_of(repr(value))]
-    return [whole] if len(whole) <= room else msgspec.json.format(text, indent=2).split("\n")
 
 
 STRUCTURED: Final = frozenset({"tool_calls", "function_call"})
