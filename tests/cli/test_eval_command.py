@@ -10,8 +10,7 @@ from support.eval_fakes import fake_manifest, fake_row, fake_units
 from surecall.cli.eval.progress import LineByCell, LiveMatrix, duration_of, make_display
 from surecall.cli.output import Output
 from surecall.errors import Code, ConfigError
-from surecall.evals.export import check_folder
-from surecall.evals.export.formats import FORMATS
+from surecall.evals.export import FORMATS, check_folder
 from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
 

@@ -495,7 +495,7 @@ def test_a_lossy_change_is_marked() -> None:
         Receipt("strip_space", "", " ", ""),
     )
     with console.capture() as captured:
-        ReadingPage(console).read(Reading(receipts=receipts), ("t",), None)
+        ReadingPage(console).show_format(Reading(receipts=receipts), ("t",), None)
     shown = captured.get()
     assert "~ lossy     keep_last_key  /a  1 → 2" in shown
     assert "two values were given" in shown

@@ -103,8 +103,8 @@ def check_options(config: Config) -> Iterator[Check]:
     for name in _LIMITS:
         value = getattr(resolved.options, name)
         yield Check("limits", name, "no limit" if value is None else str(value))
-    yield Check("limits", "deadlines", _pairs(Deadlines(**_given(config.deadlines))))
-    yield Check("limits", "retry", _pairs(RetryPolicy(**_given(config.retry))))
+    yield Check("limits", "deadlines", _pairs(Deadlines(**_drop_unset(config.deadlines))))
+    yield Check("limits", "retry", _pairs(RetryPolicy(**_drop_unset(config.retry))))
 
 
 def check_provider(config: Config) -> Iterator[Check]:
@@ -169,7 +169,7 @@ def check_system() -> Iterator[Check]:
         yield Check("system", "clock", now, "fail", fix)
 
 
-def _given(settings: Struct) -> dict[str, Any]:
+def _drop_unset(settings: Struct) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if value is not None}
 
 

@@ -30,7 +30,8 @@ from .terminal import line_of, make_table
 
 __all__ = ["fetch", "local", "serve", "serve_model"]
 
-_WORDS = {
+_FIELDS: Final = ("name", "title", "size_bytes", "sha256", "licence", "source")
+_WORDS: Final = {
     "downloaded": "downloaded",
     "kept": "was already here",
     "joining": "joined",
@@ -143,15 +144,10 @@ def local(output: Output) -> ExitCode:
         listed = [
             {
                 "model": f"{EMBEDDED_PREFIX}{weights.name}",
-                "name": weights.name,
-                "title": weights.title,
                 "state": found.state,
                 "path": str(found.path) if found.path else None,
-                "size_bytes": weights.size_bytes,
-                "sha256": weights.sha256,
-                "licence": weights.licence,
                 "date": weights.date.isoformat(),
-                "source": weights.source,
+                **{field: getattr(weights, field) for field in _FIELDS},
             }
             for weights, found in rows
         ]

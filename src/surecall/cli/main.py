@@ -82,29 +82,14 @@ class LazyGroup(click.Group):
             _forget_standard_output()
             return ExitCode.OK
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> NoReturn:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> NoReturn:
         """Run the command line and exit with its code."""
-        del standalone_mode
         _accept_any_text()
         words = list(sys.argv[1:] if args is None else args)
         output = Output()
         try:
             returned = super().main(
-                args=args,
-                prog_name=prog_name,
-                complete_var=complete_var,
-                standalone_mode=False,
-                windows_expand_args=windows_expand_args,
-                obj=output,
-                **extra,
+                args, *rest, **{**settings, "standalone_mode": False, "obj": output}
             )
             code = returned if isinstance(returned, int) else ExitCode.OK
         except click.Abort:

@@ -160,13 +160,13 @@ class Arrivals:
     def _row(self, name: str) -> "tuple[Text, str, str]":
         finding = self._found.get(name)
         if finding is not None:
-            state, words = finding.verdict, f"{_decided(finding.fields)}{finding.evidence}"
+            state, words = finding.verdict, f"{_list_fields(finding.fields)}{finding.evidence}"
         elif name in self._known:
             facts = self._known[name]
             state = "known"
             dates = date_text(min(fact.asked_at for fact in facts))[:10] if facts else ""
             fields = {fact.field: fact.value for fact in facts}
-            words = f"{_decided(fields)}found on {dates}"
+            words = f"{_list_fields(fields)}found on {dates}"
         else:
             state, words = "waiting", ""
         mark, style = _MARKS[state]
@@ -179,7 +179,7 @@ def _grid() -> "Table":
     return table
 
 
-def _decided(fields: Mapping[str, Any]) -> str:
+def _list_fields(fields: Mapping[str, Any]) -> str:
     words = ", ".join(f"{name} = {shown_value(value)}" for name, value in fields.items())
     return f"{words}; " if words else ""
 

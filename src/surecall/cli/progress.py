@@ -118,7 +118,7 @@ class Progress:
         for start in range(room, len(line), room):
             self.say(" ", "", line[start : start + room])
 
-    def changed(self, receipt: Receipt) -> None:
+    def show_change(self, receipt: Receipt) -> None:
         """Show one change made to what the model sent."""
         where = f" {receipt.place}" if receipt.place else ""
         loss = "" if receipt.lossless else "  (may lose meaning)"
@@ -133,7 +133,7 @@ class Progress:
         pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
         self.say(" ", "", "", detail=pair)
 
-    def lost(self, losses: Iterable[SchemaLoss]) -> None:
+    def show_losses(self, losses: Iterable[SchemaLoss]) -> None:
         """Show what schemas lost where a provider was to hold the model to them, by tool."""
         tools: dict[tuple[str, str], list[SchemaLoss]] = {}
         for loss in losses:
@@ -144,7 +144,7 @@ class Progress:
             places = "; ".join(f"{loss.place or '/'} {loss.keyword}".rstrip() for loss in found)
             self.say("!", "schema", f"{tool}, {mode}: {counts}", "yellow", detail=places)
 
-    def refused(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
+    def show_refusal(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
         """Show why a call failed, or why its tool was not run."""
         label = "failed" if executed else "refused"
         aside = "the model is told why" if executed else "not run; the model is told why"
@@ -225,7 +225,7 @@ class Progress:
             codes = ", ".join(dict.fromkeys(event.defect_codes))
             self.say("!", "defects", codes, "yellow")
         for receipt in event.receipts:
-            self.changed(receipt)
+            self.show_change(receipt)
         if event.ignored_tool_calls_count:
             ignored = count_of(event.ignored_tool_calls_count, "further call")
             self.say("!", "ignored", ignored, "yellow", detail="see the trace")
@@ -238,7 +238,7 @@ class Progress:
     def _call_ended(self, event: ToolCallEnded) -> None:
         call = self._calls.pop(event.tool_call_id, None)
         for receipt in call.receipts if call is not None else ():
-            self.changed(receipt)
+            self.show_change(receipt)
         text = call_text(call) if call is not None else f"{event.name}(…)"
         self.say("→", "call", bounded(text, self._console.width - _INDENT), "cyan")
         took = duration_text(event.elapsed_ms)
@@ -246,7 +246,7 @@ class Progress:
             self.say("✓", "ok", took, "green")
             return
         errors = event.errors or tuple(ErrorDetail(code, "") for code in event.error_codes)
-        self.refused(errors, executed=event.executed)
+        self.show_refusal(errors, executed=event.executed)
 
     def _call_repeated(self, event: CallRepeated) -> None:
         times = f"{event.name}, {event.count} times with the same arguments"

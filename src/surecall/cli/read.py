@@ -78,8 +78,8 @@ def read(
     if format_only:
         return _tell_format(output, reading, has_tools=has_tools)
     verdict = judge_reading(reading, outcomes, has_tools=has_tools)
-    if arrival.fault is not None:
-        verdict = _no_reply(arrival.fault)
+    if arrival.error is not None:
+        verdict = _no_reply(arrival.error)
     if output.json:
         prompt = generation_prompt
         output.data(_render(arrival, reading, outcomes, verdict, generation_prompt=prompt))
@@ -88,7 +88,7 @@ def read(
         console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
         page = ReadingPage(console)
         _show(page, arrival, reading, outcomes, tools.names, generation_prompt)
-        page.verdict(verdict, arrival, has_tools=has_tools)
+        page.show_verdict(verdict, arrival, has_tools=has_tools)
         if svg is not None:
             save_svg(console, "surecall read", svg)
     return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER
@@ -100,13 +100,13 @@ def _with_finish_reason(arrival: Arrival, finish_reason: str | None) -> Arrival:
     return replace(arrival, reply=replace(arrival.reply, finish_reason=finish_reason))
 
 
-def _no_reply(fault: ProviderError) -> Verdict:
+def _no_reply(error: ProviderError) -> Verdict:
     return Verdict(
         ok=False,
         is_checked=False,
-        summary=f"no reply ({fault.code}); nothing in it would be used",
-        codes=(fault.code,),
-        error={"code": fault.code, "message": fault.message, "hint": fault.hint},
+        summary=f"no reply ({error.code}); nothing in it would be used",
+        codes=(error.code,),
+        error={"code": error.code, "message": error.message, "hint": error.hint},
     )
 
 
@@ -134,16 +134,16 @@ def _show(
     tools: tuple[str, ...],
     generation_prompt: str | None,
 ) -> None:
-    page.head()
-    page.arrived(arrival, reading.finish_reason)
-    if arrival.fault is not None:
-        page.no_reply(arrival.fault)
+    page.show_head()
+    page.show_arrival(arrival, reading.finish_reason)
+    if arrival.error is not None:
+        page.show_no_reply(arrival.error)
         return
-    page.read(reading, tools, generation_prompt)
+    page.show_format(reading, tools, generation_prompt)
     for number, outcome in enumerate(outcomes, 1):
-        page.call(number, outcome)
-    page.content(reading.content)
-    page.defects(reading)
+        page.show_call(number, outcome)
+    page.show_content(reading.content)
+    page.show_defects(reading)
 
 
 def _render(
@@ -155,6 +155,7 @@ def _render(
     generation_prompt: str | None,
 ) -> dict[str, Any]:
     names = _formats(reading)
+    fields = ("content", "reasoning", "receipts", "defects")
     return {
         "type": "reading",
         "arrived": {
@@ -169,24 +170,15 @@ def _render(
             "generation_prompt": generation_prompt,
         },
         "calls": [_render_call(outcome) for outcome in outcomes],
-        "content": reading.content,
-        "reasoning": reading.reasoning,
-        "receipts": reading.receipts,
-        "defects": reading.defects,
+        **{field: getattr(reading, field) for field in fields},
         "verdict": verdict,
     }
 
 
 def _render_call(outcome: Outcome) -> dict[str, Any]:
-    call = outcome.call
+    fields = ("id", "name", "format", "state", "arguments", "raw", "receipts")
     return {
-        "id": call.id,
-        "name": call.name,
-        "format": call.format,
-        "state": call.state,
-        "arguments": call.arguments,
-        "raw": call.raw,
-        "receipts": call.receipts,
+        **{field: getattr(outcome.call, field) for field in fields},
         "outcome": outcome.what,
         "errors": outcome.result.envelope.errors if outcome.result is not None else (),
         "told": outcome.result.text if outcome.result is not None else None,

@@ -55,7 +55,7 @@ class ReadingPage:
         self._console = console
         self._progress = Progress(console)
 
-    def head(self) -> None:
+    def show_head(self) -> None:
         """Show what the page is about."""
         what = "  one reply, from bytes to execution; nothing is run"
         self._console.print(
@@ -64,7 +64,7 @@ class ReadingPage:
             overflow="ellipsis",
         )
 
-    def arrived(self, arrival: Arrival, finish_reason: str | None) -> None:
+    def show_arrival(self, arrival: Arrival, finish_reason: str | None) -> None:
         """Show the bytes that were given."""
         text = arrival.data.decode("utf-8", "backslashreplace").rstrip("\r\n")
         size = f"{len(arrival.data):,} {'byte' if len(arrival.data) == 1 else 'bytes'}"
@@ -73,15 +73,15 @@ class ReadingPage:
         self._section(_KINDS[arrival.kind], "arrived", f"{size} · {lines} · {finish}")
         self._rows("←", _LABELS.get(arrival.kind, "json"), text, _MAX_ARRIVED_ROWS)
 
-    def no_reply(self, fault: ProviderError) -> None:
+    def show_no_reply(self, error: ProviderError) -> None:
         """Show why there is no reply in what arrived."""
         self._section("not a reply", "reply")
-        self._progress.say("✗", "refused", fault.code, "red", detail="nothing in it would be used")
-        self._words("", fault.message)
-        if fault.hint:
-            self._words("", fault.hint)
+        self._progress.say("✗", "refused", error.code, "red", detail="nothing in it would be used")
+        self._words("", error.message)
+        if error.hint:
+            self._words("", error.hint)
 
-    def read(self, reading: Reading, tools: Sequence[str], generation_prompt: str | None) -> None:
+    def show_format(self, reading: Reading, tools: Sequence[str], prompt: str | None) -> None:
         """Show which format was seen, and the reasoning that was split off."""
         formats = dict.fromkeys(call.format for call in reading.calls)
         if not formats:
@@ -97,13 +97,13 @@ class ReadingPage:
                 self._progress.say("·", "in a run", "", detail=_RUN_HINT)
         if tools:
             self._progress.say("·", "tools", bounded(", ".join(tools), self._progress.room))
-        if generation_prompt:
-            self._progress.say("·", "prompt", bounded(generation_prompt, self._progress.room))
+        if prompt:
+            self._progress.say("·", "prompt", bounded(prompt, self._progress.room))
         if reading.reasoning:
             self._rows("·", "reasoning", reading.reasoning.strip(), _MAX_TEXT_ROWS)
         self._receipts(reading.receipts)
 
-    def call(self, number: int, outcome: Outcome) -> None:
+    def show_call(self, number: int, outcome: Outcome) -> None:
         """Show one call: its changes, its arguments, and what a run would do with it."""
         call = outcome.call
         self._section(call.name or "(no name)", f"call {number}", call.id)
@@ -120,16 +120,16 @@ class ReadingPage:
             words = "complete; name and arguments are only checked with --tools"
             self._progress.say("·", "readable", words)
         else:
-            self._refused(outcome)
+            self._show_refusal(outcome)
 
-    def content(self, text: str) -> None:
+    def show_content(self, text: str) -> None:
         """Show the text a user would see."""
         if not text.strip():
             return
         self._section("what a user would see", "content", count_of(len(text), "character"))
         self._rows("·", "text", text.strip("\n"), _MAX_ARRIVED_ROWS)
 
-    def defects(self, reading: Reading) -> None:
+    def show_defects(self, reading: Reading) -> None:
         """Show what was unusual about the shape of the reply."""
         if not reading.defects:
             return
@@ -147,7 +147,7 @@ class ReadingPage:
                 self._words("", defect.message)
         self._more(len(reading.defects) - _MAX_ITEMS, "defect")
 
-    def verdict(self, verdict: Verdict, arrival: Arrival, *, has_tools: bool) -> None:
+    def show_verdict(self, verdict: Verdict, arrival: Arrival, *, has_tools: bool) -> None:
         """Show the one line that counts, and where to go from here."""
         sign = ("✗ ", "bold red")
         if verdict.ok:
@@ -214,7 +214,7 @@ class ReadingPage:
             self._progress.say(" " if number else "=", "" if number else "arguments", shown, "cyan")
         self._more(len(rows) - _MAX_ARGUMENT_ROWS, "line")
 
-    def _refused(self, outcome: Outcome) -> None:
+    def _show_refusal(self, outcome: Outcome) -> None:
         codes = ", ".join(dict.fromkeys(outcome.codes))
         reason = _reason(outcome)
         fits = len(codes) + 2 + len(reason) <= self._progress.room

@@ -46,7 +46,7 @@ class Arrival(Struct, frozen=True, kw_only=True):
     kind: ArrivalKind
     data: bytes
     reply: Reply | None = None
-    fault: ProviderError | None = None
+    error: ProviderError | None = None
 
 
 def read_input(place: str) -> bytes:
@@ -99,8 +99,8 @@ def parse_arrival(data: bytes) -> Arrival:
         else:
             body = _as_body(data, kind) if is_whole else data
             reply = _protocol.parse_message(_protocol.parse_body(body))
-    except ProviderError as fault:
-        return Arrival(kind=kind, data=data, fault=fault)
+    except ProviderError as error:
+        return Arrival(kind=kind, data=data, error=error)
     return Arrival(kind=kind, data=data, reply=reply)
 
 
@@ -131,7 +131,7 @@ def _has_event(start: bytes) -> bool:
 
 
 def _kind_of_damaged(head: bytes) -> ArrivalKind:
-    """Tell a document that is no JSON any more from a call that a model wrote as bad JSON."""
+    """Tell a document that is no longer valid JSON from a call that a model wrote as bad JSON."""
     packed = head.replace(b" ", b"").replace(b"\n", b"")
     if b'"choices":[' in packed:
         return "body"

@@ -52,7 +52,7 @@ def replay(
         progress = Progress(console)
         for recorded in trace.turns:
             _show_turn(progress, recorded)
-        progress.lost(trace.schema_losses)
+        progress.show_losses(trace.schema_losses)
         _show_ending(console, progress, trace, replayed)
     return ExitCode.OK if replayed.same else ExitCode.NO_ANSWER
 
@@ -77,11 +77,11 @@ def _show_turn(progress: Progress, turn: TurnTrace) -> None:
         codes = dict.fromkeys(defect.code for defect in turn.defects)
         progress.say("!", "defects", ", ".join(codes), "yellow")
     for receipt in turn.receipts:
-        progress.changed(receipt)
+        progress.show_change(receipt)
     results = {result.call_id: result for result in turn.results}
     for call in turn.calls:
         for receipt in call.receipts:
-            progress.changed(receipt)
+            progress.show_change(receipt)
         progress.say("→", "call", bounded(call_text(call), 400), "cyan")
         result = results.get(call.id)
         if result is None:
@@ -89,7 +89,7 @@ def _show_turn(progress: Progress, turn: TurnTrace) -> None:
         elif result.ok:
             progress.say("✓", "ok", duration_text(result.elapsed_ms), "green")
         else:
-            progress.refused(result.envelope.errors, executed=result.executed)
+            progress.show_refusal(result.envelope.errors, executed=result.executed)
     for call in turn.ignored_calls:
         progress.say("!", "ignored", bounded(call_text(call), 400), "yellow")
 
@@ -175,7 +175,7 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
     words = "the same calls" if same else "not the recorded calls"
     progress.say("✓" if same else "!", "same" if same else "different", words)
     for receipt in (*new.receipts, *(item for call in new.calls for item in call.receipts)):
-        progress.changed(receipt)
+        progress.show_change(receipt)
     return ExitCode.OK
 
 

@@ -164,7 +164,7 @@ def _answer(output: Output, result: RunResult, saved: str | None) -> None:
         for key in result.trace.ignored_overrides:
             what = f"request_overrides.{key}: surecall sets this itself"
             progress.say("!", "ignored", what, "yellow")
-        progress.lost(result.trace.schema_losses)
+        progress.show_losses(result.trace.schema_losses)
         if result.empty:
             progress.say("!", "empty", "the answer has no text", "yellow")
         if result.cut:
@@ -181,32 +181,20 @@ def render_result(result: RunResult) -> dict[str, Any]:
     """Return the last line of a run as JSON: the answer, and every call with its outcome."""
     calls = [
         {
-            "id": call.id,
-            "name": call.name,
-            "arguments": call.arguments,
-            "ok": answer.ok,
-            "executed": answer.executed,
+            **{field: getattr(call, field) for field in ("id", "name", "arguments", "receipts")},
+            **{field: getattr(answer, field) for field in ("ok", "executed", "elapsed_ms")},
             "errors": answer.envelope.errors,
-            "receipts": call.receipts,
-            "elapsed_ms": answer.elapsed_ms,
         }
         for call, answer in zip(result.calls, result.results, strict=True)
     ]
+    own = ("text", "run_id", "turns", "usage", "finish_reason", "cut", "empty", "elapsed_ms")
+    traced = ("fingerprint", "ignored_overrides", "schema_losses")
     return {
         "type": "result",
-        "text": result.text,
-        "run_id": result.run_id,
-        "fingerprint": result.trace.fingerprint,
-        "turns": result.turns,
+        **{field: getattr(result, field) for field in own},
+        **{field: getattr(result.trace, field) for field in traced},
         "calls": calls,
         "changes": len(result.receipts),
-        "usage": result.usage,
-        "finish_reason": result.finish_reason,
-        "cut": result.cut,
-        "empty": result.empty,
-        "elapsed_ms": result.elapsed_ms,
-        "ignored_overrides": result.trace.ignored_overrides,
-        "schema_losses": result.trace.schema_losses,
     }
 
 

@@ -72,7 +72,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
             f"{info.done}/{info.units}",
             f"{info.strict_ok}/{info.done}",
             f"{info.seed_ok}/{info.done}",
-            ", ".join(info.tags) + _simulated(info),
+            ", ".join(info.tags) + _label_simulated(info),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
         )
     console.print(table)
@@ -187,7 +187,7 @@ def _status(info: RunInfo, *, is_held: bool) -> str:
     return info.status
 
 
-def _simulated(info: RunInfo) -> str:
+def _label_simulated(info: RunInfo) -> str:
     manifest = info.manifest
     if not manifest.simulated:
         return ""

@@ -73,13 +73,13 @@ def _table(report: GateReport) -> "Table":
         table.add_row(
             line_of(result.gate.text),
             styled(_MARKS[result.verdict]),
-            _observed(result),
+            _describe_observed(result),
             line_of("; ".join(notes)),
         )
     return table
 
 
-def _observed(result: GateResult) -> str:
+def _describe_observed(result: GateResult) -> str:
     if result.observed is None:
         return "-"
     match result.gate.measure.kind:
