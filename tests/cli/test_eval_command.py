@@ -351,7 +351,7 @@ def test_stopping_is_explained() -> None:
     display.tell(Stopping(run_id="r", how="draining"))
     display.tell(Stopping(run_id="r", how="now"))
     assert stderr.getvalue().splitlines() == [
-        "stopping: what is under way is finished; Ctrl-C again stops at once",
+        "stopping after the trials in progress; Ctrl-C again stops at once",
         "stopping now",
     ]
 

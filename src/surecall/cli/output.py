@@ -43,15 +43,15 @@ class ExitCode(IntEnum):
         member.meaning = meaning
         return member
 
-    OK = 0, "It worked."
+    OK = 0, "Success."
     NO_ANSWER = (
         1,
-        "There is no answer or an empty one, a reply is refused or differs, or a gate fails.",
+        "No answer or an empty one, a reply that is refused or differs, or a failed gate.",
     )
-    INTERRUPTED = 2, "It was interrupted; an eval, or a run with a journal, can be resumed."
+    INTERRUPTED = 2, "Interrupted; an eval, or a run with a journal, can be resumed."
     INTERNAL = 3, "An error inside surecall."
     USAGE = 4, "Something in the command, the settings or the tools is wrong."
-    NOTHING_SELECTED = 5, "Nothing was selected."
+    NOTHING_SELECTED = 5, "The filter selected nothing."
     PROVIDER = 6, "The provider cannot be used: no connection, no permission, no reply."
     PARTIAL = 7, "Some parts failed, others worked."
 

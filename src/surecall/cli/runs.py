@@ -1,4 +1,4 @@
-"""`surecall runs` and `surecall report`: the eval runs that are kept, and files made of them."""
+"""`surecall runs` and `surecall report`: the stored eval runs, and files made of them."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -78,7 +78,7 @@ def shown_value(value: Any) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Escape in JSON text what a terminal may act on; it stands for the same value."""
+    """Escape in JSON text what a terminal may act on; the value stays the same."""
     return text.translate(_JSON_TABLE)
 
 

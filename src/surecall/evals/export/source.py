@@ -28,7 +28,7 @@ class RunSource:
                 yield row
 
     def body(self, index: int) -> TrialBody | None:
-        """Return what was kept of a trial beside its row, if anything was."""
+        """Return what was stored of a trial besides its row, if anything was."""
         try:
             return self.store.body(self.run_id, index)
         except StoreError as error:
