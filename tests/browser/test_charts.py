@@ -245,7 +245,7 @@ def _points(value: float) -> str:
 
 def _duration(ms: float | None) -> str:
     if ms is None:
-        return "longer than waited"
+        return "over the limit"
     if ms < 1000:
         return f"{round(ms)} ms"
     s = ms / 1000

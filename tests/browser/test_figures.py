@@ -104,7 +104,7 @@ def test_words_for_figures(browser: Browser) -> None:
         ("duration", [0.2], "< 1 ms"),
         ("duration", [1234], "1.23 s"),
         ("duration", [120000], "120 s"),
-        ("duration", [None], "longer than waited"),
+        ("duration", [None], "over the limit"),
         ("pValue", [0.0004], "p < 0.001"),
         ("moment", [1790000000], "2026-09-21 14:13 UTC"),
         ("plural", [1, "trial"], "1 trial"),

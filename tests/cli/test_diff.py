@@ -67,11 +67,11 @@ def test_a_comparison_in_words() -> None:
     lines = lines_of(result.stdout)
     assert lines[0] == f"{first} → {second}"
     assert "package: 0.0 → 0.1" in lines
-    assert "all 40/40 30/40 -25.0 [-40.2, -11.1] 0/10 0.002 worse" in lines
+    assert "all 40/40 30/40 -25.0 [-40.2, -11.1] 0/10 0.00195 worse" in lines
     assert "Newly failing: 10" in lines
     assert "✗ m / default / production / best_effort / happy_path, trial 31" in lines
     assert "#30 → #30 ok → behaviour/DRAFT_WRONG: draft is not as asked" in lines
-    assert lines[-1] == "and 8 more; --limit shows them"
+    assert lines[-1] == "and 8 more; raise --limit to see them"
 
 
 def test_the_latest_run_is_compared_when_none_is_named() -> None:

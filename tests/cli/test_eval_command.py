@@ -10,8 +10,7 @@ from support.eval_fakes import fake_manifest, fake_row, fake_units
 from surecall.cli.eval.progress import LineByCell, LiveMatrix, duration_of, make_display
 from surecall.cli.output import Output
 from surecall.errors import Code, ConfigError
-from surecall.evals.export import check_folder
-from surecall.evals.export.formats import FORMATS
+from surecall.evals.export import FORMATS, check_folder
 from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
 
@@ -352,7 +351,7 @@ def test_stopping_is_explained() -> None:
     display.tell(Stopping(run_id="r", how="draining"))
     display.tell(Stopping(run_id="r", how="now"))
     assert stderr.getvalue().splitlines() == [
-        "stopping: what is under way is finished; Ctrl-C again stops at once",
+        "stopping after the trials in progress; Ctrl-C again stops at once",
         "stopping now",
     ]
 

@@ -35,7 +35,7 @@ def test_a_dry_run_counts_what_is_left_of_a_run() -> None:
     assert (plan["run"], plan["trials"], plan["done"]) == (run, 4, 2)
     assert plan["estimate"]["requests"] == 6
     shown = invoke("eval", *STEADY, "--trials", "4", "--dry-run").stdout
-    assert f"4 trials in 1 cell, 2 of them already there in run {run}" in shown
+    assert f"4 trials in 1 cell, 2 of them already finished in run {run}" in shown
 
 
 def test_the_same_command_goes_on_with_what_is_left() -> None:

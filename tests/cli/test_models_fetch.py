@@ -7,7 +7,7 @@ import pytest
 
 from support.weight_files import make_weights
 from surecall.cli import ExitCode
-from surecall.cli.local_models import fetch
+from surecall.cli.local import fetch
 from surecall.cli.output import Output
 from surecall.records import Weights
 
@@ -26,8 +26,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert name == "tiny"
         return weights
 
-    monkeypatch.setattr("surecall.cli.local_models.find_weights", known)
-    monkeypatch.setattr("surecall.cli.local_models.known_weights", lambda: (weights,))
+    monkeypatch.setattr("surecall.cli.local.find_weights", known)
+    monkeypatch.setattr("surecall.cli.local.known_weights", lambda: (weights,))
     monkeypatch.setenv("SURECALL_CACHE_DIR", str(tmp_path / "cache"))
     return folder
 

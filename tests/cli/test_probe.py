@@ -39,12 +39,12 @@ async def test_cost_then_answers_then_capabilities_then_changes() -> None:
         result = await probe(upstream)
         sent = upstream.calls + upstream.listings
     assert result.exit_code == 0, result.stderr
-    assert f"13 questions to m at {upstream.url}/v1: at most" in result.stderr
+    assert f"13 questions for m at {upstream.url}/v1: at most" in result.stderr
     lines = lines_of(result)
     assert lines[0].startswith("✗ no tools supports_tool_use = false; asked twice")
     assert "supports_tool_use false probe:" in " ".join(lines)
     assert "reserved_response_tokens 0 default" in lines
-    assert "tools are put to the model: native → taught" in lines
+    assert "tools are given to the model: native → taught" in lines
     assert "replies may be streamed: yes → no" in lines
     assert lines[-1].startswith(f"{sent} requests, ")
     assert lines.index("capabilities") < lines.index("findings") < lines.index("in a run")
@@ -55,7 +55,7 @@ async def test_nothing_changes_when_the_provider_does_what_was_assumed() -> None
     """A probe that confirms the defaults says so."""
     async with CapabilityUpstream() as upstream:
         result = await probe(upstream, "--question", "tools", "--question", "json_object")
-    assert "nothing changes for what was found out" in lines_of(result)
+    assert "nothing changes because of this probe" in lines_of(result)
 
 
 async def test_as_json_it_is_cost_findings_and_the_whole() -> None:
@@ -94,7 +94,7 @@ async def test_what_is_known_is_not_asked_again_unless_told_to() -> None:
         assert upstream.calls == 2 * asked
     assert again.exit_code == 0
     assert again.stderr == ""
-    assert lines_of(again)[0].startswith("· known tools supports_tool_use = true; found out on 20")
+    assert lines_of(again)[0].startswith("· known tools supports_tool_use = true; found on 20")
 
 
 async def test_all_questions_are_asked_with_all() -> None:
@@ -159,7 +159,7 @@ async def test_stored_facts_are_shown_and_forgotten() -> None:
     )
     assert document(invoke("probe", "other", "--facts", "--json"))["facts"] == []
     assert document(invoke("probe", "other", "--forget", "--json"))["facts"] == 0
-    assert "forgot 1 facts about m" in invoke("probe", "m", "--forget").stdout
+    assert "forgot 1 fact about m" in invoke("probe", "m", "--forget").stdout
     assert "nothing is known yet" in invoke("probe", "--facts").stdout
 
 
@@ -169,7 +169,7 @@ def test_questions_are_listed_with_their_cost() -> None:
     assert [row["name"] for row in found] == [question.name for question in QUESTIONS]
     assert all(row["title"].endswith("?") and row["decides"] for row in found)
     shown = invoke("probe", "--list").stdout
-    assert "all together: at most" in shown
+    assert "in total: at most" in shown
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ async def test_consent_is_asked_for_at_a_terminal(monkeypatch: pytest.MonkeyPatc
         return False
 
     monkeypatch.setattr("surecall.cli.probe.click.confirm", decline)
-    monkeypatch.setattr("surecall.cli.probe._is_attended", lambda _: True)
+    monkeypatch.setattr("surecall.cli.output.Output.is_attended", True)
     async with CapabilityUpstream() as upstream:
         result = await probe(upstream)
         assert upstream.calls == 0

@@ -178,7 +178,7 @@ def test_everything_worth_seeing_is_shown() -> None:
         "         ! answered  812 ms · 1 call · finish_reason length",
         "         ! defects   CALLS_AS_OBJECT",
         "         ~ changed   strip_markers 0:3  <x> →",
-        "         ! ignored   2 further calls  they are in the trace",
+        "         ! ignored   2 further calls  see the trace",
         "         ! repeated  a, 3 times with the same arguments  the model is warned",
         "         ↻ empty     the answer is empty; the model is asked again, without tools",
         "         ✓ answer    1 byte",

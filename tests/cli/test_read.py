@@ -193,7 +193,7 @@ CASES = [
         "cut stream",
         stream(*pieces('{"number": "A-17",'), finish_reason=None),
         "stream",
-        "no reply (STREAM_TRUNCATED); nothing of it would be used",
+        "no reply (STREAM_TRUNCATED); nothing in it would be used",
         1,
         formats=(),
     ),
@@ -201,7 +201,7 @@ CASES = [
         "damaged body",
         json.dumps(body("stop", GOOD))[:-4],
         "body",
-        "no reply (UPSTREAM_INVALID_JSON); nothing of it would be used",
+        "no reply (UPSTREAM_INVALID_JSON); nothing in it would be used",
         1,
         formats=(),
     ),
@@ -209,7 +209,7 @@ CASES = [
         "damaged message",
         json.dumps(message(GOOD)) + ', "finish_reason": "stop"',
         "message",
-        "no reply (UPSTREAM_INVALID_JSON); nothing of it would be used",
+        "no reply (UPSTREAM_INVALID_JSON); nothing in it would be used",
         1,
         formats=(),
     ),
@@ -217,7 +217,7 @@ CASES = [
         "error body",
         {"error": {"message": "no such model", "code": "model_not_found"}},
         "body",
-        "no reply (NOT_FOUND); nothing of it would be used",
+        "no reply (NOT_FOUND); nothing in it would be used",
         1,
         formats=(),
     ),
@@ -258,7 +258,7 @@ def test_the_page_goes_from_bytes_to_execution(tools: str) -> None:
         "~ lossless  parse_number_text    /days",
         '"3" → 3',
         '= arguments {"city": "Oslo", "days": 3}',
-        "✓ would run whole, and its arguments fit the tool",
+        "✓ would run complete, and the arguments fit the tool",
         "· text      Let me look.",
     ):
         assert any(words in line for line in lines), words
@@ -267,7 +267,7 @@ def test_the_page_goes_from_bytes_to_execution(tools: str) -> None:
 def test_a_refusal_shows_what_the_model_would_be_told(tools: str) -> None:
     """The code, the reason, the words for the model and the way to an explanation are there."""
     shown = read(message(WRONG), "--tools", tools).stdout
-    assert "✗ refused   ARGUMENTS_INVALID  whole, but it does not fit the tool" in shown
+    assert "✗ refused   ARGUMENTS_INVALID  complete, but it does not fit the tool" in shown
     assert '  to model  /cents must be an integer, got the string "all of it"' in shown
     assert "! defect    ARGUMENTS_AS_OBJECT  The arguments are an object" in shown
     assert "surecall explain ARGUMENTS_INVALID" in shown
@@ -289,7 +289,7 @@ def test_without_tools_fields_are_read_but_not_checked() -> None:
     """A structured call is readable, its name and schema are open, and the page says so."""
     result = read(message(WRONG))
     assert result.exit_code == 0
-    assert "· readable  whole; name and arguments are only checked with --tools" in result.stdout
+    assert "· readable  complete; name and arguments are only checked with --tools" in result.stdout
     assert "! 1 call: readable, not checked against tools; no changes" in result.stdout
     (found,) = document(read(message(WRONG), "--json"))["calls"]
     assert (found["outcome"], found["told"]) == ("not_checked", None)
@@ -346,7 +346,7 @@ def test_no_reply_is_explained(tools: str) -> None:
     """A stream that broke off is refused as a whole, with its reason."""
     broken = stream(*pieces('{"number":'), finish_reason=None)
     shown = read(broken, "--tools", tools).stdout
-    assert "✗ refused   STREAM_TRUNCATED  nothing of it would be used" in shown
+    assert "✗ refused   STREAM_TRUNCATED  nothing in it would be used" in shown
     assert "call 1" not in shown
     error = document(read(broken, "--tools", tools, "--json"))["verdict"]["error"]
     assert error["code"] == "STREAM_TRUNCATED"
@@ -495,7 +495,7 @@ def test_a_lossy_change_is_marked() -> None:
         Receipt("strip_space", "", " ", ""),
     )
     with console.capture() as captured:
-        ReadingPage(console).read(Reading(receipts=receipts), ("t",), None)
+        ReadingPage(console).show_format(Reading(receipts=receipts), ("t",), None)
     shown = captured.get()
     assert "~ lossy     keep_last_key  /a  1 → 2" in shown
     assert "two values were given" in shown

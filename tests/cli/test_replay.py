@@ -34,7 +34,7 @@ def test_a_run_replays_the_same(trace: Path) -> None:
     """Every turn is shown with its calls, changes and outcome, and nothing is different."""
     result = invoke("replay", str(trace))
     assert result.exit_code == 0
-    assert "every decision came out as recorded" in result.stdout
+    assert "every decision is as recorded" in result.stdout
     for words in (
         "~ changed   assign_call_id",
         "~ changed   strip_code_fence",
@@ -93,7 +93,7 @@ async def test_a_turn_is_sent_again_and_both_replies_are_shown(trace: Path) -> N
     assert result.exit_code == 0, result.stderr
     assert "cents=4500" in result.stdout
     assert "cents=1" in result.stdout
-    assert "other calls than recorded" in result.stdout
+    assert "not the recorded calls" in result.stdout
     assert as_json["same_calls"] is False
     assert as_json["new"]["calls"][0]["arguments"] == {"number": "A-17", "cents": 1}
     assert [message["role"] for message in sent["messages"]].count("tool") == 4

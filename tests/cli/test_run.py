@@ -91,7 +91,7 @@ async def test_changes_and_refusals_are_shown_as_they_happen(tools: str) -> None
     )
     assert '→ call      weather(city="Oslo")' in lines
     assert "✗ refused   ARGUMENTS_INVALID  not run; the model is told why" in lines
-    assert "~ changes   1 in what the model said" in lines
+    assert "~ changes   1 in what the model sent" in lines
 
 
 async def test_quiet_leaves_only_the_answer(tools: str) -> None:

@@ -43,7 +43,7 @@ def test_an_endpoint_that_never_calls_is_found_worse() -> None:
     assert "✗ worse zoo:storyteller (simulated)" in lines
     assert "? too few to tell zoo:friendly (simulated)" in lines
     assert any(line.startswith("trigger: 0/6 against 6/6, -100.0 points") for line in lines)
-    assert "about 203 trials would do" in result.stdout
+    assert "about 203 trials would tell" in result.stdout
     assert "trigger F1 of the reference with itself: 1.000 [0.610, 1.000]" in lines
     assert "zoo:steady (simulated) / happy_path: 6/6" in lines_of(result.stderr)
 

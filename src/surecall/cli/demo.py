@@ -1,4 +1,4 @@
-"""`surecall demo`: broken replies and what becomes of them, with a model that is a script."""
+"""`surecall demo`: what happens to broken replies, shown with a scripted model."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import Progress, count_of, duration_text
 from .run import render_result
-from .vector import save_svg
+from .terminal import save_svg, styled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ def _make_scenes() -> list[_Scene]:
     twice = "```json\n" + encode_text(encode_text({"item": "lamp"})) + "\n```"
     return [
         _scene(
-            "The calls are no list, the arguments are no text, and there is no id",
+            "`tool_calls` is not a list, `arguments` is not a string, and there is no id",
             {"role": "assistant", "tool_calls": calls},
         ),
         _scene(
@@ -79,7 +79,7 @@ def _make_scenes() -> list[_Scene]:
             "length",
         ),
         _scene(
-            "The call is whole at last",
+            "The call is complete at last",
             assistant(None, tool_call("refund", order | {"cents": 4500}, "call_5")),
             broken=False,
         ),
@@ -120,14 +120,14 @@ class _Shop:
 
 
 @click.command
-@click.option("--trace", metavar="FILE", help="Save what happened, for `surecall replay`.")
-@click.option("--svg", metavar="FILE", help="Save the picture of the terminal as SVG.")
+@click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
+@click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
 @output_flags
 @click.pass_obj
 def demo(output: Output, trace: str | None, svg: str | None) -> ExitCode:
-    """Show broken replies being put right or refused: no key, no network.
+    """Show broken replies being repaired or refused: no key, no network.
 
-    The model is a script, so the same replies come every time. Everything else is what
+    The model is a script, so the replies are the same every time. Everything else is what
     `surecall run` does with a real model.
     """
     shop = _Shop()
@@ -172,13 +172,9 @@ def _play(
 
 
 def _show(console: "Console", shop: _Shop) -> RunResult:
-    from rich.text import Text
-
     progress = Progress(console, brief=True)
-    console.print(Text.assemble(("surecall demo", "bold"), ("  no key, no network", "dim")))
-    console.print(
-        Text("The model below is a script that breaks its replies; the rest is real.", "dim")
-    )
+    console.print(styled(("surecall demo", "bold"), ("  no key, no network", "dim")))
+    console.print("The model below is a script with broken replies; the rest is real.", style="dim")
     console.print()
     progress.title(_QUESTION, "user")
 
@@ -196,22 +192,20 @@ def _show(console: "Console", shop: _Shop) -> RunResult:
 
 
 def _summarise(console: "Console", result: RunResult, shop: _Shop) -> None:
-    from rich.text import Text
-
     refused = sum(not answer.executed for answer in result.results)
     parts = (
         f"{result.turns} replies, {sum(scene.broken for scene in _make_scenes())} of them broken",
         f"{count_of(len(result.receipts), 'change')}, each with a receipt",
         f"{count_of(refused, 'call')} refused",
     )
-    console.print(Text.assemble(("✓ ", "green"), " · ".join(parts)))
+    console.print(styled(("✓ ", "green"), " · ".join(parts)))
     once = "once" if shop.refunds == 1 else f"{shop.refunds} times"
     took = duration_text(result.elapsed_ms)
-    console.print(Text.assemble(("✓ ", "green"), f"money was paid back {once} · {took}"))
+    console.print(styled(("✓ ", "green"), f"the money was refunded {once} · {took}"))
     console.print()
     for command, what in (
         ("surecall explain ARGUMENTS_TRUNCATED", "what a code means"),
         ('surecall run --tools FILE.py "…"', "the same with your model and tools"),
         ("surecall doctor", "what is set up"),
     ):
-        console.print(Text.assemble("  ", (f"{command:<38}", "bold"), (what, "dim")))
+        console.print(styled("  ", (f"{command:<38}", "bold"), (what, "dim")))

@@ -10,13 +10,18 @@ from surecall.errors import StoreError
 from surecall.evals.diff import (
     DiffResult,
     Judged,
-    PairedRate,
     Side,
     TrialPair,
     align_rows,
     diff_rows,
 )
-from surecall.evals.diff_page import CHANGES, PairBodies, render_diff_html
+from surecall.evals.diff_page import (
+    CHANGES,
+    PairBodies,
+    describe_pair,
+    list_rates,
+    render_diff_html,
+)
 from surecall.evals.experiments import open_run_store
 from surecall.evals.gates import check_gates, parse_gate
 from surecall.evals.metrics.records import AXES
@@ -25,9 +30,9 @@ from surecall.evals.store import RunInfo, RunStore
 from surecall.files import explain_write_errors, write_whole
 
 from .eval.page import show_gates
-from .flags import output_flags
+from .flags import output_flags, store_flag
 from .output import ExitCode, Output
-from .terminal import bounded, line_of
+from .terminal import bounded, line_of, make_table, styled
 
 __all__ = ["diff", "show_diff"]
 
@@ -48,19 +53,16 @@ _MARKS: Final = {
     "changed_reason": "~",
     "still_failing": "·",
 }
-_LABELS: Final = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}
 _MAX_CONFIG: Final = 12
 _MIN_ROOM: Final = 30
 
 
 def show_diff(output: Output, result: DiffResult, limit: int, warnings: list[str]) -> None:
     """Show what changed: configuration, rates, then trials, at most `limit` of each kind."""
-    from rich.text import Text
-
     console = output.page()
-    console.print(Text(line_of(f"{result.a} → {result.b}"), "bold"), soft_wrap=True)
+    console.print(line_of(f"{result.a} → {result.b}"), style="bold", soft_wrap=True)
     for warning in warnings:
-        console.print(Text(f"! {line_of(warning)}", "yellow"))
+        console.print(f"! {line_of(warning)}", style="yellow")
     _show_config(console, result)
     console.print()
     console.print(_rates(result))
@@ -72,15 +74,15 @@ def show_diff(output: Output, result: DiffResult, limit: int, warnings: list[str
         pairs = result.having(change)
         if pairs:
             console.print()
-            console.print(Text(f"{heading}: {len(pairs)}", _STYLES.get(change, "bold")))
+            console.print(f"{heading}: {len(pairs)}", style=_STYLES.get(change, "bold"))
             _show_pairs(console, pairs, limit)
 
 
 def _show_config(console: "Console", result: DiffResult) -> None:
     if not result.config:
-        console.print("made with the same settings", style="dim")
+        console.print("same settings", style="dim")
         return
-    console.print("made with other settings:")
+    console.print("different settings:")
     for line in result.config[:_MAX_CONFIG]:
         console.print(f"  {line_of(line)}", soft_wrap=True)
     if len(result.config) > _MAX_CONFIG:
@@ -88,36 +90,14 @@ def _show_config(console: "Console", result: DiffResult) -> None:
 
 
 def _rates(result: DiffResult) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{result.judged} verdict", overflow="fold")
-    for name in ("A", "B", "B less A [95 %]", "better/worse", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
-    extra = () if result.controls is None else (result.controls,)
-    for rate in (result.overall, *extra, *result.groups):
-        words = rate.verdict + (f"; about {rate.needed} would" if rate.needed else "")
-        table.add_row(*_figures(rate), Text(words, _STYLES.get(rate.verdict, "")))
+    numbers = ("A", "B", "B minus A [95 %]", "better/worse", "p")
+    columns = {f"{result.judged} verdict": "fold"}
+    columns |= dict.fromkeys(numbers, "right whole") | {"verdict": "fold"}
+    table = make_table(columns)
+    for rate in list_rates(result):
+        name, *figures, words = describe_pair(rate)
+        table.add_row(line_of(name), *figures, styled((words, _STYLES.get(rate.verdict, ""))))
     return table
-
-
-def _figures(rate: PairedRate) -> tuple[str, ...]:
-    counts = rate.counts
-    name = rate.value if rate.axis in {"overall", "controls"} else f"{rate.axis} {rate.value}"
-    points = "-"
-    if counts.difference is not None:
-        low, high = 100 * rate.interval.low, 100 * rate.interval.high
-        points = f"{100 * counts.difference:+.1f} [{low:+.1f}, {high:+.1f}]"
-    return (
-        line_of(name) + _LABELS[rate.simulated],
-        f"{counts.both + counts.only_a}/{counts.n}",
-        f"{counts.both + counts.only_b}/{counts.n}",
-        points,
-        f"{counts.only_b}/{counts.only_a}",
-        f"{rate.test.p:.2g}",
-    )
 
 
 def _show_pairs(console: "Console", pairs: tuple[TrialPair, ...], limit: int) -> None:
@@ -127,7 +107,7 @@ def _show_pairs(console: "Console", pairs: tuple[TrialPair, ...], limit: int) ->
         console.print(f"  {_MARKS[pair.change]} {bounded(pair.title, room)}")
         console.print(f"    {bounded(words, room)}", style="dim")
     if len(pairs) > limit:
-        console.print(f"  and {len(pairs) - limit} more; --limit shows them", style="dim")
+        console.print(f"  and {len(pairs) - limit} more; raise --limit to see them", style="dim")
 
 
 def _words(pair: TrialPair) -> str:
@@ -157,12 +137,14 @@ def _why(side: Side) -> str:
     "--across",
     multiple=True,
     metavar="AXIS",
-    help=f"Pair trials whatever they have here; one of {', '.join(AXES)}. May be repeated.",
+    help=f"Pair trials that differ in this: one of {', '.join(AXES)}. May be repeated.",
 )
-@click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
+@click.option(
+    "--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless this holds."
+)
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with both transcripts.")
 @click.option("--limit", type=click.IntRange(min=0), default=20, help="Trials listed of each kind.")
-@click.option("--store", "store_file", metavar="FILE", help="The file with the runs.")
+@store_flag
 @output_flags
 @click.pass_obj
 def diff(
@@ -177,10 +159,10 @@ def diff(
     limit: int,
     store_file: str | None,
 ) -> ExitCode:
-    """Compare run B with run A, trial by trial; B is the latest when it is left out.
+    """Compare run B with run A, trial by trial; B defaults to the latest run.
 
-    A run is named by its id, the beginning of one, a tag such as @baseline, or @latest~1. Gates are
-    checked on B; a regression is measured from A unless the gate names another run.
+    Name a run by its id, the start of one, a tag such as @baseline, or @latest~1. Gates are checked
+    on B; a regression is measured from A unless the gate names another run.
     """
     parsed = [parse_gate(text, against=a) for text in gates]
     with open_run_store(store_file, must_exist=True) as store:
@@ -248,10 +230,7 @@ def _tell(
     runs: list[dict[str, Any]] = [
         {"id": info.id, "done": info.done, "units": info.units} for info in infos
     ]
-    changes = {
-        f"{change}_count": len(result.having(change))
-        for change in ("newly_failing", "newly_passing", "changed_reason", "still_failing")
-    }
+    changes = {f"{change}_count": len(result.having(change)) for change in CHANGES}
     output.data(
         {"type": "diff", "runs": runs, **changes, **msgspec.to_builtins(result), "html": html_file}
     )

@@ -16,16 +16,15 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.config import Config, load_config
-from surecall.errors import ConfigError, SurecallError, did_you_mean
+from surecall.errors import Code, ConfigError, SurecallError, did_you_mean
 from surecall.loop import Options, resolve_options
-from surecall.loop.resolve import AUTO_PRESET, find_provider, merge_options
 from surecall.profiles import Catalog, embedded_name
 from surecall.transport import Deadlines, RetryPolicy
 
-from .flags import output_flags
+from .flags import output_flags, settings_flags
 from .output import ExitCode, Output
-from .reach import reach_provider
-from .terminal import line_of, shown_value
+from .reach import reach_provider, resolve_configured
+from .terminal import line_of, make_table, shown_value, styled
 
 __all__ = [
     "Check",
@@ -55,23 +54,23 @@ _FIRST_RELEASE_S: Final = 1_735_689_600  # 2025-01-01; a clock before it is wron
 _MAX_SKEW_S: Final = 300
 
 
-class Check(Struct, frozen=True, kw_only=True):
+class Check(Struct, frozen=True):
     """One thing that was looked at."""
 
     group: str
     name: str
     value: str
     status: Status = "ok"
+    fix: str = ""
+    code: str = ""
     origin: str = ""
     """Where the value came from, for settings."""
-    code: str = ""
-    fix: str = ""
 
 
 def check_settings(config: Config) -> Iterator[Check]:
     """Check what is set, and where it came from."""
     file = str(config.path) if config.path else "none found"
-    yield Check(group="settings", name="file", value=file)
+    yield Check("settings", "file", file)
     missing = {
         "model": "Pass --model, set SURECALL_MODEL, or put `model` into surecall.toml.",
         "base_url": "Pass --base-url, set SURECALL_BASE_URL, or put `base_url` into surecall.toml.",
@@ -82,40 +81,17 @@ def check_settings(config: Config) -> Iterator[Check]:
     for row in config.render():
         if row.key in missing and row.value == "-":
             origin = "" if row.origin == "default" else row.origin
-            yield Check(
-                group="settings",
-                name=row.key,
-                value="not set",
-                status="warn",
-                origin=origin,
-                fix=missing[row.key],
-            )
+            yield Check("settings", row.key, "not set", "warn", missing[row.key], origin=origin)
         elif row.origin != "default":
-            yield Check(group="settings", name=row.key, value=row.value, origin=row.origin)
+            yield Check("settings", row.key, row.value, origin=row.origin)
 
 
 def check_options(config: Config) -> Iterator[Check]:
     """Check the options in force, and the limits that follow from them."""
-    catalog = Catalog.builtin()
     try:
-        resolved = merge_options(
-            provider=find_provider(config, catalog),
-            model=config.model or "",
-            presets=config.preset or (AUTO_PRESET,),
-            profile=config.profile,
-            config=config,
-            overrides={},
-            catalog=catalog,
-        )
+        resolved = resolve_configured(config, Catalog.builtin())
     except SurecallError as error:
-        yield Check(
-            group="options",
-            name="options",
-            value=error.message,
-            status="fail",
-            code=error.code,
-            fix=error.hint or "",
-        )
+        yield Check("options", "options", error.message, "fail", error.hint or "", error.code)
         resolved = resolve_options({})
     default = Options()
     for name, value in asdict(resolved.options).items():
@@ -123,15 +99,12 @@ def check_options(config: Config) -> Iterator[Check]:
             origin = _origins_of(name, resolved.origins)
             names = cast("tuple[str, ...]", value) if isinstance(value, tuple) else ()
             shown = ", ".join(names) or shown_value(value)
-            yield Check(group="options", name=name, value=shown, origin=origin)
+            yield Check("options", name, shown, origin=origin)
     for name in _LIMITS:
         value = getattr(resolved.options, name)
-        yield Check(group="limits", name=name, value="no limit" if value is None else str(value))
-    deadlines = asdict(Deadlines(**_given(config.deadlines)))
-    yield Check(group="limits", name="deadlines", value=_pairs(deadlines))
-    yield Check(
-        group="limits", name="retry", value=_pairs(asdict(RetryPolicy(**_given(config.retry))))
-    )
+        yield Check("limits", name, "no limit" if value is None else str(value))
+    yield Check("limits", "deadlines", _pairs(Deadlines(**_drop_unset(config.deadlines))))
+    yield Check("limits", "retry", _pairs(RetryPolicy(**_drop_unset(config.retry))))
 
 
 def check_provider(config: Config) -> Iterator[Check]:
@@ -139,31 +112,16 @@ def check_provider(config: Config) -> Iterator[Check]:
     if not config.base_url or embedded_name(config.model or "") is not None:
         return
     reached = asyncio.run(reach_provider(config))
-    yield Check(
-        group="provider",
-        name=config.base_url,
-        value=reached.message,
-        status="fail" if reached.code else "ok",
-        code=reached.code,
-        fix=reached.fix,
-    )
-    if config.model and reached.models:
-        listed = config.model in reached.models
-        yield Check(
-            group="provider",
-            name="model",
-            value=f"{config.model} is {'' if listed else 'not '}in its list",
-            status="ok" if listed else "warn",
-            fix="" if listed else did_you_mean(config.model, reached.models),
-        )
+    status: Status = "fail" if reached.code else "ok"
+    yield Check("provider", config.base_url, reached.message, status, reached.fix, reached.code)
+    if config.model in reached.models:
+        yield Check("provider", "model", f"{config.model} is in its list")
+    elif config.model and reached.models:
+        close = did_you_mean(config.model, reached.models)
+        yield Check("provider", "model", f"{config.model} is not in its list", "warn", close)
     if reached.clock_skew_s is not None and abs(reached.clock_skew_s) > _MAX_SKEW_S:
-        yield Check(
-            group="provider",
-            name="clock",
-            value=f"differs from the provider's by {reached.clock_skew_s:.0f} s",
-            status="warn",
-            fix="Set the clock of this machine.",
-        )
+        differs = f"differs from the provider's by {reached.clock_skew_s:.0f} s"
+        yield Check("provider", "clock", differs, "warn", "Set the clock of this machine.")
 
 
 def check_disk(config: Config | None) -> Iterator[Check]:
@@ -185,57 +143,38 @@ def _check_folder(name: str, place: Path) -> Check:
             os.fsync(file.fileno())
         free = shutil.disk_usage(existing).free
     except OSError as error:
-        return Check(
-            group="disk",
-            name=name,
-            value=f"{place}: {error.strerror or error}",
-            status="fail",
-            code="JOURNAL_WRITE_FAILED",
-            fix="Choose a folder that can be written.",
-        )
-    low = free < _MIN_FREE_BYTES
-    return Check(
-        group="disk",
-        name=name,
-        value=f"{place}: can be written, {free / 1e9:.1f} GB free",
-        status="warn" if low else "ok",
-        fix="Free some space." if low else "",
-    )
+        problem, fix = f"{place}: {error.strerror or error}", "Choose a folder that can be written."
+        return Check("disk", name, problem, "fail", fix, Code.JOURNAL_WRITE_FAILED)
+    found = f"{place}: can be written, {free / 1e9:.1f} GB free"
+    if free < _MIN_FREE_BYTES:
+        return Check("disk", name, found, "warn", "Free some space.")
+    return Check("disk", name, found)
 
 
 def check_system() -> Iterator[Check]:
     """Check Python, the packages and the clock."""
     from importlib.metadata import PackageNotFoundError, version
 
-    yield Check(group="system", name="python", value=sys.version.split()[0])
+    yield Check("system", "python", sys.version.split()[0])
     for package in _PACKAGES:
         try:
-            yield Check(group="system", name=package, value=version(package))
+            yield Check("system", package, version(package))
         except PackageNotFoundError:
-            yield Check(
-                group="system",
-                name=package,
-                value="not installed",
-                status="fail",
-                fix="Install surecall again.",
-            )
-    sane = time.time() > _FIRST_RELEASE_S
+            yield Check("system", package, "not installed", "fail", "Install surecall again.")
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    yield Check(
-        group="system",
-        name="clock",
-        value=now,
-        status="ok" if sane else "fail",
-        fix="" if sane else "Set the clock; certificates cannot be checked with a wrong one.",
-    )
+    if time.time() > _FIRST_RELEASE_S:
+        yield Check("system", "clock", now)
+    else:
+        fix = "Set the clock; certificates cannot be checked with a wrong one."
+        yield Check("system", "clock", now, "fail", fix)
 
 
-def _given(settings: Struct) -> dict[str, Any]:
+def _drop_unset(settings: Struct) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if value is not None}
 
 
-def _pairs(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in values.items())
+def _pairs(settings: Struct) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in asdict(settings).items())
 
 
 def _origins_of(name: str, origins: dict[str, str]) -> str:
@@ -248,19 +187,18 @@ _MARKS: Final = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "fail"
 
 
 @click.command
-@click.option("--model", help="Model to ask. [SURECALL_MODEL]")
-@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
+@settings_flags("model", "base_url")
 @click.option("--offline", is_flag=True, help="Do not ask the provider.")
 @output_flags
 @click.pass_obj
-def doctor(output: Output, model: str | None, base_url: str | None, offline: bool) -> ExitCode:
+def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:
     """Check settings, provider, disk and versions.
 
-    Every value is shown with where it came from; keys are never shown, only which variable has
-    one. The provider is asked for its list of models, if one is set.
+    Every value is shown with its origin; a key is never shown, only the variable that holds it.
+    The provider, if one is set, is asked for its list of models.
     """
     checks: list[Check] = []
-    config = _load(checks, {"model": model, "base_url": base_url})
+    config = _load(checks, settings)
     if config is not None:
         checks += [*check_settings(config), *check_options(config)]
         if not offline:
@@ -280,15 +218,8 @@ def _load(checks: list[Check], overrides: dict[str, str | None]) -> Config | Non
     try:
         return load_config(overrides=overrides)
     except ConfigError as error:
-        failed = Check(
-            group="settings",
-            name="settings",
-            value=error.message,
-            status="fail",
-            code=error.code,
-            fix=error.hint or f"surecall explain {error.code}",
-        )
-        checks.append(failed)
+        fix = error.hint or f"surecall explain {error.code}"
+        checks.append(Check("settings", "settings", error.message, "fail", fix, error.code))
         return None
 
 
@@ -301,32 +232,24 @@ def _verdict(checks: list[Check]) -> ExitCode:
 
 def _show(output: Output, checks: list[Check]) -> None:
     console = output.page()
-    from rich.table import Table
-    from rich.text import Text
-
     for group in dict.fromkeys(check.group for check in checks):
-        console.print(Text(group, "bold"))
-        table = Table.grid(padding=(0, 2))
-        table.add_column(width=8, no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
+        console.print(group, style="bold")
+        table = make_table({"mark": "whole", "name": "whole", "value": "fold"}, headings=False)
+        table.columns[0].width = 8
         for check in checks:
             if check.group != group:
                 continue
             mark, style = _MARKS[check.status]
-            value = Text(line_of(f"{check.code}  {check.value}" if check.code else check.value))
-            if check.origin:
-                value.append(f"  {line_of(check.origin)}", "dim")
-            table.add_row(Text(f"  {mark}", style), line_of(check.name), value)
+            value = line_of(f"{check.code}  {check.value}" if check.code else check.value)
+            origin = f"  {line_of(check.origin)}" if check.origin else ""
+            name = line_of(check.name)
+            table.add_row(styled((f"  {mark}", style)), name, styled(value, (origin, "dim")))
             if check.fix:
-                table.add_row("", Text("fix", "dim"), line_of(check.fix))
+                table.add_row("", styled(("fix", "dim")), line_of(check.fix))
         console.print(table)
     failed = sum(check.status == "fail" for check in checks)
     warned = sum(check.status == "warn" for check in checks)
     console.print()
     mark, style = _MARKS["fail" if failed else "warn" if warned else "ok"]
-    console.print(
-        Text.assemble(
-            (mark, style), f"  {failed} failed, {warned} to look at, {len(checks)} checked"
-        )
-    )
+    counts = f"  {failed} failed, {warned} warnings, {len(checks)} checked"
+    console.print(styled((mark, style), counts))

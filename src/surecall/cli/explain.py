@@ -8,6 +8,7 @@ from surecall.explain import CodeText, all_codes, explain_code
 
 from .flags import output_flags
 from .output import ExitCode, Output
+from .terminal import make_table
 
 __all__ = ["explain"]
 
@@ -18,7 +19,7 @@ __all__ = ["explain"]
 @output_flags
 @click.pass_obj
 def explain(output: Output, code: str | None, list_all: bool) -> ExitCode:
-    """Say what CODE means and what to do about it."""
+    """Show what CODE means and what to do about it."""
     if code is not None and not list_all:
         return _explain_one(output, explain_code(code))
     if not list_all:
@@ -27,13 +28,8 @@ def explain(output: Output, code: str | None, list_all: bool) -> ExitCode:
     if output.json:
         output.data({"codes": [{"code": text.code, "title": text.title} for text in codes]})
         return ExitCode.OK
-    console = output.page()
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for text in codes:
-        table.add_row(text.code, text.title)
-    console.print(table)
+    rows = [(text.code, text.title) for text in codes]
+    output.page().print(make_table({"code": "", "title": ""}, rows, headings=False))
     return ExitCode.OK
 
 
@@ -42,17 +38,9 @@ def _explain_one(output: Output, text: CodeText) -> ExitCode:
         output.data(asdict(text))
         return ExitCode.OK
     console = output.page()
-    from rich.table import Table
-    from rich.text import Text
-
-    console.print(Text(text.code, "bold"))
+    console.print(text.code, style="bold")
     console.print(text.title)
     console.print()
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_row("seen", text.seen)
-    table.add_row("why", text.why)
-    table.add_row("fix", text.fix)
-    table.add_row("surecall", text.reaction)
-    console.print(table)
+    rows = {"seen": text.seen, "why": text.why, "fix": text.fix, "surecall": text.reaction}
+    console.print(make_table({"what": "dim whole", "text": ""}, rows.items(), headings=False))
     return ExitCode.OK

@@ -3,7 +3,7 @@
 import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -12,9 +12,41 @@ from surecall.errors import Code, ConfigError
 
 from .output import Output
 
-__all__ = ["check_options", "command_text", "output_flags", "parse_options", "split_names"]
+__all__ = [
+    "check_options",
+    "command_text",
+    "output_flags",
+    "parse_options",
+    "settings_flags",
+    "split_names",
+    "store_flag",
+]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_SETTINGS: Final = {
+    "model": "Model to ask.",
+    "base_url": "Address of the provider.",
+    "provider": "Name of the provider in the catalog.",
+    "protocol": "Wire format; by default that of the provider.",
+    "profile": "Sampling profile.",
+}
+
+store_flag: Final = click.option(
+    "--store", "store_file", metavar="FILE", help="File that holds the runs."
+)
+
+
+def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
+    """Add flags for settings; the command gets each value under the name of its setting."""
+
+    def add(command: Decorated) -> Decorated:
+        for name in reversed(names):
+            words = f"{_SETTINGS[name]} [SURECALL_{name.upper()}]"
+            command = click.option(f"--{name.replace('_', '-')}", help=words)(command)
+        return command
+
+    return add
 
 
 def output_flags(command: Decorated) -> Decorated:
@@ -27,8 +59,8 @@ def output_flags(command: Decorated) -> Decorated:
             type=click.Choice(["auto", "always", "never"]),
             help="Colours; auto honours NO_COLOR, FORCE_COLOR and TERM.",
         ),
-        _flag("-q", "--quiet", help="No progress on standard error."),
-        _flag("--json", help="Write JSON to standard output, one document a line."),
+        _flag("-q", "--quiet", help="Show no progress on standard error."),
+        _flag("--json", help="Write JSON to standard output, one document per line."),
     )
     for flag in flags:
         command = flag(command)
@@ -57,7 +89,7 @@ def parse_options(items: Iterable[str]) -> dict[str, Any]:
     """Return the options; a dotted key such as `request_overrides.temperature` is a place inside.
 
     Raises:
-        ConfigError: An item has no `=`, or two of them cannot both be.
+        ConfigError: An item has no `=`, or two of them contradict each other.
     """
     options: dict[str, Any] = {}
     for item in items:
@@ -80,7 +112,7 @@ def _put(options: dict[str, Any], parts: list[str], value: Any, key: str) -> Non
         inner = place.setdefault(part, {})
         if not isinstance(inner, dict):
             raise ConfigError(
-                Code.INVALID_OPTION, f"{key} is given, but {part} has a value already."
+                Code.INVALID_OPTION, f"{key} is given, but {part} already has a value."
             )
         place = cast("dict[str, Any]", inner)
     place[parts[-1]] = value
@@ -109,7 +141,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def command_text(context: click.Context, name: str, *, leave_out: Collection[str]) -> str:
-    """Return the command as it was typed, without what is about this time only."""
+    """Return the command as it was typed, without the flags that concern this time only."""
     words = ["surecall", *name.split()]
     for parameter in context.command.params:
         field = parameter.name or ""

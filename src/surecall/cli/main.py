@@ -1,7 +1,7 @@
 """The command `surecall`: finds the command asked for and loads nothing else."""
 
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -12,7 +12,7 @@ from surecall.errors import Code, did_you_mean
 from .flags import output_flags
 from .output import ExitCode, Output, exit_code_of
 
-__all__ = ["COMMANDS", "CommandEntry", "LazyCommands", "LazyGroup", "cli"]
+__all__ = ["COMMANDS", "CommandEntry", "LazyGroup", "cli"]
 
 
 class CommandEntry(NamedTuple):
@@ -24,55 +24,37 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
-    "demo": CommandEntry("demo", "demo", "See broken replies being put right; no key, no network."),
+    "demo": CommandEntry("demo", "demo", "Watch broken replies being repaired, offline."),
     "run": CommandEntry("run", "run", "Ask a model a question, with your tools."),
-    "replay": CommandEntry("replay", "replay", "Decide a recorded run again, or ask once more."),
+    "replay": CommandEntry("replay", "replay", "Replay a recorded run, or send a request again."),
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
-    "explain": CommandEntry("explain", "explain", "Say what a code means and what to do about it."),
+    "explain": CommandEntry("explain", "explain", "Show what a code means and what to do."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
-    "probe": CommandEntry("probe", "probe", "Ask a provider what a model really does."),
+    "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),
     "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
-    "report": CommandEntry("report", "report", "Write an eval run as a page, tables or summaries."),
+    "report": CommandEntry("runs", "report", "Write an eval run as a page, tables or summaries."),
     "diff": CommandEntry("diff", "diff", "Compare two eval runs, trial by trial."),
-    "models": CommandEntry("models", "models", "List the models the catalog knows."),
+    "models": CommandEntry("models", "models", "List the models in the catalog."),
     "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
 }
 """Every command, in the order in which help lists them."""
-
-
-class LazyCommands(MutableMapping[str, click.Command]):
-    """The commands by name; each is imported when it is looked up."""
-
-    def __init__(self) -> None:
-        self._added: dict[str, click.Command] = {}
-
-    def __getitem__(self, name: str) -> click.Command:
-        if name in self._added:
-            return self._added[name]
-        entry = COMMANDS[name]
-        return getattr(import_module(f"surecall.cli.{entry.module}"), entry.name)
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._added[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._added[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**COMMANDS, **self._added})
-
-    def __len__(self) -> int:
-        return len({**COMMANDS, **self._added})
 
 
 class LazyGroup(click.Group):
     """A group that lists its commands without importing them, and turns errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands, in the order in which they are met."""
-        return list(self.commands)
+        """Name the commands, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command and nothing else."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        return getattr(import_module(f"surecall.cli.{entry.module}"), entry.name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -91,7 +73,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a reader that has gone away is no error."""
+        """Run the command; a reader that has gone away is not an error."""
         try:
             returned = super().invoke(ctx)
             sys.stdout.flush()
@@ -100,36 +82,21 @@ class LazyGroup(click.Group):
             _forget_standard_output()
             return ExitCode.OK
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> NoReturn:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> NoReturn:
         """Run the command line and exit with its code."""
-        del standalone_mode
         _accept_any_text()
         words = list(sys.argv[1:] if args is None else args)
         output = Output()
         try:
             returned = super().main(
-                args=args,
-                prog_name=prog_name,
-                complete_var=complete_var,
-                standalone_mode=False,
-                windows_expand_args=windows_expand_args,
-                obj=output,
-                **extra,
+                args, *rest, **{**settings, "standalone_mode": False, "obj": output}
             )
             code = returned if isinstance(returned, int) else ExitCode.OK
         except click.Abort:
-            code = _interrupted(output)
+            code = _report_interrupt(output)
         except click.ClickException as error:
             _read_json_flag(output, words)
-            code = _misused(error, output)
+            code = _report_misuse(error, output)
         except Exception as error:
             _read_json_flag(output, words)
             output.error(error)
@@ -143,7 +110,7 @@ def _read_json_flag(output: Output, words: Sequence[str]) -> None:
     output.json = output.json or "--json" in own_words
 
 
-def _misused(error: click.ClickException, output: Output) -> ExitCode:
+def _report_misuse(error: click.ClickException, output: Output) -> ExitCode:
     unknown = isinstance(error, click.NoSuchOption)
     code = Code.UNKNOWN_OPTION if unknown else Code.INVALID_OPTION
     context = error.ctx if isinstance(error, click.UsageError) else None
@@ -153,12 +120,12 @@ def _misused(error: click.ClickException, output: Output) -> ExitCode:
         if not output.json:
             output.text(message)
             return ExitCode.USAGE
-        message = "No command is named."
+        message = "No command was given."
     output.problem(code, message, f"See `{command} --help`.")
     return ExitCode.USAGE
 
 
-def _interrupted(output: Output) -> ExitCode:
+def _report_interrupt(output: Output) -> ExitCode:
     if output.json:
         output.data({"type": "interrupted"})
     else:
@@ -199,7 +166,6 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
 
 @click.group(
     cls=LazyGroup,
-    commands=LazyCommands(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -209,7 +175,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
 @output_flags
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Makes LLM tool calls sure.
+    """Makes LLM tool calls reliable.
 
     A correct, validated call with a receipt for every change, or a clear refusal.
     """

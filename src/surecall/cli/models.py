@@ -10,10 +10,9 @@ from surecall.loop.resolve import find_provider
 from surecall.profiles import Catalog, Merged, Preset, merge_presets, presets_for, select
 
 from .flags import output_flags
-from .local_models import fetch, local
-from .local_serve import serve
+from .local import fetch, local, serve
 from .output import ExitCode, Output
-from .terminal import line_of, shown_value
+from .terminal import line_of, make_table, shown_value, styled
 
 __all__ = ["models", "presets"]
 
@@ -22,7 +21,7 @@ _WIDE: Final = 90
 
 
 class _ListOrCommand(click.Group):
-    """A group in which a word that is no command is a filter of the list."""
+    """A group in which a word that is not a command is a filter of the list."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -40,7 +39,7 @@ class _ListOrCommand(click.Group):
 @output_flags
 @click.pass_context
 def models(context: click.Context) -> ExitCode | None:
-    """List the models the catalog knows; FILTER chooses, as in `stable,qwen*,!openai`.
+    """List the models in the catalog; FILTER selects some, as in `stable,qwen*,!openai`.
 
     The commands are about models that run on this machine, without a provider.
     """
@@ -49,34 +48,37 @@ def models(context: click.Context) -> ExitCode | None:
     return None
 
 
-@models.command("list", short_help="List the models the catalog knows.")
+@models.command("list", short_help="List the models in the catalog.")
 @click.argument("filter", default="", required=False, metavar="[FILTER]")
 @output_flags
 @click.pass_obj
 def list_models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the word users see
-    """List the models the catalog knows; what `surecall models` does without a command."""
+    """List the models in the catalog; `surecall models` without a command does the same."""
     chosen = select(Catalog.builtin().models, filter)
     if output.json:
         output.data({"models": [msgspec.to_builtins(entry) for entry in chosen]})
         return ExitCode.OK
     console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=console.width >= _WIDE, overflow="fold")
-    table.add_column("tags", overflow="fold", min_width=_TAGS_WIDTH)
-    table.add_column("workarounds", overflow="fold")
-    table.add_column("date", no_wrap=True)
-    table.add_column("src", no_wrap=True, style="dim")
     sources = list(dict.fromkeys(entry.source for entry in chosen))
-    for entry in chosen:
-        table.add_row(
+    columns = {
+        "model": "fold whole" if console.width >= _WIDE else "fold",
+        "tags": "fold",
+        "workarounds": "fold",
+        "date": "whole",
+        "src": "whole dim",
+    }
+    rows = [
+        (
             entry.id,
             ", ".join(entry.tags),
             ", ".join(entry.workarounds) or "-",
             entry.date.isoformat(),
             f"[{sources.index(entry.source) + 1}]",
         )
+        for entry in chosen
+    ]
+    table = make_table(columns, rows)
+    table.columns[1].min_width = _TAGS_WIDTH
     console.print(table)
     console.print()
     for number, source in enumerate(sources, 1):
@@ -94,27 +96,21 @@ def presets() -> None:
 @output_flags
 @click.pass_obj
 def list_presets(output: Output) -> ExitCode:
-    """List all presets with what they set."""
+    """List all presets and what they set."""
     known = Catalog.builtin().presets
     if output.json:
         output.data({"presets": [msgspec.to_builtins(preset) for preset in known]})
         return ExitCode.OK
-    console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("preset", no_wrap=True)
-    table.add_column("sets", overflow="fold")
-    table.add_column("date", no_wrap=True)
-    for preset in known:
-        table.add_row(preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat())
-    console.print(table)
+    rows = [
+        (preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat()) for preset in known
+    ]
+    output.page().print(make_table({"preset": "whole", "sets": "fold", "date": "whole"}, rows))
     return ExitCode.OK
 
 
 @presets.command("show")
 @click.argument("model")
-@click.option("--provider", help="Provider; by default the one the settings name.")
+@click.option("--provider", help="Provider; by default the one in the settings.")
 @output_flags
 @click.pass_obj
 def show_presets(output: Output, model: str, provider: str | None) -> ExitCode:
@@ -150,24 +146,17 @@ def _print_merged(
     known: bool,
 ) -> None:
     console = output.page()
-    from rich.table import Table
-    from rich.text import Text
-
     where = f"  at {line_of(provider or 'any provider')}"
     unknown = "" if known else "  not in the catalog"
     console.print(
-        Text.assemble((line_of(model), "bold"), (where, "dim"), (unknown, "yellow")), soft_wrap=True
+        styled((line_of(model), "bold"), (where, "dim"), (unknown, "yellow")), soft_wrap=True
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("option", overflow="fold")
-    table.add_column("from", overflow="fold", style="dim")
-    for text, origin in _rows(merged):
-        table.add_row(line_of(text), origin)
-    console.print(table)
+    rows = ((line_of(text), origin) for text, origin in _rows(merged))
+    console.print(make_table({"option": "fold", "from": "fold dim"}, rows))
     console.print()
     for preset in used:
         dated = f"{preset.date.isoformat()}, {preset.source}"
-        console.print(Text.assemble(preset.name, (f"  {line_of(dated)}", "dim")))
+        console.print(styled(preset.name, (f"  {line_of(dated)}", "dim")))
 
 
 def _rows(merged: Merged) -> list[tuple[str, str]]:

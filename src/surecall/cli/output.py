@@ -16,6 +16,8 @@ from surecall.errors import (
     SurecallError,
 )
 
+from .terminal import escape_json, line_of, printable, styled
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -41,15 +43,15 @@ class ExitCode(IntEnum):
         member.meaning = meaning
         return member
 
-    OK = 0, "It worked."
+    OK = 0, "Success."
     NO_ANSWER = (
         1,
-        "There is no answer or an empty one, a reply is refused or differs, or a gate fails.",
+        "No answer or an empty one, a reply that is refused or differs, or a failed gate.",
     )
-    INTERRUPTED = 2, "It was interrupted; an eval, or a run with a journal, can be resumed."
+    INTERRUPTED = 2, "Interrupted; an eval, or a run with a journal, can be resumed."
     INTERNAL = 3, "An error inside surecall."
     USAGE = 4, "Something in the command, the settings or the tools is wrong."
-    NOTHING_SELECTED = 5, "Nothing was selected."
+    NOTHING_SELECTED = 5, "The filter selected nothing."
     PROVIDER = 6, "The provider cannot be used: no connection, no permission, no reply."
     PARTIAL = 7, "Some parts failed, others worked."
 
@@ -85,8 +87,6 @@ class Output:
         from surecall.jsontext import encode_text
         from surecall.redaction import mask_known
 
-        from .terminal import escape_json
-
         whole = {"schema_version": SCHEMA_VERSION, **document}
         text = mask_known(encode_text(_encodable(whole)))
         self.stdout.write(escape_json(text) + "\n")
@@ -96,10 +96,13 @@ class Output:
         """Write text that is the answer itself, safe for a terminal."""
         from surecall.redaction import mask_known
 
-        from .terminal import printable
-
         self.stdout.write(printable(mask_known(text)).rstrip("\n") + "\n")
         self.stdout.flush()
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody can be asked."""
+        return sys.stdin.isatty() and self.stderr.isatty()
 
     def drop_reader(self) -> None:
         """Write to nobody from now on, where whoever read standard output or error has left."""
@@ -112,6 +115,19 @@ class Output:
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, stream.fileno())
                 os.close(nowhere)
+
+    def note(self, words: str) -> None:
+        """Write one line for people to standard error."""
+        self.stderr.write(line_of(words) + "\n")
+        self.stderr.flush()
+
+    def answer(self, data: Mapping[str, Any], words: str) -> ExitCode:
+        """Write what was done: as a JSON document, or in words."""
+        if self.json:
+            self.data(data)
+        else:
+            self.text(words)
+        return ExitCode.OK
 
     def page(self, *, record: bool = False) -> "Console":
         """Return a console on standard output, for tables and reports."""
@@ -126,10 +142,6 @@ class Output:
         if self.json:
             self.data({"type": "error", "code": code, "message": message, "hint": hint})
             return
-        from rich.text import Text
-
-        from .terminal import printable
-
         console = self.people()
         message = printable(message.strip())
         if message.partition(" ")[0].isalpha():  # a name such as base_url stays as it is
@@ -140,14 +152,12 @@ class Output:
         rows.append((" ", "more  ", f"surecall explain {code}"))
         for symbol, label, words in rows:
             style = "bold" if symbol == "✗" else "dim"
-            line = Text.assemble((f"{symbol} ", "bold red"), (label, style), words)
+            line = styled((f"{symbol} ", "bold red"), (label, style), words)
             console.print(line, soft_wrap=True)
 
     def error(self, error: BaseException) -> None:
         """Tell about an error; its traceback only with `--debug`, and never a secret."""
         from surecall.redaction import redact
-
-        from .terminal import printable
 
         if self.debug:
             self.stderr.write(printable(redact("".join(traceback.format_exception(error)))))

@@ -1,7 +1,6 @@
 """`surecall probe`: ask a provider what a model really does."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -31,7 +30,7 @@ from surecall.probe import (
 from surecall.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
 from surecall.protocols import WireProtocol
 
-from .flags import output_flags
+from .flags import output_flags, settings_flags
 from .output import ExitCode, Output
 from .probe_page import (
     Arrivals,
@@ -41,6 +40,7 @@ from .probe_page import (
     show_facts,
     show_questions,
 )
+from .progress import count_of
 
 __all__ = ["probe"]
 
@@ -64,22 +64,20 @@ _USUAL: Final = (
 
 @click.command
 @click.argument("model", required=False)
-@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
-@click.option("--protocol", help="Wire format it speaks. [SURECALL_PROTOCOL]")
-@click.option("--provider", help="Name of the provider in the catalog. [SURECALL_PROVIDER]")
+@settings_flags("base_url", "protocol", "provider")
 @click.option("--question", "names", multiple=True, metavar="NAME", help="Ask only this.")
 @click.option("--all", "ask_all", is_flag=True, help="Ask everything, not only what runs use.")
-@click.option("--refresh", is_flag=True, help="Ask also what is known from an earlier probe.")
+@click.option("--refresh", is_flag=True, help="Ask again what an earlier probe answered.")
 @click.option(
     "--max-requests",
     type=click.IntRange(min=1),
     default=DEFAULT_MAX_REQUESTS,
     show_default=True,
-    help="Requests that may be sent in all.",
+    help="Total number of requests allowed.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending anything.")
 @click.option("--list", "list_questions", is_flag=True, help="List the questions and their cost.")
-@click.option("--facts", is_flag=True, help="Show what earlier probes found out.")
+@click.option("--facts", is_flag=True, help="Show what earlier probes found.")
 @click.option("--forget", is_flag=True, help="Forget what is known of MODEL, or everything.")
 @output_flags
 @click.pass_obj
@@ -87,9 +85,6 @@ def probe(
     output: Output,
     *,
     model: str | None,
-    base_url: str | None,
-    protocol: str | None,
-    provider: str | None,
     names: tuple[str, ...],
     ask_all: bool,
     refresh: bool,
@@ -98,30 +93,24 @@ def probe(
     list_questions: bool,
     facts: bool,
     forget: bool,
+    **settings: str | None,
 ) -> ExitCode:
-    """Ask a provider what MODEL really does, and remember the answers.
+    """Find out what MODEL really does at a provider, and remember the answers.
 
-    Every question is a short request with a harmless tool or a short text. What is found out wins
-    over the catalog in later runs, until it expires.
+    Every question is a short request with a harmless tool or a short text. Later runs use the
+    answers instead of the catalog, until they expire.
     """
     if list_questions + facts + forget > 1:
         raise click.UsageError("Give one of --list, --facts and --forget.")
     if list_questions:
         return show_questions(output, QUESTIONS)
-    config = load_config(
-        overrides={
-            "model": model,
-            "base_url": base_url,
-            "protocol": protocol,
-            "provider": provider,
-        }
-    )
+    config = load_config(overrides={"model": model, **settings})
     store = FactStore(config.cache_dir / FACTS_FILE, max_age_s=config.max_probe_age_s)
     if forget:
         return _forget(output, store, model)
     if facts:
         return show_facts(output, store, model, time.time())
-    questions = _chosen(names, ask_all=ask_all)
+    questions = _choose_questions(names, ask_all=ask_all)
     asking = _Asking(output, config, store)
     unknown = questions if refresh else asking.unknown(questions)
     if unknown and not asking.may_ask(unknown, max_requests, yes=yes):
@@ -129,11 +118,7 @@ def probe(
     return asking.run(questions, unknown, max_requests)
 
 
-def _is_attended(output: Output) -> bool:
-    return sys.stdin.isatty() and output.stderr.isatty()
-
-
-def _chosen(names: tuple[str, ...], *, ask_all: bool) -> tuple[Question, ...]:
+def _choose_questions(names: tuple[str, ...], *, ask_all: bool) -> tuple[Question, ...]:
     if names and ask_all:
         raise click.UsageError("Use either --question or --all.")
     return QUESTIONS if ask_all else select_questions(names or _USUAL)
@@ -141,12 +126,8 @@ def _chosen(names: tuple[str, ...], *, ask_all: bool) -> tuple[Question, ...]:
 
 def _forget(output: Output, store: FactStore, model: str | None) -> ExitCode:
     count = store.forget(model)
-    if output.json:
-        output.data({"type": "forgotten", "model": model, "facts": count})
-    else:
-        what = f"about {model}" if model else "about any model"
-        output.text(f"forgot {count} facts {what}")
-    return ExitCode.OK
+    words = f"forgot {count_of(count, 'fact')} about {model or 'any model'}"
+    return output.answer({"type": "forgotten", "model": model, "facts": count}, words)
 
 
 class _Asking:
@@ -156,7 +137,7 @@ class _Asking:
         if not config.model:
             raise ConfigError(
                 Code.INVALID_OPTION,
-                "no model was named.",
+                "no model is given.",
                 hint="For example: surecall probe qwen3-8b --base-url http://127.0.0.1:8000/v1.",
             )
         self._output = output
@@ -192,11 +173,11 @@ class _Asking:
             return True
         console = self._output.people()
         console.print(
-            f"{len(questions)} questions to {self._model} at {self._address}: at most {requests} "
-            f"requests, about {tokens} tokens; a model that thinks takes more.",
+            f"{len(questions)} questions for {self._model} at {self._address}: at most {requests} "
+            f"requests, about {tokens} tokens; more for reasoning models.",
             soft_wrap=True,
         )
-        if yes or not _is_attended(self._output):
+        if yes or not self._output.is_attended:
             return True
         return click.confirm("Ask?", default=True, err=True)
 
@@ -211,7 +192,7 @@ class _Asking:
         after = self._after(report)
         changes = list_changes(self._config, self._catalog, before, after)
         if self._output.json:
-            self._tell(report, after, changes)
+            self._report(report, after, changes)
         else:
             show_capabilities(self._output, after, changes, report)
         return self._verdict(report)
@@ -274,7 +255,7 @@ class _Asking:
             catalog=self._catalog,
         )
 
-    def _tell(
+    def _report(
         self,
         report: ProbeReport | None,
         after: ResolvedCapabilities,

@@ -1,7 +1,6 @@
 """What `surecall probe` shows, and what a new probe changes."""
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
@@ -9,7 +8,6 @@ import msgspec
 from surecall.config import Config
 from surecall.loop.options import Options
 from surecall.loop.prompting import choose_mode
-from surecall.loop.resolve import AUTO_PRESET, find_provider, merge_options
 from surecall.probe import (
     FactKey,
     FactStore,
@@ -23,7 +21,14 @@ from surecall.probe import (
 from surecall.profiles import Catalog, ResolvedCapabilities
 
 from .output import ExitCode, Output
-from .terminal import bounded, line_of, shown_value
+from .reach import resolve_configured
+from .terminal import bounded, line_of, make_table, shown_value, styled
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
 
 __all__ = [
     "Arrivals",
@@ -46,16 +51,8 @@ class Change(NamedTuple):
 def list_changes(
     config: Config, catalog: Catalog, before: ResolvedCapabilities, after: ResolvedCapabilities
 ) -> tuple[Change, ...]:
-    """Return what a run with these settings does differently for what is known afterwards."""
-    options = merge_options(
-        provider=find_provider(config, catalog),
-        model=config.model or "",
-        presets=config.preset or (AUTO_PRESET,),
-        profile=config.profile,
-        config=config,
-        overrides={},
-        catalog=catalog,
-    ).options
+    """Return what a run with these settings does differently because of a probe."""
+    options = resolve_configured(config, catalog).options
     rows = zip(_behaviour(options, before), _behaviour(options, after), strict=True)
     return tuple(Change(what, old, new) for (what, old), (_, new) in rows if old != new)
 
@@ -68,7 +65,7 @@ def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str,
     window = can.context_window_tokens
     room = "any size" if window is None else f"{window - can.reserved_response_tokens} tokens"
     return [
-        ("tools are put to the model", choose_mode(options, can, known.origins).mode),
+        ("tools are given to the model", choose_mode(options, can, known.origins).mode),
         ("calls written as text are looked for", _word(text)),
         ("parallel_tool_calls may be sent", _word(several)),
         ("calls of one reply may run together", _word(several)),
@@ -85,13 +82,6 @@ def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str,
 
 def _word(is_so: object) -> str:
     return "yes" if is_so else "no"
-
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.table import Table
-    from rich.text import Text
 
 
 _MARKS: Final = {
@@ -141,12 +131,7 @@ class Arrivals:
                 self._print_row(name)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -173,86 +158,65 @@ class Arrivals:
         self._console.print(table)
 
     def _row(self, name: str) -> "tuple[Text, str, str]":
-        from rich.text import Text
-
         finding = self._found.get(name)
         if finding is not None:
-            state, words = finding.verdict, f"{_decided(finding.fields)}{finding.evidence}"
+            state, words = finding.verdict, f"{_list_fields(finding.fields)}{finding.evidence}"
         elif name in self._known:
             facts = self._known[name]
             state = "known"
             dates = date_text(min(fact.asked_at for fact in facts))[:10] if facts else ""
             fields = {fact.field: fact.value for fact in facts}
-            words = f"{_decided(fields)}found out on {dates}"
+            words = f"{_list_fields(fields)}found on {dates}"
         else:
             state, words = "waiting", ""
         mark, style = _MARKS[state]
-        return Text(f"{mark:<{_MARK_WIDTH}}", style), name, line_of(words)
+        return styled((f"{mark:<{_MARK_WIDTH}}", style)), name, line_of(words)
 
 
 def _grid() -> "Table":
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(width=_MARK_WIDTH, no_wrap=True)
-    table.add_column(width=16, no_wrap=True)
-    table.add_column(overflow="fold")
+    table = make_table({"mark": "whole", "name": "whole", "words": "fold"}, headings=False)
+    table.columns[0].width, table.columns[1].width = _MARK_WIDTH, 16
     return table
 
 
-def _decided(fields: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{name} = {shown_value(value)}" for name, value in fields.items())
-    return f"{told}; " if told else ""
+def _list_fields(fields: Mapping[str, Any]) -> str:
+    words = ", ".join(f"{name} = {shown_value(value)}" for name, value in fields.items())
+    return f"{words}; " if words else ""
 
 
 def show_questions(output: Output, questions: tuple[Question, ...]) -> ExitCode:
     """List the questions with what they decide and cost."""
     if output.json:
-        rows = [
-            {
-                "name": question.name,
-                "title": question.title,
-                "decides": question.decides,
-                "max_requests": question.max_requests,
-                "rough_tokens": question.rough_tokens,
-            }
-            for question in questions
-        ]
+        fields = ("name", "title", "decides", "max_requests", "rough_tokens")
+        rows = [{field: getattr(question, field) for field in fields} for question in questions]
         output.data({"questions": rows})
         return ExitCode.OK
     console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("question", no_wrap=True)
-    table.add_column("asks", overflow="fold")
-    table.add_column("decides", overflow="fold")
-    table.add_column("requests", justify="right", no_wrap=True)
+    columns = {"question": "whole", "asks": "fold", "decides": "fold", "requests": "right whole"}
+    table = make_table(columns)
     for question in questions:
         table.add_row(
             question.name, question.title, ", ".join(question.decides), str(question.max_requests)
         )
     console.print(table)
     requests, tokens = total_cost(questions)
-    console.print(f"\nall together: at most {requests} requests, about {tokens} tokens")
+    console.print(f"\nin total: at most {requests} requests, about {tokens} tokens")
     return ExitCode.OK
 
 
 def show_facts(output: Output, store: FactStore, model: str | None, now: float) -> ExitCode:
-    """Show what earlier probes found out, expired or not."""
+    """Show what earlier probes found, expired or not."""
     rows = [(key, fact) for key, fact in store.all() if model in (None, key.model)]
     if output.json:
         output.data({"path": str(store.path), "facts": [_fact_row(*row, now) for row in rows]})
         return ExitCode.OK
     console = output.page()
-    from rich.text import Text
-
     if not rows:
-        console.print(f"nothing is known yet; facts are kept in {line_of(str(store.path))}")
+        console.print(f"nothing is known yet; facts are stored in {line_of(str(store.path))}")
         return ExitCode.OK
     for key in dict.fromkeys(key for key, _ in rows):
         where = f"  at {line_of(key.address)}, {key.protocol}"
-        console.print(Text.assemble((line_of(key.model), "bold"), (where, "dim")), soft_wrap=True)
+        console.print(styled((line_of(key.model), "bold"), (where, "dim")), soft_wrap=True)
         table = _facts_table(console, [fact for owner, fact in rows if owner == key], now)
         console.print(table)
     return ExitCode.OK
@@ -268,10 +232,7 @@ def _fact_row(key: FactKey, fact: ProbedFact, now: float) -> dict[str, Any]:
 
 
 def _facts_table(console: "Console", facts: Iterable[ProbedFact], now: float) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
+    table = make_table({}, headings=False)
     room = max(console.width - 68, _MIN_ROOM)
     for fact in facts:
         is_fresh = fact.asked_at <= now < fact.expires_at
@@ -280,8 +241,8 @@ def _facts_table(console: "Console", facts: Iterable[ProbedFact], now: float) ->
             f"  {fact.field}",
             line_of(shown_value(fact.value)),
             date_text(fact.asked_at)[:10],
-            Text(until, "" if is_fresh else "yellow"),
-            Text(bounded(fact.evidence, room), "dim"),
+            styled((until, "" if is_fresh else "yellow")),
+            styled((bounded(fact.evidence, room), "dim")),
         )
     return table
 
@@ -294,23 +255,20 @@ def show_capabilities(
 ) -> None:
     """Show the capabilities in force with their origins, and what a run does differently."""
     console = output.page()
-    from rich.table import Table
-    from rich.text import Text
-
     for title, record in (("capabilities", known.capabilities), ("findings", known.findings)):
-        console.print(Text(f"\n{title}", "bold"))
-        table = Table.grid(padding=(0, 2))
+        console.print(f"\n{title}", style="bold")
+        table = make_table({}, headings=False)
         for name, value in msgspec.to_builtins(record).items():
             origin = known.origins[name]
             style = "dim" if origin == "default" else ""
-            told = line_of(shown_value(value))
-            table.add_row(Text(f"  {name}", style), Text(told, style), Text(origin, "dim"))
+            cells = (f"  {name}", style), (line_of(shown_value(value)), style), (origin, "dim")
+            table.add_row(*map(styled, cells))
         console.print(table)
-    console.print(Text("\nin a run", "bold"))
+    console.print("\nin a run", style="bold")
     if not changes:
-        console.print("  nothing changes for what was found out")
+        console.print("  nothing changes because of this probe")
     for change in changes:
         console.print(f"  {change.what}: {change.before} → {change.after}", soft_wrap=True)
     if report is not None:
         cost = report.cost
-        console.print(Text(f"\n{cost.requests} requests, {cost.tokens} tokens", "dim"))
+        console.print(f"\n{cost.requests} requests, {cost.tokens} tokens", style="dim")

@@ -28,7 +28,7 @@ from surecall.records import (
     Final as FinalAnswer,
 )
 
-from .terminal import bounded, line_of, shown_value
+from .terminal import bounded, line_of, shown_value, styled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ class Progress:
     Args:
         console: Where to show it.
         live: Whether to show what is being waited for; only on a real terminal.
-        brief: Whether to leave out lines a reader of a story does not need.
+        brief: Whether to leave out lines that a demonstration does not need.
     """
 
     def __init__(self, console: "Console", *, live: bool = False, brief: bool = False) -> None:
@@ -91,13 +91,9 @@ class Progress:
 
     def title(self, text: str, gutter: str = "", *, detail: str = "") -> None:
         """Show a heading, and dimmed what goes with it."""
-        from rich.text import Text
-
         self._gutter = gutter or self._gutter
-        line = Text(line_of(text), "bold")
-        if detail:
-            line = Text.assemble(line, (f"  {line_of(detail)}", "dim"))
-        self._print(line)
+        aside = f"  {line_of(detail)}" if detail else ""
+        self._print(styled((line_of(text), "bold"), (aside, "dim")))
 
     def say(
         self,
@@ -110,12 +106,9 @@ class Progress:
         crop: bool = True,
     ) -> None:
         """Show one line: a symbol, a word, what happened, and dimmed what goes with it."""
-        from rich.text import Text
-
-        line = Text.assemble((f"{symbol} {label:<{_LABEL}} ", style or "dim"), line_of(text))
-        if detail:
-            line.append("  " if text else "").append(line_of(detail), "dim")
-        self._print(line, crop=crop)
+        head = f"{symbol} {label:<{_LABEL}} "
+        aside = ("  " if text and detail else "") + line_of(detail)
+        self._print(styled((head, style or "dim"), line_of(text), (aside, "dim")), crop=crop)
 
     def say_all(self, symbol: str, label: str, text: str, style: str = "") -> None:
         """Show the text on as many lines as it takes, up to a few."""
@@ -125,8 +118,8 @@ class Progress:
         for start in range(room, len(line), room):
             self.say(" ", "", line[start : start + room])
 
-    def changed(self, receipt: Receipt) -> None:
-        """Show one change made to what the model said."""
+    def show_change(self, receipt: Receipt) -> None:
+        """Show one change made to what the model sent."""
         where = f" {receipt.place}" if receipt.place else ""
         loss = "" if receipt.lossless else "  (may lose meaning)"
         head = f"{receipt.rule}{where}{loss}"
@@ -140,7 +133,7 @@ class Progress:
         pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
         self.say(" ", "", "", detail=pair)
 
-    def lost(self, losses: Iterable[SchemaLoss]) -> None:
+    def show_losses(self, losses: Iterable[SchemaLoss]) -> None:
         """Show what schemas lost where a provider was to hold the model to them, by tool."""
         tools: dict[tuple[str, str], list[SchemaLoss]] = {}
         for loss in losses:
@@ -151,12 +144,12 @@ class Progress:
             places = "; ".join(f"{loss.place or '/'} {loss.keyword}".rstrip() for loss in found)
             self.say("!", "schema", f"{tool}, {mode}: {counts}", "yellow", detail=places)
 
-    def refused(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
+    def show_refusal(self, errors: Sequence[ErrorDetail], *, executed: bool) -> None:
         """Show why a call failed, or why its tool was not run."""
         label = "failed" if executed else "refused"
-        told = "the model is told why" if executed else "not run; the model is told why"
+        aside = "the model is told why" if executed else "not run; the model is told why"
         for number, error in enumerate(errors[:_MAX_ERRORS]):
-            self.say("✗", label, error.code, "red", detail="" if number else told)
+            self.say("✗", label, error.code, "red", detail="" if number else aside)
             words = error.message.strip()
             if error.path and error.path not in words:
                 words = f"{error.path}: {words}"
@@ -172,9 +165,7 @@ class Progress:
             self._status = None
 
     def _print(self, line: "Text", *, crop: bool = True) -> None:
-        from rich.text import Text
-
-        whole = Text.assemble((f"{self._gutter:<{_GUTTER}}  ", "bold cyan"), line)
+        whole = styled((f"{self._gutter:<{_GUTTER}}  ", "bold cyan"), line)
         self._gutter = ""
         if crop:
             self._console.print(whole, no_wrap=True, overflow="ellipsis")
@@ -184,9 +175,7 @@ class Progress:
     def _wait_for(self, what: str) -> None:
         if not self._live:
             return
-        from rich.text import Text
-
-        text = Text(line_of(what), "dim")
+        text = styled((line_of(what), "dim"))
         if self._status is None:
             self._status = self._console.status(text, spinner="dots")
             self._status.start()
@@ -236,10 +225,10 @@ class Progress:
             codes = ", ".join(dict.fromkeys(event.defect_codes))
             self.say("!", "defects", codes, "yellow")
         for receipt in event.receipts:
-            self.changed(receipt)
+            self.show_change(receipt)
         if event.ignored_tool_calls_count:
             ignored = count_of(event.ignored_tool_calls_count, "further call")
-            self.say("!", "ignored", ignored, "yellow", detail="they are in the trace")
+            self.say("!", "ignored", ignored, "yellow", detail="see the trace")
 
     def _call_started(self, event: ToolCallStarted) -> None:
         if event.call is not None:
@@ -249,7 +238,7 @@ class Progress:
     def _call_ended(self, event: ToolCallEnded) -> None:
         call = self._calls.pop(event.tool_call_id, None)
         for receipt in call.receipts if call is not None else ():
-            self.changed(receipt)
+            self.show_change(receipt)
         text = call_text(call) if call is not None else f"{event.name}(…)"
         self.say("→", "call", bounded(text, self._console.width - _INDENT), "cyan")
         took = duration_text(event.elapsed_ms)
@@ -257,7 +246,7 @@ class Progress:
             self.say("✓", "ok", took, "green")
             return
         errors = event.errors or tuple(ErrorDetail(code, "") for code in event.error_codes)
-        self.refused(errors, executed=event.executed)
+        self.show_refusal(errors, executed=event.executed)
 
     def _call_repeated(self, event: CallRepeated) -> None:
         times = f"{event.name}, {event.count} times with the same arguments"
@@ -286,7 +275,7 @@ class Progress:
 
 
 def call_text(call: ToolCall) -> str:
-    """Return a call as people write it; arguments that could not be read as they came."""
+    """Return a call as people write it; unreadable arguments as they came."""
     if call.arguments is None:
         return f"{call.name}  ← {shown_value(call.raw)}"
     pairs = (f"{key}={_literal(value)}" for key, value in call.arguments.items())

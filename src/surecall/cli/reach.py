@@ -1,4 +1,4 @@
-"""Whether the configured provider answers: one short request for its list of models."""
+"""What the settings lead to: the options of a run, and whether the provider answers."""
 
 import asyncio
 import errno
@@ -12,7 +12,8 @@ from msgspec import Struct
 from surecall.config import Config
 from surecall.errors import Code, JSONTextError, SurecallError
 from surecall.jsontext import decode
-from surecall.loop.resolve import choose_protocol
+from surecall.loop.options import ResolvedOptions
+from surecall.loop.resolve import AUTO_PRESET, choose_protocol, find_provider, merge_options
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.redaction import mask_known, redact
@@ -20,11 +21,24 @@ from surecall.transport import join_url
 
 from .progress import count_of
 
-__all__ = ["Reached", "reach_provider"]
+__all__ = ["Reached", "reach_provider", "resolve_configured"]
 
 _DEADLINE_S: Final = 5.0
 _MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 _REFUSALS: Final = {401: Code.AUTH, 402: Code.PAYMENT_REQUIRED, 403: Code.FORBIDDEN}
+
+
+def resolve_configured(config: Config, catalog: Catalog) -> ResolvedOptions:
+    """Return the options of a run with these settings and nothing else."""
+    return merge_options(
+        provider=find_provider(config, catalog),
+        model=config.model or "",
+        presets=config.preset or (AUTO_PRESET,),
+        profile=config.profile,
+        config=config,
+        overrides={},
+        catalog=catalog,
+    )
 
 
 class Reached(Struct, frozen=True, kw_only=True):
@@ -61,7 +75,7 @@ async def reach_provider(config: Config) -> Reached:
             fix="Check the address, the network and whether the server is overloaded.",
         )
     except Exception as error:
-        return _unreachable(error)
+        return _explain_failure(error)
     skew = _clock_skew(headers.get("Date"))
     if status in _REFUSALS:
         return Reached(
@@ -100,12 +114,12 @@ async def _fetch(url: str, config: Config, protocol: WireProtocol) -> tuple[int,
         return response.status, response.headers, bytes(body)
 
 
-def _unreachable(error: Exception) -> Reached:
+def _explain_failure(error: Exception) -> Reached:
     import aiohttp
 
     number = getattr(error, "errno", None)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        code, message = Code.DNS_FAILURE, "its host name has no address"
+        code, message = Code.DNS_FAILURE, "the host name has no address"
         fix = "Check the spelling of base_url."
     elif isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
         code, message = Code.TLS_FAILURE, "no secure connection"
@@ -114,7 +128,7 @@ def _unreachable(error: Exception) -> Reached:
         code, message = Code.CONNECTION_REFUSED, "refuses connections"
         fix = "Check that the server runs and that the port is right."
     elif isinstance(error, aiohttp.ServerDisconnectedError) or number == errno.ECONNRESET:
-        code, message = Code.CONNECTION_RESET, "closes the connection without an answer"
+        code, message = Code.CONNECTION_RESET, "closes the connection without answering"
         fix = "Check that base_url is the address of an HTTP server."
     else:
         code, message = Code.CONNECTION_FAILED, redact(f"{type(error).__name__}: {error}")

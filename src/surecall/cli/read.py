@@ -10,14 +10,21 @@ from surecall.formats import ToolNames
 from surecall.reading import read_reply
 from surecall.records import Reading
 
-from .arrivals import Arrival, parse_arrival, read_input
 from .flags import output_flags
 from .output import ExitCode, Output
 from .progress import Progress
 from .reading_page import STRUCTURED, ReadingPage
+from .recorded import (
+    Arrival,
+    Outcome,
+    Verdict,
+    judge_calls,
+    judge_reading,
+    parse_arrival,
+    read_input,
+)
+from .terminal import save_svg
 from .tool_files import load_offered_tools
-from .vector import save_svg
-from .verdicts import Outcome, Verdict, judge_calls, judge_reading
 
 __all__ = ["read"]
 
@@ -34,10 +41,10 @@ _MAX_EXCERPT_BYTES: Final = 2000
     metavar="FILE",
     help="Tools that were offered: OpenAI tool objects in JSON, or a Python file.",
 )
-@click.option("--finish-reason", help="Why the model stopped; wins over what FILE says.")
-@click.option("--generation-prompt", help="What the template had already opened, as `<think>`.")
+@click.option("--finish-reason", help="Why the model stopped; overrides FILE.")
+@click.option("--generation-prompt", help="What the template already opened, such as `<think>`.")
 @click.option("--format-only", is_flag=True, help="Print only the format of the calls.")
-@click.option("--svg", metavar="FILE", help="Save the picture of the terminal as SVG.")
+@click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
 @output_flags
 @click.pass_obj
 def read(
@@ -50,10 +57,10 @@ def read(
     format_only: bool,
     svg: str | None,
 ) -> ExitCode:
-    """Explain the reply in FILE, from bytes to execution; `-` reads it from input.
+    """Explain the reply in FILE, from bytes to execution; `-` reads standard input.
 
     FILE is the text a model wrote, an assistant message, a chat completion, or a recorded stream.
-    Nothing is sent and no tool is run. Exits with 1 when something would be refused.
+    Nothing is sent and no tool is run. Exits with 1 if anything would be refused.
     """
     if svg is not None and (output.json or format_only):
         raise click.UsageError(
@@ -71,8 +78,8 @@ def read(
     if format_only:
         return _tell_format(output, reading, has_tools=has_tools)
     verdict = judge_reading(reading, outcomes, has_tools=has_tools)
-    if arrival.fault is not None:
-        verdict = _no_reply(arrival.fault)
+    if arrival.error is not None:
+        verdict = _no_reply(arrival.error)
     if output.json:
         prompt = generation_prompt
         output.data(_render(arrival, reading, outcomes, verdict, generation_prompt=prompt))
@@ -81,7 +88,7 @@ def read(
         console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
         page = ReadingPage(console)
         _show(page, arrival, reading, outcomes, tools.names, generation_prompt)
-        page.verdict(verdict, arrival, has_tools=has_tools)
+        page.show_verdict(verdict, arrival, has_tools=has_tools)
         if svg is not None:
             save_svg(console, "surecall read", svg)
     return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER
@@ -93,13 +100,13 @@ def _with_finish_reason(arrival: Arrival, finish_reason: str | None) -> Arrival:
     return replace(arrival, reply=replace(arrival.reply, finish_reason=finish_reason))
 
 
-def _no_reply(fault: ProviderError) -> Verdict:
+def _no_reply(error: ProviderError) -> Verdict:
     return Verdict(
         ok=False,
         is_checked=False,
-        summary=f"no reply ({fault.code}); nothing of it would be used",
-        codes=(fault.code,),
-        error={"code": fault.code, "message": fault.message, "hint": fault.hint},
+        summary=f"no reply ({error.code}); nothing in it would be used",
+        codes=(error.code,),
+        error={"code": error.code, "message": error.message, "hint": error.hint},
     )
 
 
@@ -127,16 +134,16 @@ def _show(
     tools: tuple[str, ...],
     generation_prompt: str | None,
 ) -> None:
-    page.head()
-    page.arrived(arrival, reading.finish_reason)
-    if arrival.fault is not None:
-        page.no_reply(arrival.fault)
+    page.show_head()
+    page.show_arrival(arrival, reading.finish_reason)
+    if arrival.error is not None:
+        page.show_no_reply(arrival.error)
         return
-    page.read(reading, tools, generation_prompt)
+    page.show_format(reading, tools, generation_prompt)
     for number, outcome in enumerate(outcomes, 1):
-        page.call(number, outcome)
-    page.content(reading.content)
-    page.defects(reading)
+        page.show_call(number, outcome)
+    page.show_content(reading.content)
+    page.show_defects(reading)
 
 
 def _render(
@@ -148,6 +155,7 @@ def _render(
     generation_prompt: str | None,
 ) -> dict[str, Any]:
     names = _formats(reading)
+    fields = ("content", "reasoning", "receipts", "defects")
     return {
         "type": "reading",
         "arrived": {
@@ -162,24 +170,15 @@ def _render(
             "generation_prompt": generation_prompt,
         },
         "calls": [_render_call(outcome) for outcome in outcomes],
-        "content": reading.content,
-        "reasoning": reading.reasoning,
-        "receipts": reading.receipts,
-        "defects": reading.defects,
+        **{field: getattr(reading, field) for field in fields},
         "verdict": verdict,
     }
 
 
 def _render_call(outcome: Outcome) -> dict[str, Any]:
-    call = outcome.call
+    fields = ("id", "name", "format", "state", "arguments", "raw", "receipts")
     return {
-        "id": call.id,
-        "name": call.name,
-        "format": call.format,
-        "state": call.state,
-        "arguments": call.arguments,
-        "raw": call.raw,
-        "receipts": call.receipts,
+        **{field: getattr(outcome.call, field) for field in fields},
         "outcome": outcome.what,
         "errors": outcome.result.envelope.errors if outcome.result is not None else (),
         "told": outcome.result.text if outcome.result is not None else None,

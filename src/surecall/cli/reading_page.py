@@ -8,75 +8,25 @@ from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import encode_text
 from surecall.records import ErrorDetail, Reading, Receipt
 
-from .arrivals import Arrival
 from .progress import Progress, count_of, shorten_pair
-from .terminal import bounded, escape_json, line_of, printable, shown_value
-from .verdicts import Outcome, Verdict
+from .recorded import Arrival, Outcome, Verdict
+from .terminal import bounded, escape_json, line_of, printable, shown_value, styled
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["STRUCTURED", "ReadingPage", "indent_json"]
-
-_PUNCTUATION: Final = "{}[],:"
 
 
 def indent_json(value: Any, room: int) -> list[str]:
     """Return a JSON value as one line of at most `room` characters, or as indented lines."""
     try:
-        parts = list(_parts_of(escape_json(encode_text(value))))
+        whole = escape_json(encode_text(value, indent=0))
+        return (
+            [whole] if len(whole) <= room else escape_json(encode_text(value, indent=2)).split("\n")
+        )
     except JSONTextError:
         return [line_of(repr(value))]
-    whole = "".join(f"{part} " if part in {",", ":"} else part for part in parts)
-    return [whole] if len(whole) <= room else _indented(parts)
-
-
-def _indented(parts: list[str]) -> list[str]:
-    rows: list[str] = []
-    line, before, depth = "", "", 0
-    for part in parts:
-        if part in {"{", "["}:
-            rows.append("  " * depth + line + part)
-            line = ""
-            depth += 1
-        elif part in {"}", "]"}:
-            depth -= 1
-            if before in {"{", "["}:
-                line = rows.pop()[2 * depth :] + part
-            else:
-                rows.append("  " * (depth + 1) + line)
-                line = part
-        elif part == ",":
-            rows.append("  " * depth + line + part)
-            line = ""
-        else:
-            line += ": " if part == ":" else part
-        before = part
-    return [*rows, line]
-
-
-def _parts_of(text: str) -> Iterator[str]:
-    """Yield the punctuation of compact JSON, and what stands between."""
-    start = 0
-    is_text = is_escaped = False
-    for at, char in enumerate(text):
-        if is_text:
-            if is_escaped:
-                is_escaped = False
-            elif char == "\\":
-                is_escaped = True
-            elif char == '"':
-                is_text = False
-        elif char == '"':
-            is_text = True
-        elif char in _PUNCTUATION:
-            if start < at:
-                yield text[start:at]
-            yield char
-            start = at + 1
-    if start < len(text):
-        yield text[start:]
-
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 STRUCTURED: Final = frozenset({"tool_calls", "function_call"})
@@ -95,7 +45,7 @@ _MAX_TEXT_ROWS: Final = 4
 _MAX_ARGUMENT_ROWS: Final = 40
 _MAX_ITEMS: Final = 50
 _MIN_PAIR: Final = 32
-_RUN_HINT: Final = "looked for when text_formats is on, or the model is known to need it"
+_RUN_HINT: Final = "looked for if text_formats is on, or the model is known to need it"
 
 
 class ReadingPage:
@@ -105,18 +55,16 @@ class ReadingPage:
         self._console = console
         self._progress = Progress(console)
 
-    def head(self) -> None:
-        """Say what the page is about."""
-        from rich.text import Text
-
+    def show_head(self) -> None:
+        """Show what the page is about."""
         what = "  one reply, from bytes to execution; nothing is run"
         self._console.print(
-            Text.assemble(("surecall read", "bold"), (what, "dim")),
+            styled(("surecall read", "bold"), (what, "dim")),
             no_wrap=True,
             overflow="ellipsis",
         )
 
-    def arrived(self, arrival: Arrival, finish_reason: str | None) -> None:
+    def show_arrival(self, arrival: Arrival, finish_reason: str | None) -> None:
         """Show the bytes that were given."""
         text = arrival.data.decode("utf-8", "backslashreplace").rstrip("\r\n")
         size = f"{len(arrival.data):,} {'byte' if len(arrival.data) == 1 else 'bytes'}"
@@ -125,15 +73,15 @@ class ReadingPage:
         self._section(_KINDS[arrival.kind], "arrived", f"{size} · {lines} · {finish}")
         self._rows("←", _LABELS.get(arrival.kind, "json"), text, _MAX_ARRIVED_ROWS)
 
-    def no_reply(self, fault: ProviderError) -> None:
+    def show_no_reply(self, error: ProviderError) -> None:
         """Show why there is no reply in what arrived."""
         self._section("not a reply", "reply")
-        self._progress.say("✗", "refused", fault.code, "red", detail="nothing of it would be used")
-        self._words("", fault.message)
-        if fault.hint:
-            self._words("", fault.hint)
+        self._progress.say("✗", "refused", error.code, "red", detail="nothing in it would be used")
+        self._words("", error.message)
+        if error.hint:
+            self._words("", error.hint)
 
-    def read(self, reading: Reading, tools: Sequence[str], generation_prompt: str | None) -> None:
+    def show_format(self, reading: Reading, tools: Sequence[str], prompt: str | None) -> None:
         """Show which format was seen, and the reasoning that was split off."""
         formats = dict.fromkeys(call.format for call in reading.calls)
         if not formats:
@@ -143,20 +91,20 @@ class ReadingPage:
             self._section("none", "format", searched)
         else:
             structured = STRUCTURED.issuperset(formats)
-            where = "the field made for calls" if structured else "written as text"
+            where = "the field for tool calls" if structured else "written as text"
             self._section(", ".join(formats), "format", where)
             if not structured:
                 self._progress.say("·", "in a run", "", detail=_RUN_HINT)
         if tools:
             self._progress.say("·", "tools", bounded(", ".join(tools), self._progress.room))
-        if generation_prompt:
-            self._progress.say("·", "prompt", bounded(generation_prompt, self._progress.room))
+        if prompt:
+            self._progress.say("·", "prompt", bounded(prompt, self._progress.room))
         if reading.reasoning:
             self._rows("·", "reasoning", reading.reasoning.strip(), _MAX_TEXT_ROWS)
         self._receipts(reading.receipts)
 
-    def call(self, number: int, outcome: Outcome) -> None:
-        """Show one call: its changes, its arguments, and what would become of it."""
+    def show_call(self, number: int, outcome: Outcome) -> None:
+        """Show one call: its changes, its arguments, and what a run would do with it."""
         call = outcome.call
         self._section(call.name or "(no name)", f"call {number}", call.id)
         self._receipts(call.receipts)
@@ -165,25 +113,27 @@ class ReadingPage:
         else:
             self._rows("?", "arguments", shown_value(call.raw), _MAX_TEXT_ROWS)
         if outcome.what == "would_run":
-            self._progress.say("✓", "would run", "whole, and its arguments fit the tool", "green")
+            self._progress.say(
+                "✓", "would run", "complete, and the arguments fit the tool", "green"
+            )
         elif outcome.what == "not_checked":
-            words = "whole; name and arguments are only checked with --tools"
+            words = "complete; name and arguments are only checked with --tools"
             self._progress.say("·", "readable", words)
         else:
-            self._refused(outcome)
+            self._show_refusal(outcome)
 
-    def content(self, text: str) -> None:
+    def show_content(self, text: str) -> None:
         """Show the text a user would see."""
         if not text.strip():
             return
         self._section("what a user would see", "content", count_of(len(text), "character"))
         self._rows("·", "text", text.strip("\n"), _MAX_ARRIVED_ROWS)
 
-    def defects(self, reading: Reading) -> None:
-        """Show what was odd about the shape of the reply."""
+    def show_defects(self, reading: Reading) -> None:
+        """Show what was unusual about the shape of the reply."""
         if not reading.defects:
             return
-        self._section("odd, but not refused for it", "defects")
+        self._section("unusual, but not refused", "defects")
         shown = reading.defects[:_MAX_ITEMS]
         column = max(len(defect.code) for defect in shown)
         for defect in shown:
@@ -197,15 +147,13 @@ class ReadingPage:
                 self._words("", defect.message)
         self._more(len(reading.defects) - _MAX_ITEMS, "defect")
 
-    def verdict(self, verdict: Verdict, arrival: Arrival, *, has_tools: bool) -> None:
+    def show_verdict(self, verdict: Verdict, arrival: Arrival, *, has_tools: bool) -> None:
         """Show the one line that counts, and where to go from here."""
-        from rich.text import Text
-
         sign = ("✗ ", "bold red")
         if verdict.ok:
             sign = ("✓ ", "bold green") if verdict.is_checked else ("! ", "bold yellow")
         self._console.print()
-        self._console.print(Text.assemble(sign, (line_of(verdict.summary), "bold")))
+        self._console.print(styled(sign, (line_of(verdict.summary), "bold")))
         ways = [(f"surecall explain {code}", "what the code means") for code in verdict.codes[:3]]
         if not has_tools and verdict.error is None:
             what = "find calls in text" if arrival.kind == "text" else "check names and arguments"
@@ -213,7 +161,7 @@ class ReadingPage:
         if ways:
             self._console.print()
         for command, what in ways:
-            line = Text.assemble("  ", (f"{command:<42}", "bold"), (what, "dim"))
+            line = styled("  ", (f"{command:<42}", "bold"), (what, "dim"))
             self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def _section(self, title: str, gutter: str, detail: str = "") -> None:
@@ -266,7 +214,7 @@ class ReadingPage:
             self._progress.say(" " if number else "=", "" if number else "arguments", shown, "cyan")
         self._more(len(rows) - _MAX_ARGUMENT_ROWS, "line")
 
-    def _refused(self, outcome: Outcome) -> None:
+    def _show_refusal(self, outcome: Outcome) -> None:
         codes = ", ".join(dict.fromkeys(outcome.codes))
         reason = _reason(outcome)
         fits = len(codes) + 2 + len(reason) <= self._progress.room
@@ -304,14 +252,14 @@ def _pair(receipt: Receipt, room: int) -> str:
     if isinstance(before, str) and isinstance(after, str):
         return shorten_pair(_visible(before), _visible(after), room)
     # As JSON, so that "3" and 3 do not look the same.
-    return shorten_pair(_as_json(before), _as_json(after), room)
+    return shorten_pair(_quote(before), _quote(after), room)
 
 
 def _visible(text: str) -> str:
-    return text if text.strip() else _as_json(text) if text else "(nothing)"
+    return text if text.strip() else _quote(text) if text else "(nothing)"
 
 
-def _as_json(value: Any) -> str:
+def _quote(value: Any) -> str:
     try:
         return encode_text(value)
     except JSONTextError:
@@ -324,8 +272,8 @@ def _reason(outcome: Outcome) -> str:
     if outcome.call.state == "unreadable":
         return "the arguments cannot be read, so it does not run"
     if Code.TOOL_NOT_ALLOWED in outcome.codes:
-        return "no tool of this name is offered"
-    return "whole, but it does not fit the tool, so it does not run"
+        return "no tool with this name was offered"
+    return "complete, but it does not fit the tool, so it does not run"
 
 
 def _message_of(error: ErrorDetail) -> str:

@@ -1,6 +1,7 @@
 """`surecall replay`: a recorded run decided again, or one of its requests sent again."""
 
 import asyncio
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +14,10 @@ from surecall.loop.resolve import make_transport
 from surecall.protocols import find_protocol
 from surecall.records import ToolCall
 
-from .flags import output_flags
+from .flags import output_flags, settings_flags
 from .output import ExitCode, Output
 from .progress import Progress, call_text, count_of, duration_text
-from .terminal import bounded, printable
+from .terminal import bounded, make_table, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,16 +29,16 @@ __all__ = ["replay"]
 @click.argument("trace_file", metavar="TRACE")
 @click.option("--send", is_flag=True, help="Send the request of one turn to the provider again.")
 @click.option("--turn", type=int, default=0, help="Which turn to send, counted from 0.")
-@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
+@settings_flags("base_url")
 @output_flags
 @click.pass_obj
 def replay(
     output: Output, trace_file: str, send: bool, turn: int, base_url: str | None
 ) -> ExitCode:
-    """Decide the run in TRACE again, without a provider and without running a tool.
+    """Replay the decisions of the run in TRACE, without a provider and without running tools.
 
-    Exits with 1 when any decision comes out differently from what was recorded. With --send one
-    request goes to the provider again, and both replies are shown; no tool is run.
+    Exits with 1 if any decision differs from the recorded one. With --send, one request is sent
+    to the provider again and both replies are shown; no tool is run.
     """
     know_keys()
     trace = load_trace(trace_file)
@@ -52,7 +53,7 @@ def replay(
         progress = Progress(console)
         for recorded in trace.turns:
             _show_turn(progress, recorded)
-        progress.lost(trace.schema_losses)
+        progress.show_losses(trace.schema_losses)
         _show_ending(console, progress, trace, replayed)
     return ExitCode.OK if replayed.same else ExitCode.NO_ANSWER
 
@@ -77,11 +78,11 @@ def _show_turn(progress: Progress, turn: TurnTrace) -> None:
         codes = dict.fromkeys(defect.code for defect in turn.defects)
         progress.say("!", "defects", ", ".join(codes), "yellow")
     for receipt in turn.receipts:
-        progress.changed(receipt)
+        progress.show_change(receipt)
     results = {result.call_id: result for result in turn.results}
     for call in turn.calls:
         for receipt in call.receipts:
-            progress.changed(receipt)
+            progress.show_change(receipt)
         progress.say("→", "call", bounded(call_text(call), 400), "cyan")
         result = results.get(call.id)
         if result is None:
@@ -89,26 +90,24 @@ def _show_turn(progress: Progress, turn: TurnTrace) -> None:
         elif result.ok:
             progress.say("✓", "ok", duration_text(result.elapsed_ms), "green")
         else:
-            progress.refused(result.envelope.errors, executed=result.executed)
+            progress.show_refusal(result.envelope.errors, executed=result.executed)
     for call in turn.ignored_calls:
         progress.say("!", "ignored", bounded(call_text(call), 400), "yellow")
 
 
 def _show_ending(console: "Console", progress: Progress, trace: Trace, replayed: Replay) -> None:
-    from rich.text import Text
-
     console.print()
     if replayed.text is not None:
         lines = printable(replayed.text).splitlines() or [""]
         progress.title(lines[0], "answer")
         for line in lines[1:]:
-            console.print(Text(line))
+            console.print(line)
         console.print()
     if trace.error is not None:
         progress.say("✗", "ended", trace.error.code, "red", detail=trace.error.message)
     count = count_of(replayed.turns, "turn")
     if replayed.same:
-        progress.say("✓", "same", f"{count}: every decision came out as recorded", "green")
+        progress.say("✓", "same", f"{count}: every decision is as recorded", "green")
         return
     for difference in replayed.differences:
         progress.say("✗", "different", difference, "red")
@@ -136,19 +135,13 @@ def _render_replay(trace: Trace, replayed: Replay) -> dict[str, Any]:
 
 
 def _render_call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
-        "state": call.state,
-        "receipts": call.receipts,
-        "errors": call.errors,
-    }
+    fields = ("id", "name", "arguments", "state", "receipts", "errors")
+    return {field: getattr(call, field) for field in fields}
 
 
 def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
     recorded, new, accepted = resent.recorded, resent.reading, resent.accepted
-    same = _asked_for(recorded.calls) == _asked_for(accepted.calls)
+    same = _name_calls(recorded.calls) == _name_calls(accepted.calls)
     if output.json:
         output.data(
             {
@@ -172,26 +165,23 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
         )
         return ExitCode.OK
     console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    table.add_column(f"turn {turn}, recorded", ratio=1, overflow="fold")
-    table.add_column(f"now, {duration_text(resent.answer.elapsed_ms)}", ratio=1, overflow="fold")
+    now = f"now, {duration_text(resent.answer.elapsed_ms)}"
+    table = make_table({f"turn {turn}, recorded": "fold wide", now: "fold wide"})
+    table.expand = True
     left = _list_calls(recorded.calls, recorded.ignored_calls)
     right = _list_calls(accepted.calls, accepted.ignored)
     if new.content.strip():
         right.append(bounded(new.content, 400))
-    for index in range(max(len(left), len(right))):
-        row = [side[index] if index < len(side) else "" for side in (left, right)]
+    for row in zip_longest(left, right, fillvalue=""):
         table.add_row(*row)
     console.print(table)
     console.print()
     progress = Progress(console)
-    words = "the same calls" if same else "other calls than recorded"
+    words = "the same calls" if same else "not the recorded calls"
     progress.say("✓" if same else "!", "same" if same else "different", words)
     made = (item for call in accepted.calls for item in call.receipts)
     for receipt in (*new.receipts, *made):
-        progress.changed(receipt)
+        progress.show_change(receipt)
     return ExitCode.OK
 
 
@@ -200,5 +190,5 @@ def _list_calls(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> l
     return lines + [f"ignored: {bounded(call_text(call), 400)}" for call in ignored]
 
 
-def _asked_for(calls: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:
+def _name_calls(calls: tuple[ToolCall, ...]) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in calls]

@@ -6,12 +6,11 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import click
 import msgspec
-from msgspec import Struct
 
 from surecall.config import Config, load_config
 from surecall.errors import Code, ConfigError, SurecallError
@@ -20,7 +19,7 @@ from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.records import Event
 from surecall.tools import Tool
 
-from .flags import output_flags, parse_options
+from .flags import output_flags, parse_options, settings_flags
 from .output import ExitCode, Output
 from .progress import Progress
 from .tool_files import load_tools
@@ -28,38 +27,29 @@ from .tool_files import load_tools
 __all__ = ["render_result", "run"]
 
 
-class _Places(Struct, frozen=True, kw_only=True):
+class _Places(NamedTuple):
     """Where a run leaves its files."""
 
     run_id: str
     journal: str | None
     trace: Path | None
 
-    @classmethod
-    def of(cls, config: Config, journal: str | None, trace: str | None) -> "_Places":
-        run_id = uuid4().hex
-        if journal is None and config.journal_dir is not None:
-            journal = str(config.journal_dir / f"{run_id}.jsonl")
-        place = Path(trace) if trace is not None else None
-        if place is None and config.trace_dir is not None:
-            place = config.trace_dir / f"{run_id}.json"
-        return cls(run_id=run_id, journal=journal, trace=place)
+
+def _choose_places(config: Config, journal: str | None, trace: str | None) -> _Places:
+    run_id = uuid4().hex
+    if journal is None and config.journal_dir is not None:
+        journal = str(config.journal_dir / f"{run_id}.jsonl")
+    if trace is None and config.trace_dir is not None:
+        trace = str(config.trace_dir / f"{run_id}.json")
+    return _Places(run_id, journal, Path(trace) if trace is not None else None)
 
 
 @click.command
 @click.argument("question")
 @click.option("--tools", "tool_files", multiple=True, metavar="FILE.py", help="File with tools.")
-@click.option("--model", help="Model to ask. [SURECALL_MODEL]")
-@click.option("--base-url", help="Address of the provider. [SURECALL_BASE_URL]")
-@click.option("--provider", help="Name of the provider in the catalog. [SURECALL_PROVIDER]")
-@click.option(
-    "--protocol", help="Wire format, when the provider does not tell. [SURECALL_PROTOCOL]"
-)
+@settings_flags("model", "base_url", "provider", "protocol", "profile")
 @click.option("--system", help="System text.")
-@click.option(
-    "--preset", "presets", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]"
-)
-@click.option("--profile", help="Sampling profile. [SURECALL_PROFILE]")
+@click.option("--preset", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]")
 @click.option(
     "--option",
     "options",
@@ -68,9 +58,9 @@ class _Places(Struct, frozen=True, kw_only=True):
     help="Any option of a run. [SURECALL_OPTIONS__KEY]",
 )
 @click.option("--stream/--no-stream", default=None, help="Stream every turn. [SURECALL_STREAM]")
-@click.option("--max-turns", type=int, help="Requests before the run is stopped.")
+@click.option("--max-turns", type=int, help="Stop the run after this many requests.")
 @click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
-@click.option("--trace", metavar="FILE", help="Save what happened, for `surecall replay`.")
+@click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
 @output_flags
 @click.pass_obj
 def run(
@@ -78,41 +68,26 @@ def run(
     *,
     question: str,
     tool_files: tuple[str, ...],
-    model: str | None,
-    base_url: str | None,
-    provider: str | None,
-    protocol: str | None,
     system: str | None,
-    presets: tuple[str, ...],
-    profile: str | None,
+    preset: tuple[str, ...],
     options: tuple[str, ...],
-    stream: bool | None,
     max_turns: int | None,
     journal: str | None,
     trace: str | None,
+    **settings: Any,
 ) -> ExitCode:
     """Ask a model QUESTION and let it use your tools; `-` reads the question from input.
 
-    The answer goes to standard output, what happens on the way to standard error. Settings come
-    from surecall.toml, then SURECALL_* variables; flags win.
+    The answer goes to standard output, progress to standard error. Settings come from
+    surecall.toml, then SURECALL_* variables; flags win.
     """
-    config = load_config(
-        overrides={
-            "model": model,
-            "base_url": base_url,
-            "provider": provider,
-            "protocol": protocol,
-            "preset": list(presets) or None,
-            "profile": profile,
-            "stream": stream,
-        }
-    )
+    config = load_config(overrides={**settings, "preset": list(preset) or None})
     given = parse_options(options)
     if max_turns is not None:
         given["max_turns"] = max_turns
     prompt = _read_question(question)
     tools = [tool for file in tool_files for tool in load_tools(file)]
-    places = _Places.of(config, journal, trace)
+    places = _choose_places(config, journal, trace)
     listener, stop = _listener(output)
     try:
         with contextlib.redirect_stdout(output.stderr):
@@ -124,7 +99,7 @@ def run(
         _save(output, getattr(error, "trace", None), places.trace)
         raise
     except KeyboardInterrupt:
-        return _interrupted(output, places.journal)
+        return _report_interrupt(output, places.journal)
     saved = _save(output, result.trace, places.trace)
     _answer(output, result, saved)
     if result.empty:
@@ -153,7 +128,7 @@ def _read_question(question: str) -> str:
         raise ConfigError(
             Code.INVALID_OPTION,
             "the question is empty.",
-            hint='For example: surecall run "What is new?", or text on standard input with `-`.',
+            hint='For example: surecall run "What is new?"; `-` reads it from standard input.',
         )
     return prompt
 
@@ -175,7 +150,7 @@ def _save(output: Output, trace: Trace | None, place: Path | None) -> str | None
             place.parent.mkdir(parents=True, exist_ok=True)
         save_trace(trace, place)
     except ConfigError as error:
-        output.problem(error.code, f"the trace is not kept: {error.message}", error.hint)
+        output.problem(error.code, f"the trace was not saved: {error.message}", error.hint)
         return None
     return str(place)
 
@@ -189,13 +164,13 @@ def _answer(output: Output, result: RunResult, saved: str | None) -> None:
         for key in result.trace.ignored_overrides:
             what = f"request_overrides.{key}: surecall sets this itself"
             progress.say("!", "ignored", what, "yellow")
-        progress.lost(result.trace.schema_losses)
+        progress.show_losses(result.trace.schema_losses)
         if result.empty:
             progress.say("!", "empty", "the answer has no text", "yellow")
         if result.cut:
             progress.say("!", "cut", "the answer stopped at a token limit", "yellow")
         if result.receipts:
-            changes = f"{len(result.receipts)} in what the model said"
+            changes = f"{len(result.receipts)} in what the model sent"
             progress.say("~", "changes", changes, "yellow")
         if saved:
             progress.say("·", "trace", saved, crop=False)
@@ -206,41 +181,29 @@ def render_result(result: RunResult) -> dict[str, Any]:
     """Return the last line of a run as JSON: the answer, and every call with its outcome."""
     calls = [
         {
-            "id": call.id,
-            "name": call.name,
-            "arguments": call.arguments,
-            "ok": answer.ok,
-            "executed": answer.executed,
+            **{field: getattr(call, field) for field in ("id", "name", "arguments", "receipts")},
+            **{field: getattr(answer, field) for field in ("ok", "executed", "elapsed_ms")},
             "errors": answer.envelope.errors,
-            "receipts": call.receipts,
-            "elapsed_ms": answer.elapsed_ms,
         }
         for call, answer in zip(result.calls, result.results, strict=True)
     ]
+    own = ("text", "run_id", "turns", "usage", "finish_reason", "cut", "empty", "elapsed_ms")
+    traced = ("fingerprint", "ignored_overrides", "schema_losses")
     return {
         "type": "result",
-        "text": result.text,
-        "run_id": result.run_id,
-        "fingerprint": result.trace.fingerprint,
-        "turns": result.turns,
+        **{field: getattr(result, field) for field in own},
+        **{field: getattr(result.trace, field) for field in traced},
         "calls": calls,
         "changes": len(result.receipts),
-        "usage": result.usage,
-        "finish_reason": result.finish_reason,
-        "cut": result.cut,
-        "empty": result.empty,
-        "elapsed_ms": result.elapsed_ms,
-        "ignored_overrides": result.trace.ignored_overrides,
-        "schema_losses": result.trace.schema_losses,
     }
 
 
-def _interrupted(output: Output, journal: str | None) -> ExitCode:
+def _report_interrupt(output: Output, journal: str | None) -> ExitCode:
     resume = f"the same command with --journal {shlex.quote(journal)}" if journal else None
     if output.json:
         output.data({"type": "interrupted", "journal_file": journal, "resume": resume})
         return ExitCode.INTERRUPTED
     progress = Progress(output.people())
-    how = f"to go on: {resume}" if resume else "without --journal it cannot be resumed"
+    how = f"to resume: {resume}" if resume else "without --journal it cannot be resumed"
     progress.say("✗", "stopped", "interrupted", "red", detail=how, crop=False)
     return ExitCode.INTERRUPTED

@@ -1,39 +1,37 @@
-"""`surecall runs`: the eval runs that are kept."""
+"""`surecall runs` and `surecall report`: the stored eval runs, and files made of them."""
 
-import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
 
 from surecall.evals.experiments import open_run_store
+from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.store import RunInfo
+from surecall.evals.wording import label_simulated
 
 from .eval.page import show_summary, summary_data
-from .flags import output_flags
+from .flags import output_flags, store_flag
 from .output import ExitCode, Output
 from .progress import count_of
-from .terminal import line_of, shown_value
+from .terminal import line_of, make_table, shown_value
 
-__all__ = ["runs"]
+__all__ = ["report", "runs"]
 
 _MAX_COMMAND: Final = 200
 _WIDE: Final = 130
-
-_store_option = click.option(
-    "--store", "store_file", metavar="FILE", help="The file with the runs."
-)
 
 
 @click.group(invoke_without_command=True)
 @output_flags
 @click.pass_context
 def runs(context: click.Context) -> ExitCode | None:
-    """List the eval runs that are kept; the commands show, name and remove them.
+    """List the stored eval runs; the commands show, tag and remove them.
 
-    A run is named by its id, the beginning of one, a tag such as @baseline, or @latest~1.
+    Name a run by its id, the start of one, a tag such as @baseline, or @latest~1.
     """
     if context.invoked_subcommand is None:
         return context.invoke(list_runs, store_file=None, limit=20)
@@ -42,13 +40,17 @@ def runs(context: click.Context) -> ExitCode | None:
 
 @runs.command("list")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The latest so many."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many runs to list.",
 )
-@_store_option
+@store_flag
 @output_flags
 @click.pass_obj
 def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
-    """List the latest runs; what `surecall runs` does without a command."""
+    """List the latest runs; `surecall runs` without a command does the same."""
     with open_run_store(store_file, must_exist=True) as store:
         found = store.runs()
         shown = [(info, store.is_held(info.id)) for info in found[:limit]]
@@ -57,18 +59,11 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
             {"type": "runs", "count": len(found), "runs": [run_data(*each) for each in shown]}
         )
         return ExitCode.OK
-    from rich.table import Table
-
     console = output.page()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "begun", "status"):
-        table.add_column(name, no_wrap=True)
-    for name in ("trials", "strict", "seed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("tags")
     is_wide = console.width >= _WIDE
-    if is_wide:
-        table.add_column("command", style="dim", overflow="ellipsis", no_wrap=True)
+    columns = dict.fromkeys(("run", "started", "status"), "whole")
+    columns |= dict.fromkeys(("trials", "strict", "seed"), "right whole") | {"tags": ""}
+    table = make_table(columns | ({"command": "dim whole"} if is_wide else {}))
     for info, is_held in shown:
         table.add_row(
             info.id,
@@ -77,7 +72,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
             f"{info.done}/{info.units}",
             f"{info.strict_ok}/{info.done}",
             f"{info.seed_ok}/{info.done}",
-            ", ".join(info.tags) + _simulated(info),
+            ", ".join(info.tags) + _label_simulated(info),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
         )
     console.print(table)
@@ -88,11 +83,11 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
 
 @runs.command("show")
 @click.argument("run", default="@latest")
-@_store_option
+@store_flag
 @output_flags
 @click.pass_obj
 def show_run(output: Output, run: str, store_file: str | None) -> ExitCode:
-    """Show what a run is made of and what it came to; the latest when none is named."""
+    """Show the settings and results of a run; by default the latest."""
     with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
         tallies = tally_rows(store.rows(info.id))
@@ -101,14 +96,9 @@ def show_run(output: Output, run: str, store_file: str | None) -> ExitCode:
         data = summary_data(info, tallies, f"surecall eval --resume {info.id}")
         output.data({**data, **run_data(info, is_held), "type": "run", "rows": data["rows"]})
         return ExitCode.OK
-    from rich.table import Table
-
     console = output.page()
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    for label, text in _facts(info, is_held=is_held):
-        table.add_row(label, line_of(text))
-    console.print(table)
+    rows = ((label, line_of(text)) for label, text in _facts(info, is_held=is_held))
+    console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
     if info.done:
         console.print()
         show_summary(output, info, tallies)
@@ -118,68 +108,60 @@ def show_run(output: Output, run: str, store_file: str | None) -> ExitCode:
 @runs.command("tag")
 @click.argument("run")
 @click.argument("name")
-@_store_option
+@store_flag
 @output_flags
 @click.pass_obj
 def tag_run(output: Output, run: str, name: str, store_file: str | None) -> ExitCode:
-    """Give a run a name, such as baseline; a run that had it loses it."""
+    """Give a run a name, such as baseline; the name moves if another run had it."""
     with open_run_store(store_file, must_exist=True) as store:
         run_id = store.resolve(run)
         store.tag(run_id, name)
     bare = name.removeprefix("@")
-    return _done(output, {"type": "tagged", "run": run_id, "tag": bare}, f"@{bare} is {run_id}")
+    return output.answer({"type": "tagged", "run": run_id, "tag": bare}, f"@{bare} is {run_id}")
 
 
 @runs.command("untag")
 @click.argument("name")
-@_store_option
+@store_flag
 @output_flags
 @click.pass_obj
 def untag_run(output: Output, name: str, store_file: str | None) -> ExitCode:
-    """Take a name away from the run that has it."""
+    """Remove a name from the run that has it."""
     with open_run_store(store_file, must_exist=True) as store:
         bare = name.removeprefix("@")
         store.resolve(f"@{bare}")  # a name that no run has is a mistake
         store.untag(name)
-    return _done(output, {"type": "untagged", "tag": bare}, f"@{bare} names nothing any more")
+    return output.answer({"type": "untagged", "tag": bare}, f"@{bare} is removed")
 
 
 @runs.command("rm")
 @click.argument("references", nargs=-1, required=True, metavar="RUN...")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@_store_option
+@store_flag
 @output_flags
 @click.pass_obj
 def remove_runs(
     output: Output, references: tuple[str, ...], yes: bool, store_file: str | None
 ) -> ExitCode:
-    """Remove runs with all their trials; there is no way back."""
+    """Remove runs with all their trials; this cannot be undone."""
     with open_run_store(store_file, must_exist=True) as store:
         chosen = [store.info(store.resolve(reference)) for reference in references]
         chosen = list({info.id: info for info in chosen}.values())
-        if not yes and not _agreed(output, chosen):
+        if not yes and not _ask_consent(output, chosen):
             return ExitCode.INTERRUPTED
         for info in chosen:
             store.remove(info.id)
     ids = [info.id for info in chosen]
-    return _done(output, {"type": "removed", "runs": ids}, f"removed {', '.join(ids)}")
+    return output.answer({"type": "removed", "runs": ids}, f"removed {', '.join(ids)}")
 
 
-def _agreed(output: Output, chosen: list[RunInfo]) -> bool:
+def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
     """Ask where somebody can answer; where nobody can, the command itself is the answer."""
-    if output.json or not (sys.stdin.isatty() and output.stderr.isatty()):
+    if output.json or not output.is_attended:
         return True
     trials = count_of(sum(info.done for info in chosen), "trial")
     ids = ", ".join(info.id for info in chosen)
     return click.confirm(f"Remove {ids} with {trials}?", default=False, err=True)
-
-
-def _done(output: Output, data: dict[str, Any], words: str) -> ExitCode:
-    if output.json:
-        output.data(data)
-    else:
-        output.text(words)
-    return ExitCode.OK
 
 
 def run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
@@ -199,18 +181,18 @@ def run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
 
 
 def _status(info: RunInfo, *, is_held: bool) -> str:
-    """Say how a run stands: what calls itself running may have been killed."""
+    """Return the status of a run: one that calls itself running may have been killed."""
     if info.status == "running" and not is_held:
         return "interrupted"
     return info.status
 
 
-def _simulated(info: RunInfo) -> str:
+def _label_simulated(info: RunInfo) -> str:
     manifest = info.manifest
     if not manifest.simulated:
         return ""
     is_all = len(manifest.simulated) >= len(manifest.contenders)
-    return " (simulated)" if is_all else " (partly simulated)"
+    return label_simulated("all" if is_all else "some")
 
 
 def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
@@ -218,7 +200,7 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
     rows = [
         ("run", info.id),
         ("status", _status(info, is_held=is_held)),
-        ("begun", _time_text(info.created_at)),
+        ("started", _time_text(info.created_at)),
         ("ended", _time_text(info.ended_at) if info.ended_at else "-"),
         ("tags", ", ".join(info.tags) or "-"),
         ("command", manifest.command or "-"),
@@ -232,3 +214,71 @@ def _facts(info: RunInfo, *, is_held: bool) -> list[tuple[str, str]]:
 
 def _time_text(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+@click.command
+@click.argument("run", default="@latest")
+@click.option(
+    "--format",
+    "formats",
+    default="html",
+    show_default=True,
+    metavar="LIST",
+    help=f"What to write, separated by commas: {', '.join(FORMATS)} or all.",
+)
+@click.option(
+    "-o", "--out", "folder", metavar="DIR", help="Folder to write to. [default: surecall-RUN]"
+)
+@store_flag
+@output_flags
+@click.pass_obj
+def report(
+    output: Output, *, run: str, formats: str, folder: str | None, store_file: str | None
+) -> ExitCode:
+    """Write a run as a page, tables or summaries; RUN defaults to the latest.
+
+    Name a run by its id, the start of one, a tag such as @baseline, or @latest~1. Everything is
+    read from the store: nothing is asked again, and the same run gives the same files. Of an
+    unfinished run, the finished trials are written.
+    """
+    chosen = parse_formats(formats)
+    with open_run_store(store_file, must_exist=True) as store:
+        info = store.info(store.resolve(run))
+        out = Path(folder or f"surecall-{info.id}")
+        exported = export_run(store, info.id, out, chosen)
+    if output.json:
+        output.data(_render(info, out, exported))
+    else:
+        _show_report(output, info, exported)
+    return ExitCode.OK
+
+
+def _render(info: RunInfo, out: Path, exported: Exported) -> dict[str, Any]:
+    return {
+        "type": "report",
+        "run": info.id,
+        "status": info.status,
+        "trials": info.done,
+        "units": info.units,
+        "folder": str(out),
+        "files": {name: [str(path) for path in paths] for name, paths in exported.files.items()},
+        "left_out": [
+            {"format": name, "code": error.code, "message": error.message, "hint": error.hint}
+            for name, error in exported.left_out.items()
+        ],
+    }
+
+
+def _show_report(output: Output, info: RunInfo, exported: Exported) -> None:
+    if not output.quiet:
+        people = output.people()
+        counted = count_of(info.done, "trial")
+        if info.done < info.units:
+            counted = f"{info.done} of {count_of(info.units, 'trial')}, not finished"
+        people.print(f"run {info.id}: {counted}", soft_wrap=True)
+        for name, error in exported.left_out.items():
+            words = f"{name} left out: {error.message} {error.hint or ''}"
+            people.print(line_of(words), style="yellow", soft_wrap=True)
+    # The paths are the answer, one a line, so that another command can take them.
+    paths = [str(path) for written in exported.files.values() for path in written]
+    output.text("\n".join(line_of(path) for path in paths))

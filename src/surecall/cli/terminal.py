@@ -1,19 +1,37 @@
-"""Text from models, providers and tools, made safe for a terminal.
+"""What is shown on a terminal: text made safe for it, tables, and a picture of the screen.
 
-Nothing they say may move the cursor, colour the screen, or reorder what is shown: control
-characters and bidirectional marks are shown by their number instead.
+Nothing that models, providers and tools say may move the cursor, colour the screen, or reorder
+what is shown: control characters and bidirectional marks are shown by their number instead.
 """
 
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import encode_text
 
-__all__ = ["bounded", "escape_json", "line_of", "printable", "shown_value"]
+__all__ = [
+    "bounded",
+    "escape_json",
+    "line_of",
+    "make_table",
+    "printable",
+    "save_svg",
+    "shown_value",
+    "styled",
+]
 
 _BIDIRECTIONAL: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SEPARATORS: Final = (0x2028, 0x2029, 0xFEFF)
 _CONTROLS: Final = (*range(0x20), *range(0x7F, 0xA0))
+
+_LOOKS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "fold": {"overflow": "fold"},
+    "whole": {"no_wrap": True},
+    "right": {"justify": "right"},
+    "dim": {"style": "dim"},
+    "wide": {"ratio": 1},
+}
+"""What a column can be: folded instead of cut, never broken, set to the right, dimmed, wide."""
 
 
 def _by_number(code: int) -> str:
@@ -51,6 +69,8 @@ def shown_value(value: Any) -> str:
     """Return a value as people read it: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
+    from surecall.jsontext import encode_text  # much to load for a command that shows no values
+
     try:
         return encode_text(value)
     except JSONTextError:
@@ -58,9 +78,58 @@ def shown_value(value: Any) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Escape in JSON text what a terminal may act on; it stands for the same value."""
+    """Escape in JSON text what a terminal may act on; the value stays the same."""
     return text.translate(_JSON_TABLE)
 
 
 def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+
+def make_table(
+    columns: Mapping[str, str],
+    rows: "Iterable[Iterable[RenderableType]]" = (),
+    *,
+    headings: bool = True,
+) -> "Table":
+    """Return a table; every heading comes with the looks of its column, such as `right whole`."""
+    from rich.table import Table
+
+    plain = Table(box=None, pad_edge=False, header_style="bold")
+    table = plain if headings else Table.grid(padding=(0, 2))
+    for heading, looks in columns.items():
+        settings: dict[str, Any] = {}
+        for look in looks.split():
+            settings |= _LOOKS[look]
+        table.add_column(heading, **settings)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def styled(*parts: "str | tuple[str, str] | Text") -> "Text":
+    """Return text whose parts have a style each, or none."""
+    from rich.text import Text
+
+    return Text.assemble(*parts)
+
+
+def save_svg(console: "Console", title: str, place: str) -> None:
+    """Write what a recording console has shown as an SVG document."""
+    from surecall.files import explain_write_errors, write_whole
+
+    svg = _without_fonts(console.export_svg(title=title))
+    with explain_write_errors(place), write_whole(place) as file:
+        file.write(svg.encode("utf-8"))
+
+
+def _without_fonts(svg: str) -> str:
+    """Take out the web fonts that rich names; the viewer's own monospace font is used."""
+    first, *others = svg.split("@font-face {")
+    return first + "".join(part.partition("}")[2] for part in others)

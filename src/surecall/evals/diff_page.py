@@ -8,10 +8,17 @@ from typing import Any, Final, cast
 
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
 from .records import TrialBody
-from .stats import Interval
 from .store_rows import encode_kept
+from .wording import describe_points, label_simulated
 
-__all__ = ["CHANGES", "PairBodies", "first_divergence", "render_diff_html"]
+__all__ = [
+    "CHANGES",
+    "PairBodies",
+    "describe_pair",
+    "first_divergence",
+    "list_rates",
+    "render_diff_html",
+]
 
 PairBodies = Callable[[TrialPair], tuple[TrialBody | None, TrialBody | None]]
 """Returns what was kept of both trials of a pair."""
@@ -60,7 +67,7 @@ def render_diff_html(
     Args:
         result: From `diff_rows`.
         bodies: Where transcripts come from; without it there are none.
-        max_transcripts: Of so many pairs both transcripts are shown, side by side.
+        max_transcripts: Pairs whose transcripts are shown side by side.
     """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -91,42 +98,48 @@ def _rates(result: DiffResult) -> Iterator[str]:
         f'<p class="soft">{_text(result.judged)} verdict; trials paired by cell, case and number'
         f"{_text(aside)}. {result.only_a} trials of A and {result.only_b} of B have no partner. "
         "Differences are in points. Intervals: Newcombe, paired, 95 %. Test: McNemar, exact, "
-        "two-sided. Groups are not corrected for there being several.</p>"
+        "two-sided, not corrected for testing several groups.</p>"
     )
     yield "<table><thead><tr><th>trials</th><th>pairs</th><th>A</th><th>B</th>"
-    yield "<th>B less A</th><th>better / worse</th><th>p</th><th>verdict</th></tr>"
+    yield "<th>B minus A</th><th>better/worse</th><th>p</th><th>verdict</th></tr>"
     yield "</thead><tbody>"
-    extra = () if result.controls is None else (result.controls,)
-    for rate in (result.overall, *extra, *result.groups):
-        yield _rate_row(rate)
+    yield from map(_rate_row, list_rates(result))
     yield "</tbody></table>"
 
 
+def list_rates(result: DiffResult) -> list[PairedRate]:
+    """Return the rates in the order in which they are shown."""
+    controls = [] if result.controls is None else [result.controls]
+    return [result.overall, *controls, *result.groups]
+
+
 def _rate_row(rate: PairedRate) -> str:
+    name, *cells, words = describe_pair(rate)
+    numbers = "".join(f'<td class="number">{cell}</td>' for cell in (rate.counts.n, *cells))
+    verdict = f'<td class="{rate.verdict.split()[0]}">{words}</td>'
+    return f"<tr><td>{_text(name)}</td>{numbers}{verdict}</tr>"
+
+
+def describe_pair(rate: PairedRate) -> tuple[str, ...]:
+    """Return name, A, B, difference, better and worse, p and verdict of paired trials, in words."""
     counts = rate.counts
     name = rate.value if rate.axis in {"overall", "controls"} else f"{rate.axis} {rate.value}"
-    note = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}[rate.simulated]
-    needed = f"; about {rate.needed} would" if rate.needed else ""
-    k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
-    cells = [str(counts.n), f"{k_a}/{counts.n}", f"{k_b}/{counts.n}"]
-    cells += [_points(counts.difference, rate.interval), f"{counts.only_b} / {counts.only_a}"]
-    cells.append(f"{rate.test.p:.3g}")
-    numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
-    verdict = f'<td class="{rate.verdict.split()[0]}">{rate.verdict}{needed}</td>'
-    return f"<tr><td>{_text(name)}{note}</td>{numbers}{verdict}</tr>"
-
-
-def _points(difference: float | None, interval: Interval) -> str:
-    if difference is None:
-        return "-"
-    return f"{100 * difference:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
+    return (
+        name + label_simulated(rate.simulated),
+        f"{counts.both + counts.only_a}/{counts.n}",
+        f"{counts.both + counts.only_b}/{counts.n}",
+        describe_points(counts.difference, rate.interval),
+        f"{counts.only_b}/{counts.only_a}",
+        f"{rate.test.p:.3g}",
+        rate.verdict + (f"; about {rate.needed} pairs would tell" if rate.needed else ""),
+    )
 
 
 def _config(result: DiffResult) -> Iterator[str]:
     if not result.config:
-        yield '<p class="soft">Made with the same settings.</p>'
+        yield '<p class="soft">Same settings.</p>'
         return
-    yield "<p>Made with other settings:</p><ul>"
+    yield "<p>Different settings:</p><ul>"
     yield from (f"<li>{_text(line)}</li>" for line in result.config)
     yield "</ul>"
 
@@ -192,7 +205,7 @@ def _turn_text(turn: dict[str, Any]) -> str:
 
 
 def first_divergence(a: Sequence[dict[str, Any]], b: Sequence[dict[str, Any]]) -> int | None:
-    """Return the place of the first turn in which the model did something else; None if nowhere.
+    """Return the first turn in which the model did something else; None if there is none.
 
     Calls are compared by name and arguments, and text as it is; ids and times are not.
     """

@@ -170,9 +170,13 @@ def encode(value: Any) -> bytes:
     return _write(value, _encoder)
 
 
-def encode_text(value: Any) -> str:
-    """Return the value as compact JSON in a `str`, or raise `JSONTextError`."""
-    return _write(value, _encoder).decode("utf-8")
+def encode_text(value: Any, *, indent: int | None = None) -> str:
+    """Return the value as JSON in a `str`, or raise `JSONTextError`.
+
+    It is compact; with `indent` 0 it is one line with spaces, and with more it is indented lines.
+    """
+    data = _write(value, _encoder)
+    return (data if indent is None else msgspec.json.format(data, indent=indent)).decode("utf-8")
 
 
 def encode_sorted(value: Any, *, finite: bool = False) -> bytes:

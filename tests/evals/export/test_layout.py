@@ -1,7 +1,7 @@
 """How trials are named."""
 
 from evals.trial_rows import row
-from surecall.evals.export.layout import FileNames, Task, scan_layout
+from surecall.evals.export.source import FileNames, Task, scan_layout
 from surecall.evals.records import TrialRow
 
 

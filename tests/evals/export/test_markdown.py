@@ -103,7 +103,7 @@ def test_controls_are_not_in_the_rate(tmp_path: Path) -> None:
 def test_calls_that_the_model_did_not_make_are_told_in_bold(tmp_path: Path) -> None:
     """They must not happen, so they must not be missed."""
     page = page_of(tmp_path, [row(fabrications=3)])
-    assert "**3 calls ran with something that the model did not send.**" in page
+    assert "**3 calls ran with something the model did not send.**" in page
 
 
 def test_the_most_common_failures_come_first(tmp_path: Path) -> None:

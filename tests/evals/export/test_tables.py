@@ -24,7 +24,7 @@ from surecall.evals.export import (
     write_jsonl,
     write_parquet,
 )
-from surecall.evals.export.csv_tables import disarm_text
+from surecall.evals.export.tables import disarm_text
 
 from .stored import HOSTILE, Stored, keep_rows, no_body
 

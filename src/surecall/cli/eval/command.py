@@ -1,11 +1,18 @@
 """`surecall eval`: models, profiles and strategies compared on scenarios."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from surecall.cli.flags import check_options, command_text, output_flags, parse_options, split_names
+from surecall.cli.flags import (
+    check_options,
+    command_text,
+    output_flags,
+    parse_options,
+    split_names,
+    store_flag,
+)
 from surecall.cli.output import ExitCode, Output
 from surecall.config import load_config
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
@@ -33,10 +40,10 @@ _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
 
 
 class _RunOrCommand(click.Group):
-    """A group in which everything that is no command belongs to `run`."""
+    """A group in which everything that is not a command belongs to `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `run` where a command is expected and none is named."""
+        """Insert `run` where a command is expected and none is given."""
         at = 0
         while at < len(args) and (args[at] in _FLAGS or args[at].startswith("--color")):
             at += 2 if args[at] == "--color" else 1
@@ -52,7 +59,7 @@ def evaluate() -> None:
 
 
 @evaluate.command("run")
-@click.option("--models", metavar="LIST", help="Who takes part. [SURECALL_MODEL]")
+@click.option("--models", metavar="LIST", help="Models to compare. [SURECALL_MODEL]")
 @click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
 @click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
 @click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
@@ -61,20 +68,20 @@ def evaluate() -> None:
     "--fallback",
     "fallbacks",
     metavar="WHICH",
-    help="Calls in text: off, on, both, or best_effort as the strategy has it.",
+    help="Look for calls in text: off, on, both, or best_effort (up to the strategy).",
 )
-@click.option("--trials", type=click.IntRange(min=1), help="Of every case. [default: 1]")
-@click.option("--seed", type=int, help="For what is left to chance. [default: 0]")
+@click.option("--trials", type=click.IntRange(min=1), help="Trials of each case. [default: 1]")
+@click.option("--seed", type=int, help="Random seed. [default: 0]")
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
-    help=f"Seconds that a trial may take. [default: {DEFAULT_TIMEOUT_S:.0f}]",
+    help=f"Time limit of a trial, in seconds. [default: {DEFAULT_TIMEOUT_S:.0f}]",
 )
 @click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="Any option, for every trial."
 )
-@click.option("--concurrency", type=click.IntRange(min=1), help="Trials at once at each provider.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Trials at once per provider.")
 @click.option(
     "--engine",
     type=click.Choice(["local", "processes", "ray"]),
@@ -82,39 +89,30 @@ def evaluate() -> None:
     show_default=True,
     help="Where trials run.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes; one for each processor.")
-@click.option("--ray-address", metavar="ADDRESS", help="A cluster that is there already.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes. [default: one per core]")
+@click.option("--ray-address", metavar="ADDRESS", help="Existing Ray cluster.")
 @click.option("--price", "prices", multiple=True, metavar="MODEL=IN/OUT", help="$ per 1M tokens.")
-@click.option("--dry-run", is_flag=True, help="Show what would run and what it would take.")
-@click.option("--new", "is_new", is_flag=True, help="Begin a new run.")
+@click.option("--dry-run", is_flag=True, help="Show what would run, and its cost.")
+@click.option("--new", "is_new", is_flag=True, help="Start a new run.")
 @click.option(
     "--resume",
     is_flag=False,
     flag_value=LATEST_MATCH,
     metavar="[RUN]",
-    help="Go on with this run; by default with the unfinished one of this experiment.",
+    help="Resume this run; by default the unfinished run of this experiment.",
 )
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
 @click.option("--report", "formats", metavar="LIST", help="Write files: html, md, junit, …")
-@click.option("-o", "--out", "folder", metavar="DIR", help="Folder for them; surecall-RUN.")
+@click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
-@click.option("--store", "store_file", metavar="FILE", help="The file with the runs.")
+@store_flag
 @output_flags
 @click.pass_context
 def run(
     context: click.Context,
     *,
-    models: str | None,
     suites: str | None,
-    scenarios: str | None,
-    profiles: str | None,
-    strategies: str | None,
-    fallbacks: str | None,
-    trials: int | None,
-    seed: int | None,
-    timeout_s: float | None,
     options: tuple[str, ...],
-    concurrency: int | None,
     engine: str,
     workers: int | None,
     ray_address: str | None,
@@ -127,12 +125,13 @@ def run(
     folder: str | None,
     tag: str | None,
     store_file: str | None,
+    **axes: Any,
 ) -> ExitCode:
-    """Try every combination, and say how often each did what was asked.
+    """Run every combination, and report how often each did what was asked.
 
     Models: zoo:NAME, zoo:* and zoo:catalog are simulated and need neither key nor network;
-    embedded:NAME runs here; openrouter:ID and ID@https://HOST/v1 are asked over the network.
-    Every finished trial is kept; the same command goes on where an interrupted one ended.
+    embedded:NAME runs on this machine; openrouter:ID and ID@https://HOST/v1 need the network.
+    Finished trials are stored; after an interruption the same command resumes the run.
     `surecall eval vendors` compares endpoints that serve the same model.
     """
     output: Output = context.find_root().obj
@@ -146,20 +145,8 @@ def run(
         check_tag(tag)
     given_options = parse_options(options)
     check_options(given_options)
-    wanted = Wanted(
-        models=models,
-        suites=split_names(suites),
-        scenarios=scenarios,
-        profiles=profiles,
-        strategies=strategies,
-        fallbacks=fallbacks,
-        trials=trials,
-        seed=seed,
-        timeout_s=timeout_s,
-        options=given_options or None,
-        concurrency=concurrency,
-    )
-    if resume == LATEST_MATCH and wanted == Wanted(concurrency=concurrency):
+    wanted = Wanted(suites=split_names(suites), options=given_options or None, **axes)
+    if resume == LATEST_MATCH and wanted == Wanted(concurrency=wanted.concurrency):
         resume = LATEST  # nothing is said of the experiment, so it is that of the run
     work = EvalWork(output, parsed_gates, store_file)
     if dry_run and resume is None and not run_store_path(store_file).exists():
@@ -202,7 +189,7 @@ def run(
 
 
 def _read_formats(formats: str | None, folder: str | None) -> tuple[str, ...]:
-    """Return what to write in the end; whether it can be written is found out before."""
+    """Return what to write at the end; whether it can be written is checked at once."""
     if not formats:
         if folder is not None:
             raise click.UsageError("--out is the folder for --report; say what to write.")

@@ -7,7 +7,7 @@ import msgspec
 
 from surecall.cli.output import ExitCode, Output
 from surecall.cli.progress import count_of
-from surecall.cli.terminal import line_of
+from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.gates import GateReport, GateResult
 from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
@@ -15,8 +15,8 @@ from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tally, merge_tallies
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
-from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo
+from surecall.evals.wording import describe_rate, label_simulated
 
 from .progress import duration_of
 
@@ -40,11 +40,15 @@ _MARKS: Final = {
     "undecided": ("? passed, undecided", "yellow"),
     "empty": ("✗ nothing to check", "red"),
 }
-_VERDICT_LABELS: Final = {"none": "", "some": "partly simulated", "all": "simulated"}
+_ROW_AXES: Final = ("profile", "strategy", "fallback")
+_MAX_FAILURES: Final = 5
+_MAX_ROWS: Final = 60
+
+Tallies = dict[tuple[Cell, bool], Tally]
 
 
 def show_gates(output: Output, report: GateReport) -> ExitCode:
-    """Show what became of all gates, and return 1 when one did not let the experiment through."""
+    """Show the results of all gates, and return 1 when one of them failed."""
     if output.json:
         output.data({"type": "gates", "ok": report.ok, "gates": gate_rows(report)})
     elif report.results:
@@ -62,27 +66,20 @@ def gate_rows(report: GateReport) -> list[dict[str, Any]]:
 
 
 def _table(report: GateReport) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("gate", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("observed", no_wrap=True)
-    table.add_column("note", overflow="fold", style="dim")
+    columns = {"gate": "fold", "verdict": "whole", "observed": "whole", "note": "fold dim"}
+    table = make_table(columns)
     for result in report.results:
-        mark, style = _MARKS[result.verdict]
-        notes = [note for note in (_VERDICT_LABELS[result.simulated], result.note) if note]
+        notes = [note for note in (label_simulated(result.simulated, "{}"), result.note) if note]
         table.add_row(
             line_of(result.gate.text),
-            Text(mark, style),
-            _observed(result),
+            styled(_MARKS[result.verdict]),
+            _describe_observed(result),
             line_of("; ".join(notes)),
         )
     return table
 
 
-def _observed(result: GateResult) -> str:
+def _describe_observed(result: GateResult) -> str:
     if result.observed is None:
         return "-"
     match result.gate.measure.kind:
@@ -97,22 +94,10 @@ def _observed(result: GateResult) -> str:
     return text if result.p is None else f"{text}, p = {result.p:.2g}"
 
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-
-_LABELS: Final = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}
-_ROW_AXES: Final = ("profile", "strategy", "fallback")
-_MAX_FAILURES: Final = 5
-_MAX_ROWS: Final = 60
-
-Tallies = dict[tuple[Cell, bool], Tally]
-
-
 def plan_data(
     experiment: Experiment, guess: Estimate, run_id: str | None, *, done: int = 0
 ) -> dict[str, Any]:
-    """Return what would be run, as data."""
+    """Return what would run, as data."""
     return {
         "type": "plan",
         "run": run_id,
@@ -127,41 +112,29 @@ def plan_data(
 def show_plan(
     output: Output, experiment: Experiment, guess: Estimate, run_id: str | None, *, done: int = 0
 ) -> None:
-    """Show what would be run, and what it would take."""
-    from rich.table import Table
-
+    """Show what would run, and what it would cost."""
     data = experiment.matrix.describe()
     console = output.page()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("model", "profile", "strategy", "fallback"):
-        table.add_column(name, overflow="fold")
+    table = make_table(dict.fromkeys(("model", *_ROW_AXES), "fold"))
     simulated = set(experiment.manifest.simulated)
     for row in data["rows"][:_MAX_ROWS]:
-        mark = " (simulated)" if row["model"] in simulated else ""
-        table.add_row(
-            line_of(row["model"]) + mark, row["profile"], row["strategy"], row["fallback"]
-        )
+        mark = label_simulated("all" if row["model"] in simulated else "none")
+        table.add_row(line_of(row["model"]) + mark, *(row[axis] for axis in _ROW_AXES))
     console.print(table)
     if len(data["rows"]) > _MAX_ROWS:
         console.print(f"… {len(data['rows']) - _MAX_ROWS} more", style="dim")
     console.print()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("suite")
-    table.add_column("scenario")
-    table.add_column("trials", justify="right")
-    for row in data["scenarios"]:
-        table.add_row(row["suite"], line_of(row["scenario"]), str(row["trials"]))
-    console.print(table)
-    console.print()
-    goes_on = f", {done} of them already there in run {run_id}" if run_id else ""
-    size = f"{count_of(data['trials'], 'trial')} in {count_of(data['cells'], 'cell')}"
-    console.print(f"{size}{goes_on}", soft_wrap=True)
-    cost = "cost unknown" if guess.cost_usd is None else f"${guess.cost_usd:.2f}"
-    basis = (
-        f"judged by earlier runs for {guess.known_trials} of them"
-        if guess.known_trials
-        else "a rough guess"
+    rows = (
+        (row["suite"], line_of(row["scenario"]), str(row["trials"])) for row in data["scenarios"]
     )
+    console.print(make_table({"suite": "", "scenario": "", "trials": "right"}, rows))
+    console.print()
+    kept = f", {done} of them already finished in run {run_id}" if run_id else ""
+    size = f"{count_of(data['trials'], 'trial')} in {count_of(data['cells'], 'cell')}"
+    console.print(f"{size}{kept}", soft_wrap=True)
+    cost = "cost unknown" if guess.cost_usd is None else f"${guess.cost_usd:.2f}"
+    basis = f"based on {count_of(guess.known_trials, 'earlier trial')}"
+    basis = basis if guess.known_trials else "a rough guess"
     console.print(
         f"about {guess.requests} requests, {guess.tokens} tokens, "
         f"{duration_of(guess.seconds)}, {cost} ({basis})",
@@ -184,7 +157,7 @@ def group_rows(tallies: Tallies) -> list[tuple[Cell, Group]]:
 
 
 def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]:
-    """Return what an experiment came to, as data."""
+    """Return the results of an experiment, as data."""
     summary = summarize_tallies(tallies)
     return {
         "type": "summary",
@@ -195,13 +168,7 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
         "overall": _group_data(summary.overall),
         "controls": None if summary.controls is None else _group_data(summary.controls),
         "rows": [
-            {
-                "model": cell.model,
-                "profile": cell.profile,
-                "strategy": cell.strategy,
-                "fallback": cell.fallback,
-                **_group_data(group),
-            }
+            {axis: getattr(cell, axis) for axis in ("model", *_ROW_AXES)} | _group_data(group)
             for cell, group in group_rows(tallies)
         ],
         "resume": None if info.is_complete else resume,
@@ -226,7 +193,7 @@ def _group_data(group: Group) -> dict[str, Any]:
 
 
 def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
-    """Show what an experiment came to: rates with their intervals, and why trials failed."""
+    """Show the results of an experiment: rates with their intervals, and why trials failed."""
     console = output.page()
     rows = group_rows(tallies)
     console.print(_rates(rows[:_MAX_ROWS]))
@@ -236,7 +203,7 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     if summary.controls is not None:
         controls = summary.controls
         console.print(
-            f"\ncontrols without tools: {controls.strict.k}/{controls.n} right, not counted above",
+            f"\ncontrols without tools: {controls.strict.k}/{controls.n} passed, not counted above",
             style="dim",
         )
     if summary.overall.failures:
@@ -246,47 +213,33 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         calls = count_of(summary.overall.fabrications, "call")
         console.print(f"✗ {calls} ran with something the model did not send", style="red")
     console.print(
-        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, "
-        "intervals are Wilson's at 95 %",
+        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % Wilson intervals",
         style="dim",
         soft_wrap=True,
     )
 
 
 def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
-    from rich.table import Table
-
     axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("model", *axes):
-        table.add_column(name, overflow="fold")
-    for name in ("strict", "seed", "p50", "p95"):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = dict.fromkeys(("model", *axes), "fold")
+    columns |= dict.fromkeys(("strict", "seed", "p50", "p95"), "right whole")
+    table = make_table(columns)
     for cell, group in rows:
         table.add_row(
-            line_of(cell.model) + _LABELS[group.simulated],
+            line_of(cell.model) + label_simulated(group.simulated),
             *(line_of(getattr(cell, axis)) for axis in axes),
-            _rate(group.strict),
-            _rate(group.seed),
+            describe_rate(group.strict),
+            describe_rate(group.seed),
             f"{group.latency.p50_ms:.0f} ms",
             f"{group.latency.p95_ms:.0f} ms",
         )
     return table
 
 
-def _rate(rate: Rate) -> str:
-    low, high = 100 * rate.interval.low, 100 * rate.interval.high
-    return f"{rate.k}/{rate.n} [{low:.0f}, {high:.0f}]"
-
-
 def _failures(summary: Summary) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("why trials failed")
-    table.add_column("where")
-    table.add_column("trials", justify="right")
-    table.add_column("such as", justify="right", style="dim")
+    table = make_table(
+        {"why trials failed": "", "where": "", "trials": "right", "example": "right dim"}
+    )
     failures = summary.overall.failures
     for item in failures[:_MAX_FAILURES]:
         detail = f" ({line_of(item.failure.detail, 40)})" if item.failure.detail else ""

@@ -8,7 +8,7 @@ import msgspec
 
 from surecall.cli.output import Output
 from surecall.cli.progress import count_of
-from surecall.cli.terminal import bounded, line_of
+from surecall.cli.terminal import bounded
 from surecall.evals.manifest import Manifest
 from surecall.evals.progress import (
     CellCount,
@@ -60,7 +60,7 @@ class EvalDisplay:
 
 
 def make_display(output: Output, manifest: Manifest, store: str) -> EvalDisplay:
-    """Return how this terminal, pipe or program is told."""
+    """Return the display for this terminal, pipe or program."""
     if output.json:
         return JsonLines(output, manifest, store)
     if output.quiet:
@@ -80,7 +80,7 @@ class JsonLines(EvalDisplay):
         self._store = store
 
     def tell(self, event: ProgressEvent) -> None:
-        """Write the event; how it ended is told with the summary."""
+        """Write the event; how it ended is in the summary."""
         match event:
             case ExperimentStarted():
                 self._launch(event)
@@ -139,8 +139,8 @@ def _cell_data(count: CellCount) -> dict[str, Any]:
     }
 
 
-class _Spoken(EvalDisplay):
-    """What both ways of telling people have in common."""
+class _ForPeople(EvalDisplay):
+    """What both displays for people have in common."""
 
     def __init__(self, output: Output, simulated: frozenset[str]) -> None:
         self._output = output
@@ -148,15 +148,17 @@ class _Spoken(EvalDisplay):
         self._started = time.monotonic()
 
     def tell(self, event: ProgressEvent) -> None:
-        """Say what people should know at once."""
+        """Write what people should know at once."""
         match event:
             case ExperimentStarted():
                 self._started = time.monotonic()
                 self._begin(event)
             case Stopping(how="draining"):
-                self._say("stopping: what is under way is finished; Ctrl-C again stops at once")
+                self._output.note(
+                    "stopping after the trials in progress; Ctrl-C again stops at once"
+                )
             case Stopping():
-                self._say("stopping now")
+                self._output.note("stopping now")
             case _:
                 pass
 
@@ -167,12 +169,8 @@ class _Spoken(EvalDisplay):
             f"in {count_of(len(tally.cells), 'cell')}"
         )
         if event.resumed:
-            words += f", {tally.done} of them already there"
-        self._say(words)
-
-    def _say(self, words: str) -> None:
-        self._output.stderr.write(line_of(words) + "\n")
-        self._output.stderr.flush()
+            words += f", {tally.done} of them already finished"
+        self._output.note(words)
 
     def _status(self, tally: Tally) -> str:
         parts = [f"{tally.done}/{tally.total} trials"]
@@ -181,7 +179,7 @@ class _Spoken(EvalDisplay):
             parts.append(f"{duration_of(left)} left")
         parts.append(f"{tally.done - tally.strict_ok} failed")
         if tally.unanswered:
-            parts.append(f"{tally.unanswered} without any answer")
+            parts.append(f"{tally.unanswered} unanswered")
         if tally.cost_usd is not None:
             parts.append(f"${tally.cost_usd:.2f}")
         return " · ".join(parts)
@@ -191,7 +189,7 @@ class _Spoken(EvalDisplay):
         return f"{cell.model}{mark}"
 
 
-class LineByCell(_Spoken):
+class LineByCell(_ForPeople):
     """One line for each cell that is over: for logs and pipes."""
 
     def tell(self, event: ProgressEvent) -> None:
@@ -206,11 +204,11 @@ class LineByCell(_Spoken):
         )
         counts = f"{count.strict_ok}/{count.done} strict, {count.seed_ok}/{count.done} seed"
         if count.unanswered:
-            counts += f", {count.unanswered} without any answer"
-        self._say(f"{mark} {place}: {counts}  [{self._status(event.tally)}]")
+            counts += f", {count.unanswered} unanswered"
+        self._output.note(f"{mark} {place}: {counts}  [{self._status(event.tally)}]")
 
 
-class LiveMatrix(_Spoken):
+class LiveMatrix(_ForPeople):
     """The matrix as a table that fills, redrawn seldom enough to cost next to nothing."""
 
     def __init__(
@@ -295,7 +293,7 @@ class LiveMatrix(_Spoken):
         return table
 
     def _visible(self, rows: dict[tuple[str, ...], dict[str, CellCount]]) -> list[tuple[str, ...]]:
-        """Return the rows that fit: those under way before those that are over or not begun."""
+        """Return the rows that fit: those in progress before those finished or not started."""
         room = max(self._console.height - _RESERVED_LINES, 3)
         if len(rows) <= room:
             return list(rows)

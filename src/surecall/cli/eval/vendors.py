@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from surecall.cli.flags import command_text, output_flags, split_names
+from surecall.cli.flags import command_text, output_flags, split_names, store_flag
 from surecall.cli.output import ExitCode, Output
-from surecall.cli.terminal import line_of
+from surecall.cli.terminal import line_of, make_table, styled
 from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
@@ -17,9 +17,10 @@ from surecall.evals.manifest import Manifest
 from surecall.evals.model_names import find_contenders
 from surecall.evals.planning import Experiment, Wanted, plan_experiment
 from surecall.evals.progress import CellFinished, ProgressEvent
-from surecall.evals.stats import F1, Rate
+from surecall.evals.stats import F1
 from surecall.evals.store import RunStore
 from surecall.evals.vendors import CallFault, Comparison, Endpoint, VendorReport, compare_vendors
+from surecall.evals.wording import describe_points, describe_rate, label_simulated
 
 from .progress import EvalDisplay
 from .work import EvalWork, exit_code_of_trials
@@ -37,7 +38,6 @@ _STYLES: Final = {
     "same as far as seen": ("✓", "green"),
     "too few to tell": ("?", "yellow"),
 }
-_LABELS: Final = {"none": "", "some": " (partly simulated)", "all": " (simulated)"}
 
 
 def show_vendors(output: Output, report: VendorReport) -> None:
@@ -58,69 +58,53 @@ def show_vendors(output: Output, report: VendorReport) -> None:
 
 
 def _figures(report: VendorReport) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("endpoint", overflow="fold")
-    for name in ("trigger F1", "schema accuracy", "strict", "unanswered"):
-        table.add_column(name, justify="right")
+    figures = ("trigger F1", "schema accuracy", "strict", "unanswered")
+    table = make_table({"endpoint": "fold"} | dict.fromkeys(figures, "right"))
     for endpoint in (report.reference, *report.endpoints):
         is_reference = endpoint.trigger is None
         table.add_row(
             _name(endpoint) + (" (reference)" if is_reference else ""),
             "-" if endpoint.trigger is None else _score(endpoint.trigger),
-            _rate(endpoint.valid_before),
-            _rate(endpoint.strict),
+            describe_rate(endpoint.valid_before, 1),
+            describe_rate(endpoint.strict, 1),
             f"{endpoint.unanswered.k}/{endpoint.unanswered.n}",
         )
     return table
 
 
 def _faults(report: VendorReport) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("fault", no_wrap=True)
+    table = make_table({"fault": "whole"})
     endpoints = (report.reference, *report.endpoints)
     for endpoint in endpoints:
         table.add_column(_name(endpoint), justify="right", overflow="fold")
     for fault in CallFault:
         found = [one for endpoint in endpoints for one in endpoint.faults if one.fault == fault]
         note = " (trials)" if found[0].of == "trials" else ""
-        table.add_row(f"{fault}{note}", *(_rate(one.rate) for one in found))
+        table.add_row(f"{fault}{note}", *(describe_rate(one.rate, 1) for one in found))
     return table
 
 
 def _verdict(endpoint: Endpoint) -> "Text":
-    from rich.text import Text
-
     assert endpoint.verdict is not None
     mark, style = _STYLES[endpoint.verdict]
-    return Text.assemble((f"{mark} {endpoint.verdict}", style), f"  {_name(endpoint)}")
+    return styled((f"{mark} {endpoint.verdict}", style), f"  {_name(endpoint)}")
 
 
 def _words(comparison: Comparison) -> str:
     counts = comparison.counts
     if counts.difference is None:
         return f"{comparison.measure}: no trial can be compared"
-    low, high = 100 * comparison.interval.low, 100 * comparison.interval.high
-    needed = f"; about {comparison.needed} trials would do" if comparison.needed else ""
+    points = describe_points(counts.difference, comparison.interval, " points")
+    needed = f"; about {comparison.needed} trials would tell" if comparison.needed else ""
     return (
         f"{comparison.measure}: {counts.both + counts.only_b}/{counts.n} against "
-        f"{counts.both + counts.only_a}/{counts.n}, {100 * counts.difference:+.1f} points "
-        f"[{low:+.1f}, {high:+.1f}], p = {comparison.test.p:.2g}: {comparison.verdict}{needed}"
+        f"{counts.both + counts.only_a}/{counts.n}, {points}, "
+        f"p = {comparison.test.p:.2g}: {comparison.verdict}{needed}"
     )
 
 
 def _name(endpoint: Endpoint) -> str:
-    return line_of(endpoint.label) + _LABELS[endpoint.simulated]
-
-
-def _rate(rate: Rate) -> str:
-    if rate.value is None:
-        return "-"
-    low, high = 100 * rate.interval.low, 100 * rate.interval.high
-    return f"{rate.k}/{rate.n} [{low:.1f}, {high:.1f}]"
+    return line_of(endpoint.label) + label_simulated(endpoint.simulated)
 
 
 def _score(score: F1) -> str:
@@ -130,13 +114,13 @@ def _score(score: F1) -> str:
 
 
 @click.command
-@click.option("--reference", required=True, metavar="MODEL", help="The endpoint to measure by.")
+@click.option("--reference", required=True, metavar="MODEL", help="Endpoint to measure by.")
 @click.option(
     "--against",
     "named",
     multiple=True,
     metavar="MODEL",
-    help="An endpoint to compare with it; others may follow, or repeat the option.",
+    help="Endpoint to compare with it; list more after it, or repeat the option.",
 )
 @click.argument("others", nargs=-1, metavar="[MODEL]...")
 @click.option(
@@ -144,37 +128,43 @@ def _score(score: F1) -> str:
     "suites",
     multiple=True,
     metavar="LIST",
-    help="Suites to run; state when none is named.",
+    help="Suites to run. [default: state]",
 )
 @click.option("--scenarios", default="default", show_default=True, help="Scenarios to run.")
-@click.option("--strategy", default="raw", show_default=True, help="How replies are treated.")
 @click.option(
-    "--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Of every case."
+    "--strategy", "strategies", default="raw", show_default=True, help="How replies are handled."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="For what is left to chance.")
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Trials of each case.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds that a trial may take.",
+    help="Time limit of a trial, in seconds.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
     default=DEFAULT_CONCURRENCY,
     show_default=True,
-    help="Trials at once at each provider.",
+    help="Trials at the same time per provider.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0.001, 0.999),
     default=0.05,
     show_default=True,
-    help="The difference that matters.",
+    help="Smallest difference that matters.",
 )
-@click.option("--run", "run", metavar="RUN", help="Compare within a kept run; nothing is asked.")
-@click.option("--new", is_flag=True, help="Ask again, also when there is such a run already.")
-@click.option("--store", "store_file", metavar="FILE", help="The file with the runs.")
+@click.option("--run", "run", metavar="RUN", help="Compare within a stored run; nothing is sent.")
+@click.option("--new", is_flag=True, help="Start a new run even if there is one to resume.")
+@store_flag
 @output_flags
 @click.pass_context
 def vendors(
@@ -184,16 +174,12 @@ def vendors(
     named: tuple[str, ...],
     others: tuple[str, ...],
     suites: tuple[str, ...],
-    scenarios: str,
-    strategy: str,
-    trials: int,
-    seed: int,
-    timeout_s: float | None,
     concurrency: int,
     margin: float,
     run: str | None,
     new: bool,
     store_file: str | None,
+    **wanted: Any,
 ) -> ExitCode:
     """Compare endpoints that serve the same model with one that you trust.
 
@@ -214,26 +200,22 @@ def vendors(
                 Wanted(
                     models=",".join(labels),
                     suites=split_names(",".join(suites)),
-                    scenarios=scenarios,
                     profiles="default",
-                    strategies=strategy,
                     fallbacks="best_effort",
-                    trials=trials,
-                    seed=seed,
-                    timeout_s=timeout_s,
                     concurrency=concurrency,
+                    **wanted,
                 ),
                 load_config(),
                 prices={},
                 command=command,
             )
-            work = EvalWork(output, [], store_file, go_on=command)
+            work = EvalWork(output, [], store_file, resume=command)
             try:
                 info = work.run(
                     store,
                     experiment,
                     LocalExecutor(experiment.job, concurrency=concurrency),
-                    None if new else _earlier(store, experiment),
+                    None if new else _find_earlier(store, experiment),
                     _Cells(output, experiment.manifest),
                 )
             except KeyboardInterrupt:
@@ -241,7 +223,7 @@ def vendors(
             if not info.is_complete:
                 return work.cut_short(store)
         report = compare_vendors(store.rows(info.id), reference, against, margin=margin)
-        heard = exit_code_of_trials(store.rows(info.id))
+        reached = exit_code_of_trials(store.rows(info.id))
     if output.json:
         run_data = {"id": info.id, "done": info.done, "units": info.units}
         output.data(
@@ -250,8 +232,8 @@ def vendors(
     else:
         show_vendors(output, report)
         if not output.quiet:
-            output.stderr.write(f"run {info.id}: {info.done} of {info.units} trials\n")
-    return heard if report.ok else ExitCode(1)
+            output.note(f"run {info.id}: {info.done} of {info.units} trials")
+    return reached if report.ok else ExitCode(1)
 
 
 def _endpoints(references: Sequence[str]) -> list[str]:
@@ -259,7 +241,7 @@ def _endpoints(references: Sequence[str]) -> list[str]:
     if len(references) < 2:
         raise ConfigError(
             Code.INVALID_OPTION,
-            "there is nothing to compare the reference with.",
+            "there is nothing to compare with the reference.",
             hint="Name at least one endpoint with --against.",
         )
     found: list[str] = []
@@ -268,7 +250,7 @@ def _endpoints(references: Sequence[str]) -> list[str]:
         if len(contenders) != 1:
             raise ConfigError(
                 Code.INVALID_OPTION,
-                f"{reference!r} stands for {len(contenders)} models.",
+                f"{reference!r} names {len(contenders)} models.",
                 hint="Name one model at one address, such as ID@https://HOST/v1.",
             )
         found += [contender.label for contender in contenders]
@@ -276,13 +258,13 @@ def _endpoints(references: Sequence[str]) -> list[str]:
         raise ConfigError(
             Code.INVALID_OPTION,
             "an endpoint is named twice.",
-            hint="Name each endpoint once; to ask more often, raise the number of trials.",
+            hint="Name each endpoint once; to ask more often, raise --trials.",
         )
     return found
 
 
-def _earlier(store: RunStore, experiment: Experiment) -> str | None:
-    """Return the run of this very comparison, to be continued or only read."""
+def _find_earlier(store: RunStore, experiment: Experiment) -> str | None:
+    """Return the run of this very comparison, to be resumed or only read."""
     wanted = experiment.manifest.hash
     return store.find_unfinished(wanted) or store.find_complete(wanted)
 
@@ -302,10 +284,8 @@ class _Cells(EvalDisplay):
         figures: dict[str, Any] = {"done": count.done, "strict_ok": count.strict_ok}
         is_simulated = cell.model in self._simulated
         if self._output.json:
-            told = {"type": "cell", **msgspec.to_builtins(cell), **figures}
-            self._output.data({**told, "simulated": is_simulated})
+            data = {"type": "cell", **msgspec.to_builtins(cell), **figures}
+            self._output.data({**data, "simulated": is_simulated})
         else:
             name = f"{cell.model} (simulated)" if is_simulated else cell.model
-            words = f"{name} / {cell.scenario}: {count.strict_ok}/{count.done}"
-            self._output.stderr.write(line_of(words) + "\n")
-            self._output.stderr.flush()
+            self._output.note(f"{name} / {cell.scenario}: {count.strict_ok}/{count.done}")

@@ -1,4 +1,4 @@
-"""One `surecall eval`: shown beforehand, run, and summed up."""
+"""One `surecall eval`: planned, run, and summed up."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,6 @@ from pathlib import Path
 from types import FrameType
 
 from surecall.cli.output import ExitCode, Output
-from surecall.cli.terminal import line_of
 from surecall.evals.executors import Executor
 from surecall.evals.experiments import estimate_rest, find_baselines, unanswered_share
 from surecall.evals.export import export_run
@@ -36,33 +35,30 @@ class EvalWork:
         gates: list[Gate],
         store_file: str | None,
         *,
-        go_on: str | None = None,
+        resume: str | None = None,
     ) -> None:
         """Take what the command says.
 
         Args:
-            output: Where everything is told.
+            output: Where everything is shown.
             gates: What the run must pass.
-            store_file: The file with the runs, when one is named.
-            go_on: The command that goes on with a run, when it is not told by its id.
+            store_file: The file that holds the runs, when one is named.
+            resume: The command that resumes a run, when its id alone does not do it.
         """
         self._output = output
         self._gates = gates
         self._store_file = store_file
-        self._go_on = go_on
+        self._resume = resume
         self._baselines: dict[str, str] = {}
         self._run_id: str | None = None
 
     def note(self, lines: tuple[str, ...]) -> None:
-        """Say something on the side."""
-        if self._output.quiet:
-            return
-        for line in lines:
+        """Write remarks for people."""
+        for line in () if self._output.quiet else lines:
             if self._output.json:
                 self._output.data({"type": "note", "message": line})
             else:
-                self._output.stderr.write(line_of(line) + "\n")
-        self._output.stderr.flush()
+                self._output.note(line)
 
     def find_baselines(self, store: RunStore, run_id: str | None) -> None:
         """Find the runs that gates compare with, before a run of this experiment is the latest."""
@@ -71,7 +67,7 @@ class EvalWork:
     def show_plan(
         self, store: RunStore | None, experiment: Experiment, run_id: str | None
     ) -> ExitCode:
-        """Show what would be run; without a store nothing is known of earlier runs."""
+        """Show what would run; without a store nothing is known of earlier runs."""
         guess = estimate_rest(store, experiment, run_id)
         done = len(store.done(run_id)) if store is not None and run_id is not None else 0
         if self._output.json:
@@ -104,7 +100,7 @@ class EvalWork:
     ) -> RunInfo:
         stop = Stop()
 
-        def tell(event: ProgressEvent) -> None:
+        def report(event: ProgressEvent) -> None:
             if isinstance(event, ExperimentStarted):
                 self._run_id = event.run_id
             try:
@@ -120,14 +116,14 @@ class EvalWork:
 
         drawing = asyncio.create_task(draw())
         try:
-            with _interrupts(stop):
+            with _catch_interrupts(stop):
                 return await run_experiment(
                     experiment.matrix,
                     experiment.manifest,
                     store,
                     executor=executor,
                     run_id=run_id,
-                    on_progress=tell,
+                    on_progress=report,
                     stop=stop,
                 )
         finally:
@@ -136,10 +132,10 @@ class EvalWork:
     def finish(
         self, store: RunStore, info: RunInfo, formats: tuple[str, ...], folder: str | None
     ) -> ExitCode:
-        """Show what it came to, write reports, check gates, and say how it ended."""
+        """Show the results, write reports, check gates, and return how it ended."""
         self._run_id = info.id
         tallies = tally_rows(store.rows(info.id))
-        with self._reader_may_leave():
+        with self._allow_no_reader():
             if self._output.json:
                 self._output.data(summary_data(info, tallies, self._resume_command(info)))
             elif info.done:
@@ -147,23 +143,23 @@ class EvalWork:
         if formats:
             self._report(store, info, formats, folder)
         if not info.is_complete:
-            return self._interrupted(info)
+            return self._report_interrupt(info)
         report = check_tallies(
             self._gates, tallies, rows_of=lambda name: store.rows(self._baselines[name])
         )
         if self._gates:
-            with self._reader_may_leave():
+            with self._allow_no_reader():
                 show_gates(self._output, report)
         return ExitCode(1) if not report.ok else exit_code_of_trials(store.rows(info.id))
 
     def cut_short(self, store: RunStore) -> ExitCode:
-        """Leave out the rest of what would be shown, but not how to go on."""
+        """Leave out the rest of what would be shown, but not how to resume."""
         if self._run_id is None:
             raise KeyboardInterrupt
-        return self._interrupted(store.info(self._run_id))
+        return self._report_interrupt(store.info(self._run_id))
 
     @contextlib.contextmanager
-    def _reader_may_leave(self) -> Generator[None]:
+    def _allow_no_reader(self) -> Generator[None]:
         """Let the command end as it would, also when nobody reads on."""
         try:
             yield
@@ -176,7 +172,7 @@ class EvalWork:
         out = Path(folder or f"surecall-{info.id}")
         exported = export_run(store, info.id, out, formats)
         paths = [str(path) for written in exported.files.values() for path in written]
-        with self._reader_may_leave():
+        with self._allow_no_reader():
             for name, error in exported.left_out.items():
                 self.note((f"{name} left out: {error.message} {error.hint or ''}",))
             if self._output.json:
@@ -184,30 +180,28 @@ class EvalWork:
             else:
                 self.note(tuple(f"written: {path}" for path in paths))
 
-    def _interrupted(self, info: RunInfo) -> ExitCode:
+    def _report_interrupt(self, info: RunInfo) -> ExitCode:
         resume = self._resume_command(info)
-        with self._reader_may_leave():
+        with self._allow_no_reader():
             if self._output.json:
                 self._output.data({"type": "interrupted", "run": info.id, "resume": resume})
             else:
-                self._output.stderr.write(
-                    f"interrupted: {info.done} of {info.units} trials are kept; to go on:\n"
-                    f"  {line_of(resume)}\n"
-                )
-                self._output.stderr.flush()
-        if signal.getsignal(signal.SIGINT) is _once_more:
+                kept = f"{info.done} of {info.units} trials are stored"
+                self._output.note(f"interrupted: {kept}; to resume:")
+                self._output.note(f"  {resume}")
+        if signal.getsignal(signal.SIGINT) is _interrupt_again:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         return ExitCode.INTERRUPTED
 
     def _resume_command(self, info: RunInfo) -> str:
-        if self._go_on is not None:
-            return self._go_on
+        if self._resume is not None:
+            return self._resume
         words = ["surecall", "eval", "--resume", info.id]
         return shlex.join([*words, "--store", self._store_file] if self._store_file else words)
 
 
 @contextlib.contextmanager
-def _interrupts(stop: Stop) -> Generator[None]:
+def _catch_interrupts(stop: Stop) -> Generator[None]:
     """Let Ctrl-C ask for a stop, and a second one ask again."""
     loop = asyncio.get_running_loop()
     caught: list[int] = []
@@ -223,17 +217,17 @@ def _interrupts(stop: Stop) -> Generator[None]:
         for number in caught:
             loop.remove_signal_handler(number)
         if stop.is_asked and signal.SIGINT in caught:
-            signal.signal(signal.SIGINT, _once_more)
+            signal.signal(signal.SIGINT, _interrupt_again)
 
 
-def _once_more(_number: int, _frame: FrameType | None) -> None:
+def _interrupt_again(_number: int, _frame: FrameType | None) -> None:
     """Cut short what is shown after a stop; from then on there is nothing left to interrupt."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def exit_code_of_trials(rows: Iterator[TrialRow]) -> ExitCode:
-    """Say whether every model could be reached."""
+    """Return whether every model could be reached."""
     share = unanswered_share(rows)
     if not share:
         return ExitCode.OK

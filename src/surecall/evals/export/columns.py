@@ -1,9 +1,10 @@
 """The columns of a trial and of a call: the same in CSV, Parquet, JSON lines and the SQL views."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from surecall.evals.records import CallFact, Reason, TrialRow
+from surecall.evals.records import CallFact, TrialRow
 
 from .files import utc_text
 
@@ -22,6 +23,14 @@ class Column(NamedTuple):
     """Takes it from a trial, or from a call in its place."""
 
 
+def _column(
+    name: str, kind: ColumnType, about: str, source: str | Callable[[Any], Any] = ""
+) -> Column:
+    """Make a column from a function, an attribute, or the attribute of the same name."""
+    value = attrgetter(source or name) if isinstance(source, str) else source
+    return Column(name, kind, about, value)
+
+
 class CallPlace(NamedTuple):
     """A call, and the trial it was made in."""
 
@@ -35,111 +44,82 @@ def list_calls(row: TrialRow) -> list[CallPlace]:
     return [CallPlace(row, position, call) for position, call in enumerate(row.calls)]
 
 
-def _first_code(reasons: Sequence[Reason]) -> str | None:
-    return reasons[0].code if reasons else None
+def _first_strict_code(row: TrialRow) -> str | None:
+    return row.strict_reasons[0].code if row.strict_reasons else None
 
 
-def _of_row(name: str, kind: ColumnType, about: str, value: Callable[[TrialRow], Any]) -> Column:
-    return Column(name, kind, about, value)
+def _first_seed_code(row: TrialRow) -> str | None:
+    return row.seed_reasons[0].code if row.seed_reasons else None
 
 
-def _of_call(name: str, kind: ColumnType, about: str, value: Callable[[CallPlace], Any]) -> Column:
-    return Column(name, kind, about, value)
+def _cell_columns(place: str) -> tuple[Column, ...]:
+    return (
+        _column("model", "text", "As it was named.", f"{place}.model"),
+        _column("profile", "text", "Sampling profile.", f"{place}.profile"),
+        _column("strategy", "text", "Such as `raw` or `production`.", f"{place}.strategy"),
+        _column("fallback", "text", "Whether calls in text are looked for.", f"{place}.fallback"),
+    )
 
 
 TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
-    _of_row("idx", "integer", "Place in the order of the matrix.", lambda row: row.index),
-    _of_row("model", "text", "As it was named.", lambda row: row.cell.model),
-    _of_row("profile", "text", "Sampling profile.", lambda row: row.cell.profile),
-    _of_row("strategy", "text", "Such as `raw` or `production`.", lambda row: row.cell.strategy),
-    _of_row(
-        "fallback", "text", "Whether calls in text are looked for.", lambda row: row.cell.fallback
-    ),
-    _of_row("suite", "text", "Family of scenarios.", lambda row: row.cell.suite),
-    _of_row("scenario", "text", "What was tried.", lambda row: row.cell.scenario),
-    _of_row("case_id", "text", "Which case; empty when there is one only.", lambda row: row.case),
-    _of_row("trial", "integer", "Which repetition, from 1.", lambda row: row.trial),
-    _of_row("seed", "integer", "The seed the trial was given.", lambda row: row.seed),
-    _of_row("simulated", "boolean", "Whether the model is made up.", lambda row: row.simulated),
-    _of_row(
-        "control", "boolean", "Whether it is a control without tools.", lambda row: row.control
-    ),
-    _of_row("seed_ok", "boolean", "The loose verdict of the original.", lambda row: row.seed_ok),
-    _of_row("strict_ok", "boolean", "The verdict on behaviour.", lambda row: row.strict_ok),
-    _of_row("outcome", "text", "`called`, `abstained` or `broke`.", lambda row: row.outcome),
-    _of_row("code", "text", "Code the run ended with, without an answer.", lambda row: row.code),
-    _of_row(
-        "category", "text", "Category of the original, when it failed.", lambda row: row.category
-    ),
-    _of_row("error", "text", "What went wrong, in words.", lambda row: row.error),
-    _of_row("error_status", "integer", "HTTP status of the error.", lambda row: row.error_status),
-    _of_row(
-        "strict_reason",
-        "text",
-        "First reason of the strict verdict.",
-        lambda row: _first_code(row.strict_reasons),
-    ),
-    _of_row(
-        "seed_reason",
-        "text",
-        "First reason of the loose verdict.",
-        lambda row: _first_code(row.seed_reasons),
-    ),
-    _of_row(
-        "cut_by_limit", "boolean", "Failed, cut at its token limit.", lambda row: row.cut_by_limit
-    ),
-    _of_row("censored", "boolean", "Stopped: the true time is longer.", lambda row: row.censored),
-    _of_row("elapsed_ms", "number", "How long it took.", lambda row: row.elapsed_ms),
-    _of_row("turns", "integer", "Turns of the run.", lambda row: row.turns),
-    _of_row("requests", "integer", "Requests of the run.", lambda row: row.requests),
-    _of_row(
-        "attempts", "integer", "Requests sent, those sent again too.", lambda row: row.attempts
-    ),
-    _of_row("input_tokens", "integer", "As reported.", lambda row: row.usage.input_tokens),
-    _of_row("output_tokens", "integer", "As reported.", lambda row: row.usage.output_tokens),
-    _of_row("cost_usd", "number", "Empty without a price.", lambda row: row.cost_usd),
-    _of_row("calls", "integer", "How many calls were made.", lambda row: len(row.calls)),
-    _of_row("rules", "list", "Rules that changed something.", lambda row: row.rules),
-    _of_row("saved_by", "list", "Rules it could not have done without.", lambda row: row.saved_by),
-    _of_row("fabrications", "integer", "Must be 0.", lambda row: row.fabrications),
-    _of_row(
-        "escalations", "integer", "How often it was asked another way.", lambda r: r.escalations
-    ),
-    _of_row("text", "text", "What the model answered.", lambda row: row.text),
-    _of_row("started_at", "time", "When it began, UTC.", lambda row: utc_text(row.started_at)),
+    _column("idx", "integer", "Place in the order of the matrix.", "index"),
+    *_cell_columns("cell"),
+    _column("suite", "text", "Family of scenarios.", "cell.suite"),
+    _column("scenario", "text", "What was tried.", "cell.scenario"),
+    _column("case_id", "text", "Which case; empty when there is only one.", "case"),
+    _column("trial", "integer", "Which repetition, from 1."),
+    _column("seed", "integer", "The random seed of the trial."),
+    _column("simulated", "boolean", "Whether the model is simulated."),
+    _column("control", "boolean", "Whether it is a control without tools."),
+    _column("seed_ok", "boolean", "The loose verdict of the original."),
+    _column("strict_ok", "boolean", "The verdict on behaviour."),
+    _column("outcome", "text", "`called`, `abstained` or `broke`."),
+    _column("code", "text", "Code the run ended with, without an answer."),
+    _column("category", "text", "Category of the original, when it failed."),
+    _column("error", "text", "What went wrong, in words."),
+    _column("error_status", "integer", "HTTP status of the error."),
+    _column("strict_reason", "text", "First reason of the strict verdict.", _first_strict_code),
+    _column("seed_reason", "text", "First reason of the loose verdict.", _first_seed_code),
+    _column("cut_by_limit", "boolean", "Failed, cut at its token limit."),
+    _column("censored", "boolean", "Stopped: the true time is longer."),
+    _column("elapsed_ms", "number", "How long it took."),
+    _column("turns", "integer", "Turns of the run."),
+    _column("requests", "integer", "Requests of the run."),
+    _column("attempts", "integer", "Requests sent, including retries."),
+    _column("input_tokens", "integer", "As reported.", "usage.input_tokens"),
+    _column("output_tokens", "integer", "As reported.", "usage.output_tokens"),
+    _column("cost_usd", "number", "Empty without a price."),
+    _column("calls", "integer", "How many calls were made.", lambda row: len(row.calls)),
+    _column("rules", "list", "Rules that changed something."),
+    _column("saved_by", "list", "Rules without which it would have failed."),
+    _column("fabrications", "integer", "Must be 0."),
+    _column("escalations", "integer", "How often it was asked another way."),
+    _column("text", "text", "What the model answered."),
+    _column("started_at", "time", "When it began, UTC.", lambda row: utc_text(row.started_at)),
 )
 """A trial in one row."""
 
 CALL_COLUMNS: Final[tuple[Column, ...]] = (
-    _of_call("idx", "integer", "The trial.", lambda at: at.row.index),
-    _of_call("position", "integer", "Which call of the trial, from 0.", lambda at: at.position),
-    _of_call("model", "text", "As it was named.", lambda at: at.row.cell.model),
-    _of_call("profile", "text", "Sampling profile.", lambda at: at.row.cell.profile),
-    _of_call("strategy", "text", "Such as `raw` or `production`.", lambda at: at.row.cell.strategy),
-    _of_call(
-        "fallback", "text", "Whether calls in text are looked for.", lambda a: a.row.cell.fallback
-    ),
-    _of_call("scenario", "text", "What was tried.", lambda at: at.row.cell.scenario),
-    _of_call("simulated", "boolean", "Whether the model is made up.", lambda at: at.row.simulated),
-    _of_call("turn", "integer", "In which turn.", lambda at: at.call.turn),
-    _of_call("name", "text", "The tool, as it was called.", lambda at: at.call.name),
-    _of_call("format", "text", "`tool_calls`, or the text format.", lambda at: at.call.format),
-    _of_call("structured", "boolean", "In its place in the reply.", lambda at: at.call.structured),
-    _of_call("state", "text", "Whether it is whole.", lambda at: at.call.state),
-    _of_call(
-        "valid_before", "boolean", "Fitted the schema as it came.", lambda a: a.call.valid_before
-    ),
-    _of_call(
-        "valid_after", "boolean", "Fitted the schema after repair.", lambda a: a.call.valid_after
-    ),
-    _of_call("changed", "boolean", "Whether any rule changed it.", lambda at: at.call.changed),
-    _of_call("exact", "boolean", "As expected; empty: nothing is.", lambda at: at.call.exact),
-    _of_call("executed", "boolean", "Whether the tool ran.", lambda at: at.call.executed),
-    _of_call("ok", "boolean", "Whether the tool said yes.", lambda at: at.call.ok),
-    _of_call("lossy", "boolean", "Whether a change lost something.", lambda at: at.call.lossy),
-    _of_call("arguments_bytes", "integer", "Size as it came.", lambda at: at.call.arguments_bytes),
-    _of_call("rules", "list", "Rules that changed it.", lambda at: at.call.rules),
-    _of_call("error_codes", "list", "Why it was refused.", lambda at: at.call.error_codes),
-    _of_call("error_kinds", "list", "Kinds of schema errors.", lambda at: at.call.error_kinds),
+    _column("idx", "integer", "The trial.", "row.index"),
+    _column("position", "integer", "Which call of the trial, from 0."),
+    *_cell_columns("row.cell"),
+    _column("scenario", "text", "What was tried.", "row.cell.scenario"),
+    _column("simulated", "boolean", "Whether the model is simulated.", "row.simulated"),
+    _column("turn", "integer", "In which turn.", "call.turn"),
+    _column("name", "text", "The tool, as it was called.", "call.name"),
+    _column("format", "text", "`tool_calls`, or the text format.", "call.format"),
+    _column("structured", "boolean", "In its place in the reply.", "call.structured"),
+    _column("state", "text", "Whether it is whole.", "call.state"),
+    _column("valid_before", "boolean", "Fitted the schema as it came.", "call.valid_before"),
+    _column("valid_after", "boolean", "Fitted the schema after repair.", "call.valid_after"),
+    _column("changed", "boolean", "Whether any rule changed it.", "call.changed"),
+    _column("exact", "boolean", "As expected; empty when nothing is.", "call.exact"),
+    _column("executed", "boolean", "Whether the tool ran.", "call.executed"),
+    _column("ok", "boolean", "Whether the tool succeeded.", "call.ok"),
+    _column("lossy", "boolean", "Whether a change lost something.", "call.lossy"),
+    _column("arguments_bytes", "integer", "Size as it came.", "call.arguments_bytes"),
+    _column("rules", "list", "Rules that changed it.", "call.rules"),
+    _column("error_codes", "list", "Why it was refused.", "call.error_codes"),
+    _column("error_kinds", "list", "Kinds of schema errors.", "call.error_kinds"),
 )
 """A call in one row."""

@@ -1,11 +1,8 @@
-"""`summary.json` and its companions: the files of the original experiment, from the store alone.
-
-Three passes over the trials, none of which keeps them: what occurs, one file for each trial with
-the counts, and the summary itself. Times are those of the run, so that writing again gives the
-same bytes.
-"""
+"""Counts as the original's summaries have them, with ours and the intervals beside them."""
 
 import os
+from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,19 +11,88 @@ import msgspec
 
 from surecall.evals.metrics import summarize
 from surecall.evals.records import TrialRow
-from surecall.evals.stats import CONFIDENCE
+from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
 from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors
 
 from .files import RawJson, Spool, render_object, write_object
-from .json_counts import Counts, ScenarioCounts
-from .json_settings import model_base_of, render_settings
-from .json_trial import NO_LANGUAGE_POLICY, error_text, identify, reads_text, render_trial
-from .layout import FileNames, Layout, Task, scan_layout
-from .source import RunSource
+from .json_documents import (
+    NO_LANGUAGE_POLICY,
+    error_text,
+    identify,
+    model_base_of,
+    reads_text,
+    render_settings,
+    render_trial,
+)
+from .source import FileNames, Layout, RunSource, Task, scan_layout
 
 __all__ = ["RUNS_FOLDER", "write_json"]
+
+
+class Counts:
+    """How many trials there were, how many were right, how long they took, and why they failed."""
+
+    __slots__ = ("control", "elapsed_ms", "errors", "ok", "runs", "simulated", "strict_ok")
+
+    def __init__(self) -> None:
+        self.runs = self.ok = self.strict_ok = self.simulated = 0
+        self.control = False
+        self.elapsed_ms = array("d")
+        self.errors: Counter[str] = Counter()
+
+    def add(self, row: TrialRow) -> None:
+        """Count a trial."""
+        self.runs += 1
+        self.ok += row.seed_ok
+        self.strict_ok += row.strict_ok
+        self.simulated += row.simulated
+        self.control = row.control
+        self.elapsed_ms.append(row.elapsed_ms)
+        if not row.seed_ok:
+            self.errors[row.category or "unknown"] += 1
+
+    def render(self, prefix: str = "") -> dict[str, Any]:
+        """Return the figures of a task; a rate of nothing is null."""
+        fields = {
+            **self._both(),
+            "ok_rate": _rate(self.ok, self.runs),
+            "ms_p50": percentile(self.elapsed_ms, 0.5),
+            "ms_p95": percentile(self.elapsed_ms, 0.95),
+            "strict_ok_rate": _rate(self.strict_ok, self.runs),
+        }
+        return {f"{prefix}{name}": value for name, value in fields.items()}
+
+    def render_scenario(self) -> dict[str, Any]:
+        """Return the figures of a scenario."""
+        return {
+            **self._both(),
+            "errors": dict(self.errors),
+            "control": self.control,
+            "simulated_runs": self.simulated,
+        }
+
+    def _both(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "ok": self.ok,
+            "ok_interval": _interval(self.ok, self.runs),
+            "strict_ok": self.strict_ok,
+            "strict_ok_interval": _interval(self.strict_ok, self.runs),
+        }
+
+
+def _rate(k: int, n: int) -> float | None:
+    return k / n if n else None
+
+
+def _interval(k: int, n: int) -> list[float] | None:
+    if not n:
+        return None
+    interval = wilson(k, n)
+    return [interval.low, interval.high]
+
 
 RUNS_FOLDER: Final = "runs"
 """Where the files of the single trials are."""
@@ -48,15 +114,15 @@ def write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
         counted = _Counted(source, layout, spool)
         counted.write_trials(out)
         write_object(paths[0], _summary(source, layout, counted))
-    by_strategy = {name: _rendered(found) for name, found in counted.strategies.items()}
-    write_object(paths[1], _rendered(counted.scenarios))
+    by_strategy = {name: _render_all(found) for name, found in counted.strategies.items()}
+    write_object(paths[1], _render_all(counted.scenarios))
     write_object(paths[2], by_strategy)
     write_object(paths[3], msgspec.structs.asdict(summarize(source.rows())))
     return (*paths, out / RUNS_FOLDER)
 
 
-def _rendered(counts: dict[str, ScenarioCounts]) -> dict[str, Any]:
-    return {name: found.render() for name, found in counts.items()}
+def _render_all(counts: dict[str, Counts]) -> dict[str, Any]:
+    return {name: found.render_scenario() for name, found in counts.items()}
 
 
 class _TaskCounts:
@@ -79,8 +145,8 @@ class _Counted:
 
     def __init__(self, source: RunSource, layout: Layout, spool: Spool) -> None:
         self.tasks: dict[Task, _TaskCounts] = {task: _TaskCounts() for task in layout.tasks}
-        self.scenarios: dict[str, ScenarioCounts] = {}
-        self.strategies: dict[str, dict[str, ScenarioCounts]] = {}
+        self.scenarios: dict[str, Counts] = {}
+        self.strategies: dict[str, dict[str, Counts]] = {}
         self._source = source
         self._layout = layout
         self._spool = spool
@@ -114,9 +180,9 @@ class _Counted:
         task.add(row, scenario)
         if not row.seed_ok and len(task.samples) < _MAX_SAMPLES:
             task.samples.append(result)
-        self.scenarios.setdefault(scenario, ScenarioCounts()).add(row)
+        self.scenarios.setdefault(scenario, Counts()).add(row)
         of_strategy = self.strategies.setdefault(row.cell.strategy, {})
-        of_strategy.setdefault(scenario, ScenarioCounts()).add(row)
+        of_strategy.setdefault(scenario, Counts()).add(row)
 
 
 def _remove_others(folder: Path, names: FileNames) -> None:

@@ -1,23 +1,23 @@
 """`junit.xml`: a suite for each model, profile and strategy, and a case for each scenario.
 
-A case passes when every trial is strictly right. It is an error, and no failure, when no trial
-failed by what the model did, but by the network, the provider or surecall itself.
+A case passes when every trial is strictly right. It is an error rather than a failure when the
+model had no part in it: the network, the provider or surecall itself failed.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from surecall.evals.metrics.tally import Tally, tally_rows
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import Failure, Layer
+from surecall.evals.wording import describe_reasons, label_simulated
 
 from .files import utc_text, write_export
-from .layout import Layout, Task, scan_layout
-from .source import RunSource
+from .source import Layout, RunSource, Task, scan_layout
 
 __all__ = ["clean_xml", "write_junit"]
 
@@ -116,13 +116,13 @@ def _case(source: RunSource, layout: Layout, suite: str, cell: Cell, tally: Tall
         worst = failures[0][0] if failures else None
         message = f"{tally.n - tally.strict_ok} of {tally.n} trials failed"
         attributes = {"message": message, "type": worst.code if worst else "UNEXPLAINED"}
-        told = clean_xml("\n".join(_told(source, tally, failures)))
+        words = clean_xml("\n".join(_explain(source, tally, failures)))
         # Line ends between tags are fine as they are, and people read them.
-        yield f"{_open(kind, attributes, indent=3)}{told.replace('&#10;', chr(10))}</{kind}>"
+        yield f"{_open(kind, attributes, indent=3)}{words.replace('&#10;', chr(10))}</{kind}>"
     yield "    </testcase>"
 
 
-def _told(
+def _explain(
     source: RunSource, tally: Tally, failures: Sequence[tuple[Failure, int]]
 ) -> Iterator[str]:
     for failure, count in failures[:_MAX_FAILURES]:
@@ -135,8 +135,7 @@ def _told(
 
 
 def _words(row: TrialRow) -> str:
-    told = "; ".join(reason.message or reason.code for reason in row.strict_reasons)
-    text = " ".join((row.error or told).split())
+    text = " ".join((row.error or describe_reasons(row.strict_reasons)).split())
     return text if len(text) <= _MAX_TEXT_CHARS else f"{text[:_MAX_TEXT_CHARS]}…"
 
 
@@ -151,23 +150,22 @@ def _suite_name(layout: Layout, task: Task) -> str:
     parts = [task.model, task.profile, task.strategy]
     if len(layout.fallbacks) > 1:
         parts.append(task.fallback)
-    mark = " (simulated)" if task.model in layout.simulated else ""
+    mark = label_simulated("all" if task.model in layout.simulated else "none")
     return " / ".join(parts) + mark
 
 
-def _totals(tallies: Any) -> dict[str, str]:
-    counted: list[Tally] = list(tallies)
-    kinds = [_kind(tally) for tally in counted]
+def _totals(tallies: Collection[Tally]) -> dict[str, str]:
+    kinds = [_kind(tally) for tally in tallies]
     return {
         "tests": str(len(kinds)),
         "failures": str(kinds.count("failure")),
         "errors": str(kinds.count("error")),
         "skipped": "0",
-        "time": _seconds(counted),
+        "time": _seconds(tallies),
     }
 
 
-def _seconds(tallies: Sequence[Tally]) -> str:
+def _seconds(tallies: Collection[Tally]) -> str:
     spent = (sum(tally.elapsed_ms) + sum(tally.censored_ms) for tally in tallies)
     return f"{sum(spent) / 1000:.3f}"
 

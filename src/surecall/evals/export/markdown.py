@@ -10,6 +10,7 @@ from surecall.evals.metrics.records import Group, Simulated, StrategyComparison,
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.store import RunInfo, RunStore
+from surecall.evals.wording import label_simulated
 
 from .files import write_export
 from .source import RunSource
@@ -88,7 +89,7 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     yield ""
     if summary.overall.simulated != "none":
         which = "All" if summary.overall.simulated == "all" else "Some"
-        yield f"> {which} models here are *simulated*: their figures say nothing about real ones."
+        yield f"> {which} models here are *simulated*: their results say nothing about real models."
         yield ""
 
 
@@ -126,20 +127,20 @@ def _rates(summary: Summary) -> Iterator[str]:
 
 def _by_strategy(cells: Sequence[Group], strategies: Sequence[str]) -> list[_Row]:
     rows: list[_Row] = []
-    for name, members in _grouped(cells, with_strategy=False):
+    for name, members in _group(cells, with_strategy=False):
         rates = tuple(
             _sum([group for group in members if _cell(group).strategy == strategy])
             for strategy in strategies
         )
-        rows.append(_Row(name, _simulated(members), rates, _value(rates[-1])))
+        rows.append(_Row(name, _merge_simulated(members), rates, _value(rates[-1])))
     return rows
 
 
 def _by_task(cells: Sequence[Group]) -> list[_Row]:
     rows: list[_Row] = []
-    for name, members in _grouped(cells, with_strategy=True):
+    for name, members in _group(cells, with_strategy=True):
         rates = (_sum(members), _sum(members, loose=True))
-        rows.append(_Row(name, _simulated(members), rates, _value(rates[0])))
+        rows.append(_Row(name, _merge_simulated(members), rates, _value(rates[0])))
     return rows
 
 
@@ -159,7 +160,7 @@ def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
 
 def _fabrications(overall: Group) -> Iterator[str]:
     if overall.fabrications:
-        yield f"**{overall.fabrications} calls ran with something that the model did not send.**"
+        yield f"**{overall.fabrications} calls ran with something the model did not send.**"
         yield ""
 
 
@@ -228,13 +229,13 @@ def _sum(groups: Sequence[Group], *, loose: bool = False) -> Rate | None:
     return rate_of(sum(rate.k for rate in rates), sum(rate.n for rate in rates))
 
 
-def _simulated(groups: Sequence[Group]) -> Simulated:
+def _merge_simulated(groups: Sequence[Group]) -> Simulated:
     first = groups[0].simulated
     return first if all(group.simulated == first for group in groups) else "some"
 
 
 def _mark(simulated: Simulated) -> str:
-    return {"none": "", "some": " *partly simulated*", "all": " *simulated*"}[simulated]
+    return label_simulated(simulated, " *{}*")
 
 
 # Names
@@ -249,7 +250,7 @@ def _cells(groups: Sequence[Group]) -> list[Cell]:
     return [_cell(group) for group in groups]
 
 
-def _grouped(groups: Sequence[Group], *, with_strategy: bool) -> Iterator[tuple[str, list[Group]]]:
+def _group(groups: Sequence[Group], *, with_strategy: bool) -> Iterator[tuple[str, list[Group]]]:
     """Yield the groups of each row with its name: the model, and what else tells rows apart."""
     others = ("profile", "fallback", "strategy") if with_strategy else ("profile", "fallback")
     varying = [name for name in others if len({getattr(c, name) for c in _cells(groups)}) > 1]

@@ -1,12 +1,13 @@
-"""The run that is exported: always read from the store, a trial at a time."""
+"""The run that is exported: its trials from the store, and the dimensions in which they differ."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeVar
 
 from surecall.errors import Code, StoreError
-from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.records import Cell, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
-__all__ = ["RunSource"]
+__all__ = ["FileNames", "Layout", "RunSource", "Task", "scan_layout"]
 
 
 class RunSource:
@@ -27,10 +28,131 @@ class RunSource:
                 yield row
 
     def body(self, index: int) -> TrialBody | None:
-        """Return what was kept of a trial beside its row, if anything was."""
+        """Return what was stored of a trial besides its row, if anything was."""
         try:
             return self.store.body(self.run_id, index)
         except StoreError as error:
             if error.code != Code.RUN_NOT_FOUND:
                 raise
             return None
+
+
+_ALLOWED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+_MAX_NAME_CHARS: Final = 200
+_TRIAL: Final = "__trial_"
+_ENDING: Final = ".json"
+
+Value = TypeVar("Value")
+
+
+class Task(NamedTuple):
+    """What is compared, over all scenarios: an entry of `summary.json`."""
+
+    model: str
+    profile: str
+    strategy: str
+    fallback: str
+
+    @classmethod
+    def of(cls, cell: Cell) -> "Task":
+        """Return the task a cell belongs to."""
+        return cls(cell.model, cell.profile, cell.strategy, cell.fallback)
+
+
+class Layout(NamedTuple):
+    """The values of every dimension, in the order in which they occur."""
+
+    tasks: tuple[Task, ...]
+    models: tuple[str, ...]
+    profiles: tuple[str, ...]
+    strategies: tuple[str, ...]
+    fallbacks: tuple[str, ...]
+    suites: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    """As files name them."""
+    shared: frozenset[str]
+    """Scenarios that more than one suite has."""
+    simulated: frozenset[str]
+    """Models that are simulated."""
+
+    def label(self, task: Task) -> str:
+        """Return the model, and whatever else tells this task from others."""
+        parts = [task.model]
+        if len(self.profiles) > 1:
+            parts.append(task.profile)
+        if len(self.strategies) > 1:
+            parts.append(task.strategy)
+        if len(self.fallbacks) > 1:
+            parts.append(task.fallback)
+        return ":".join(parts)
+
+    def scenario(self, cell: Cell) -> str:
+        """Return the scenario, with its suite where the name alone would be ambiguous."""
+        return f"{cell.suite}/{cell.scenario}" if cell.scenario in self.shared else cell.scenario
+
+
+def scan_layout(rows: Iterable[TrialRow]) -> Layout:
+    """Look at every trial once and note which values occur."""
+    cells: dict[Cell, None] = {}
+    simulated: set[str] = set()
+    for row in rows:
+        cells[row.cell] = None
+        if row.simulated:
+            simulated.add(row.cell.model)
+    suites_of: dict[str, set[str]] = {}
+    for cell in cells:
+        suites_of.setdefault(cell.scenario, set()).add(cell.suite)
+    layout = Layout(
+        tasks=_distinct(Task.of(cell) for cell in cells),
+        models=_distinct(cell.model for cell in cells),
+        profiles=_distinct(cell.profile for cell in cells),
+        strategies=_distinct(cell.strategy for cell in cells),
+        fallbacks=_distinct(cell.fallback for cell in cells),
+        suites=_distinct(cell.suite for cell in cells),
+        scenarios=(),
+        shared=frozenset(name for name, suites in suites_of.items() if len(suites) > 1),
+        simulated=frozenset(simulated),
+    )
+    return layout._replace(scenarios=_distinct(layout.scenario(cell) for cell in cells))
+
+
+def _distinct(values: Iterable[Value]) -> tuple[Value, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+class FileNames:
+    """Names for the files of trials: readable, allowed everywhere, and never used twice."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._used: set[str] = set()
+
+    def name(self, row: TrialRow) -> str:
+        """Return the name of a trial's file: label, scenario and trial, without odd characters."""
+        parts = [self._layout.label(Task.of(row.cell)), self._layout.scenario(row.cell)]
+        if row.case:
+            parts.append(row.case)
+        stem = _plain("__".join(parts))
+        number = f"{_TRIAL}{row.trial:02d}"
+        if len(stem) > _MAX_NAME_CHARS:
+            stem = f"{stem[:_MAX_NAME_CHARS]}__{row.index}"
+        # Some disks take names for equal that differ in case only.
+        while f"{stem}{number}".lower() in self._used:
+            stem = f"{stem}__{row.index}"
+        self._used.add(f"{stem}{number}".lower())
+        return f"{stem}{number}{_ENDING}"
+
+    def is_left_over(self, name: str) -> bool:
+        """Tell whether a file is of a trial, but of none that was named here."""
+        stem = name.removesuffix(_ENDING)
+        return stem != name and _TRIAL in stem and stem.lower() not in self._used
+
+
+def _plain(text: str) -> str:
+    pieces: list[str] = []
+    for char in text:
+        if char in _ALLOWED:
+            pieces.append(char)
+        elif not pieces or pieces[-1] != "__":
+            pieces.append("__")
+    return "".join(pieces)

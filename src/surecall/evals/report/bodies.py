@@ -123,14 +123,14 @@ def _with_shared_parts(
                 continue
             if data not in shared:
                 shared[data] = len(texts)
-                texts.append(_deflated(data))
+                texts.append(_deflate(data))
             parts.append((field, name, shared[data]))
     return {**own, "parts": parts, "transcript": body.transcript, "state": body.state}
 
 
 def _pack(value: Any) -> str:
-    return _deflated(encode_kept(value))
+    return _deflate(encode_kept(value))
 
 
-def _deflated(data: bytes) -> str:
+def _deflate(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, _COMPRESSION)).decode("ascii")

@@ -3,6 +3,8 @@
 The page reads this with `assets/data.js`; the two change together.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Final
 
 from surecall.evals.records import CallFact, Cell, Reason, TrialRow
@@ -26,46 +28,6 @@ _CALL_FLAGS: Final = (
     "ok",
     "lossy",
 )
-_TRIAL_COLUMNS: Final = (
-    "index",
-    "cell",
-    "case",
-    "trial",
-    "seed",
-    "flags",
-    "outcome",
-    "failure",
-    "code",
-    "category",
-    "error",
-    "status",
-    "seed_reasons",
-    "strict_reasons",
-    "elapsed_ms",
-    "turns",
-    "requests",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
-    "rules",
-    "saved_by",
-    "fabrications",
-    "escalations",
-    "text",
-)
-_CALL_COLUMNS: Final = (
-    "place",
-    "turn",
-    "name",
-    "format",
-    "state",
-    "flags",
-    "exact",
-    "rules",
-    "error_codes",
-    "error_kinds",
-    "arguments_bytes",
-)
 
 
 class Columns:
@@ -75,33 +37,26 @@ class Columns:
         self._texts: dict[str, int] = {}
         self._cells: dict[Cell, int] = {}
         self._failures: dict[Failure, int] = {}
-        self._trials: dict[str, list[Any]] = {name: [] for name in _TRIAL_COLUMNS}
-        self._calls: dict[str, list[Any]] = {name: [] for name in _CALL_COLUMNS}
+        # The page counts by the first of these, which are there even without any trial.
+        self._trials: defaultdict[str, list[Any]] = defaultdict(list, index=[])
+        self._calls: defaultdict[str, list[Any]] = defaultdict(list, place=[])
 
     def add(self, row: TrialRow) -> None:
         """Take one trial."""
         place = len(self._trials["index"])
-        values = self._trial_values(row)
-        for name, column in self._trials.items():
-            column.append(values[name])
+        for name, value in self._trial_values(row).items():
+            self._trials[name].append(value)
         for call in row.calls:
-            values = self._call_values(place, call)
-            for name, column in self._calls.items():
-                column.append(values[name])
+            for name, value in self._call_values(place, call).items():
+                self._calls[name].append(value)
 
     def data(self) -> dict[str, Any]:
         """Return everything that was taken, as plain data."""
         cells = [
-            [
-                self._text(part)
-                for part in (c.model, c.profile, c.strategy, c.fallback, c.suite, c.scenario)
-            ]
+            self._list((c.model, c.profile, c.strategy, c.fallback, c.suite, c.scenario))
             for c in self._cells
         ]
-        failures = [
-            [self._text(part) for part in (failure.layer, failure.code, failure.detail)]
-            for failure in self._failures
-        ]
+        failures = [self._list((one.layer, one.code, one.detail)) for one in self._failures]
         return {
             "texts": list(self._texts),
             "cells": cells,
@@ -111,7 +66,6 @@ class Columns:
         }
 
     def _trial_values(self, row: TrialRow) -> dict[str, Any]:
-        failure = classify(row)
         return {
             "index": row.index,
             "cell": self._cells.setdefault(row.cell, len(self._cells)),
@@ -120,11 +74,7 @@ class Columns:
             "seed": str(row.seed),  # may be larger than a number of JavaScript
             "flags": _bits(row, _TRIAL_FLAGS),
             "outcome": self._text(row.outcome),
-            "failure": (
-                _NONE
-                if failure is None
-                else self._failures.setdefault(failure, len(self._failures))
-            ),
+            "failure": self._failure(classify(row)),
             "code": self._text(row.code),
             "category": self._text(row.category),
             "error": self._text(row.error),
@@ -137,8 +87,8 @@ class Columns:
             "input_tokens": row.usage.input_tokens,
             "output_tokens": row.usage.output_tokens,
             "cost_usd": row.cost_usd,
-            "rules": [self._text(rule) for rule in row.rules],
-            "saved_by": [self._text(rule) for rule in row.saved_by],
+            "rules": self._list(row.rules),
+            "saved_by": self._list(row.saved_by),
             "fabrications": row.fabrications,
             "escalations": row.escalations,
             "text": self._text(row.text),
@@ -153,15 +103,21 @@ class Columns:
             "state": self._text(call.state),
             "flags": _bits(call, _CALL_FLAGS),
             "exact": _NONE if call.exact is None else int(call.exact),
-            "rules": [self._text(rule) for rule in call.rules],
-            "error_codes": [self._text(code) for code in call.error_codes],
-            "error_kinds": [self._text(kind) for kind in call.error_kinds],
+            "rules": self._list(call.rules),
+            "error_codes": self._list(call.error_codes),
+            "error_kinds": self._list(call.error_kinds),
             "arguments_bytes": call.arguments_bytes,
         }
 
     def _reasons(self, reasons: tuple[Reason, ...]) -> list[int]:
         """Return code and message of each reason, one after the other."""
-        return [self._text(part) for one in reasons for part in (one.code, one.message)]
+        return self._list(part for one in reasons for part in (one.code, one.message))
+
+    def _failure(self, failure: Failure | None) -> int:
+        return _NONE if failure is None else self._failures.setdefault(failure, len(self._failures))
+
+    def _list(self, texts: Iterable[str]) -> list[int]:
+        return [self._text(text) for text in texts]
 
     def _text(self, text: str | None) -> int:
         if text is None:

@@ -1,26 +1,76 @@
-"""One HTML file: data as JSON that nothing runs, style and script that its own policy names."""
+"""Where the trials of a report come from: a store, or rows at hand."""
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeAlias, get_args
 
-from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.records import TrialBody
-from surecall.evals.store import RunInfo
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from surecall.errors import Code, ConfigError, StoreError, did_you_mean
+from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors, write_whole
 
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies
 from .columns import Columns
-from .sources import Trials, TrialSource, open_trials
 
-__all__ = ["MAX_FILE_BYTES", "SCRIPTS", "render_html", "write_html"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "SCRIPTS",
+    "TrialSource",
+    "Trials",
+    "open_trials",
+    "render_html",
+    "write_html",
+]
+
+TrialSource: TypeAlias = RunStore | Iterable[TrialRow] | Iterable[tuple[TrialRow, TrialBody | None]]
+"""A store, rows, or rows each with its body."""
+
+
+class Trials(Struct, frozen=True):
+    """The rows in order, and a way to the body of each."""
+
+    rows: Iterator[TrialRow]
+    body: Callable[[int], TrialBody | None]
+    """Only to be asked once the rows have been read."""
+
+
+def open_trials(source: TrialSource, run_id: str) -> Trials:
+    """Return the trials of a run, read one by one."""
+    if isinstance(source, RunStore):
+        return Trials(source.rows(run_id), lambda index: _stored_body(source, run_id, index))
+    bodies: dict[int, TrialBody] = {}
+    return Trials(_split(source, bodies), bodies.get)
+
+
+def _stored_body(store: RunStore, run_id: str, index: int) -> TrialBody | None:
+    try:
+        return store.body(run_id, index)
+    except StoreError as error:
+        if error.code != Code.RUN_NOT_FOUND:
+            raise
+        return None
+
+
+def _split(
+    trials: Iterable[TrialRow] | Iterable[tuple[TrialRow, TrialBody | None]],
+    bodies: dict[int, TrialBody],
+) -> Iterator[TrialRow]:
+    for trial in trials:
+        row, body = (trial, None) if isinstance(trial, TrialRow) else trial
+        if body is not None:
+            bodies[row.index] = body
+        yield row
+
 
 MAX_FILE_BYTES: Final = 15_000_000
 """A report is no larger than this, unless all bodies are asked for."""
@@ -46,6 +96,8 @@ SCRIPTS: Final = (
 """The parts of the script, in the order in which they are joined."""
 
 _DATA_VERSION: Final = 1
+_NOT_SHOWN: Final = frozenset({"units", "units_hash", "contenders", "catalog", "places"})
+"""Fields of a manifest that the page does not need."""
 
 
 def write_html(
@@ -107,30 +159,18 @@ def render_html(source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = 
 
 
 def _header(info: RunInfo) -> dict[str, Any]:
-    """Return what the reader is told about the run."""
-    manifest = info.manifest
+    """Return what the page says about the run."""
+    shown = ("id", "status", "tags", "units", "done", "created_at", "ended_at")
+    manifest = asdict(info.manifest)
     return {
-        "id": info.id,
-        "status": info.status,
-        "tags": info.tags,
-        "units": info.units,
-        "done": info.done,
-        "created_at": info.created_at,
-        "ended_at": info.ended_at,
-        "command": manifest.command,
-        "package": manifest.package,
-        "python": manifest.python,
-        "engine": manifest.engine,
-        "suites": manifest.suites,
-        "axes": manifest.axes,
-        "options": manifest.options,
-        "simulated": manifest.simulated,
-        "hash": manifest.hash,
+        **{name: getattr(info, name) for name in shown},
+        **{name: value for name, value in manifest.items() if name not in _NOT_SHOWN},
+        "hash": info.manifest.hash,
     }
 
 
 def _limits(marks: Iterable[RowMark], trials: Trials) -> list[tuple[str, int]]:
-    """Return the limit on the size of arguments in each scenario, where a body tells it."""
+    """Return the limit on the size of arguments in each scenario, where a body has it."""
     found: dict[str, int | None] = {}
     for mark in marks:
         if mark.scenario not in found:

@@ -121,10 +121,14 @@ function pValue(p) {
 }
 
 function duration(ms) {
-  if (ms === null) return "longer than waited";
+  if (ms === null) return "over the limit";
   if (ms < 1000) return ms > 0 && ms < 0.5 ? "< 1 ms" : `${Math.round(ms)} ms`;
   const s = ms / 1000;
   return `${s < 10 ? s.toFixed(2) : s < 100 ? s.toFixed(1) : Math.round(s)} s`;
+}
+
+function within(ms) {
+  return ms === null ? "fewer than 95 % finished within the limit" : `95 % within ${duration(ms)}`;
 }
 
 function count(n) {

@@ -77,7 +77,7 @@ function tiles() {
     tools.length ? tile(
       "Half ended within",
       duration(quantile(steps, 0.5)),
-      `95 % within ${duration(quantile(steps, 0.95))}`,
+      within(quantile(steps, 0.95)),
       note,
     ) : null,
     axes.strategy.length > 1 ? h(
