@@ -4,6 +4,7 @@ python scripts/generate_reference.py [--check]
 """
 
 import ast
+import importlib
 import inspect
 import re
 import sys
@@ -11,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -471,6 +473,69 @@ def top_level_parts(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
+# Packages
+
+
+def packages_page() -> str:
+    """Return what each package offers through its entrance, with one sentence for each name."""
+    lines = [
+        "# Packages",
+        "",
+        "What each package offers: `from surecall.reading import read_reply`.",
+        "What most programs need is in `surecall` itself: see [API](api.md).",
+        "Everything else inside a package may change without notice.",
+    ]
+    for package in public_packages():
+        module = importlib.import_module(package)
+        lines += ["", f"## {package}", "", *doc_of(module).partition("\n\n")[0].splitlines()]
+        if module.__all__:
+            lines += ["", "| name | what it is |", "|---|---|"]
+            lines += [
+                f"| `{name}` | {cell(first_words(module, name))} |" for name in module.__all__
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def public_packages() -> list[str]:
+    """List every package below `surecall` that has an entrance for others."""
+    root = Path(surecall.__file__ or "").parent
+    found = (path.parent.relative_to(root.parent) for path in root.rglob("__init__.py"))
+    return sorted(".".join(path.parts) for path in found if len(path.parts) == 2)
+
+
+def first_words(module: ModuleType, name: str) -> str:
+    """Return the first sentence about a name: its docstring, or the text below its definition."""
+    value = getattr(module, name)
+    home = getattr(value, "__module__", None)
+    if (inspect.isclass(value) or inspect.isroutine(value)) and home:
+        return one_line(doc_of(value))
+    for source in (module, *imported_modules(module, name)):
+        body = ast.parse(inspect.getsource(source)).body
+        for node, after in zip(body, [*body[1:], None], strict=True):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                return one_line(literal(after))
+    return one_line(doc_of(value))
+
+
+def imported_modules(module: ModuleType, name: str) -> Iterator[ModuleType]:
+    """Follow the imports of a name to the module that defines it."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            target = importlib.import_module(
+                "." * node.level + (node.module or ""), module.__name__
+            )
+            yield target
+            yield from imported_modules(target, name)
+            return
+
+
+def one_line(text: str) -> str:
+    """Return the first paragraph of a text on one line."""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "codes.md": codes_page,
@@ -480,6 +545,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "scenarios.md": scenarios_page,
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,
+    "packages.md": packages_page,
 }
 
 
