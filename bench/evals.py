@@ -116,7 +116,7 @@ class TicketCase:
 
         ok = attempt.text == FINAL and attempt.prepared.state == ["create_ticket"]
         verdict = Verdict(ok=True) if ok else failed("WRONG", attempt.text)
-        return Grades(seed=verdict, strict=verdict, exact=(ok,))
+        return Grades(original=verdict, strict=verdict, exact=(ok,))
 
     def ideal(self, request):
         return None

@@ -11,7 +11,7 @@ from surecall.config import legacy_eval, load_config
 from surecall.config.legacy_eval import LegacyEval, read_legacy_eval
 from surecall.errors import ConfigError
 from surecall.evals.contenders import Contender
-from surecall.evals.matrix import SEED_PROFILES, Axes
+from surecall.evals.matrix import ORIGINAL_PROFILES, Axes
 from surecall.evals.strategies import settle
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "environment.md"
@@ -56,7 +56,7 @@ def test_without_variables_nothing_is_said() -> None:
             {
                 "trials": 2,
                 "models": "all",
-                "profiles": SEED_PROFILES,
+                "profiles": ORIGINAL_PROFILES,
                 "scenarios": "all",
                 "strategies": "raw,baseline,production",
             },

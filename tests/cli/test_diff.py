@@ -23,7 +23,7 @@ def trial(index: int, verdict: str, **facts: object) -> TrialRow:
         index=index,
         cell=Cell(model="m", scenario="happy_path"),
         trial=index + 1,
-        seed_ok=ok,
+        original_ok=ok,
         strict_ok=ok,
         strict_reasons=reasons,
         outcome="called",

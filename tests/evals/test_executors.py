@@ -253,7 +253,7 @@ def test_a_unit_is_given_up_after_three_deaths() -> None:
     assert given_up.index == 0
     assert book.is_over
     row = lost_trial(given_up).row
-    assert (row.code, row.seed_ok, row.strict_ok, row.cell) == (
+    assert (row.code, row.original_ok, row.strict_ok, row.cell) == (
         "WORKER_LOST",
         False,
         False,

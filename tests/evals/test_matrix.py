@@ -12,7 +12,7 @@ from surecall.evals.cases import Case
 from surecall.evals.choosing import choose_strategies
 from surecall.evals.contenders import Contender, parse_price
 from surecall.evals.matrix import (
-    SEED_PROFILES,
+    ORIGINAL_PROFILES,
     Axes,
     Matrix,
     build_matrix,
@@ -86,14 +86,14 @@ def test_the_order_is_that_of_the_original() -> None:
 
 def test_a_matrix_is_the_same_every_time() -> None:
     """Nothing in it depends on chance, hashing or the clock."""
-    axes = Axes(profiles=SEED_PROFILES, strategies="all", trials=3, seed=4)
+    axes = Axes(profiles=ORIGINAL_PROFILES, strategies="all", trials=3, seed=4)
     again = [build_matrix(axes, [StateSuite()], LIVE) for _ in range(2)]
     assert msgspec.json.encode(again[0]) == msgspec.json.encode(again[1])
 
 
 def test_the_matrix_of_the_original_has_its_size() -> None:
     """Seventeen models with their profiles are 29 rows, and 1,450 trials of five scenarios."""
-    matrix = build_matrix(Axes(profiles=SEED_PROFILES, trials=10), [StateSuite()], LIVE)
+    matrix = build_matrix(Axes(profiles=ORIGINAL_PROFILES, trials=10), [StateSuite()], LIVE)
     assert len(matrix.contenders) == 17
     assert len(matrix.describe()["rows"]) == 29
     assert len(matrix.units) == 1450

@@ -285,7 +285,7 @@ def test_a_tally_guesses_what_is_left() -> None:
 
 def row_with(**fields: Any) -> TrialRow:
     """Return a row with some fields set."""
-    given: dict[str, Any] = {"seed_ok": False, "strict_ok": False, **fields}
+    given: dict[str, Any] = {"original_ok": False, "strict_ok": False, **fields}
     return TrialRow(index=0, cell=UNITS[0].cell, **given)
 
 

@@ -102,7 +102,7 @@ def fake_row(unit: Unit) -> TrialRow:
         trial=unit.trial,
         seed=unit.seed,
         simulated=True,
-        seed_ok=ok or unit.seed % 2 == 0,
+        original_ok=ok or unit.seed % 2 == 0,
         strict_ok=ok,
         strict_reasons=() if ok else (Reason("WRONG_TEXT", "it said no"),),
         outcome="called",
@@ -193,7 +193,7 @@ class FakeCase(Struct, frozen=True, kw_only=True):
         """Ask for the final text."""
         ok = attempt.text == "Done."
         verdict = Verdict(ok=True) if ok else failed("WRONG_TEXT", attempt.text)
-        return Grades(seed=verdict, strict=verdict, exact=(True,) if ok else ())
+        return Grades(original=verdict, strict=verdict, exact=(True,) if ok else ())
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Call once, then answer."""

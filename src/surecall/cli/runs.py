@@ -9,6 +9,7 @@ import msgspec
 
 from surecall.evals.experiments import open_run_store
 from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.original.names import add_old_names
 from surecall.evals.store import RunInfo
 
 from .eval.page import show_summary, summary_data
@@ -63,7 +64,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "begun", "status"):
         table.add_column(name, no_wrap=True)
-    for name in ("trials", "strict", "seed"):
+    for name in ("trials", "strict", "original"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("tags")
     is_wide = console.width >= _WIDE
@@ -76,7 +77,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
             _status(info, is_held=is_held),
             f"{info.done}/{info.units}",
             f"{info.strict_ok}/{info.done}",
-            f"{info.seed_ok}/{info.done}",
+            f"{info.original_ok}/{info.done}",
             ", ".join(info.tags) + _simulated(info),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
         )
@@ -184,18 +185,19 @@ def _done(output: Output, data: dict[str, Any], words: str) -> ExitCode:
 
 def run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
     """Return a run as data."""
-    return {
+    data = {
         "run": info.id,
         "status": _status(info, is_held=is_held),
         "units": info.units,
         "done": info.done,
-        "seed_ok": info.seed_ok,
+        "original_ok": info.original_ok,
         "strict_ok": info.strict_ok,
         "tags": info.tags,
         "created_at": info.created_at,
         "ended_at": info.ended_at,
         "manifest": msgspec.to_builtins(info.manifest),
     }
+    return add_old_names(data)
 
 
 def _status(info: RunInfo, *, is_held: bool) -> str:

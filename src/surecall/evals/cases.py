@@ -55,7 +55,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 class Grades(Struct, frozen=True, kw_only=True):
     """The two verdicts of one trial, and what its calls should have been."""
 
-    seed: Verdict
+    original: Verdict
     strict: Verdict
     exact: tuple[bool | None, ...] = ()
     """Per call, in order, whether its arguments are what was expected."""

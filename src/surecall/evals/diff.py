@@ -28,7 +28,7 @@ __all__ = [
     "diff_rows",
 ]
 
-Judged = Literal["strict", "seed"]
+Judged = Literal["strict", "original"]
 """Which verdict is compared."""
 
 Change = Literal["newly_failing", "newly_passing", "changed_reason", "still_failing"]
@@ -117,7 +117,7 @@ def diff_rows(
     *,
     a: str = "A",
     b: str = "B",
-    judged: Judged = "strict",
+    judged: Judged | Literal["seed"] = "strict",
     across: Collection[str] = (),
     config: Sequence[str] = (),
 ) -> DiffResult:
@@ -128,7 +128,7 @@ def diff_rows(
         rows_b: The trials of the later run; they are read once and not kept.
         a: What the earlier run is called.
         b: What the later run is called.
-        judged: Which verdict is compared.
+        judged: Which verdict is compared; `seed` is the old name of `original`.
         across: Axes that may differ between the two trials of a pair.
         config: What the experiments were made with, where it differs.
 
@@ -137,6 +137,7 @@ def diff_rows(
             has several values, so that a trial would have several partners.
     """
     _check_axes(across)
+    judged = "original" if judged == "seed" else judged
     left = _kept(rows_a, a, judged, across)
     comparison = _Comparison(left, judged, across)
     for row in rows_b:
@@ -311,10 +312,10 @@ def _change(before: Side, now: Side) -> Change | None:
 
 
 def _side(row: TrialRow, judged: Judged) -> Side:
-    ok = row.strict_ok if judged == "strict" else row.seed_ok
+    ok = row.strict_ok if judged == "strict" else row.original_ok
     if ok:
         return Side(index=row.index, ok=True, elapsed_ms=row.elapsed_ms)
-    reasons = row.strict_reasons if judged == "strict" else row.seed_reasons
+    reasons = row.strict_reasons if judged == "strict" else row.original_reasons
     # The taxonomy explains the strict verdict; where only the loose one is no, its reasons must do.
     judged_row = (
         row if judged == "strict" else replace(row, strict_ok=False, strict_reasons=reasons)

@@ -26,9 +26,17 @@ from .contenders import Contender
 from .estimate import Estimate, estimate
 from .records import Cell, Unit
 
-__all__ = ["SEED_PROFILES", "Axes", "Estimate", "Matrix", "build_matrix", "derive_seed", "estimate"]
+__all__ = [
+    "ORIGINAL_PROFILES",
+    "Axes",
+    "Estimate",
+    "Matrix",
+    "build_matrix",
+    "derive_seed",
+    "estimate",
+]
 
-SEED_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
+ORIGINAL_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
 """The profiles of the original experiment's full matrix."""
 
 _DEFAULT: Final = "default"

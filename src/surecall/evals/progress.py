@@ -35,13 +35,13 @@ def was_unanswered(row: TrialRow) -> bool:
 class CellCount:
     """How the trials of one cell went so far."""
 
-    __slots__ = ("cell", "done", "seed_ok", "strict_ok", "total", "unanswered")
+    __slots__ = ("cell", "done", "original_ok", "strict_ok", "total", "unanswered")
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
         self.total = 0
         self.done = 0
-        self.seed_ok = 0
+        self.original_ok = 0
         self.strict_ok = 0
         self.unanswered = 0
 
@@ -53,7 +53,7 @@ class CellCount:
     def add(self, row: TrialRow) -> None:
         """Count one trial."""
         self.done += 1
-        self.seed_ok += row.seed_ok
+        self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.unanswered += was_unanswered(row)
 
@@ -70,7 +70,7 @@ class Tally:
         self.done = 0
         self.earlier = 0
         """Trials that were there before this process began."""
-        self.seed_ok = 0
+        self.original_ok = 0
         self.strict_ok = 0
         self.unanswered = 0
         self.input_tokens = 0
@@ -81,7 +81,7 @@ class Tally:
         """Count one trial and return the counts of its cell."""
         self.done += 1
         self.earlier += is_earlier
-        self.seed_ok += row.seed_ok
+        self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.unanswered += was_unanswered(row)
         self.input_tokens += row.usage.input_tokens

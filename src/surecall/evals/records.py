@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from surecall.records import Usage
 
@@ -95,7 +95,10 @@ class CallFact(Struct, frozen=True, kw_only=True):
 
 
 class TrialRow(Struct, frozen=True, kw_only=True):
-    """One finished trial, small enough to keep ten thousand of them in memory."""
+    """One finished trial, small enough to keep ten thousand of them in memory.
+
+    The original verdict is stored under its old name, so that runs of before stay readable.
+    """
 
     index: int
     cell: Cell
@@ -105,11 +108,11 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     simulated: bool = False
     control: bool = False
     """Whether the scenario is a control without tools, kept out of tool rates."""
-    seed_ok: bool
+    original_ok: bool = field(name="seed_ok")
     """The verdict of the original, loose assertion."""
     strict_ok: bool
     """The verdict on behaviour."""
-    seed_reasons: tuple[Reason, ...] = ()
+    original_reasons: tuple[Reason, ...] = field(default=(), name="seed_reasons")
     strict_reasons: tuple[Reason, ...] = ()
     outcome: Outcome = "abstained"
     category: str | None = None

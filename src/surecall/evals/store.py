@@ -222,7 +222,7 @@ class RunStore:
                 "WHERE number = ?",
                 (
                     len(fresh),
-                    sum(row.seed_ok for row, _ in fresh),
+                    sum(row.original_ok for row, _ in fresh),
                     sum(row.strict_ok for row, _ in fresh),
                     number,
                 ),

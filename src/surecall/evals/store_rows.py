@@ -51,7 +51,7 @@ COLUMNS: Final = (
     "started_at",
     "row",
 )
-"""The columns of the table `trials`."""
+"""The columns of the table `trials`; `seed_ok`, of the original verdict, kept its old name."""
 
 _SET_APART: Final = frozenset({"run", "cell", "row"})
 """Columns that do not repeat a field of the row."""
@@ -86,7 +86,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     manifest: Manifest
     units: int
     done: int
-    seed_ok: int = 0
+    original_ok: int = 0
     strict_ok: int = 0
     tags: tuple[str, ...] = ()
     created_at: float = 0.0
@@ -111,7 +111,7 @@ def columns_of(run: int, cell: int, row: TrialRow) -> tuple[Any, ...]:
         row.seed,
         row.simulated,
         row.control,
-        row.seed_ok,
+        row.original_ok,
         row.strict_ok,
         row.outcome,
         row.code and mend_surrogates(row.code),
@@ -160,7 +160,7 @@ def decode_info(row: Mapping[str, Any]) -> RunInfo:
         manifest=manifest,
         units=row["units"],
         done=row["done"],
-        seed_ok=row["seed_ok"],
+        original_ok=row["seed_ok"],
         strict_ok=row["strict_ok"],
         tags=tuple(sorted((row["tags"] or "").split(","))) if row["tags"] else (),
         created_at=row["created_at"],

@@ -161,7 +161,7 @@ async def _run(
 def _grade(ran: _Ran, case: Case) -> Grades:
     if ran.prepared is None or ran.settled is None:
         verdict = failed(_code_of(ran.error), str(ran.error))
-        return Grades(seed=verdict, strict=verdict)
+        return Grades(original=verdict, strict=verdict)
     attempt = Attempt(
         prepared=ran.prepared,
         result=ran.result,
@@ -175,7 +175,7 @@ def _grade(ran: _Ran, case: Case) -> Grades:
     except Exception as error:
         ran.error = ran.error or error
         verdict = failed(Code.INTERNAL_ERROR, f"grading failed: {_told(error)}")
-        return Grades(seed=verdict, strict=verdict)
+        return Grades(original=verdict, strict=verdict)
 
 
 def _facts(ran: _Ran, grades: Grades) -> RunFacts:
@@ -199,7 +199,7 @@ def _row(
     started_at: float,
     secrets: tuple[Secret, ...],
 ) -> TrialRow:
-    error, strict_ok, seed_ok = ran.error, grades.strict.ok, grades.seed.ok
+    error, strict_ok, original_ok = ran.error, grades.strict.ok, grades.original.ok
     status = error.status if isinstance(error, ProviderError) else None
     # The requests of a run that a fault ended are in the trace; how often each was sent is not.
     resent = error.attempts - 1 if isinstance(error, ProviderError) and ran.trace else 0
@@ -212,12 +212,12 @@ def _row(
         seed=unit.seed,
         simulated=contender.simulated,
         control=case.control,
-        seed_ok=seed_ok,
+        original_ok=original_ok,
         strict_ok=strict_ok,
-        seed_reasons=_kept_reasons(grades.seed, secrets),
+        original_reasons=_kept_reasons(grades.original, secrets),
         strict_reasons=_kept_reasons(grades.strict, secrets),
         outcome=facts.outcome,
-        category=None if seed_ok else categorize(error, ran.trace, ran.text),
+        category=None if original_ok else categorize(error, ran.trace, ran.text),
         code=None if error is None else _code_of(error),
         error=told,
         error_status=status,

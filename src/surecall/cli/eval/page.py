@@ -13,6 +13,7 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tally, merge_tallies
+from surecall.evals.original.names import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate
@@ -209,10 +210,10 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 
 
 def _group_data(group: Group) -> dict[str, Any]:
-    return {
+    data = {
         "n": group.n,
         "simulated": group.simulated,
-        "seed": msgspec.to_builtins(group.seed),
+        "original": msgspec.to_builtins(group.original),
         "strict": msgspec.to_builtins(group.strict),
         "fabrications": group.fabrications,
         "failures": [
@@ -223,6 +224,7 @@ def _group_data(group: Group) -> dict[str, Any]:
         "p95_ms": group.latency.p95_ms,
         "cost_usd": group.costs.cost_usd,
     }
+    return add_old_names(data)
 
 
 def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
@@ -260,14 +262,14 @@ def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("model", *axes):
         table.add_column(name, overflow="fold")
-    for name in ("strict", "seed", "p50", "p95"):
+    for name in ("strict", "original", "p50", "p95"):
         table.add_column(name, justify="right", no_wrap=True)
     for cell, group in rows:
         table.add_row(
             line_of(cell.model) + _LABELS[group.simulated],
             *(line_of(getattr(cell, axis)) for axis in axes),
             _rate(group.strict),
-            _rate(group.seed),
+            _rate(group.original),
             f"{group.latency.p50_ms:.0f} ms",
             f"{group.latency.p95_ms:.0f} ms",
         )

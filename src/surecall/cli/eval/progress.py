@@ -10,6 +10,7 @@ from surecall.cli.output import Output
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import bounded, line_of
 from surecall.evals.manifest import Manifest
+from surecall.evals.original.names import add_old_names
 from surecall.evals.progress import (
     CellCount,
     CellFinished,
@@ -114,29 +115,31 @@ class JsonLines(EvalDisplay):
 
 
 def _row_data(row: TrialRow) -> dict[str, Any]:
-    return {
+    data = {
         "index": row.index,
         **msgspec.to_builtins(row.cell),
         "case": row.case,
         "trial": row.trial,
         "simulated": row.simulated,
-        "seed_ok": row.seed_ok,
+        "original_ok": row.original_ok,
         "strict_ok": row.strict_ok,
         "outcome": row.outcome,
         "code": row.code,
         "reasons": [reason.code for reason in row.strict_reasons],
         "elapsed_ms": row.elapsed_ms,
     }
+    return add_old_names(data)
 
 
 def _cell_data(count: CellCount) -> dict[str, Any]:
-    return {
+    data = {
         **msgspec.to_builtins(count.cell),
         "trials": count.total,
-        "seed_ok": count.seed_ok,
+        "original_ok": count.original_ok,
         "strict_ok": count.strict_ok,
         "unanswered": count.unanswered,
     }
+    return add_old_names(data)
 
 
 class _Spoken(EvalDisplay):
@@ -204,7 +207,7 @@ class LineByCell(_Spoken):
         place = " / ".join(
             (self._name(cell), cell.profile, cell.strategy, cell.fallback, cell.scenario)
         )
-        counts = f"{count.strict_ok}/{count.done} strict, {count.seed_ok}/{count.done} seed"
+        counts = f"{count.strict_ok}/{count.done} strict, {count.original_ok}/{count.done} original"
         if count.unanswered:
             counts += f", {count.unanswered} without any answer"
         self._say(f"{mark} {place}: {counts}  [{self._status(event.tally)}]")

@@ -115,7 +115,7 @@ def lost_trial(unit: Unit) -> Finished:
         case=unit.case,
         trial=unit.trial,
         seed=unit.seed,
-        seed_ok=False,
+        original_ok=False,
         strict_ok=False,
         outcome="broke",
         category="EXCEPTION",

@@ -64,7 +64,9 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _of_row(
         "control", "boolean", "Whether it is a control without tools.", lambda row: row.control
     ),
-    _of_row("seed_ok", "boolean", "The loose verdict of the original.", lambda row: row.seed_ok),
+    _of_row(
+        "original_ok", "boolean", "The loose verdict of the original.", lambda row: row.original_ok
+    ),
     _of_row("strict_ok", "boolean", "The verdict on behaviour.", lambda row: row.strict_ok),
     _of_row("outcome", "text", "`called`, `abstained` or `broke`.", lambda row: row.outcome),
     _of_row("code", "text", "Code the run ended with, without an answer.", lambda row: row.code),
@@ -80,10 +82,10 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: _first_code(row.strict_reasons),
     ),
     _of_row(
-        "seed_reason",
+        "original_reason",
         "text",
         "First reason of the loose verdict.",
-        lambda row: _first_code(row.seed_reasons),
+        lambda row: _first_code(row.original_reasons),
     ),
     _of_row(
         "cut_by_limit", "boolean", "Failed, cut at its token limit.", lambda row: row.cut_by_limit
@@ -107,6 +109,13 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     ),
     _of_row("text", "text", "What the model answered.", lambda row: row.text),
     _of_row("started_at", "time", "When it began, UTC.", lambda row: utc_text(row.started_at)),
+    _of_row("seed_ok", "boolean", "Old name of `original_ok`.", lambda row: row.original_ok),
+    _of_row(
+        "seed_reason",
+        "text",
+        "Old name of `original_reason`.",
+        lambda row: _first_code(row.original_reasons),
+    ),
 )
 """A trial in one row."""
 

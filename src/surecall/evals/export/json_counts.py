@@ -22,7 +22,7 @@ class Counts:
     def add(self, row: TrialRow) -> None:
         """Count a trial."""
         self.runs += 1
-        self.ok += row.seed_ok
+        self.ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.elapsed_ms.append(row.elapsed_ms)
 
@@ -55,11 +55,11 @@ class ScenarioCounts:
     def add(self, row: TrialRow) -> None:
         """Count a trial."""
         self.runs += 1
-        self.ok += row.seed_ok
+        self.ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.simulated += row.simulated
         self.control = row.control
-        if not row.seed_ok:
+        if not row.original_ok:
             self.errors[row.category or "unknown"] += 1
 
     def render(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class _Counted:
         separator = b",\n      " if task.all.runs else b"\n      "
         self._spool.append(key, separator + encode_kept(result))
         task.add(row, scenario)
-        if not row.seed_ok and len(task.samples) < _MAX_SAMPLES:
+        if not row.original_ok and len(task.samples) < _MAX_SAMPLES:
             task.samples.append(result)
         self.scenarios.setdefault(scenario, ScenarioCounts()).add(row)
         of_strategy = self.strategies.setdefault(row.cell.strategy, {})
@@ -136,7 +136,7 @@ def _render_result(layout: Layout, row: TrialRow, base: str, report: str) -> dic
         "language_policy": NO_LANGUAGE_POLICY,
         "scenario": layout.scenario(row.cell),
         "trial": row.trial,
-        "ok": row.seed_ok,
+        "ok": row.original_ok,
         "elapsed_ms": row.elapsed_ms,
         "error": error_text(row),
         "error_hint": None,

@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from surecall.evals.original.names import add_old_names
 from surecall.evals.records import TrialBody, TrialRow
 
 from .files import utc_text
@@ -32,9 +33,9 @@ def identify(layout: Layout, task: Task, model_base: str) -> dict[str, Any]:
 
 def error_text(row: TrialRow) -> str | None:
     """Return what went wrong by the loose verdict, worded as the original words it."""
-    if row.seed_ok or row.error is not None:
+    if row.original_ok or row.error is not None:
         return row.error
-    told = "; ".join(reason.message or reason.code for reason in row.seed_reasons)
+    told = "; ".join(reason.message or reason.code for reason in row.original_reasons)
     return f"{row.category or 'ASSERTION_FAILED'}: {told}"
 
 
@@ -53,7 +54,7 @@ def render_trial(
     """Return a trial with its transcript."""
     options = _options(body)
     policy = {"id": NO_LANGUAGE_POLICY, "enabled": False, "target_lang": None, "strict": False}
-    of_seeds: dict[str, Any] = {
+    of_original: dict[str, Any] = {
         **identify(layout, Task.of(row.cell), model_base),
         "empty_response_retry": {"max_retries": 0, "attempts": 1},
         "language_policy": policy,
@@ -61,7 +62,7 @@ def render_trial(
         "content_tag_tool_call_fallback": reads_text(body),
         "scenario": layout.scenario(row.cell),
         "trial": row.trial,
-        "ok": row.seed_ok,
+        "ok": row.original_ok,
         "elapsed_ms": row.elapsed_ms,
         "tool_use_mode": options.get("tool_use_mode"),
         "tools_enabled": bool(body and body.request.get("tools")),
@@ -76,7 +77,7 @@ def render_trial(
         "history": _history(body) if body else [],
         "trace": body.transcript if body else (),
     }
-    return of_seeds | _ours(run_id, row, body)
+    return of_original | add_old_names(_ours(run_id, row, body))
 
 
 def _ours(run_id: str, row: TrialRow, body: TrialBody | None) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def _ours(run_id: str, row: TrialRow, body: TrialBody | None) -> dict[str, Any]:
         "control": row.control,
         "started_at": utc_text(row.started_at),
         "strict_ok": row.strict_ok,
-        "seed_reasons": msgspec.to_builtins(row.seed_reasons),
+        "original_reasons": msgspec.to_builtins(row.original_reasons),
         "strict_reasons": msgspec.to_builtins(row.strict_reasons),
         "outcome": row.outcome,
         "code": row.code,

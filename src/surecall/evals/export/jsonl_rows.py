@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from surecall.evals.original.names import add_old_names
 from surecall.evals.records import TrialRow
 from surecall.evals.store import RunStore
 from surecall.evals.store_rows import encode_kept
@@ -29,11 +30,12 @@ def write_jsonl(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
 def render_line(run_id: str, row: TrialRow) -> dict[str, Any]:
     """Return a trial under the names that tables have, and its reasons and calls in full."""
     columns = {column.name: column.value(row) for column in TRIAL_COLUMNS}
-    return {
+    fields = {
         "run": run_id,
         **columns,
         "usage": msgspec.to_builtins(row.usage),
-        "seed_reasons": msgspec.to_builtins(row.seed_reasons),
+        "original_reasons": msgspec.to_builtins(row.original_reasons),
         "strict_reasons": msgspec.to_builtins(row.strict_reasons),
         "calls": msgspec.to_builtins(row.calls),
     }
+    return add_old_names(fields)

@@ -205,7 +205,7 @@ def _rate(gate: Gate, rate: Rate, simulated: Simulated) -> GateResult:
 
 
 def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
-    counts = pair_trials(before.cases, now.cases, seed=gate.metric == "seed_regression")
+    counts = pair_trials(before.cases, now.cases, original=gate.metric == "original_regression")
     difference = counts.difference
     if difference is None:
         note = f"no trial has a partner of the same cell, case and number in {gate.against}"

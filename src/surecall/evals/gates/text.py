@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
+from surecall.evals.original.names import find_current_name
 from surecall.evals.stats import Rate
 
 __all__ = ["MEASURES", "Gate", "Measure", "parse_gate"]
@@ -34,7 +35,7 @@ class Measure(NamedTuple):
 
 MEASURES: Final[dict[str, Measure]] = {
     "strict": Measure("rate", "trials that did what was asked", "strict"),
-    "seed": Measure("rate", "trials that satisfy the original assertion", "seed"),
+    "original": Measure("rate", "trials that satisfy the original assertion", "original"),
     "structured": Measure("rate", "calls in the place the wire format has", "calls.structured"),
     "valid_before": Measure("rate", "calls that fit their schema as sent", "calls.valid_before"),
     "valid_after": Measure("rate", "calls that fit it after repair", "calls.valid_after"),
@@ -51,7 +52,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "p99_ms": Measure("amount", "99 % of the trials took no longer", "latency.p99_ms"),
     "cost_usd": Measure("amount", "dollars spent", "costs.cost_usd"),
     "regression": Measure("regression", "drop of the strict rate, paired"),
-    "seed_regression": Measure("regression", "drop of the original rate, paired"),
+    "original_regression": Measure("regression", "drop of the original rate, paired"),
 }
 """By name; beside these, `pass^3` and `pass@3` for any number of trials."""
 
@@ -135,6 +136,7 @@ class _Parser:
     def _metric(self) -> str:
         end = next((i for i, c in enumerate(self._rest) if c in _NAME_ENDS), len(self._rest))
         name, self._rest = self._rest[:end], self._rest[end:].lstrip()
+        name = find_current_name(name)
         if name in MEASURES:
             return name
         if name.startswith(_SERIES):
@@ -222,7 +224,7 @@ class _Parser:
         if kind != "regression":
             if gate.against is not None:
                 raise self._refusal(
-                    "compares with a run", "Only regression and seed_regression do."
+                    "compares with a run", "Only regression and original_regression do."
                 )
             return gate
         if gate.operator not in {"<=", "<"}:

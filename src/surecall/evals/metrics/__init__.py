@@ -100,7 +100,7 @@ def render_group(
         control=control,
         simulated=_simulated(tally.simulated, tally.n),
         n=tally.n,
-        seed=rate_of(tally.seed_ok, tally.n),
+        original=rate_of(tally.original_ok, tally.n),
         strict=rate_of(tally.strict_ok, tally.n),
         outcomes={name: tally.outcomes[name] for name in ("called", "abstained", "broke")},
         categories=_by_count(tally.categories),

@@ -141,7 +141,7 @@ class Group(Struct, frozen=True, kw_only=True):
     control: bool = False
     simulated: Simulated
     n: int
-    seed: Rate
+    original: Rate
     """Right by the original, loose assertion."""
     strict: Rate
     """Right by what was done."""

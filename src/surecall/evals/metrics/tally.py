@@ -16,11 +16,11 @@ __all__ = ["CaseTrials", "Tally", "merge_tallies", "pair_trials", "tally_rows"]
 class CaseTrials:
     """The trials of one case in one cell, a bit each."""
 
-    __slots__ = ("made", "seed", "strict")
+    __slots__ = ("made", "original", "strict")
 
-    def __init__(self, made: int = 0, seed: int = 0, strict: int = 0) -> None:
+    def __init__(self, made: int = 0, original: int = 0, strict: int = 0) -> None:
         self.made = made
-        self.seed = seed
+        self.original = original
         self.strict = strict
 
     def add(self, row: TrialRow) -> None:
@@ -28,13 +28,13 @@ class CaseTrials:
         bit = 1 << row.trial
         if not self.made & bit:
             self.made |= bit
-            self.seed |= bit if row.seed_ok else 0
+            self.original |= bit if row.original_ok else 0
             self.strict |= bit if row.strict_ok else 0
 
-    def pair(self, other: Self, *, seed: bool = False) -> PairCounts:
+    def pair(self, other: Self, *, original: bool = False) -> PairCounts:
         """Count how the trials that both have agree."""
         common = self.made & other.made
-        a, b = (self.seed, other.seed) if seed else (self.strict, other.strict)
+        a, b = (self.original, other.original) if original else (self.strict, other.strict)
         return PairCounts(
             both=(common & a & b).bit_count(),
             only_a=(common & a & ~b).bit_count(),
@@ -63,13 +63,13 @@ class Tally:
         "fired",
         "formats",
         "n",
+        "original_ok",
         "outcomes",
         "priced",
         "requests",
         "saved",
         "saved_examples",
         "saved_runs",
-        "seed_ok",
         "simulated",
         "strict_ok",
         "turns",
@@ -77,7 +77,7 @@ class Tally:
     )
 
     def __init__(self) -> None:
-        self.n = self.seed_ok = self.strict_ok = self.simulated = 0
+        self.n = self.original_ok = self.strict_ok = self.simulated = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
         self.cut_by_limit = self.saved_runs = self.priced = 0
         self.cost_usd = 0.0
@@ -100,7 +100,7 @@ class Tally:
     def add(self, row: TrialRow) -> None:
         """Count one trial."""
         self.n += 1
-        self.seed_ok += row.seed_ok
+        self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.simulated += row.simulated
         self.outcomes[row.outcome] += 1
@@ -170,7 +170,7 @@ class Tally:
 
 _SUMS = (
     "n",
-    "seed_ok",
+    "original_ok",
     "strict_ok",
     "simulated",
     "turns",
@@ -223,11 +223,11 @@ def pair_trials(
     a: Mapping[tuple[Cell, str], CaseTrials],
     b: Mapping[tuple[Cell, str], CaseTrials],
     *,
-    seed: bool = False,
+    original: bool = False,
 ) -> PairCounts:
     """Count how the trials agree that both sides have: same cell, case and number."""
     whole = PairCounts()
-    for counts in _pairs(a, b, seed=seed):
+    for counts in _pairs(a, b, original=original):
         whole += counts
     return whole
 
@@ -236,9 +236,9 @@ def _pairs(
     a: Mapping[tuple[Cell, str], CaseTrials],
     b: Mapping[tuple[Cell, str], CaseTrials],
     *,
-    seed: bool,
+    original: bool,
 ) -> Iterator[PairCounts]:
     for key, trials in a.items():
         other = b.get(key)
         if other is not None:
-            yield trials.pair(other, seed=seed)
+            yield trials.pair(other, original=original)

@@ -38,7 +38,7 @@ class RowMark(Struct, frozen=True):
     def of(cls, row: TrialRow) -> "RowMark":
         """Take the mark of a row."""
         case = (*msgspec.structs.astuple(row.cell), row.case)
-        failed = not (row.strict_ok and row.seed_ok)
+        failed = not (row.strict_ok and row.original_ok)
         return cls(row.index, row.cell.scenario, case, failed=failed)
 
 

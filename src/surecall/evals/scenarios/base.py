@@ -82,7 +82,7 @@ class Scenario(ABC):
         """Judge what happened, loosely and strictly."""
         seen = Evidence(attempt)
         return Grades(
-            seed=_verdict(seen, self._seed_reasons(seen)),
+            original=_verdict(seen, self._original_reasons(seen)),
             strict=_verdict(seen, self._strict_reasons(seen)),
             exact=tuple(self.is_expected(made, seen.scene) for made in seen.calls),
             state=_kept(seen.scene),
@@ -111,7 +111,7 @@ class Scenario(ABC):
         """Decide what is right to do next."""
         return read_patch_answer(seen, must_read=self.must_read)
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Yield what the loose verdict finds wrong."""
         yield from self.check_final(seen)
         yield from check_draft(seen)
@@ -139,10 +139,10 @@ class Scenario(ABC):
 
     # ------------------------------------------------------------ what is the same for all
 
-    def _seed_reasons(self, seen: Evidence) -> Reasons:
+    def _original_reasons(self, seen: Evidence) -> Reasons:
         if seen.error is not None:
             return [_run_failed(seen.error)]
-        return list(self.check_seed(seen))
+        return list(self.check_original(seen))
 
     def _strict_reasons(self, seen: Evidence) -> Reasons:
         reasons: Reasons = []

@@ -149,9 +149,9 @@ class HappyPathParallel(Scenario):
             return call(read_call(seen), patch_call(seen))
         return read_patch_answer(seen)
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for two calls in any reply."""
-        yield from super().check_seed(seen)
+        yield from super().check_original(seen)
         if not any(len(reply) > 1 for reply in seen.replies):
             yield reason(ReasonCode.NO_PARALLEL_CALLS)
 

@@ -86,9 +86,9 @@ class PartialSuccessFailure(Scenario):
             return call(read_call(seen), patch_call(seen, path=_WRONG_PATH))
         return read_patch_answer(seen)
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for a partial failure in any reply."""
-        yield from super().check_seed(seen)
+        yield from super().check_original(seen)
         if not any(_is_partial(reply) for reply in seen.replies):
             yield reason(ReasonCode.NO_PARTIAL_FAILURE)
 
@@ -271,9 +271,9 @@ class ToolOutputTruncation(Scenario):
         """Put a long text into the draft."""
         return new_scene(random, draft={"title": "Plan", "big": "y" * _BIG_CHARS})
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the code in what the model was told."""
-        yield from super().check_seed(seen)
+        yield from super().check_original(seen)
         told = (message.text for message in seen.attempt.history if message.role == "tool")
         if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in told):
             yield reason(ReasonCode.GUARD_NOT_FIRED)

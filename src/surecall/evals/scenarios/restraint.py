@@ -258,7 +258,7 @@ class AmbiguousRequest(Scenario):
         """Ask."""
         return say("Which title do you mean, the short or the long one, and what should it say?")
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for an answer and an unchanged draft."""
         if not seen.text.strip():
             yield reason(ReasonCode.EMPTY_FINAL)
@@ -304,7 +304,7 @@ class ChatOnly(Scenario):
         """Say the word."""
         return say()
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Look at the answer alone."""
         return self.check_final(seen)
 

@@ -247,10 +247,10 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if not self.answers:
             wrong = failed("called", ", ".join(call.name for call in calls))
             verdict = wrong if calls else Verdict(ok=True)
-            return Grades(seed=verdict, strict=verdict, exact=exact, state=kept)
+            return Grades(original=verdict, strict=verdict, exact=exact, state=kept)
         reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
         strict = Verdict(ok=not reasons, reasons=reasons)
-        return Grades(seed=self._loose(calls), strict=strict, exact=exact, state=kept)
+        return Grades(original=self._loose(calls), strict=strict, exact=exact, state=kept)
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls, each with the first value that counts as right; then answer."""

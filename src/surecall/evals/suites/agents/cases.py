@@ -79,7 +79,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         failed = [] if attempt.error is None else [_run_failed(attempt.error)]
         called = {_BY_TOOL[call.name].name for call in calls if call.name in _BY_TOOL}
         return Grades(
-            seed=_verdict([*failed, *self._check_form(desk, called)]),
+            original=_verdict([*failed, *self._check_form(desk, called)]),
             strict=_verdict([*failed, *self._check_answers(desk, called)]),
             exact=tuple(self._is_right(call) for call in calls),
             state=_kept(desk),

@@ -247,7 +247,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         if self.doc.calls is None:
             loose = strict
         return Grades(
-            seed=Verdict(ok=not loose, reasons=tuple(loose)),
+            original=Verdict(ok=not loose, reasons=tuple(loose)),
             strict=Verdict(ok=not strict, reasons=tuple(strict)),
             exact=tuple(self._is_expected(call) for call in made),
             state={"calls": [{"name": call.name, "arguments": call.arguments} for call in ran]},
