@@ -7,9 +7,8 @@ from html import escape
 from typing import Any, Final, cast
 
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
-from .records import TrialBody
+from .records import TrialBody, encode_kept
 from .stats import Interval
-from .store_rows import encode_kept
 
 __all__ = ["CHANGES", "PairBodies", "first_divergence", "render_diff_html"]
 

@@ -26,8 +26,7 @@ from .planning import Experiment, Wanted, choose_run, plan_experiment
 from .progress import OnProgress, Tally, was_unanswered
 from .records import TrialBody, TrialRow
 from .runner import Stop, run_experiment
-from .store import STORE_FILE, RunInfo, RunStore
-from .store_refs import LATEST, check_tag
+from .store import LATEST, STORE_FILE, RunInfo, RunStore, check_tag
 
 __all__ = [
     "EvalRun",

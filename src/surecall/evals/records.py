@@ -1,10 +1,15 @@
 """What an experiment is made of: cells, trials, verdicts and what was seen in each run."""
 
-from typing import Any, Literal
+import math
+from typing import Any, Literal, cast
 
+import msgspec
 from msgspec import Struct, field
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import encode, mend_surrogates
 from surecall.records import Usage
+from surecall.tools.envelopes import plain_data
 
 __all__ = [
     "CallFact",
@@ -15,6 +20,7 @@ __all__ = [
     "TrialRow",
     "Unit",
     "Verdict",
+    "encode_kept",
 ]
 
 Outcome = Literal["called", "abstained", "broke"]
@@ -163,3 +169,31 @@ class TrialBody(Struct, frozen=True, kw_only=True):
     """Turn by turn: what arrived, what was changed, the calls, their results."""
     state: dict[str, Any] = {}
     """What the case left behind, such as the draft."""
+
+
+def encode_kept(value: Any) -> bytes:
+    """Encode anything a trial may hold: what JSON cannot carry is replaced, never refused."""
+    try:
+        return encode(value)
+    except JSONTextError:
+        return encode(_writable(value))
+
+
+def _writable(value: Any) -> Any:
+    """Return plain data: halves of characters and numbers without end are replaced."""
+    try:
+        return _mend_values(plain_data(value))
+    except TypeError:
+        return _mend_values(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
+
+
+def _mend_values(value: Any) -> Any:
+    if isinstance(value, str):
+        return mend_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {_mend_values(k): _mend_values(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_mend_values(item) for item in cast("list[Any]", value)]
+    return value

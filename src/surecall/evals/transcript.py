@@ -10,8 +10,7 @@ from surecall.loop import Trace, TurnTrace
 from surecall.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import Secret, redact
 
-from .records import TrialBody
-from .store_rows import encode_kept
+from .records import TrialBody, encode_kept
 
 __all__ = ["without_secrets", "write_body"]
 

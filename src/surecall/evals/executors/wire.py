@@ -7,8 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, SurecallError
-from surecall.evals.records import Unit
-from surecall.evals.store_rows import encode_kept
+from surecall.evals.records import Unit, encode_kept
 from surecall.jsontext import decode_own
 
 from .base import Finished, Job

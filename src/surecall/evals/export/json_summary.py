@@ -13,10 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from surecall.evals.metrics import summarize
-from surecall.evals.records import TrialRow
+from surecall.evals.records import TrialRow, encode_kept
 from surecall.evals.stats import CONFIDENCE
 from surecall.evals.store import RunStore
-from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors
 
 from .files import RawJson, Spool, render_object, write_object

@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 
 from surecall.evals.original.names import add_old_names
-from surecall.evals.records import TrialRow
+from surecall.evals.records import TrialRow, encode_kept
 from surecall.evals.store import RunStore
-from surecall.evals.store_rows import encode_kept
 
 from .columns import TRIAL_COLUMNS
 from .files import write_export

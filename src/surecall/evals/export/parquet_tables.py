@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from surecall.errors import Code, ConfigError
+from surecall.evals.records import encode_kept
 from surecall.evals.store import RunStore
-from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, ColumnType, list_calls

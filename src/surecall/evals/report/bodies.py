@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from surecall.evals.records import TrialBody, TrialRow
-from surecall.evals.store_rows import encode_kept
+from surecall.evals.records import TrialBody, TrialRow, encode_kept
 
 __all__ = ["BodyChoice", "PackedBodies", "RowMark", "order_bodies", "pack_bodies"]
 

@@ -11,9 +11,8 @@ from string import Template
 from typing import Any, Final, get_args
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.records import TrialBody
+from surecall.evals.records import TrialBody, encode_kept
 from surecall.evals.store import RunInfo
-from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors, write_whole
 
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies

@@ -3,21 +3,18 @@
 Whatever a file holds in place of a row is either decoded to what was kept or is a `ValueError`.
 """
 
-import math
 import zlib
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode_own, encode, mend_surrogates
+from surecall.evals.manifest import Manifest
+from surecall.evals.records import Cell, TrialBody, TrialRow, encode_kept
+from surecall.jsontext import decode_own, mend_surrogates
 from surecall.loop.stored import checksum, seal_line, split_sealed
-from surecall.tools.envelopes import plain_data
-
-from .manifest import Manifest
-from .records import Cell, TrialBody, TrialRow
 
 __all__ = [
     "COLUMNS",
@@ -30,7 +27,6 @@ __all__ = [
     "decode_info",
     "decode_row",
     "encode_body",
-    "encode_kept",
 ]
 
 COLUMNS: Final = (
@@ -188,34 +184,6 @@ def decode_body(data: bytes) -> TrialBody:
         raise ValueError("a body cannot be unpacked") from error
 
 
-def encode_kept(value: Any) -> bytes:
-    """Encode anything a trial may hold: what JSON cannot carry is replaced, never refused."""
-    try:
-        return encode(value)
-    except JSONTextError:
-        return encode(_writable(value))
-
-
 def cell_key(cell: Cell) -> tuple[str, ...]:
     """Return what tells one cell from another."""
     return tuple(map(mend_surrogates, msgspec.structs.astuple(cell)))
-
-
-def _writable(value: Any) -> Any:
-    """Return plain data: halves of characters and numbers without end are replaced."""
-    try:
-        return _mended(plain_data(value))
-    except TypeError:
-        return _mended(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return mend_surrogates(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {_mended(k): _mended(v) for k, v in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_mended(item) for item in cast("list[Any]", value)]
-    return value

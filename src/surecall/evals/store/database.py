@@ -9,7 +9,7 @@ from typing import Final
 from surecall.errors import Code, StoreError
 from surecall.files import is_disk_full, make_private
 
-__all__ = ["SCHEMA_VERSION", "damaged", "explain_database_errors", "open_database"]
+__all__ = ["SCHEMA_VERSION", "damaged", "explain_database_errors", "open_database", "transaction"]
 
 SCHEMA_VERSION: Final = 1
 
@@ -214,17 +214,12 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         return
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # Two processes may meet here: the second finds the tables of the first.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if _version(connection) != SCHEMA_VERSION:
             for statement in (_TABLES + _VIEWS).split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def _renew_views(connection: sqlite3.Connection) -> None:
@@ -232,17 +227,11 @@ def _renew_views(connection: sqlite3.Connection) -> None:
     known = connection.execute("SELECT name FROM pragma_table_info('v_trials')").fetchall()
     if ("original_ok",) in known:
         return
-    with suppress(sqlite3.OperationalError):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            for name in ("v_runs", "v_trials", "v_tool_calls"):
-                connection.execute(f"DROP VIEW IF EXISTS {name}")
-            for statement in _VIEWS.split(";\n"):
-                connection.execute(statement)
-            connection.execute("COMMIT")
-        except sqlite3.Error:
-            connection.execute("ROLLBACK")
-            raise
+    with suppress(sqlite3.OperationalError), transaction(connection):
+        for name in ("v_runs", "v_trials", "v_tool_calls"):
+            connection.execute(f"DROP VIEW IF EXISTS {name}")
+        for statement in _VIEWS.split(";\n"):
+            connection.execute(statement)
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
@@ -265,6 +254,19 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Have one durable transaction: all of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
