@@ -17,7 +17,8 @@ from surecall.errors import (
     RunLimitError,
     ToolUseError,
 )
-from surecall.evals.facts import RunFacts, categorize, collect_facts, is_timeout
+from surecall.evals.facts import RunFacts, collect_facts, is_timeout
+from surecall.evals.original.categories import categorize
 from surecall.evals.provenance import Sayings, strict_object
 from surecall.evals.schema_errors import list_error_kinds
 from surecall.loop import Session, Trace

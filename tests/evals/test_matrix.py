@@ -12,13 +12,13 @@ from surecall.evals.cases import Case
 from surecall.evals.choosing import choose_strategies
 from surecall.evals.contenders import Contender, parse_price
 from surecall.evals.matrix import (
-    ORIGINAL_PROFILES,
     Axes,
     Matrix,
     build_matrix,
     derive_seed,
     estimate,
 )
+from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell
 from surecall.evals.suites.state import StateSuite
 from surecall.profiles import Catalog

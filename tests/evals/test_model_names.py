@@ -11,8 +11,9 @@ from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Ideal, IdealCall
 from surecall.evals.contenders import Contender, close_transports, parse_price
-from surecall.evals.matrix import ORIGINAL_PROFILES, Axes, build_matrix
+from surecall.evals.matrix import Axes, build_matrix
 from surecall.evals.model_names import find_contenders, simulate_catalog
+from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites.state import StateSuite

@@ -9,7 +9,7 @@ import msgspec
 
 from surecall.evals.experiments import open_run_store
 from surecall.evals.metrics.tally import tally_rows
-from surecall.evals.original.names import add_old_names
+from surecall.evals.original import add_old_names
 from surecall.evals.store import RunInfo
 
 from .eval.page import show_summary, summary_data

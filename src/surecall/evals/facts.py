@@ -1,17 +1,11 @@
 """What can be said about a run from its trace alone: its calls, how it ended, what saved it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from surecall.errors import (
-    Code,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderReplyError,
-    ProviderTimeoutError,
-)
+from surecall.errors import Code, ProviderTimeoutError
 from surecall.formats import ToolNames
 from surecall.loop import Trace, TurnTrace
 from surecall.protocols import find_protocol
@@ -23,7 +17,7 @@ from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
 from .schema_errors import list_error_kinds
 
-__all__ = ["RunFacts", "categorize", "collect_facts", "is_timeout"]
+__all__ = ["RunFacts", "collect_facts", "is_timeout"]
 
 _READ_TEXT: Final = "read_call_from_text"
 _TAGS: Final = "assistant_content_tool_call_tags_to_tool_calls"
@@ -288,57 +282,8 @@ def _finish_reason(turn: TurnTrace) -> str | None:
     return None if turn.response_summary is None else turn.response_summary.finish_reason
 
 
-# The categories of the original experiment
-
-
-_TOOL_USE: Final = frozenset({Code.NO_TOOL_CALLS, Code.NO_TOOL_USE_ENDPOINT, Code.TOOL_ERROR})
-_BY_STATUS: Final = {
-    401: "AUTH",
-    402: "PAYMENT_REQUIRED",
-    403: "FORBIDDEN",
-    404: "NOT_FOUND",
-    408: "TIMEOUT",
-    409: "CONFLICT",
-    413: "REQUEST_TOO_LARGE",
-    422: "UNPROCESSABLE",
-    429: "RATE_LIMIT",
-}
-
-
 def is_timeout(error: BaseException | None) -> bool:
     """Tell whether a deadline ended the run, so that it would have taken longer."""
     return isinstance(error, ProviderTimeoutError) or (
         getattr(error, "code", None) == Code.DEADLINE_EXCEEDED
     )
-
-
-def categorize(error: Exception | None, trace: Trace | None, text: str) -> str:
-    """Return the category that the original experiment gives a failed run."""
-    if error is not None:
-        return _category_of(error)
-    if not text.strip():
-        return "EMPTY_ASSISTANT_TEXT"
-    if trace is None or trace.options.tool_use_mode == "disabled" or not trace.tools:
-        return "ASSERTION_FAILED"
-    return "ASSERTION_FAILED" if any(turn.calls for turn in trace.turns) else "NO_TOOL_CALLS"
-
-
-def _category_of(error: Exception) -> str:
-    code: Any = getattr(error, "code", None)
-    match error:
-        case ProviderConnectionError():
-            return "CONNECTION_ERROR"
-        case ProviderTimeoutError():
-            return "TIMEOUT_ERROR"
-        case ProviderReplyError():
-            return "DECODE_ERROR"
-        case _ if code in _TOOL_USE:
-            return str(code)
-        case _ if is_timeout(error):
-            return "TIMEOUT"
-        case ProviderError(status=int(status)):
-            if 500 <= status <= 599:
-                return "UPSTREAM_5XX"
-            return _BY_STATUS.get(status, f"HTTP_{status}")
-        case _:
-            return "EXCEPTION"

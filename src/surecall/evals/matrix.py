@@ -27,7 +27,6 @@ from .estimate import Estimate, estimate
 from .records import Cell, Unit
 
 __all__ = [
-    "ORIGINAL_PROFILES",
     "Axes",
     "Estimate",
     "Matrix",
@@ -35,9 +34,6 @@ __all__ = [
     "derive_seed",
     "estimate",
 ]
-
-ORIGINAL_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
-"""The profiles of the original experiment's full matrix."""
 
 _DEFAULT: Final = "default"
 _SEED_BYTES: Final = 6

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from surecall.config import Config, load_config
-from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.faults import (
     CLEAN,
@@ -39,6 +38,7 @@ from surecall.profiles import (
 
 from .choosing import choose
 from .contenders import Contender, Price
+from .original.variables import read_original_settings
 
 __all__ = [
     "OPENROUTER",
@@ -127,7 +127,7 @@ class _Parser:
             return [self._at(name, url, label=token)]
         prefix, _, name = token.partition(":")
         if prefix.lower() == OPENROUTER:
-            url = read_legacy_eval().settings.get("base_url", _OPENROUTER_URL)
+            url = read_original_settings().settings.get("base_url", _OPENROUTER_URL)
             return self._models_at(url, name, label=f"{OPENROUTER}:")
         if not self._config.base_url:
             raise ConfigError(

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from surecall.config import Config
-from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, StoreError
 from surecall.profiles import Catalog
 
@@ -18,6 +17,7 @@ from .executors.trials import make_trials_job
 from .manifest import Manifest, hash_of, make_manifest
 from .matrix import Axes, Matrix, build_matrix
 from .model_names import find_contenders
+from .original.variables import read_original_settings
 from .store import RunStore
 from .suites import load_suite, locate_suite
 
@@ -106,8 +106,11 @@ def plan_experiment(
     engine: str = "local",
 ) -> Experiment:
     """Build the matrix and everything around it; nothing is asked and nothing is written."""
-    legacy = read_legacy_eval()
-    wanted = wanted.over(_legacy(legacy.axes, legacy.options, legacy.concurrency))
+    original = read_original_settings()
+    weaker = Wanted(
+        **original.axes, options=original.options or None, concurrency=original.concurrency
+    )
+    wanted = wanted.over(weaker)
     expression = wanted.models or config.model
     if not expression:
         raise ConfigError(
@@ -152,7 +155,7 @@ def plan_experiment(
         job=job,
         concurrency=wanted.concurrency or DEFAULT_CONCURRENCY,
         timeout_s=timeout_s,
-        notes=legacy.notes,
+        notes=original.notes,
     )
 
 
@@ -163,19 +166,6 @@ def _axes(wanted: Wanted) -> Axes:
         if value is not None and name in Axes.__struct_fields__ and name not in {"models", "suites"}
     }
     return Axes(**said)
-
-
-def _legacy(axes: Mapping[str, Any], options: dict[str, Any], concurrency: int | None) -> Wanted:
-    given = dict(axes)
-    if "models" in given:
-        given["models"] = _at_openrouter(given["models"])
-    return Wanted(**given, options=options or None, concurrency=concurrency)
-
-
-def _at_openrouter(expression: str) -> str:
-    """Return a filter of the original experiment, whose models were all at one provider."""
-    tokens = [token.strip() for token in expression.split(",") if token.strip()]
-    return ",".join(token if token.startswith("!") else f"openrouter:{token}" for token in tokens)
 
 
 def _compared(contender: Contender) -> dict[str, Any]:

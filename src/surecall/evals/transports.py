@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from surecall.config import Config, load_config
-from surecall.config.legacy_eval import read_legacy_eval
 from surecall.faults import (
     BUILTIN_ORACLES,
     Action,
@@ -26,6 +25,7 @@ from surecall.transport import EmbeddedTransport, HttpTransport, Transport
 from .cases import Case
 from .contenders import Contender
 from .model_names import OPENROUTER
+from .original.variables import read_original_settings
 from .records import Unit
 
 __all__ = ["CaseOracle", "TransportPool", "open_transport"]
@@ -108,8 +108,8 @@ def _config_for(contender: Contender) -> Config:
     if contender.kind == "embedded":
         return load_config(overrides={"model": contender.model})
     given: dict[str, Any] = {"model": contender.model, "base_url": contender.base_url}
-    legacy = read_legacy_eval().settings if contender.provider == OPENROUTER else {}
-    config = load_config(overrides={**legacy, **given})
+    original = read_original_settings().settings if contender.provider == OPENROUTER else {}
+    config = load_config(overrides={**original, **given})
     if contender.base_url == load_config().base_url:
         return config
     headers = {
@@ -117,4 +117,4 @@ def _config_for(contender: Contender) -> Config:
         for name, value in config.headers.items()
         if config.origins.get(f"headers.{name}") == "flag"
     }
-    return replace(config, headers=headers, api_prefix=legacy.get("api_prefix"))
+    return replace(config, headers=headers, api_prefix=original.get("api_prefix"))

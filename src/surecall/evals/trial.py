@@ -27,7 +27,8 @@ from surecall.redaction import Secret, redact
 
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
-from .facts import RunFacts, categorize, collect_facts, is_timeout
+from .facts import RunFacts, collect_facts, is_timeout
+from .original.categories import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
 from .strategies import Settled
 from .transcript import write_body

@@ -13,7 +13,7 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tally, merge_tallies
-from surecall.evals.original.names import add_old_names
+from surecall.evals.original import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate

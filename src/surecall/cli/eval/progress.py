@@ -10,7 +10,7 @@ from surecall.cli.output import Output
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import bounded, line_of
 from surecall.evals.manifest import Manifest
-from surecall.evals.original.names import add_old_names
+from surecall.evals.original import add_old_names
 from surecall.evals.progress import (
     CellCount,
     CellFinished,

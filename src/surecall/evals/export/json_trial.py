@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from surecall.evals.original.names import add_old_names
+from surecall.evals.original import add_old_names
 from surecall.evals.records import TrialBody, TrialRow
 
 from .files import utc_text

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from surecall.evals.original.names import add_old_names
+from surecall.evals.original import add_old_names
 from surecall.evals.records import TrialRow, encode_kept
 from surecall.evals.store import RunStore
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from surecall.evals.metrics.tally import Tally, tally_rows
-from surecall.evals.original.names import add_old_names
+from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore

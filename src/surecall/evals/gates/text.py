@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
-from surecall.evals.original.names import find_current_name
+from surecall.evals.original import find_current_name
 from surecall.evals.stats import Rate
 
 __all__ = ["MEASURES", "Gate", "Measure", "parse_gate"]
