@@ -144,8 +144,7 @@ async def open_bench_job(params: dict):
 
 def surecall(options) -> int:
     from surecall.evals.executors import Job, LocalExecutor
-    from surecall.evals.manifest import make_manifest
-    from surecall.evals.records import Cell, Unit
+    from surecall.evals.records import Cell, Unit, make_manifest
     from surecall.evals.runner import run_experiment
     from surecall.evals.store import RunStore
 

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.reports import file_url, make_info
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow
+from surecall.evals.records import CallFact, Cell, Manifest, Reason, TrialBody, TrialRow
 from surecall.evals.report import write_html
 
 from .watched import WatchedPage, show

@@ -9,8 +9,7 @@ from playwright.sync_api import Page, expect
 
 from support.eval_rows import make_rows
 from support.reports import file_url, make_info
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow
+from surecall.evals.records import CallFact, Cell, Manifest, Reason, TrialBody, TrialRow
 from surecall.evals.report import write_html
 
 from .payloads import PAYLOADS

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from surecall.cli import ExitCode
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import Cell, Reason, TrialBody, TrialRow
+from surecall.evals.records import Cell, Manifest, Reason, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
 from .harness import document, documents, invoke

@@ -12,7 +12,7 @@ from surecall.cli.output import Output
 from surecall.errors import Code, ConfigError
 from surecall.evals.export import check_folder
 from surecall.evals.export.formats import FORMATS
-from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
+from surecall.evals.runner import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
 
 from .harness import STEADY, document, documents, invoke, of_type

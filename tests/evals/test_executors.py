@@ -13,8 +13,7 @@ from surecall.errors import ConfigError
 from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.base import load_name
 from surecall.evals.executors.local import AdaptiveLimit, Lanes
-from surecall.evals.executors.sharded import MAX_DEATHS, ShardBook, lost_trial
-from surecall.evals.executors.wire import pack, unpack_message
+from surecall.evals.executors.sharded import MAX_DEATHS, ShardBook, lost_trial, pack, unpack_message
 from surecall.evals.records import Unit
 
 

@@ -17,10 +17,10 @@ from surecall.errors import (
     RunLimitError,
     ToolUseError,
 )
-from surecall.evals.facts import RunFacts, collect_facts, is_timeout
-from surecall.evals.original.categories import categorize
+from surecall.evals.facts import RunFacts, collect_facts, list_error_kinds
+from surecall.evals.original import categorize
 from surecall.evals.provenance import Sayings, strict_object
-from surecall.evals.schema_errors import list_error_kinds
+from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Session, Trace
 from surecall.records import Receipt
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call

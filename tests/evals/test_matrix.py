@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from surecall.errors import ConfigError
-from surecall.evals.ablations import list_ablations
 from surecall.evals.cases import Case
 from surecall.evals.choosing import choose_strategies
 from surecall.evals.contenders import Contender, parse_price
@@ -20,7 +19,8 @@ from surecall.evals.matrix import (
 )
 from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell
-from surecall.evals.suites.state import StateSuite
+from surecall.evals.scenarios import StateSuite
+from surecall.evals.strategies import list_ablations
 from surecall.profiles import Catalog
 from surecall.records import Usage
 

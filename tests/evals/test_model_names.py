@@ -12,12 +12,17 @@ from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Ideal, IdealCall
 from surecall.evals.contenders import Contender, close_transports, parse_price
 from surecall.evals.matrix import Axes, build_matrix
-from surecall.evals.model_names import find_contenders, simulate_catalog
+from surecall.evals.models import (
+    CaseOracle,
+    TransportPool,
+    find_contenders,
+    open_transport,
+    simulate_catalog,
+)
 from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell, Unit
+from surecall.evals.scenarios import StateSuite
 from surecall.evals.strategies import settle
-from surecall.evals.suites.state import StateSuite
-from surecall.evals.transports import CaseOracle, TransportPool, open_transport
 from surecall.evals.trial import run_trial
 from surecall.faults import FAULTS, CallTools, PlannedCall, Say
 from surecall.profiles import Catalog

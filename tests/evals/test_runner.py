@@ -21,18 +21,20 @@ from support.eval_fakes import (
 from surecall.errors import ConfigError, StoreError
 from surecall.evals.executors import Deliver, Finished, Job, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.trials import is_pressed
-from surecall.evals.progress import (
+from surecall.evals.records import TrialRow, Unit
+from surecall.evals.runner import (
     CellFinished,
     ExperimentEnded,
     ExperimentStarted,
+    Outbox,
     ProgressEvent,
+    Stop,
     Stopping,
     Tally,
     TrialFinished,
+    run_experiment,
     was_unanswered,
 )
-from surecall.evals.records import TrialRow, Unit
-from surecall.evals.runner import Outbox, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.suites import SUITES, load_suite
 

@@ -20,8 +20,17 @@ from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Prepar
 from surecall.evals.contenders import Contender
 from surecall.evals.executors import Finished, Job, Lane, RunUnit
 from surecall.evals.executors.trials import TrialParams, Trials
-from surecall.evals.manifest import Manifest, make_manifest
-from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow, Unit, Verdict
+from surecall.evals.records import (
+    CallFact,
+    Cell,
+    Manifest,
+    Reason,
+    TrialBody,
+    TrialRow,
+    Unit,
+    Verdict,
+    make_manifest,
+)
 from surecall.records import Message, ModelRequest, Usage
 from surecall.tools import ToolRegistry
 from surecall.tools.define import tool

@@ -10,9 +10,8 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
 
-from .ablations import list_ablations
 from .cases import Suite
-from .strategies import ABLATE
+from .strategies import ABLATE, list_ablations
 
 __all__ = [
     "ChosenScenario",

@@ -14,10 +14,10 @@ from surecall.profiles import Catalog
 from .contenders import Contender, Price, parse_price
 from .executors import DEFAULT_CONCURRENCY, Job
 from .executors.trials import make_trials_job
-from .manifest import Manifest, hash_of, make_manifest
 from .matrix import Axes, Matrix, build_matrix
-from .model_names import find_contenders
+from .models import find_contenders
 from .original.variables import read_original_settings
+from .records import Manifest, hash_of, make_manifest
 from .store import RunStore
 from .suites import load_suite, locate_suite
 
@@ -37,7 +37,7 @@ DEFAULT_TIMEOUT_S: Final = 120.0
 LATEST_MATCH: Final = "(the latest of this experiment)"
 """What `--resume` without a run stands for."""
 
-_OPEN_TRANSPORT: Final = "surecall.evals.transports:open_transport"
+_OPEN_TRANSPORT: Final = "surecall.evals.models:open_transport"
 _NOT_COMPARED: Final = ("price", "tags")
 _SHOWN_DIFFERENCES: Final = 8
 

@@ -10,11 +10,11 @@ from typing import Final, Self
 
 from msgspec import Struct
 
-from surecall.errors import Code
+from surecall.errors import Code, ProviderTimeoutError
 
 from .records import CallFact, TrialRow
 
-__all__ = ["CUT_BY_LIMIT", "UNEXPLAINED", "Failure", "Layer", "classify", "layer_of"]
+__all__ = ["CUT_BY_LIMIT", "UNEXPLAINED", "Failure", "Layer", "classify", "is_timeout", "layer_of"]
 
 CUT_BY_LIMIT: Final = "CUT_BY_LIMIT"
 """A reply stopped at its token limit, and the trial failed."""
@@ -198,3 +198,10 @@ def _status_of(row: TrialRow) -> str:
 
 def _first_reason(row: TrialRow) -> str:
     return row.strict_reasons[0].code if row.strict_reasons else ""
+
+
+def is_timeout(error: BaseException | None) -> bool:
+    """Tell whether a deadline ended the run, so that it would have taken longer."""
+    return isinstance(error, ProviderTimeoutError) or (
+        getattr(error, "code", None) == Code.DEADLINE_EXCEEDED
+    )

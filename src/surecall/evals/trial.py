@@ -27,10 +27,11 @@ from surecall.redaction import Secret, redact
 
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
-from .facts import RunFacts, collect_facts, is_timeout
-from .original.categories import categorize
+from .facts import RunFacts, collect_facts
+from .original import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
 from .strategies import Settled
+from .taxonomy import is_timeout
 from .transcript import write_body
 
 __all__ = ["run_trial"]

@@ -7,7 +7,7 @@ import pytest
 from surecall.errors import Code, ProviderTimeoutError, ToolUseError
 from surecall.evals.cases import Attempt
 from surecall.evals.scenarios import SCENARIOS, find_scenario
-from surecall.evals.scenarios.evidence import is_done, shows_call
+from surecall.evals.scenarios.conversation import is_done, shows_call
 
 from .playing import patch, play, read
 

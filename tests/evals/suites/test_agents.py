@@ -11,11 +11,10 @@ from surecall.config import Config
 from surecall.errors import ConfigError
 from surecall.evals.cases import Case, Ideal, IdealCall, Suite
 from surecall.evals.facts import collect_facts
-from surecall.evals.model_names import find_contenders
+from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites.agents import AGENT_REASONS, AgentCase, AgentReason, AgentsSuite
-from surecall.evals.transports import open_transport
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.records import ModelRequest, ToolSpec

@@ -11,12 +11,11 @@ from evals.scenarios.playing import Played, perfect, play
 from surecall.config import Config
 from surecall.errors import ConfigError
 from surecall.evals.cases import Case, Suite
-from surecall.evals.model_names import find_contenders
+from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite
-from surecall.evals.suites.custom.suite import CustomCase, CustomSuite, load_custom
-from surecall.evals.transports import open_transport
+from surecall.evals.suites.custom import CustomCase, CustomSuite, load_custom
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.transport import assistant, tool_call

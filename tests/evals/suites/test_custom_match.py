@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from surecall.evals.suites.custom import next_step
 from surecall.evals.suites.custom.document import CaseDoc, ChecksDoc
 from surecall.evals.suites.custom.matching import (
     CUSTOM_REASONS,
@@ -16,7 +17,6 @@ from surecall.evals.suites.custom.matching import (
     is_expected,
     same_value,
 )
-from surecall.evals.suites.custom.suite import next_step
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 A = {"tool": "a", "arguments": {"x": 1}}

@@ -9,9 +9,9 @@ import msgspec
 from surecall.cli.output import Output
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import bounded, line_of
-from surecall.evals.manifest import Manifest
 from surecall.evals.original import add_old_names
-from surecall.evals.progress import (
+from surecall.evals.records import Cell, Manifest, TrialRow
+from surecall.evals.runner import (
     CellCount,
     CellFinished,
     ExperimentEnded,
@@ -21,7 +21,6 @@ from surecall.evals.progress import (
     Tally,
     TrialFinished,
 )
-from surecall.evals.records import Cell, TrialRow
 
 __all__ = ["EvalDisplay", "JsonLines", "LineByCell", "LiveMatrix", "duration_of", "make_display"]
 

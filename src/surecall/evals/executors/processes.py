@@ -14,17 +14,21 @@ from surecall.evals.records import Unit
 
 from .base import DEFAULT_CONCURRENCY, Finished, Job, RunUnit, open_job
 from .local import UnitPool
-from .sharded import Began, ShardedExecutor, ShardWorker, WorkerDiedError, WorkerNews
-from .wire import (
+from .sharded import (
     Beat,
+    Began,
     Drain,
     Failed,
     Leave,
     Order,
     Ready,
     RunShard,
+    ShardedExecutor,
     ShardOver,
+    ShardWorker,
+    WorkerDiedError,
     WorkerMessage,
+    WorkerNews,
     failure_of,
     pack,
     unpack_job,

@@ -14,12 +14,16 @@ from surecall.evals.records import Unit
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job, RunUnit, open_job
 from .local import UnitPool
 from .processes import usable_cores
-from .sharded import Began, ShardedExecutor, ShardWorker, WorkerDiedError, WorkerNews
-from .wire import (
+from .sharded import (
+    Began,
     Failed,
     Ready,
     RunShard,
+    ShardedExecutor,
+    ShardWorker,
+    WorkerDiedError,
     WorkerMessage,
+    WorkerNews,
     failure_of,
     pack,
     unpack_job,

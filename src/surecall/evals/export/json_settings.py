@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from surecall.evals.manifest import Manifest
+from surecall.evals.records import Manifest
 from surecall.evals.store import RunInfo
 
 from .files import utc_text

@@ -11,10 +11,18 @@ from surecall.evals.records import Reason, Verdict
 from surecall.records import Message, ModelRequest, clip
 from surecall.workspace.patch import is_under, split_path
 
-from .conversation import GAVE_UP, Conversation, read_patch_answer, say
-from .evidence import Evidence, MadeCall, is_done, shows_call
-from .reasons import ReasonCode
+from .conversation import (
+    GAVE_UP,
+    Conversation,
+    Evidence,
+    MadeCall,
+    is_done,
+    read_patch_answer,
+    say,
+    shows_call,
+)
 from .scene import FOO, Scene, new_scene
+from .wording import ReasonCode
 
 __all__ = ["ENFORCED", "TOLERATED", "Scenario", "check_draft", "check_recovery", "reason"]
 

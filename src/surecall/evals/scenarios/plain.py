@@ -14,11 +14,18 @@ from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolFailed, ToolRegistry
 
 from .base import ENFORCED, Scenario, reason
-from .conversation import Conversation, call, patch_call, read_call, read_patch_answer, say
-from .evidence import Evidence, MadeCall
-from .reasons import ReasonCode
+from .conversation import (
+    Conversation,
+    Evidence,
+    MadeCall,
+    call,
+    patch_call,
+    read_call,
+    read_patch_answer,
+    say,
+)
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
-from .texts import (
+from .wording import (
     ANSWER,
     ARGUMENTS,
     INTRO,
@@ -27,6 +34,7 @@ from .texts import (
     ONE_BY_ONE,
     PATCH,
     READ_FIRST,
+    ReasonCode,
     instructions,
 )
 

@@ -13,16 +13,16 @@ from .base import ENFORCED, TOLERATED, Scenario, check_recovery, reason
 from .conversation import (
     AnsweredCall,
     Conversation,
+    Evidence,
+    MadeCall,
     call,
     patch_call,
     patch_with,
     read_call,
     read_patch_answer,
 )
-from .evidence import Evidence, MadeCall
-from .reasons import ReasonCode
 from .scene import Scene, earlier_turn, new_scene
-from .texts import (
+from .wording import (
     ANSWER,
     ARGUMENTS,
     INTRO,
@@ -31,6 +31,7 @@ from .texts import (
     ONE_BY_ONE,
     PATCH,
     READ_FIRST,
+    ReasonCode,
     instructions,
 )
 

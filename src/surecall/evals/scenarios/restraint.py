@@ -9,11 +9,9 @@ from surecall.evals.records import Reason
 from surecall.records import Message, clip
 
 from .base import TOLERATED, Scenario, reason
-from .conversation import Conversation, say
-from .evidence import Evidence
-from .reasons import ReasonCode
+from .conversation import Conversation, Evidence, say
 from .scene import FOO, Scene, new_scene
-from .texts import (
+from .wording import (
     ANSWER,
     ARGUMENTS,
     INTRO,
@@ -22,6 +20,7 @@ from .texts import (
     ONE_BY_ONE,
     PATCH,
     READ_FIRST,
+    ReasonCode,
     instructions,
 )
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from surecall.errors import Code, StoreError
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import Cell, TrialBody, TrialRow
+from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.jsontext import encode_text
 
 from .database import damaged, explain_database_errors, open_database, transaction

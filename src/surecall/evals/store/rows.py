@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import JSONTextError
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import Cell, TrialBody, TrialRow, encode_kept
+from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow, encode_kept
 from surecall.jsontext import decode_own, mend_surrogates
 from surecall.loop.stored import checksum, seal_line, split_sealed
 

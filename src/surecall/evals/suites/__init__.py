@@ -18,13 +18,13 @@ BFCL: Final = "bfcl:"
 
 
 def _load_state() -> Suite:
-    from .state import StateSuite
+    from surecall.evals.scenarios import StateSuite
 
     return cast("Suite", StateSuite())
 
 
 def _load_one_tool() -> Suite:
-    from .one_tool import OneToolSuite
+    from .single_turn import OneToolSuite
 
     return OneToolSuite()
 
