@@ -15,7 +15,6 @@ from .strategies import ABLATE, list_ablations
 
 __all__ = [
     "ChosenScenario",
-    "SelectsScenarios",
     "choose",
     "choose_fallbacks",
     "choose_scenarios",

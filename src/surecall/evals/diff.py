@@ -12,9 +12,18 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .metrics.records import AXES, Simulated
+from .metrics.records import AXES, Simulated, say_simulated
 from .records import Cell, TrialRow
-from .stats import CONFIDENCE, Interval, McNemar, PairCounts, mcnemar, min_pairs, newcombe_paired
+from .stats import (
+    CONFIDENCE,
+    Interval,
+    McNemar,
+    PairCounts,
+    count_pairs,
+    mcnemar,
+    min_pairs,
+    newcombe_paired,
+)
 from .taxonomy import Failure, classify
 
 __all__ = [
@@ -138,7 +147,7 @@ def diff_rows(
     """
     _check_axes(across)
     judged = "original" if judged == "seed" else judged
-    left = _kept(rows_a, a, judged, across)
+    left = _keep_sides(rows_a, a, judged, across)
     comparison = _Comparison(left, judged, across)
     for row in rows_b:
         comparison.add(row, b)
@@ -186,18 +195,18 @@ def _check_axes(across: Iterable[str]) -> None:
     for axis in across:
         if axis not in AXES:
             raise ConfigError(
-                Code.INVALID_OPTION, f"{axis!r} is no axis.", hint=did_you_mean(axis, AXES)
+                Code.INVALID_OPTION, f"{axis!r} is not an axis.", hint=did_you_mean(axis, AXES)
             )
 
 
-def _kept(
+def _keep_sides(
     rows: Iterable[TrialRow], name: str, judged: Judged, across: Collection[str]
 ) -> dict[Key, _Kept]:
     found: dict[Key, _Kept] = {}
     for row in rows:
         key = _key(row, across)
         if key in found:
-            raise _several(name, row, across)
+            raise _refuse_several(name, row, across)
         found[key] = _Kept(_side(row, judged), row.simulated)
     return found
 
@@ -227,7 +236,7 @@ class _Comparison:
             self.alone += 1
             return
         if key in self._seen:
-            raise _several(name, row, self._across)
+            raise _refuse_several(name, row, self._across)
         self._seen.add(key)
         now = _side(row, self._judged)
         self._count(row, before, now)
@@ -247,13 +256,7 @@ class _Comparison:
             )
 
     def _count(self, row: TrialRow, before: _Kept, now: Side) -> None:
-        was = before.side.ok
-        one = PairCounts(
-            both=int(was and now.ok),
-            only_a=int(was and not now.ok),
-            only_b=int(now.ok and not was),
-            neither=int(not was and not now.ok),
-        )
+        one = count_pairs([(before.side.ok, now.ok)])
         if row.control:
             groups = [("controls", "controls")]
         else:
@@ -286,7 +289,7 @@ class _Comparison:
             interval=interval,
             verdict=verdict,
             needed=needed,
-            simulated="none" if not simulated else "all" if simulated == counts.n else "some",
+            simulated=say_simulated(simulated, counts.n),
         )
 
 
@@ -335,7 +338,7 @@ def _key(row: TrialRow, across: Collection[str]) -> Key:
     return cell, row.case, row.trial
 
 
-def _several(name: str, row: TrialRow, across: Collection[str]) -> ConfigError:
+def _refuse_several(name: str, row: TrialRow, across: Collection[str]) -> ConfigError:
     aside = ", ".join(across) or "nothing"
     return _not_comparable(
         f"{name} has several trials that look the same with {aside} set aside: "

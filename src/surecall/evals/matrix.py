@@ -3,9 +3,10 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import Catalog, select_profiles
@@ -24,26 +25,7 @@ from .choosing import (
 from .contenders import Contender, Price, cost_of
 from .records import Cell, TrialRow, Unit
 
-__all__ = ["Axes", "Estimate", "Matrix", "PlannedTrials", "build_matrix", "derive_seed", "estimate"]
-
-_GUESS_REQUESTS: Final = 3.0
-_GUESS_INPUT_TOKENS: Final = 2_400.0
-_GUESS_OUTPUT_TOKENS: Final = 300.0
-_GUESS_SECONDS: Final = 10.0
-
-
-class PlannedTrials(Protocol):
-    """A matrix: what is to be run, and by whom."""
-
-    @property
-    def units(self) -> Sequence[Unit]:
-        """All trials."""
-        ...
-
-    @property
-    def contenders(self) -> Sequence[Contender]:
-        """Everybody who takes part."""
-        ...
+__all__ = ["Axes", "Estimate", "Matrix", "build_matrix", "derive_seed", "estimate"]
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -59,14 +41,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """Trials that are judged by earlier ones; for the others it is a rough guess."""
 
 
-class _Mean:
-    """The average trial of some kind."""
+class _Sum(Struct):
+    """What some trials took together."""
 
-    __slots__ = ("count", "input_tokens", "output_tokens", "requests", "seconds")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.requests = self.input_tokens = self.output_tokens = self.seconds = 0.0
+    count: int = 0
+    requests: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    seconds: float = 0.0
 
     def add(self, row: TrialRow) -> None:
         self.count += 1
@@ -75,6 +57,9 @@ class _Mean:
         self.output_tokens += row.usage.output_tokens
         self.seconds += row.elapsed_ms / 1000
 
+
+_GUESS: Final = _Sum(1, 3.0, 2_400.0, 300.0, 10.0)
+_GUESS_SIMULATED: Final = replace(_GUESS, seconds=0.0)
 
 _Key = Callable[[Cell], tuple[str, ...]]
 _KEYS: Final[tuple[_Key, ...]] = (
@@ -86,30 +71,31 @@ _KEYS: Final[tuple[_Key, ...]] = (
 
 
 def estimate(
-    matrix: PlannedTrials, history: Iterable[TrialRow] = (), *, concurrency: int = 1
+    matrix: "Matrix", history: Iterable[TrialRow] = (), *, concurrency: int = 1
 ) -> Estimate:
     """Estimate what a matrix will take from the rows of earlier experiments."""
-    means: dict[tuple[str, ...], _Mean] = defaultdict(_Mean)
+    sums: dict[tuple[str, ...], _Sum] = defaultdict(_Sum)
     for row in history:
         for key in _KEYS:
-            means[key(row.cell)].add(row)
+            sums[key(row.cell)].add(row)
     contenders = {contender.label: contender for contender in matrix.contenders}
     known = 0
     requests = tokens = seconds = cost = 0.0
     is_priced = True
     for unit in matrix.units:
         contender = contenders[unit.cell.model]
-        mean = next((means[key(unit.cell)] for key in _KEYS if key(unit.cell) in means), None)
-        known += mean is not None
-        took = _took(mean, contender)
-        requests += took.requests
-        tokens += took.input_tokens + took.output_tokens
-        seconds += took.seconds
+        took = next((sums[key(unit.cell)] for key in _KEYS if key(unit.cell) in sums), None)
+        known += took is not None
+        took = took or (_GUESS_SIMULATED if contender.simulated else _GUESS)
+        count = took.count
+        requests += took.requests / count
+        tokens += (took.input_tokens + took.output_tokens) / count
+        seconds += took.seconds / count
         price = _price_of(contender)
         if price is None:
             is_priced = False
         else:
-            usage = Usage(round(took.input_tokens), round(took.output_tokens))
+            usage = Usage(round(took.input_tokens / count), round(took.output_tokens / count))
             cost += cost_of(usage, price)
     return Estimate(
         requests=round(requests),
@@ -117,26 +103,6 @@ def estimate(
         seconds=seconds / max(concurrency, 1),
         cost_usd=cost if is_priced else None,
         known_trials=known,
-    )
-
-
-class _Took(Struct, frozen=True):
-    requests: float
-    input_tokens: float
-    output_tokens: float
-    seconds: float
-
-
-def _took(mean: _Mean | None, contender: Contender) -> _Took:
-    if mean is None:
-        seconds = 0.0 if contender.simulated else _GUESS_SECONDS
-        return _Took(_GUESS_REQUESTS, _GUESS_INPUT_TOKENS, _GUESS_OUTPUT_TOKENS, seconds)
-    count = mean.count
-    return _Took(
-        mean.requests / count,
-        mean.input_tokens / count,
-        mean.output_tokens / count,
-        mean.seconds / count,
     )
 
 

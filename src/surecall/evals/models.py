@@ -47,7 +47,6 @@ from .records import Unit
 
 __all__ = [
     "OPENROUTER",
-    "SIMULATED",
     "CaseOracle",
     "TransportPool",
     "find_contenders",

@@ -24,7 +24,6 @@ from .suites import load_suite, locate_suite
 __all__ = [
     "DEFAULT_TIMEOUT_S",
     "LATEST_MATCH",
-    "ChosenRun",
     "Experiment",
     "Wanted",
     "choose_run",

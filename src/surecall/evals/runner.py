@@ -12,7 +12,6 @@ from .store import RunInfo, RunStore
 from .taxonomy import Layer, layer_of
 
 __all__ = [
-    "DRAIN_S",
     "CellCount",
     "CellFinished",
     "ExperimentEnded",
@@ -24,7 +23,6 @@ __all__ = [
     "Stopping",
     "Tally",
     "TrialFinished",
-    "UnitSource",
     "run_experiment",
     "was_unanswered",
 ]

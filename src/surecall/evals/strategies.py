@@ -30,11 +30,8 @@ from .transcript import without_secrets
 
 __all__ = [
     "ABLATE",
-    "FALLBACKS",
     "OPTIONS_OFF",
     "TRANSFORM_FIELDS",
-    "Ablation",
-    "Fallback",
     "Settled",
     "find_ablation",
     "list_ablations",

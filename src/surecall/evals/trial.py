@@ -270,7 +270,7 @@ def _kept(text: str, limit: int, secrets: tuple[Secret, ...]) -> str:
 
 def _kept_reasons(verdict: Verdict, secrets: tuple[Secret, ...]) -> tuple[Reason, ...]:
     return tuple(
-        Reason(reason.code, _kept(reason.message, _MAX_ERROR_CHARS, secrets))
+        Reason(str(reason.code), _kept(reason.message, _MAX_ERROR_CHARS, secrets))
         for reason in verdict.reasons
     )
 

@@ -15,7 +15,7 @@ from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite
-from surecall.evals.suites.custom import CustomCase, CustomSuite, load_custom
+from surecall.evals.suites.custom import CustomCase, CustomSuite
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.transport import assistant, tool_call
@@ -85,7 +85,7 @@ def test_the_example_is_a_suite() -> None:
 
 async def test_a_perfect_model_passes_the_example() -> None:
     """What `ideal` says passes both verdicts of every case."""
-    suite = load_custom(EXAMPLE)
+    suite = CustomSuite(EXAMPLE)
     for scenario in suite.scenarios():
         for case in suite.cases(scenario):
             played = await play(case, perfect(case))
@@ -98,7 +98,7 @@ async def test_a_simulated_model_can_try_the_example() -> None:
     """A steady model of the zoo passes through the same door as an experiment uses."""
     (contender,) = find_contenders("zoo:steady", config=Config())
     settled = settle("production", contender, catalog=Catalog.builtin())
-    suite = load_custom(EXAMPLE)
+    suite = CustomSuite(EXAMPLE)
     case: Case = suite.cases("booking")[0]
     cell = Cell(model=contender.label, suite=suite.name, scenario="booking")
     unit = Unit(index=0, cell=cell, case=case.id, seed=5)
@@ -109,7 +109,7 @@ async def test_a_simulated_model_can_try_the_example() -> None:
 
 async def test_the_example_sees_a_wrong_day() -> None:
     """A wrong argument fails the strict verdict only, and is told."""
-    case = load_custom(EXAMPLE).cases("search")[0]
+    case = CustomSuite(EXAMPLE).cases("search")[0]
     call = ("find_trains", {"from": "Oslo", "to": "Bergen", "day": "2026-05-03"})
     played = await play(case, [ask(call), "It leaves at 08:25."])
     assert played.grades.original.ok
@@ -362,4 +362,4 @@ def test_the_version_follows_every_file(tmp_path: Path) -> None:
 def test_an_unknown_scenario_is_refused_with_the_closest() -> None:
     """A misspelt scenario is no empty experiment."""
     with pytest.raises(ConfigError, match="Did you mean 'booking'"):
-        load_custom(EXAMPLE).cases("bookings")
+        CustomSuite(EXAMPLE).cases("bookings")

@@ -9,7 +9,7 @@ from surecall.evals.records import Unit
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Job, Lane, RunUnit, open_job
 
-__all__ = ["AdaptiveLimit", "LaneQueue", "Lanes", "LocalExecutor", "UnitPool"]
+__all__ = ["AdaptiveLimit", "Lanes", "LocalExecutor", "UnitPool"]
 
 _BACK_OFF: Final = 0.7
 _CALM_ROUNDS: Final = 4

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from surecall.evals.records import Unit
+from surecall.evals.records import Unit, encode_kept
 
 from .base import DEFAULT_CONCURRENCY, Finished, Job, RunUnit, open_job
 from .local import UnitPool
@@ -30,13 +30,12 @@ from .sharded import (
     WorkerMessage,
     WorkerNews,
     failure_of,
-    pack,
     unpack_job,
     unpack_message,
     unpack_order,
 )
 
-__all__ = ["BEAT_S", "ProcessExecutor", "usable_cores", "work"]
+__all__ = ["ProcessExecutor", "work"]
 
 BEAT_S: Final = 5.0
 
@@ -69,14 +68,14 @@ class _Worker:
                 self._send(Ready())
                 while True:
                     shard = await self._orders.get()
-                    await self._pool.run(shard.units, self._told(run_unit), self._deliver)
+                    await self._pool.run(shard.units, self._announce(run_unit), self._deliver)
                     self._send(ShardOver())
         except Exception as error:
             self._send(failure_of(error))
         finally:
             beats.cancel()
 
-    def _told(self, run_unit: RunUnit) -> RunUnit:
+    def _announce(self, run_unit: RunUnit) -> RunUnit:
         async def run(unit: Unit) -> Finished:
             self._send(Began(unit.index))
             return await run_unit(unit)
@@ -93,7 +92,7 @@ class _Worker:
 
     def _send(self, message: object) -> None:
         try:
-            self._connection.send_bytes(pack(message))
+            self._connection.send_bytes(encode_kept(message))
         except OSError:
             os._exit(1)  # nobody listens any more
 
@@ -118,12 +117,6 @@ _LEASE_S: Final = 120.0
 _LEAVE_S: Final = 2.0
 
 
-def usable_cores() -> int:
-    """Return how many processors this process may use."""
-    count = getattr(os, "sched_getaffinity", None)
-    return len(count(0)) if count is not None else os.cpu_count() or 1
-
-
 class ProcessExecutor(ShardedExecutor):
     """Runs shards in processes of this machine; one that dies is replaced."""
 
@@ -137,7 +130,7 @@ class ProcessExecutor(ShardedExecutor):
         concurrency: int = DEFAULT_CONCURRENCY,
         lease_s: float = _LEASE_S,
     ) -> None:
-        super().__init__(job, workers=workers or usable_cores(), concurrency=concurrency)
+        super().__init__(job, workers=workers, concurrency=concurrency)
         self._lease_s = lease_s
         self.pids: set[int] = set()
         """The processes at work."""
@@ -152,7 +145,7 @@ class _ProcessWorker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=work, args=(theirs, pack(job), concurrency), daemon=True
+            target=work, args=(theirs, encode_kept(job), concurrency), daemon=True
         )
         with _interrupts_blocked():
             self._process.start()
@@ -209,7 +202,7 @@ class _ProcessWorker:
 
     def _send(self, order: Any) -> None:
         try:
-            self._connection.send_bytes(pack(order))
+            self._connection.send_bytes(encode_kept(order))
         except OSError:
             pass  # it is gone; whoever reads from it finds out
 

@@ -9,11 +9,10 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from surecall.errors import Code, ConfigError
-from surecall.evals.records import Unit
+from surecall.evals.records import Unit, encode_kept
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job, RunUnit, open_job
 from .local import UnitPool
-from .processes import usable_cores
 from .sharded import (
     Began,
     Failed,
@@ -25,13 +24,12 @@ from .sharded import (
     WorkerMessage,
     WorkerNews,
     failure_of,
-    pack,
     unpack_job,
     unpack_message,
     unpack_order,
 )
 
-__all__ = ["RayExecutor", "RayShardActor", "connect_cluster", "load_ray"]
+__all__ = ["RayExecutor", "connect_cluster"]
 
 
 def load_ray() -> Any:
@@ -94,8 +92,8 @@ class RayShardActor:
         try:
             self._run_unit = await self._stack.enter_async_context(open_job(self._job))
         except Exception as error:
-            return pack(failure_of(error))
-        return pack(Ready())
+            return encode_kept(failure_of(error))
+        return encode_kept(Ready())
 
     async def run(self, order: bytes) -> AsyncGenerator[bytes, None]:
         """Run a shard; yield what begins and what is finished."""
@@ -105,9 +103,9 @@ class RayShardActor:
         running = asyncio.create_task(self._run_shard(shard.units, news))
         running.add_done_callback(lambda _: news.put_nowait(None))
         while (message := await news.get()) is not None:
-            yield pack(message)
+            yield encode_kept(message)
         if (error := running.exception()) is not None:
-            yield pack(failure_of(error))
+            yield encode_kept(failure_of(error))
 
     async def drain(self) -> None:
         """Begin nothing more."""
@@ -139,7 +137,7 @@ class RayExecutor(ShardedExecutor):
         concurrency: int = DEFAULT_CONCURRENCY,
         address: str | None = None,
     ) -> None:
-        super().__init__(job, workers=workers or usable_cores(), concurrency=concurrency)
+        super().__init__(job, workers=workers, concurrency=concurrency)
         self._address = address
 
     async def run(self, units: Sequence[Unit], deliver: Deliver) -> None:
@@ -153,7 +151,7 @@ class RayExecutor(ShardedExecutor):
         """Begin to start an actor somewhere on the cluster."""
         ray = load_ray()
         actor: Any = ray.remote(RayShardActor).options(num_cpus=1, max_restarts=0)
-        return _RayWorker(ray, actor.remote(pack(self.job), self.concurrency))
+        return _RayWorker(ray, actor.remote(encode_kept(self.job), self.concurrency))
 
 
 class _RayWorker:
@@ -166,7 +164,7 @@ class _RayWorker:
 
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         try:
-            async for reference in self._actor.run.remote(pack(RunShard(shard))):
+            async for reference in self._actor.run.remote(encode_kept(RunShard(shard))):
                 message = await self._hear(reference)
                 if isinstance(message, Began | Finished):
                     yield message

@@ -1,16 +1,17 @@
 """Trials in several workers: shards, heartbeats, and what becomes of a worker that dies."""
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, SurecallError
-from surecall.evals.records import TrialBody, TrialRow, Unit, encode_kept
+from surecall.evals.records import TrialBody, TrialRow, Unit
 from surecall.jsontext import decode_own
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
@@ -34,7 +35,6 @@ __all__ = [
     "WorkerNews",
     "failure_of",
     "lost_trial",
-    "pack",
     "unpack_job",
     "unpack_message",
     "unpack_order",
@@ -183,12 +183,20 @@ class ShardWorker(Protocol):
         ...
 
 
+def _count_cores() -> int:
+    """Return how many processors this process may use."""
+    count = getattr(os, "sched_getaffinity", None)
+    return len(count(0)) if count is not None else os.cpu_count() or 1
+
+
 class ShardedExecutor(ABC):
     """What all executors with several workers have in common."""
 
-    def __init__(self, job: Job, *, workers: int, concurrency: int = DEFAULT_CONCURRENCY) -> None:
+    def __init__(
+        self, job: Job, *, workers: int | None = None, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> None:
         self.job = job
-        self.workers = max(workers, 1)
+        self.workers = max(workers or _count_cores(), 1)
         self.concurrency = max(concurrency // self.workers, 1)
         """How many trials one worker runs at once; all of them together as many as asked for."""
         self._book = ShardBook((), workers=1)
@@ -335,11 +343,6 @@ def failure_of(error: BaseException) -> Failed:
     if isinstance(error, SurecallError):
         return Failed(error.code, error.message, error.hint)
     return Failed(Code.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
-
-
-def pack(message: Any) -> bytes:
-    """Return a message as bytes."""
-    return encode_kept(message)
 
 
 def unpack_order(data: bytes) -> Order:

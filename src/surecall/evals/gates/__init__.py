@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics import render_group
-from surecall.evals.metrics.records import Group, Simulated
+from surecall.evals.metrics.records import Group, Simulated, say_simulated
 from surecall.evals.metrics.tally import Tally, merge_tallies, pair_trials, tally_rows
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import (
@@ -117,16 +117,16 @@ def check_tallies(
                     hint="Say with rows_of where they come from.",
                 )
             baselines[gate.against] = tally_rows(rows_of(gate.against))
-    return GateReport(tuple(_checked(gate, tallies, baselines) for gate in gates))
+    return GateReport(tuple(_check(gate, tallies, baselines) for gate in gates))
 
 
-def _checked(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> GateResult:
-    chosen = _selected(gate, tallies)
+def _check(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> GateResult:
+    chosen = _select(gate, tallies)
     if not chosen:
         return GateResult(gate=gate, verdict="empty", observed=None, note=_why_empty(gate, tallies))
     whole = merge_tallies(chosen)
     if gate.against is not None:
-        return _regression(gate, whole, merge_tallies(_selected(gate, baselines[gate.against])))
+        return _regression(gate, whole, merge_tallies(_select(gate, baselines[gate.against])))
     group = render_group(whole, axis="overall", value="gate")
     found = gate.read(group)
     if isinstance(found, Rate):
@@ -160,7 +160,7 @@ def _about_timeouts(gate: Gate, group: Group) -> str:
     return f"{group.latency.censored} timeouts: the true time is longer, nobody knows how much"
 
 
-def _selected(gate: Gate, tallies: Tallies) -> list[Tally]:
+def _select(gate: Gate, tallies: Tallies) -> list[Tally]:
     """Return the trials a gate is about; controls only when it selects nothing else."""
     found = [(control, t) for (cell, control), t in tallies.items() if _matches(gate, cell)]
     tools = [tally for control, tally in found if not control]
@@ -224,7 +224,7 @@ def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
         interval=of_drop,
         p=p,
         note=_about_drop(gate, counts, of_drop, holds=holds, supported=supported),
-        simulated="none" if not now.simulated else "all" if now.simulated == now.n else "some",
+        simulated=say_simulated(now.simulated, now.n),
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Stability",
     "StrategyComparison",
     "Summary",
+    "say_simulated",
 ]
 
 Axis = Literal["model", "profile", "strategy", "fallback", "suite", "scenario"]
@@ -201,3 +202,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Every cell, controls included and marked."""
     items: tuple[Item, ...]
     strategies: tuple[StrategyComparison, ...]
+
+
+def say_simulated(count: int, n: int) -> Simulated:
+    """Say how many of `n` trials were made with a simulated model."""
+    if not count:
+        return "none"
+    return "all" if count >= n else "some"

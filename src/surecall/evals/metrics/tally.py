@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from surecall.evals.records import CallFact, Cell, TrialRow
@@ -45,36 +45,6 @@ class CaseTrials:
 
 class Tally:
     """Running counts of some trials; two of them can be added."""
-
-    __slots__ = (
-        "calls",
-        "cases",
-        "categories",
-        "censored_ms",
-        "cost_usd",
-        "cut_by_limit",
-        "elapsed_ms",
-        "error_codes",
-        "error_kinds",
-        "escalations",
-        "examples",
-        "fabrications",
-        "failures",
-        "fired",
-        "formats",
-        "n",
-        "original_ok",
-        "outcomes",
-        "priced",
-        "requests",
-        "saved",
-        "saved_examples",
-        "saved_runs",
-        "simulated",
-        "strict_ok",
-        "turns",
-        "usage",
-    )
 
     def __init__(self) -> None:
         self.n = self.original_ok = self.strict_ok = self.simulated = 0
@@ -155,45 +125,16 @@ class Tally:
 
     def include(self, other: Self) -> None:
         """Add the counts of other trials."""
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in _COUNTERS:
-            getattr(self, name).update(getattr(other, name))
-        self.elapsed_ms.extend(other.elapsed_ms)
-        self.censored_ms.extend(other.censored_ms)
+        for name, value in vars(other).items():
+            if isinstance(value, Counter):
+                getattr(self, name).update(value)
+            elif not isinstance(value, dict):  # numbers, usage and times
+                setattr(self, name, getattr(self, name) + value)
         for rule, index in other.saved_examples.items():
             self.saved_examples[rule] = min(index, self.saved_examples.get(rule, index))
         for failure, index in other.examples.items():
             self.examples[failure] = min(index, self.examples.get(failure, index))
         self.cases.update(other.cases)
-
-
-_SUMS = (
-    "n",
-    "original_ok",
-    "strict_ok",
-    "simulated",
-    "turns",
-    "requests",
-    "escalations",
-    "fabrications",
-    "cut_by_limit",
-    "saved_runs",
-    "priced",
-    "cost_usd",
-    "usage",
-)
-_COUNTERS = (
-    "outcomes",
-    "categories",
-    "calls",
-    "formats",
-    "error_kinds",
-    "error_codes",
-    "fired",
-    "saved",
-    "failures",
-)
 
 
 def tally_rows(rows: Iterable[TrialRow]) -> dict[tuple[Cell, bool], Tally]:
@@ -227,18 +168,7 @@ def pair_trials(
 ) -> PairCounts:
     """Count how the trials agree that both sides have: same cell, case and number."""
     whole = PairCounts()
-    for counts in _pairs(a, b, original=original):
-        whole += counts
-    return whole
-
-
-def _pairs(
-    a: Mapping[tuple[Cell, str], CaseTrials],
-    b: Mapping[tuple[Cell, str], CaseTrials],
-    *,
-    original: bool,
-) -> Iterator[PairCounts]:
     for key, trials in a.items():
-        other = b.get(key)
-        if other is not None:
-            yield trials.pair(other, original=original)
+        if key in b:
+            whole += trials.pair(b[key], original=original)
+    return whole

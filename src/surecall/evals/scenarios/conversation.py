@@ -54,9 +54,7 @@ class AnsweredCall(Struct, frozen=True, kw_only=True):
     @property
     def values(self) -> list[Any]:
         """The values of a patch's operations."""
-        operations: Any = self.arguments.get("ops")
-        items = cast("list[Any]", operations) if isinstance(operations, list) else []
-        return [_object(item).get("value") for item in items]
+        return [_object(item).get("value") for item in _list(self.arguments.get("ops"))]
 
 
 class Conversation:
@@ -64,7 +62,7 @@ class Conversation:
 
     def __init__(self, request: ModelRequest) -> None:
         self.offered = frozenset(tool.name for tool in request.tools)
-        self.calls = tuple(_answered(request.messages))
+        self.calls = tuple(_list_answered(request.messages))
         self.user_text = "\n".join(
             message.text for message in request.messages if message.role == "user"
         )
@@ -110,7 +108,7 @@ class Conversation:
         return self.read("draft", "foo") == value
 
 
-def _answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
+def _list_answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
     waiting: dict[str, ToolCall] = {}
     answered: list[AnsweredCall] = []
     replies = 0
@@ -120,7 +118,7 @@ def _answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
         call = waiting.pop(message.tool_call_id or "", None) if message.role == "tool" else None
         if call is None:
             continue
-        envelope = _decoded(message.text)
+        envelope = _read_object(message.text)
         errors: Any = envelope.get("errors")
         codes = (_object(error).get("code") for error in errors or ())
         answered.append(
@@ -136,11 +134,15 @@ def _answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
     return answered
 
 
-def _decoded(text: str) -> dict[str, Any]:
+def _read_object(text: str) -> dict[str, Any]:
     try:
         return _object(decode(text))
     except JSONTextError:
         return {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -254,9 +256,9 @@ class MadeCall(Struct, frozen=True):
     @property
     def operations(self) -> list[dict[str, Any]]:
         """The operations of a patch, as far as they are objects."""
-        given: Any = self.arguments.get("ops")
-        items = cast("list[Any]", given) if isinstance(given, list) else []
-        return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+        return [
+            _object(item) for item in _list(self.arguments.get("ops")) if isinstance(item, dict)
+        ]
 
 
 class Evidence:
@@ -267,9 +269,10 @@ class Evidence:
         self.scene = cast("Scene", attempt.prepared.state)
         self.error = attempt.error
         self.text = attempt.text
-        turns: Iterable[TurnTrace] = () if attempt.trace is None else attempt.trace.turns
-        self.turns = tuple(turns)
-        self.calls = tuple(made for turn in self.turns for made in _made_calls(turn))
+        self.turns = attempt.turns
+        self.calls = tuple(
+            MadeCall(turn.turn, call, result) for turn, call, result in attempt.calls
+        )
         self.ignored = tuple(call for turn in self.turns for call in turn.ignored_calls)
 
     def calls_of(self, name: str) -> list[MadeCall]:
@@ -279,7 +282,7 @@ class Evidence:
     @property
     def replies(self) -> list[list[MadeCall]]:
         """The accepted calls of each reply that had any."""
-        return [_made_calls(turn) for turn in self.turns if turn.calls]
+        return [list(calls) for _, calls in groupby(self.calls, lambda made: made.turn)]
 
     def met(self, name: str, *codes: str) -> int | None:
         """Return the place of the first call of a tool that failed with one of the codes."""
@@ -311,11 +314,6 @@ def shows_call(text: str, tool_names: Iterable[str]) -> bool:
     """Tell whether a text for the user shows how a call is written, or names a tool."""
     lowered = text.lower()
     return any(mark in lowered for mark in _CALL_MARKS) or any(name in text for name in tool_names)
-
-
-def _made_calls(turn: TurnTrace) -> list[MadeCall]:
-    results = {result.call_id: result for result in turn.results}
-    return [MadeCall(turn.turn, call, results.get(call.id)) for call in turn.calls]
 
 
 def _hit_limit(turn: TurnTrace) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 __all__ = [
     "ANSWER",
     "ARGUMENTS",
+    "ENDING",
     "INTRO",
     "NO_COMMIT",
     "ONE_BY_ONE",
@@ -13,6 +14,8 @@ __all__ = [
     "PATCH",
     "READ_FIRST",
     "REASON_MEANINGS",
+    "RULES",
+    "TASK",
     "ReasonCode",
     "instructions",
 ]
@@ -42,6 +45,11 @@ ARGUMENTS: Final = (
 def instructions(*parts: str) -> str:
     """Join sentences to a system text, one a line."""
     return "\n".join(parts)
+
+
+TASK: Final = instructions(INTRO, READ_FIRST, PATCH)
+ENDING: Final = instructions(ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS)
+RULES: Final = instructions(ONE_BY_ONE, ENDING)
 
 
 class ReasonCode(StrEnum):

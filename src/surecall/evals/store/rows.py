@@ -4,7 +4,7 @@ Whatever a file holds in place of a row is either decoded to what was kept or is
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -28,28 +28,25 @@ __all__ = [
     "encode_body",
 ]
 
-COLUMNS: Final = (
-    "run",
-    "idx",
-    "cell",
-    "case_id",
-    "trial",
-    "seed",
-    "simulated",
-    "control",
-    "seed_ok",
-    "strict_ok",
-    "outcome",
-    "code",
-    "category",
-    "elapsed_ms",
-    "started_at",
-    "row",
-)
-"""The columns of the table `trials`; `seed_ok`, of the original verdict, kept its old name."""
+_REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
+    "idx": lambda row: row.index,
+    "case_id": lambda row: mend_surrogates(row.case),
+    "trial": lambda row: row.trial,
+    "seed": lambda row: row.seed,
+    "simulated": lambda row: row.simulated,
+    "control": lambda row: row.control,
+    "seed_ok": lambda row: row.original_ok,
+    "strict_ok": lambda row: row.strict_ok,
+    "outcome": lambda row: row.outcome,
+    "code": lambda row: row.code and mend_surrogates(row.code),
+    "category": lambda row: row.category and mend_surrogates(row.category),
+    "elapsed_ms": lambda row: row.elapsed_ms,
+    "started_at": lambda row: row.started_at,
+}
+"""Columns that repeat a field of the row; the original verdict kept its old name."""
 
-_SET_APART: Final = frozenset({"run", "cell", "row"})
-"""Columns that do not repeat a field of the row."""
+COLUMNS: Final = ("run", "cell", *_REPEATED, "row")
+"""The columns of the table `trials`."""
 
 _LATEST_S: Final = 253_402_300_799
 """The last second that has a date."""
@@ -97,24 +94,8 @@ class RunInfo(Struct, frozen=True, kw_only=True):
 def columns_of(run: int, cell: int, row: TrialRow) -> tuple[Any, ...]:
     """Return the values of a row of the table, in the order of `COLUMNS`."""
     text = encode_kept(row)
-    return (
-        run,
-        row.index,
-        cell,
-        mend_surrogates(row.case),
-        row.trial,
-        row.seed,
-        row.simulated,
-        row.control,
-        row.original_ok,
-        row.strict_ok,
-        row.outcome,
-        row.code and mend_surrogates(row.code),
-        row.category and mend_surrogates(row.category),
-        row.elapsed_ms,
-        row.started_at,
-        seal_line(text, checksum(b"", text)).decode(),
-    )
+    repeated = (read(row) for read in _REPEATED.values())
+    return (run, cell, *repeated, seal_line(text, checksum(b"", text)).decode())
 
 
 def check_types(found: Mapping[str, Any]) -> None:
@@ -133,9 +114,8 @@ def decode_row(found: Mapping[str, Any]) -> TrialRow:
     if check is not None and check != checksum(b"", text):  # rows of before have none
         raise ValueError("the checksum of a trial does not fit")
     row = msgspec.convert(_decode_json(text), TrialRow)
-    columns = dict(zip(COLUMNS, columns_of(0, 0, row), strict=True))
-    for name in COLUMNS:
-        if name not in _SET_APART and found[name] != columns[name]:
+    for name, read in _REPEATED.items():
+        if found[name] != read(row):
             raise ValueError(f"{name} is not what the row says")
     return row
 

@@ -17,9 +17,6 @@ from .single_turn import SingleTurnCase
 
 __all__ = [
     "BFCL_CATEGORIES",
-    "BFCL_PACKAGE",
-    "BfclEntry",
-    "BfclFiles",
     "BfclSuite",
     "case_of",
     "find_bfcl",

@@ -1,7 +1,7 @@
 """Cases of one turn: what is asked, and whether the arguments are right."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, failed
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, assign_calls, failed
 from surecall.evals.records import Reason, Verdict
 from surecall.loop import Trace
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
@@ -17,7 +17,6 @@ from surecall.tools import ToolRegistry
 
 __all__ = [
     "Answer",
-    "FunctionDoc",
     "OneToolSuite",
     "SingleTurnCase",
     "calls_that_ran",
@@ -70,12 +69,15 @@ def check_calls(
         return (Reason("no_call", f"{len(answers)} expected"),)
     if len(calls) != len(answers):
         return (Reason("wrong_count", f"{len(calls)} calls, {len(answers)} expected"),)
-    reasons = [[_check(call, functions, answer, fold) for call in calls] for answer in answers]
+    reasons = [
+        [check_call(call, functions.get(call.name, {}), answer, fold=fold) for call in calls]
+        for answer in answers
+    ]
     if len(answers) == 1:
         return reasons[0][0]
-    used: dict[int, int] = {}
+    used = assign_calls([[i for i, wrong in enumerate(row) if not wrong] for row in reasons])
     for index in range(len(answers)):
-        if not _match(index, reasons, used, set()):
+        if index not in used:
             name = next(iter(answers[index]))
             closest = min(reasons[index], key=len)
             return (Reason("no_match", f"no call is the expected {name}"), *closest)
@@ -109,29 +111,6 @@ def check_call(
         and key not in parameters.get("required", ())
     )
     return tuple(reasons)
-
-
-def _check(
-    call: IdealCall, functions: Mapping[str, FunctionDoc], answer: Answer, fold: Fold
-) -> tuple[Reason, ...]:
-    return check_call(call, functions.get(call.name, {}), answer, fold=fold)
-
-
-def _match(
-    answer: int,
-    reasons: Sequence[Sequence[tuple[Reason, ...]]],
-    used: dict[int, int],
-    tried: set[int],
-) -> bool:
-    """Find a call for an expected one, moving others to another call where that helps."""
-    for call, wrong in enumerate(reasons[answer]):
-        if wrong or call in tried:
-            continue
-        tried.add(call)
-        if call not in used or _match(used[call], reasons, used, tried):
-            used[call] = answer
-            return True
-    return False
 
 
 def _check_value(
@@ -249,7 +228,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         """Judge the calls of the first reply of which any ran."""
         calls = calls_that_ran(attempt.trace, self.names)
         kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
-        exact = tuple(self._is_expected(call) for call in _calls_made(attempt.trace))
+        exact = tuple(self._is_expected(call) for _, call, _ in attempt.calls)
         if not self.answers:
             wrong = failed("called", ", ".join(call.name for call in calls))
             verdict = wrong if calls else Verdict(ok=True)
@@ -301,11 +280,6 @@ def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealC
                 for call in calls
             ]
     return []
-
-
-def _calls_made(trace: Trace | None) -> Iterator[ToolCall]:
-    for turn in trace.turns if trace is not None else ():
-        yield from turn.calls
 
 
 def _plain(value: Any) -> Any:

@@ -8,17 +8,17 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
 from surecall.jsontext import canonical_hash
-from surecall.records import Message, ModelRequest, ToolCall, clip
+from surecall.records import Message, ModelRequest, ToolCall
 
-from .judging import AgentReason, judge_stage, reason
+from .judging import AGENT_REASONS, AgentReason, judge_stage
 from .questions import WORKSPACE_IDS, Question, find_workspace, load_questions
 from .stages import CHECKERS, STAGES, Desk, Stage, instruct_pipeline, instruct_stage
 
-__all__ = ["PIPELINE", "AgentCase", "AgentsSuite"]
+__all__ = ["AGENT_REASONS", "AgentCase", "AgentReason", "AgentsSuite"]
 
 PIPELINE: Final = "pipeline"
 """The scenario in which all stages follow each other."""
@@ -26,7 +26,6 @@ PIPELINE: Final = "pipeline"
 _STAGE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns": 6}
 _PIPELINE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns": 16}
 _BY_TOOL: Final = {stage.tool.name: stage for stage in STAGES}
-_MAX_ERROR_CHARS: Final = 400
 _CONFIDENCE: Final = 0.9
 
 
@@ -74,14 +73,14 @@ class AgentCase(Struct, frozen=True, kw_only=True):
     def grade(self, attempt: Attempt) -> Grades:
         """Judge the last accepted call of each stage."""
         desk: Desk = attempt.prepared.state
-        calls = [call for turn in _turns(attempt) for call in turn.calls]
-        failed = [] if attempt.error is None else [_run_failed(attempt.error)]
+        calls = [call for _, call, _ in attempt.calls]
+        failed = [] if attempt.error is None else [run_failed(attempt.error)]
         called = {_BY_TOOL[call.name].name for call in calls if call.name in _BY_TOOL}
         return Grades(
             original=_verdict([*failed, *self._check_form(desk, called)]),
             strict=_verdict([*failed, *self._check_answers(desk, called)]),
             exact=tuple(self._is_right(call) for call in calls),
-            state=_kept(desk),
+            state=_describe_state(desk),
         )
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
@@ -103,9 +102,9 @@ class AgentCase(Struct, frozen=True, kw_only=True):
     def _check_form(self, desk: Desk, called: set[str]) -> Iterator[Reason]:
         for stage in self.stages:
             if stage.name not in called:
-                yield reason(AgentReason.STAGE_NOT_CALLED, stage.name)
+                yield Reason(AgentReason.STAGE_NOT_CALLED, stage.name)
             elif not any(call.stage == stage.name and call.is_sound for call in desk.log):
-                yield reason(AgentReason.CALL_NOT_VALID, stage.name)
+                yield Reason(AgentReason.CALL_NOT_VALID, stage.name)
 
     def _check_answers(self, desk: Desk, called: set[str]) -> Iterator[Reason]:
         for stage in self.stages:
@@ -116,9 +115,9 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             elif stage.name in called:
                 codes = {call.error for call in desk.log if call.stage == stage.name and call.error}
                 told = f"{stage.name}: {', '.join(sorted(codes))}" if codes else stage.name
-                yield reason(AgentReason.CALL_NOT_ACCEPTED, told)
+                yield Reason(AgentReason.CALL_NOT_ACCEPTED, told)
             else:
-                yield reason(AgentReason.STAGE_NOT_CALLED, stage.name)
+                yield Reason(AgentReason.STAGE_NOT_CALLED, stage.name)
 
     def _decides(self, stage: Stage) -> bool:
         """Tell whether a stage is judged by itself: in the pipeline, what it leads to is."""
@@ -167,20 +166,11 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         return f"The answer is: {rows}."
 
 
-def _turns(attempt: Attempt) -> Any:
-    return () if attempt.trace is None else attempt.trace.turns
-
-
 def _verdict(reasons: list[Reason]) -> Verdict:
     return Verdict(ok=not reasons, reasons=tuple(reasons))
 
 
-def _run_failed(error: Exception) -> Reason:
-    text = str(error) or type(error).__name__
-    return reason(AgentReason.RUN_FAILED, clip(text, _MAX_ERROR_CHARS))
-
-
-def _kept(desk: Desk) -> dict[str, Any]:
+def _describe_state(desk: Desk) -> dict[str, Any]:
     """Return what is kept of a trial: each stage's answer and every refusal."""
     return {
         "accepted": {name: call.arguments for name, call in desk.accepted.items()},

@@ -19,7 +19,6 @@ __all__ = [
     "Table",
     "Workspace",
     "answer_of",
-    "data_file",
     "find_workspace",
     "load_questions",
 ]

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
-from surecall.records import Message, ModelRequest, ToolCall, ToolResult, ToolSpec, clip
+from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
 from .matching import (
@@ -21,13 +21,12 @@ from .matching import (
     check_calls,
     check_text,
     is_expected,
-    matched_places,
-    reason,
+    match_places,
 )
 from .rules import check_document
 from .tools import Bench, PythonFile, Workshop
 
-__all__ = ["CustomCase", "CustomRun", "CustomSuite", "load_custom", "next_step"]
+__all__ = ["CustomCase", "CustomSuite", "next_step"]
 
 _BY_TYPE: Final[dict[str, Any]] = {
     "array": [],
@@ -43,7 +42,7 @@ def next_step(case: CaseDoc, tools: Mapping[str, ToolSpec], request: ModelReques
     """Return the next expected calls, or the text that ends the run."""
     seen = Conversation(request)
     made = [CalledTool(name=call.name, arguments=call.arguments) for call in seen.calls]
-    done = matched_places(case, made)
+    done = match_places(case, made)
     left = [call for place, call in enumerate(case.calls or ()) if place not in done]
     calls = [_ideal_call(call, tools) for call in left]
     calls = [call for call in calls if call.name in seen.offered]
@@ -92,7 +91,7 @@ def _text(checks: ChecksDoc) -> str:
 
 _PREFIX: Final = "custom:"
 _HASH_CHARS: Final = 12
-_MAX_TOLD_CHARS: Final = 400
+_MAX_REASON_CHARS: Final = 400
 _PYTHON_NAMES: Final = ("cases", "name", "options", "system", "trials")
 """What a Python file may define beside its tools and checks."""
 
@@ -176,11 +175,6 @@ class CustomSuite:
         return found
 
 
-def load_custom(path: str | Path) -> CustomSuite:
-    """Return the suite of a file, as `custom:FILE` names it."""
-    return CustomSuite(path)
-
-
 class CustomCase(Struct, frozen=True, kw_only=True):
     """One case of a file.
 
@@ -225,11 +219,11 @@ class CustomCase(Struct, frozen=True, kw_only=True):
     def grade(self, attempt: Attempt) -> Grades:
         """Compare what happened with what the file says."""
         trial: _Trial = attempt.prepared.state
-        ran = tuple(_ran(attempt))
-        made = [call for call, _ in _calls(attempt)]
-        failed = [] if attempt.error is None else [_run_failed(attempt.error)]
+        ran = tuple(_list_ran(attempt))
+        made = [call for _, call, _ in attempt.calls]
+        failed = [] if attempt.error is None else [run_failed(attempt.error)]
         forbidden = [
-            reason(CustomReason.CALL_FORBIDDEN, clip(call.name, 80))
+            Reason(CustomReason.CALL_FORBIDDEN, clip(call.name, 80))
             for call in made
             if call.name in self.doc.absent
         ]
@@ -262,7 +256,7 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         for call in self.doc.calls or ():
             wanted = {choice.tool for choice in call.any_of} or {call.tool}
             if not wanted & names:
-                yield reason(CustomReason.CALL_MISSING, " or ".join(sorted(wanted)))
+                yield Reason(CustomReason.CALL_MISSING, " or ".join(sorted(wanted)))
 
     def _is_expected(self, call: ToolCall) -> bool | None:
         if self.doc.calls is None:
@@ -272,15 +266,8 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         return is_expected(self.doc, CalledTool(name=call.name, arguments=call.arguments))
 
 
-def _calls(attempt: Attempt) -> Iterator[tuple[ToolCall, ToolResult | None]]:
-    for turn in () if attempt.trace is None else attempt.trace.turns:
-        results = {result.call_id: result for result in turn.results}
-        for call in turn.calls:
-            yield call, results.get(call.id)
-
-
-def _ran(attempt: Attempt) -> Iterator[CalledTool]:
-    for call, result in _calls(attempt):
+def _list_ran(attempt: Attempt) -> Iterator[CalledTool]:
+    for _, call, result in attempt.calls:
         if result is not None and result.executed:
             yield CalledTool(
                 name=result.name,
@@ -288,11 +275,6 @@ def _ran(attempt: Attempt) -> Iterator[CalledTool]:
                 ok=result.ok,
                 data=result.envelope.data,
             )
-
-
-def _run_failed(error: Exception) -> Reason:
-    text = str(error) or type(error).__name__
-    return reason(CustomReason.RUN_FAILED, clip(text, _MAX_TOLD_CHARS))
 
 
 def _check_state(bench: Bench, run: CustomRun) -> list[Reason]:
@@ -309,9 +291,9 @@ def _check_state(bench: Bench, run: CustomRun) -> list[Reason]:
             said = ["it returned False"]
         told = [str(each) for each in cast("Iterable[Any]", said)]
     except Exception as error:
-        text = clip(f"{type(error).__name__}: {error}", _MAX_TOLD_CHARS)
-        return [reason(CustomReason.CHECK_BROKE, text)]
-    return [reason(CustomReason.STATE_WRONG, clip(text, _MAX_TOLD_CHARS)) for text in told]
+        text = clip(f"{type(error).__name__}: {error}", _MAX_REASON_CHARS)
+        return [Reason(CustomReason.CHECK_BROKE, text)]
+    return [Reason(CustomReason.STATE_WRONG, clip(text, _MAX_REASON_CHARS)) for text in told]
 
 
 def _read_python(file: PythonFile) -> Document:

@@ -19,7 +19,7 @@ from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 from .document import CaseDoc, Document, KeyPath, ResultDoc, ToolDoc, is_given
 from .matching import fits
 
-__all__ = ["Bench", "PythonFile", "Workshop", "find_function", "tools_in"]
+__all__ = ["Bench", "PythonFile", "Workshop"]
 
 
 class PythonFile:
