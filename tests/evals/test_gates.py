@@ -95,8 +95,8 @@ class Refused:
 @pytest.mark.parametrize(
     "case",
     [
-        Refused("nothing", "", "names no metric"),
-        Refused("no metric", ">=0.9", "names no metric"),
+        Refused("nothing", "", "does not name a metric"),
+        Refused("no metric", ">=0.9", "does not name a metric"),
         Refused("misspelt metric", "strickt>=0.9", "'strickt'", "Did you mean 'strict'?"),
         Refused("unknown metric", "xyz>=0.9", "not measured", "Known: "),
         Refused("misspelt axis", "strict[modle=x]>=0.9", "'modle'", "Did you mean 'model'"),

@@ -1,7 +1,7 @@
 """Choosing from what there is: one grammar of filters for every axis of a matrix.
 
-A part of a filter that matches nothing is an error, so that a slip of the pen never makes an
-experiment smaller without a word.
+A part of a filter that matches nothing is an error, so that a typo never silently drops
+something from the run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ from .records import CallFact, Outcome
 __all__ = ["RunFacts", "collect_facts", "list_error_kinds"]
 
 KINDS: Final = ("missing", "enum", "type", "range", "unknown_key", "format", "other")
-"""Every kind, in the order in which they are told."""
+"""Every kind, in the order in which they are reported."""
 
 _KIND_OF: Final = {
     "additionalProperties": "unknown_key",

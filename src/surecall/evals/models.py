@@ -106,7 +106,7 @@ def find_contenders(
 def simulate_catalog(catalog: Catalog | None = None) -> tuple[Contender, ...]:
     """Return every catalog model for which there is a simulated one, in the catalog's order."""
     return tuple(
-        _simulated_entry(entry, behaviour)
+        _simulate_entry(entry, behaviour)
         for entry in (catalog or Catalog.builtin()).models
         if (behaviour := _behaviour_for(entry.id)) is not None
     )
@@ -122,32 +122,32 @@ class _Parser:
     def parse(self, token: str) -> Iterable[Contender]:
         lowered = token.lower()
         if lowered.startswith(EMBEDDED_PREFIX):
-            return [self._embedded(token)]
+            return [self._make_embedded(token)]
         if lowered.startswith(_ZOO):
-            return self._zoo(lowered.removeprefix(_ZOO))
+            return self._find_zoo(lowered.removeprefix(_ZOO))
         if lowered.startswith(SIMULATED):
-            return [self._simulated(lowered)]
+            return [self._make_simulated(lowered)]
         if lowered.startswith(_FAULTS):
-            return [_faulty(lowered.removeprefix(_FAULTS))]
+            return [_make_faulty(lowered.removeprefix(_FAULTS))]
         name, _, url = token.rpartition("@")
         if name and url.lower().startswith(("http://", "https://")):
-            return [self._at(name, url, label=token)]
+            return [self._make_at(name, url, label=token)]
         prefix, _, name = token.partition(":")
         if prefix.lower() == OPENROUTER:
             url = read_original_settings().settings.get("base_url", _OPENROUTER_URL)
-            return self._models_at(url, name, label=f"{OPENROUTER}:")
+            return self._list_models_at(url, name, label=f"{OPENROUTER}:")
         if not self._config.base_url:
             raise ConfigError(
                 Code.UNKNOWN_MODEL,
-                f"nobody knows where {token!r} is.",
+                f"it is not known where {token!r} is served.",
                 hint="Write ID@https://HOST/v1, openrouter:ID, embedded:NAME or zoo:NAME, "
                 "or set SURECALL_BASE_URL.",
             )
         if self._catalog.provider_at(urlsplit(self._config.base_url).hostname or "") == OPENROUTER:
-            return self._models_at(self._config.base_url, token, label="")
-        return [self._at(token, self._config.base_url, label=token)]
+            return self._list_models_at(self._config.base_url, token, label="")
+        return [self._make_at(token, self._config.base_url, label=token)]
 
-    def _embedded(self, token: str) -> Contender:
+    def _make_embedded(self, token: str) -> Contender:
         name = embedded_name(token) or ""
         if not is_weights_path(name):
             find_weights(name)
@@ -160,27 +160,27 @@ class _Parser:
             tags=("embedded", *(entry.tags if entry else ())),
         )
 
-    def _zoo(self, name: str) -> tuple[Contender, ...]:
+    def _find_zoo(self, name: str) -> tuple[Contender, ...]:
         if name == _ZOO_CATALOG:
             return simulate_catalog(self._catalog)
         if "*" in name:
             matching = [item for item in zoo() if matches_glob(name, item.name)]
             if not matching:
                 find_behaviour(name)
-            return tuple(map(_simulated, matching))
-        return (_simulated(find_behaviour(name)),)
+            return tuple(map(_make_simulated, matching))
+        return (_make_simulated(find_behaviour(name)),)
 
-    def _simulated(self, label: str) -> Contender:
+    def _make_simulated(self, label: str) -> Contender:
         known = {item.label.lower(): item for item in simulate_catalog(self._catalog)}
         if label not in known:
             raise ConfigError(
                 Code.UNKNOWN_MODEL,
-                f"{label!r} is no simulated model.",
+                f"{label!r} is not a simulated model.",
                 hint=did_you_mean(label, known),
             )
         return known[label]
 
-    def _models_at(self, url: str, name: str, *, label: str) -> list[Contender]:
+    def _list_models_at(self, url: str, name: str, *, label: str) -> list[Contender]:
         """Return the catalog models that a filter names, or the one model of this name."""
         served = [entry for entry in self._catalog.models if embedded_name(entry.id) is None]
         try:
@@ -196,9 +196,9 @@ class _Parser:
             chosen = [name]
         if "/" in name and "*" not in name:
             chosen = [name]  # a name, also when the catalog has it with another ending
-        return [self._at(model, url, label=f"{label}{model}") for model in chosen]
+        return [self._make_at(model, url, label=f"{label}{model}") for model in chosen]
 
-    def _at(self, model: str, url: str, *, label: str) -> Contender:
+    def _make_at(self, model: str, url: str, *, label: str) -> Contender:
         checked = self._config.with_values({"base_url": url, "model": model})
         provider = self._catalog.provider_at(urlsplit(checked.base_url or "").hostname or "")
         entry = self._catalog.find(model)
@@ -230,7 +230,7 @@ def _refuse_unused(prices: Mapping[str, Price], contenders: Iterable[Contender])
             )
 
 
-def _simulated(behaviour: Behaviour) -> Contender:
+def _make_simulated(behaviour: Behaviour) -> Contender:
     name = f"{_ZOO}{behaviour.name}"
     return Contender(
         label=name,
@@ -241,7 +241,7 @@ def _simulated(behaviour: Behaviour) -> Contender:
     )
 
 
-def _simulated_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
+def _simulate_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
     vendor = entry.id.partition("/")[0]
     return Contender(
         label=f"{SIMULATED}{entry.id}",
@@ -253,7 +253,7 @@ def _simulated_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
     )
 
 
-def _faulty(name: str) -> Contender:
+def _make_faulty(name: str) -> Contender:
     if name != CLEAN:
         find_fault(name)
     label = f"{_FAULTS}{name}"
@@ -301,7 +301,7 @@ class TransportPool:
                 oracles=(CaseOracle(case), *BUILTIN_ORACLES),
             )
             return
-        yield await self._shared(contender)
+        yield await self._share(contender)
 
     async def aclose(self) -> None:
         """Close what is open in the running event loop."""
@@ -310,7 +310,7 @@ class TransportPool:
             if not isinstance(transport, BaseException):
                 await transport.aclose()
 
-    async def _shared(self, contender: Contender) -> Transport:
+    async def _share(self, contender: Contender) -> Transport:
         opened = self._kept.setdefault(asyncio.get_running_loop(), {})
         if contender.label not in opened:
             opened[contender.label] = asyncio.ensure_future(_open(contender))

@@ -89,7 +89,7 @@ class ChosenRun(Struct, frozen=True, kw_only=True):
 
 
 def wanted_of(manifest: Manifest) -> Wanted:
-    """Return what a run was begun with, so that its id alone is enough to go on with it."""
+    """Return what a run was begun with, so that its id alone is enough to resume it."""
     axes = {name: value for name, value in manifest.axes.items() if value is not None}
     known = {name: axes[name] for name in Wanted.__struct_fields__ if name in axes}
     options = {name: manifest.options.get(name) for name in ("timeout_s", "options")}
@@ -133,7 +133,7 @@ def plan_experiment(
         matrix.units,
         axes=asdict(axes) | {"models": expression, "suites": list(names)},
         suites={suite.name: suite.version for suite in suites},
-        contenders={item.label: _compared(item) for item in matrix.contenders},
+        contenders={item.label: _list_compared(item) for item in matrix.contenders},
         catalog=hash_of(catalog),
         options={"timeout_s": timeout_s, "options": options},
         command=command,
@@ -167,7 +167,7 @@ def _axes(wanted: Wanted) -> Axes:
     return Axes(**said)
 
 
-def _compared(contender: Contender) -> dict[str, Any]:
+def _list_compared(contender: Contender) -> dict[str, Any]:
     fields = cast("dict[str, Any]", msgspec.to_builtins(contender))
     return {name: value for name, value in fields.items() if name not in _NOT_COMPARED and value}
 
@@ -190,54 +190,54 @@ def parse_prices(items: Iterable[str]) -> dict[str, Price]:
 def choose_run(
     store: RunStore, manifest: Manifest, *, resume: str | None, is_new: bool
 ) -> ChosenRun:
-    """Choose the run to go on with, or none; one that does not fit is never taken.
+    """Choose the run to resume, or none; one that does not fit is never taken.
 
     Raises:
-        StoreError: The run that is named differs, or there is none to go on with.
+        StoreError: The run that is named differs, or there is none to resume.
     """
     if is_new:
         return ChosenRun(run_id=None)
     if resume is not None and resume != LATEST_MATCH:
-        return _named_run(store, manifest, resume)
+        return _check_named(store, manifest, resume)
     unfinished = store.find_unfinished(manifest.hash)
     if unfinished is not None:
         return ChosenRun(run_id=unfinished)
     if resume is None:
-        return ChosenRun(run_id=None, notes=_left_behind(store, manifest))
+        return ChosenRun(run_id=None, notes=_explain_left(store, manifest))
     complete = store.find_complete(manifest.hash)
     if complete is None:
         raise StoreError(
             Code.RUN_NOT_FOUND,
-            "there is no run of this experiment to go on with.",
+            "there is no run of this experiment to resume.",
             hint="Leave out --resume to begin one.",
         )
     return ChosenRun(run_id=complete, is_complete=True)
 
 
-def _named_run(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:
+def _check_named(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:
     info = store.info(store.resolve(reference))
     differences = info.manifest.differences(manifest)
     if differences:
         raise StoreError(
             Code.RUN_MISMATCH,
-            f"run {info.id} was made with something else: {'; '.join(_some(differences))}.",
+            f"run {info.id} was made with other settings: {'; '.join(_shorten(differences))}.",
             hint="Give the flags it was begun with, or begin a new run with --new.",
         )
     return ChosenRun(run_id=info.id, is_complete=info.is_complete)
 
 
-def _left_behind(store: RunStore, manifest: Manifest) -> tuple[str, ...]:
-    """Say why an unfinished run that looks the same is not gone on with."""
+def _explain_left(store: RunStore, manifest: Manifest) -> tuple[str, ...]:
+    """Say why an unfinished run that looks the same is not resumed."""
     for info in store.runs():
         if not info.is_complete and info.manifest.axes == manifest.axes:
-            differences = _some(info.manifest.differences(manifest))
+            differences = _shorten(info.manifest.differences(manifest))
             return (
-                f"run {info.id} is not finished, but cannot be gone on with:",
+                f"run {info.id} is not finished, but cannot be resumed:",
                 *(f"  {line}" for line in differences),
             )
     return ()
 
 
-def _some(differences: Sequence[str]) -> list[str]:
+def _shorten(differences: Sequence[str]) -> list[str]:
     more = len(differences) - _SHOWN_DIFFERENCES
     return [*differences[:_SHOWN_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]

@@ -141,9 +141,9 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     elapsed_ms: float = 0.0
     turns: int = 0
     requests: int = 0
-    """Requests of the run; what the transport sends again is no further one."""
+    """Requests of the run; what the transport sends again is not counted twice."""
     attempts: int = 0
-    """Requests on the wire, those sent again after a fault included."""
+    """Requests on the wire, those sent again after an error included."""
     usage: Usage = Usage()
     cost_usd: float | None = None
     calls: tuple[CallFact, ...] = ()
@@ -242,19 +242,19 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def hash(self) -> str:
         """The same for experiments whose trials are interchangeable."""
-        return hash_of(self._compared())
+        return hash_of(self._list_compared())
 
     def differences(self, other: "Manifest") -> list[str]:
         """Say, field by field, what another experiment has that this one has not."""
-        mine, theirs = dict(_flat(self._compared())), dict(_flat(other._compared()))
+        mine, theirs = dict(_flat(self._list_compared())), dict(_flat(other._list_compared()))
         names = [*mine, *(name for name in theirs if name not in mine)]
         return [
-            f"{name}: {_shown(mine, name)} → {_shown(theirs, name)}"
+            f"{name}: {_describe_field(mine, name)} → {_describe_field(theirs, name)}"
             for name in names
             if mine.get(name) != theirs.get(name)
         ]
 
-    def _compared(self) -> dict[str, Any]:
+    def _list_compared(self) -> dict[str, Any]:
         fields = msgspec.to_builtins(self)
         return {name: value for name, value in fields.items() if name not in _TOLD}
 
@@ -304,7 +304,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield f"{prefix}{name}", value
 
 
-def _shown(table: dict[str, Any], name: str) -> str:
+def _describe_field(table: dict[str, Any], name: str) -> str:
     if name not in table:
         return "(not there)"
     value = table[name]

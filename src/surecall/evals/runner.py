@@ -27,13 +27,16 @@ __all__ = [
     "was_unanswered",
 ]
 
-_UNHEARD: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
+_NOT_REACHED: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
 
 
 def was_unanswered(row: TrialRow) -> bool:
-    """Tell whether a trial says nothing about the model, because it was never heard."""
+    """Tell whether a trial says nothing about the model, because the model was never reached."""
     return (
-        row.code is not None and row.turns <= 1 and not row.calls and layer_of(row.code) in _UNHEARD
+        row.code is not None
+        and row.turns <= 1
+        and not row.calls
+        and layer_of(row.code) in _NOT_REACHED
     )
 
 
@@ -254,7 +257,7 @@ async def run_experiment(
         manifest: What makes this experiment what it is.
         store: Where finished trials are kept.
         executor: Where the trials run.
-        run_id: The run to go on with; a new one when it is None.
+        run_id: The run to resume; a new one when it is None.
         on_progress: Called with every event, in the thread of the event loop.
         stop: Asks the experiment to stop.
 

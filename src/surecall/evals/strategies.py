@@ -166,10 +166,10 @@ class Settled(Struct, frozen=True, kw_only=True):
             return self
         key = encode_text(options)
         if key not in self.with_cases:
-            self.with_cases[key] = self._merged(options)
+            self.with_cases[key] = self._merge(options)
         return self.with_cases[key]
 
-    def _merged(self, options: Mapping[str, Any]) -> "Settled":
+    def _merge(self, options: Mapping[str, Any]) -> "Settled":
         layers = [("strategy", self.options), ("scenario", options)]
         merged = merge_presets(layers)
         origins = {
@@ -224,7 +224,7 @@ def settle(
     layers += [("experiment", overrides or {})]
     layers += _fallback_layers(fallback)
     layers += _pins(name, ablation)
-    layers += _unshaped(protocol, layers)
+    layers += _drop_shaped(protocol, layers)
     merged = merge_presets(layers)
     known, known_origins = _settle_capabilities(name, contender, ablation, catalog)
     settled = Settled(
@@ -298,7 +298,7 @@ def _pins(name: str, ablation: Ablation | None) -> list[Layer]:
     return [("strategy:raw", _RAW)] if name == "raw" else []
 
 
-def _unshaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
+def _drop_shaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
     """Take out transforms that edit chat completions, for a wire format with another shape."""
     if find_protocol(protocol).takes_transforms:
         return []

@@ -61,7 +61,7 @@ async def run_trial(
         unit: Which trial it is.
         case: What is tried.
         contender: Who is asked.
-        open_transport: Opens the door to the model; the time that takes is not counted.
+        open_transport: Opens a transport to the model; the time that takes is not counted.
         settled: What is in force.
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
         secrets: Values that must not be kept.
@@ -99,7 +99,7 @@ class _Ran(Struct):
     def text(self) -> str:
         return "" if self.result is None else self.result.text
 
-    def hear(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         """Note which ways back from a mistake were taken, by the options that allow them."""
         match event:
             case FixEmptyFinal():
@@ -149,7 +149,7 @@ async def _run(
                 origins={"probe": "flag"},
             ),
             catalog=_NO_CATALOG,
-            on_event=ran.hear,
+            on_event=ran.note,
             **options,
         )
         started = time.perf_counter()
@@ -176,7 +176,7 @@ def _grade(ran: _Ran, case: Case) -> Grades:
         return case.grade(attempt)
     except Exception as error:
         ran.error = ran.error or error
-        verdict = failed(Code.INTERNAL_ERROR, f"grading failed: {_told(error)}")
+        verdict = failed(Code.INTERNAL_ERROR, f"grading failed: {_describe_error(error)}")
         return Grades(original=verdict, strict=verdict)
 
 
@@ -203,9 +203,9 @@ def _row(
 ) -> TrialRow:
     error, strict_ok, original_ok = ran.error, grades.strict.ok, grades.original.ok
     status = error.status if isinstance(error, ProviderError) else None
-    # The requests of a run that a fault ended are in the trace; how often each was sent is not.
+    # The requests of a run that an error ended are in the trace; how often each was sent is not.
     resent = error.attempts - 1 if isinstance(error, ProviderError) and ran.trace else 0
-    told = None if error is None else _kept(_told(error), _MAX_ERROR_CHARS, secrets)
+    message = None if error is None else _clean(_describe_error(error), _MAX_ERROR_CHARS, secrets)
     return TrialRow(
         index=unit.index,
         cell=unit.cell,
@@ -216,12 +216,12 @@ def _row(
         control=case.control,
         original_ok=original_ok,
         strict_ok=strict_ok,
-        original_reasons=_kept_reasons(grades.original, secrets),
-        strict_reasons=_kept_reasons(grades.strict, secrets),
+        original_reasons=_clean_reasons(grades.original, secrets),
+        strict_reasons=_clean_reasons(grades.strict, secrets),
         outcome=facts.outcome,
         category=None if original_ok else categorize(error, ran.trace, ran.text),
         code=None if error is None else _code_of(error),
-        error=told,
+        error=message,
         error_status=status,
         cut_by_limit=facts.cut and not strict_ok,
         censored=is_timeout(error),
@@ -236,7 +236,7 @@ def _row(
         saved_by=facts.needed if strict_ok else (),
         fabrications=facts.fabrications,
         escalations=ran.escalations,
-        text=_kept(ran.text, _MAX_TEXT_CHARS, secrets),
+        text=_clean(ran.text, _MAX_TEXT_CHARS, secrets),
         started_at=started_at,
     )
 
@@ -264,13 +264,13 @@ def _body(
     )
 
 
-def _kept(text: str, limit: int, secrets: tuple[Secret, ...]) -> str:
+def _clean(text: str, limit: int, secrets: tuple[Secret, ...]) -> str:
     return mend_surrogates(clip(redact(text, secrets), limit))
 
 
-def _kept_reasons(verdict: Verdict, secrets: tuple[Secret, ...]) -> tuple[Reason, ...]:
+def _clean_reasons(verdict: Verdict, secrets: tuple[Secret, ...]) -> tuple[Reason, ...]:
     return tuple(
-        Reason(str(reason.code), _kept(reason.message, _MAX_ERROR_CHARS, secrets))
+        Reason(str(reason.code), _clean(reason.message, _MAX_ERROR_CHARS, secrets))
         for reason in verdict.reasons
     )
 
@@ -279,5 +279,5 @@ def _code_of(error: Exception | None) -> str:
     return error.code if isinstance(error, SurecallError) else str(Code.INTERNAL_ERROR)
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) if isinstance(error, SurecallError) else f"{type(error).__name__}: {error}"

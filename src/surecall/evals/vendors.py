@@ -310,7 +310,7 @@ def _comparison(measure: Measured, counts: PairCounts, margin: float) -> Compari
         is_better = difference > 0 and measure != "trigger"
         verdict = "better" if is_better else "worse"
     else:
-        required = _required(counts, margin)
+        required = _count_required(counts, margin)
         if counts.n < required:
             verdict, needed = "too few to tell", required
     return Comparison(
@@ -323,7 +323,7 @@ def _comparison(measure: Measured, counts: PairCounts, margin: float) -> Compari
     )
 
 
-def _required(counts: PairCounts, margin: float) -> int:
+def _count_required(counts: PairCounts, margin: float) -> int:
     """Return how many trials show a change of the margin from the rate of the reference."""
     rate = (counts.both + counts.only_a) / counts.n if counts.n else 1.0
     other = rate - margin if rate >= margin else rate + margin

@@ -41,7 +41,7 @@ BEAT_S: Final = 5.0
 
 
 def work(connection: Connection, job: bytes, concurrency: int) -> None:
-    """Take orders until told to leave, or until nobody is there to give any."""
+    """Take orders until asked to leave, or until nobody is there to give any."""
     # Ctrl-C reaches all processes of a terminal; the main one decides what follows.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(asyncio.CancelledError):
@@ -147,7 +147,7 @@ class _ProcessWorker:
         self._process = context.Process(
             target=work, args=(theirs, encode_kept(job), concurrency), daemon=True
         )
-        with _interrupts_blocked():
+        with _block_interrupts():
             self._process.start()
         theirs.close()
         self._lease_s = lease_s
@@ -162,19 +162,19 @@ class _ProcessWorker:
         listener.start()
 
     async def start(self) -> None:
-        while not isinstance(await self._hear(_LEASE_S), Ready):
+        while not isinstance(await self._receive(_LEASE_S), Ready):
             pass
 
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         self._send(RunShard(shard))
         while True:
-            message = await self._hear(self._lease_s)
+            message = await self._receive(self._lease_s)
             if isinstance(message, Began | Finished):
                 yield message
             elif isinstance(message, ShardOver):
                 return
 
-    async def _hear(self, patience_s: float) -> WorkerMessage:
+    async def _receive(self, patience_s: float) -> WorkerMessage:
         """Wait for what the worker says next."""
         try:
             async with asyncio.timeout(patience_s):
@@ -228,7 +228,7 @@ def _listen(
 
 
 @contextmanager
-def _interrupts_blocked() -> Generator[None]:
+def _block_interrupts() -> Generator[None]:
     """Let a process that is started here never see Ctrl-C; this one sees it afterwards."""
     mask = getattr(signal, "pthread_sigmask", None)
     if mask is None:

@@ -160,18 +160,18 @@ class _RayWorker:
         self._actor = actor
 
     async def start(self) -> None:
-        await self._hear(self._actor.open.remote())
+        await self._receive(self._actor.open.remote())
 
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         try:
             async for reference in self._actor.run.remote(encode_kept(RunShard(shard))):
-                message = await self._hear(reference)
+                message = await self._receive(reference)
                 if isinstance(message, Began | Finished):
                     yield message
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDiedError from error
 
-    async def _hear(self, reference: Any) -> WorkerMessage:
+    async def _receive(self, reference: Any) -> WorkerMessage:
         try:
             message = unpack_message(await reference)
         except self._ray.exceptions.RayActorError as error:

@@ -112,7 +112,7 @@ class ShardBook:
         return tuple(given_up)
 
     def leave(self, shard: Sequence[Unit]) -> None:
-        """Forget what a worker did not begin because it was told not to."""
+        """Forget what a worker did not begin because it was stopped."""
         for unit in shard:
             self._dealt.pop(unit.index, None)
 

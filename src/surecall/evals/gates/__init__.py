@@ -132,7 +132,7 @@ def _check(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> Ga
     if isinstance(found, Rate):
         return _rate(gate, found, group.simulated)
     if found is None:
-        note = f"no trial tells: {gate.measure.meaning}"
+        note = f"no trial shows: {gate.measure.meaning}"
         return GateResult(gate=gate, verdict="empty", observed=None, n=group.n, note=note)
     holds = _COMPARE[gate.operator](found, gate.bound)
     note = _about_timeouts(gate, group)
@@ -157,7 +157,7 @@ def _about_timeouts(gate: Gate, group: Group) -> str:
     }
     if true.get(gate.metric, 0.0) is not None:
         return ""
-    return f"{group.latency.censored} timeouts: the true time is longer, nobody knows how much"
+    return f"{group.latency.censored} timeouts: the true time is longer, by an unknown amount"
 
 
 def _select(gate: Gate, tallies: Tallies) -> list[Tally]:

@@ -30,7 +30,7 @@ class Measure(NamedTuple):
     kind: Literal["rate", "count", "amount", "regression"]
     meaning: str
     path: str = ""
-    """Where it stands in a `Group`; empty when it does not come from one."""
+    """Where it is in a `Group`; empty when it does not come from one."""
 
 
 MEASURES: Final[dict[str, Measure]] = {
@@ -54,7 +54,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "regression": Measure("regression", "drop of the strict rate, paired"),
     "original_regression": Measure("regression", "drop of the original rate, paired"),
 }
-"""By name; beside these, `pass^3` and `pass@3` for any number of trials."""
+"""By name; apart from these, `pass^3` and `pass@3` for any number of trials."""
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class _Parser:
             bound=bound,
             against=named,
         )
-        return self._checked(gate, against)
+        return self._check(gate, against)
 
     def _refusal(self, problem: str, hint: str = _HINT) -> ConfigError:
         return ConfigError(
@@ -148,7 +148,7 @@ class _Parser:
                 f"has no number of trials from 1 to {_MAX_SERIES} after {name[:_PREFIX]}"
             )
         if not name:
-            raise self._refusal("names no metric")
+            raise self._refusal("does not name a metric")
         raise self._refusal(
             f"is about {name!r}, which is not measured", did_you_mean(name, [*MEASURES, "pass^3"])
         )
@@ -165,7 +165,7 @@ class _Parser:
                 raise self._refusal("has no axis=value in its brackets")
             if axis not in AXES:
                 raise self._refusal(
-                    f"selects by {axis[:80]!r}, which is no axis", did_you_mean(axis, AXES)
+                    f"selects by {axis[:80]!r}, which is not an axis", did_you_mean(axis, AXES)
                 )
             value, end = self._value()
             pairs.append((axis, value))
@@ -216,7 +216,7 @@ class _Parser:
             raise self._refusal(f"compares with {number[:80]!r}, which is not a number")
         return bound / 100 if percent else bound, rest[1] if rest else None
 
-    def _checked(self, gate: Gate, against: str | None) -> Gate:
+    def _check(self, gate: Gate, against: str | None) -> Gate:
         kind = gate.measure.kind
         is_share = kind in {"rate", "regression"} or gate.metric.startswith(_SERIES)
         if is_share and not 0 <= gate.bound <= 1:

@@ -95,7 +95,7 @@ class Latency(Struct, frozen=True, kw_only=True):
     true_p50_ms: float | None
     true_p95_ms: float | None
     true_p99_ms: float | None
-    """Kaplan-Meier, which knows that a timeout is not an end; None: longer than was waited."""
+    """Kaplan-Meier, which knows that a timeout is not an end; None: not within the limit."""
 
 
 class Costs(Struct, frozen=True, kw_only=True):

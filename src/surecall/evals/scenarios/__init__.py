@@ -131,7 +131,7 @@ def find_scenario(name: str) -> Scenario:
         ConfigError: `UNKNOWN_SCENARIO`, with the closest names.
     """
     if name not in _BY_NAME:
-        raise _unknown(name, _BY_NAME)
+        raise _refuse_unknown(name, _BY_NAME)
     return _BY_NAME[name]
 
 
@@ -149,12 +149,12 @@ def select_scenarios(expression: str = "") -> tuple[str, ...]:
     known = {*_BY_NAME, *PRESETS}
     for token in tokens:
         if not any(matches_glob(token, name) for name in known):
-            raise _unknown(token, known)
+            raise _refuse_unknown(token, known)
     chosen = select(_CHOICES, expression if tokens else DEFAULT_PRESET)
     return tuple(choice.id for choice in chosen)
 
 
-def _unknown(name: str, known: Iterable[str]) -> ConfigError:
+def _refuse_unknown(name: str, known: Iterable[str]) -> ConfigError:
     return ConfigError(
         Code.UNKNOWN_SCENARIO,
         f"there is no scenario or preset {name!r}.",

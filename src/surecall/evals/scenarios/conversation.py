@@ -306,7 +306,7 @@ class Evidence:
 
 
 def is_done(text: str) -> bool:
-    """Tell whether a text is the one-word answer, whatever quotes stand around it."""
+    """Tell whether a text is the one-word answer, whatever quotes are around it."""
     return text.strip(_QUOTES).lower() in _DONE
 
 

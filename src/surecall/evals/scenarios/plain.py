@@ -136,7 +136,7 @@ class HappyPath(Scenario):
 
     name: ClassVar[str] = "happy_path"
     asks: ClassVar[str] = "Read the workspace, set `/draft/foo` to `bar`, answer `Done.`"
-    strict: ClassVar[str] = "Nothing beyond what holds for all."
+    strict: ClassVar[str] = "Nothing beside what holds for all."
     system: ClassVar[str] = instructions(TASK, RULES)
 
 

@@ -53,7 +53,7 @@ _MAX_TRIES = 2
 
 
 class PartialSuccessFailure(Scenario):
-    """A read that works beside a patch that is refused, then the right patch."""
+    """A read that works next to a patch that is refused, then the right patch."""
 
     name: ClassVar[str] = "partial_success_failure"
     asks: ClassVar[str] = (
@@ -260,10 +260,10 @@ class ToolOutputTruncation(Scenario):
         return new_scene(random, draft={"title": "Plan", "big": "y" * _BIG_CHARS})
 
     def check_original(self, seen: Evidence) -> Iterable[Reason]:
-        """Look for the code in what the model was told."""
+        """Look for the code in what the model was sent."""
         yield from super().check_original(seen)
-        told = (message.text for message in seen.attempt.history if message.role == "tool")
-        if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in told):
+        sent = (message.text for message in seen.attempt.history if message.role == "tool")
+        if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in sent):
             yield Reason(ReasonCode.GUARD_NOT_FIRED)
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
@@ -354,7 +354,7 @@ class UnknownToolRecovery(Scenario):
         return (*super().messages(scene), *earlier_turn(wrong, errors=(_UNKNOWN_REFUSAL,)))
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Look for names that are no tools."""
+        """Look for names that are not tools."""
         known = {tool.name for tool in seen.scene.tools}
         for made in seen.calls:
             if Code.TOOL_NOT_ALLOWED in made.codes and made.name not in known:

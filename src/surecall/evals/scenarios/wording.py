@@ -1,4 +1,4 @@
-"""The sentences of the scenarios: what a model is told, and why one is not passed."""
+"""The sentences of the scenarios: what a model reads, and why one is not passed."""
 
 from enum import StrEnum
 from typing import Final
@@ -125,7 +125,7 @@ REASON_MEANINGS: Final[dict[ReasonCode, str]] = {
     ReasonCode.STEP_SKIPPED: "A step of the plan was left out or taken out of order.",
     ReasonCode.UNKNOWN_TOOL_CALLED: "A tool was called that does not exist, after it was refused.",
     ReasonCode.GUARD_NOT_FIRED: "The error that the scenario is about was never met.",
-    ReasonCode.NO_PARTIAL_FAILURE: "No reply held a read that succeeded beside a failed patch.",
+    ReasonCode.NO_PARTIAL_FAILURE: "No reply held a read that succeeded next to a failed patch.",
     ReasonCode.NOT_RECOVERED: "After the error no corrected call succeeded.",
     ReasonCode.LOCKED_PATH_TRIED: "A patch was aimed at something that is locked.",
     ReasonCode.HIDDEN_TOOL_CALLED: "A tool was called that is hidden from the model.",

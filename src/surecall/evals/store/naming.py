@@ -51,7 +51,7 @@ def parse_latest(reference: str) -> int | None:
     if not count.isascii() or not count.isdigit() or len(count) > 9:
         raise StoreError(
             Code.RUN_NOT_FOUND,
-            f"{reference!r} names no run.",
+            f"{reference!r} does not name a run.",
             hint="@latest is the last run, @latest~1 the one before.",
         )
     return int(count)

@@ -109,7 +109,7 @@ def check_types(found: Mapping[str, Any]) -> None:
 
 
 def decode_row(found: Mapping[str, Any]) -> TrialRow:
-    """Return the trial of a stored row, which must say the same as the columns beside it."""
+    """Return the trial of a stored row, which must say the same as its other columns."""
     text, check = split_sealed(found["row"].encode())
     if check is not None and check != checksum(b"", text):  # rows of before have none
         raise ValueError("the checksum of a trial does not fit")

@@ -114,8 +114,8 @@ class AgentCase(Struct, frozen=True, kw_only=True):
                     yield from judge_stage(stage.name, accepted.arguments, self.question)
             elif stage.name in called:
                 codes = {call.error for call in desk.log if call.stage == stage.name and call.error}
-                told = f"{stage.name}: {', '.join(sorted(codes))}" if codes else stage.name
-                yield Reason(AgentReason.CALL_NOT_ACCEPTED, told)
+                why = f"{stage.name}: {', '.join(sorted(codes))}" if codes else stage.name
+                yield Reason(AgentReason.CALL_NOT_ACCEPTED, why)
             else:
                 yield Reason(AgentReason.STAGE_NOT_CALLED, stage.name)
 

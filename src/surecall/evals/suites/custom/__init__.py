@@ -93,7 +93,7 @@ _PREFIX: Final = "custom:"
 _HASH_CHARS: Final = 12
 _MAX_REASON_CHARS: Final = 400
 _PYTHON_NAMES: Final = ("cases", "name", "options", "system", "trials")
-"""What a Python file may define beside its tools and checks."""
+"""What a Python file may define besides its tools and checks."""
 
 
 class CustomRun(Struct, frozen=True, kw_only=True):
@@ -289,11 +289,11 @@ def _check_state(bench: Bench, run: CustomRun) -> list[Reason]:
             said = [said] if said else []
         if said is False:
             said = ["it returned False"]
-        told = [str(each) for each in cast("Iterable[Any]", said)]
+        reasons = [str(each) for each in cast("Iterable[Any]", said)]
     except Exception as error:
         text = clip(f"{type(error).__name__}: {error}", _MAX_REASON_CHARS)
         return [Reason(CustomReason.CHECK_BROKE, text)]
-    return [Reason(CustomReason.STATE_WRONG, clip(text, _MAX_REASON_CHARS)) for text in told]
+    return [Reason(CustomReason.STATE_WRONG, clip(text, _MAX_REASON_CHARS)) for text in reasons]
 
 
 def _read_python(file: PythonFile) -> Document:
