@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError
 from surecall.profiles import Catalog, select_profiles
 from surecall.records import Usage
 
@@ -143,17 +143,6 @@ class Matrix(Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     contenders: tuple[Contender, ...]
     """Those that are in at least one cell, in order."""
-
-    def contender(self, label: str) -> Contender:
-        """Return the contender of a cell's `model`."""
-        for contender in self.contenders:
-            if contender.label == label:
-                return contender
-        raise ConfigError(
-            Code.UNKNOWN_MODEL,
-            f"the matrix has no model {label!r}.",
-            hint=did_you_mean(label, (item.label for item in self.contenders)),
-        )
 
     def describe(self) -> dict[str, Any]:
         """Return what would run, as plain data."""

@@ -40,25 +40,14 @@ def was_unanswered(row: TrialRow) -> bool:
     )
 
 
-class CellCount:
-    """How the trials of one cell went so far."""
+class _Count:
+    """How some trials went so far."""
 
-    __slots__ = ("cell", "done", "original_ok", "strict_ok", "total", "unanswered")
+    def __init__(self) -> None:
+        self.total: int = 0
+        self.done = self.unanswered = self.original_ok = self.strict_ok = 0
 
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
-        self.total = 0
-        self.done = 0
-        self.original_ok = 0
-        self.strict_ok = 0
-        self.unanswered = 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether every trial of the cell is there."""
-        return self.done >= self.total
-
-    def add(self, row: TrialRow) -> None:
+    def count(self, row: TrialRow) -> None:
         """Count one trial."""
         self.done += 1
         self.original_ok += row.original_ok
@@ -66,39 +55,44 @@ class CellCount:
         self.unanswered += was_unanswered(row)
 
 
-class Tally:
+class CellCount(_Count):
+    """How the trials of one cell went so far."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self.cell = cell
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every trial of the cell is there."""
+        return self.done >= self.total
+
+
+class Tally(_Count):
     """Counts of the whole experiment, cell by cell."""
 
     def __init__(self, units: Iterable[Unit]) -> None:
+        super().__init__()
         self.cells: dict[Cell, CellCount] = {}
-        self.total = 0
         for unit in units:
             self.total += 1
             self._count_of(unit.cell).total += 1
-        self.done = 0
         self.earlier = 0
         """Trials that were there before this process began."""
-        self.original_ok = 0
-        self.strict_ok = 0
-        self.unanswered = 0
-        self.input_tokens = 0
-        self.output_tokens = 0
+        self.input_tokens = self.output_tokens = 0
         self.cost_usd: float | None = None
 
     def add(self, row: TrialRow, *, is_earlier: bool = False) -> CellCount:
         """Count one trial and return the counts of its cell."""
-        self.done += 1
+        self.count(row)
         self.earlier += is_earlier
-        self.original_ok += row.original_ok
-        self.strict_ok += row.strict_ok
-        self.unanswered += was_unanswered(row)
         self.input_tokens += row.usage.input_tokens
         self.output_tokens += row.usage.output_tokens
         if row.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + row.cost_usd
-        count = self._count_of(row.cell)
-        count.add(row)
-        return count
+        cell = self._count_of(row.cell)
+        cell.count(row)
+        return cell
 
     @property
     def unanswered_cells(self) -> tuple[Cell, ...]:

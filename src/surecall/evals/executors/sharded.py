@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, SurecallError
 from surecall.evals.records import TrialBody, TrialRow, Unit
@@ -126,11 +127,7 @@ def lost_trial(unit: Unit) -> Finished:
     """Record a unit that kills whatever runs it."""
     message = f"The process that ran this trial died {MAX_DEATHS} times."
     row = TrialRow(
-        index=unit.index,
-        cell=unit.cell,
-        case=unit.case,
-        trial=unit.trial,
-        seed=unit.seed,
+        **asdict(unit),
         original_ok=False,
         strict_ok=False,
         outcome="broke",

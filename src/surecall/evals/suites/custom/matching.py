@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -13,7 +13,6 @@ from surecall.records import clip
 from .document import CallDoc, CaseDoc, ChecksDoc
 
 __all__ = [
-    "CUSTOM_REASONS",
     "CalledTool",
     "CustomReason",
     "check_calls",
@@ -29,24 +28,19 @@ class CustomReason(StrEnum):
     """Every reason for which a case of a user's file is not passed."""
 
     RUN_FAILED = "RUN_FAILED"
+    """The run ended with an error in place of an answer."""
     CALL_MISSING = "CALL_MISSING"
+    """An expected call was not made, or not in its place."""
     CALL_UNEXPECTED = "CALL_UNEXPECTED"
+    """A call was made that is not among the expected ones."""
     CALL_FORBIDDEN = "CALL_FORBIDDEN"
+    """A tool was called that must not be."""
     TEXT_WRONG = "TEXT_WRONG"
+    """The final text is not as asked for."""
     STATE_WRONG = "STATE_WRONG"
+    """The check in Python says no."""
     CHECK_BROKE = "CHECK_BROKE"
-
-
-CUSTOM_REASONS: Final[dict[CustomReason, str]] = {
-    CustomReason.RUN_FAILED: "The run ended with an error in place of an answer.",
-    CustomReason.CALL_MISSING: "An expected call was not made, or not in its place.",
-    CustomReason.CALL_UNEXPECTED: "A call was made that is not among the expected ones.",
-    CustomReason.CALL_FORBIDDEN: "A tool was called that must not be.",
-    CustomReason.TEXT_WRONG: "The final text is not as asked for.",
-    CustomReason.STATE_WRONG: "The check in Python says no.",
-    CustomReason.CHECK_BROKE: "The check in Python raised an exception.",
-}
-"""One sentence for each reason."""
+    """The check in Python raised an exception."""
 
 
 class CalledTool(Struct, frozen=True, kw_only=True):
