@@ -116,7 +116,7 @@ class TicketCase:
 
         ok = attempt.text == FINAL and attempt.prepared.state == ["create_ticket"]
         verdict = Verdict(ok=True) if ok else failed("WRONG", attempt.text)
-        return Grades(seed=verdict, strict=verdict, exact=(ok,))
+        return Grades(original=verdict, strict=verdict, exact=(ok,))
 
     def ideal(self, request):
         return None
@@ -144,8 +144,7 @@ async def open_bench_job(params: dict):
 
 def surecall(options) -> int:
     from surecall.evals.executors import Job, LocalExecutor
-    from surecall.evals.manifest import make_manifest
-    from surecall.evals.records import Cell, Unit
+    from surecall.evals.records import Cell, Unit, make_manifest
     from surecall.evals.runner import run_experiment
     from surecall.evals.store import RunStore
 

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.reports import file_url, make_info
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow
+from surecall.evals.records import CallFact, Cell, Manifest, Reason, TrialBody, TrialRow
 from surecall.evals.report import write_html
 
 from .watched import WatchedPage, show
@@ -37,9 +36,9 @@ def named_row(index: int, name: str) -> TrialRow:
             scenario=name,
         ),
         case=name,
-        seed_ok=not reasons,
+        original_ok=not reasons,
         strict_ok=not reasons,
-        seed_reasons=reasons,
+        original_reasons=reasons,
         strict_reasons=reasons,
         outcome="called",
         category=name if reasons else None,

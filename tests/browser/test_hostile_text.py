@@ -9,8 +9,7 @@ from playwright.sync_api import Page, expect
 
 from support.eval_rows import make_rows
 from support.reports import file_url, make_info
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow
+from surecall.evals.records import CallFact, Cell, Manifest, Reason, TrialBody, TrialRow
 from surecall.evals.report import write_html
 
 from .payloads import PAYLOADS
@@ -32,10 +31,10 @@ def hostile_row(index: int, text: str) -> TrialRow:
             scenario=f"x {text}" if index % 10 == 0 else "happy_path",
         ),
         case=f"c {text}",
-        seed_ok=False,
+        original_ok=False,
         strict_ok=index % 7 == 0,
         simulated=index % 2 == 0,
-        seed_reasons=(Reason(f"rc {text}", f"rm {text}"),),
+        original_reasons=(Reason(f"rc {text}", f"rm {text}"),),
         strict_reasons=(Reason(f"rc {text}", f"rm {text}"),),
         outcome="called",
         category=f"cat {text}",

@@ -97,7 +97,7 @@ FILTERS = [
     Filter("outcome", "?outcome=broke", lambda row: row.outcome == "broke"),
     Filter("rule", "?rule=replace_quotes", lambda row: "replace_quotes" in row.rules),
     Filter("tool", "?tool=state_get", lambda row: bool(row.calls)),
-    Filter("original verdict", "?verdict=fail&kind=seed", lambda row: not row.seed_ok),
+    Filter("original verdict", "?verdict=fail&kind=seed", lambda row: not row.original_ok),
     Filter(
         "two models",
         "?model=zoo%3Asteady&model=acme%2Flarge-2&verdict=fail",

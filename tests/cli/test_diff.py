@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from surecall.cli import ExitCode
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import Cell, Reason, TrialBody, TrialRow
+from surecall.evals.records import Cell, Manifest, Reason, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
 from .harness import document, documents, invoke
@@ -23,7 +22,7 @@ def trial(index: int, verdict: str, **facts: object) -> TrialRow:
         index=index,
         cell=Cell(model="m", scenario="happy_path"),
         trial=index + 1,
-        seed_ok=ok,
+        original_ok=ok,
         strict_ok=ok,
         strict_reasons=reasons,
         outcome="called",

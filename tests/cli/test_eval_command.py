@@ -11,7 +11,7 @@ from surecall.cli.eval.progress import LineByCell, LiveMatrix, duration_of, make
 from surecall.cli.output import Output
 from surecall.errors import Code, ConfigError
 from surecall.evals.export import FORMATS, check_folder
-from surecall.evals.progress import ExperimentStarted, Stopping, Tally, TrialFinished
+from surecall.evals.runner import ExperimentStarted, Stopping, Tally, TrialFinished
 from surecall.evals.store import RunStore
 
 from .harness import STEADY, document, documents, invoke, of_type
@@ -22,7 +22,7 @@ def test_an_experiment_runs_without_key_and_network() -> None:
     result = invoke("eval", *STEADY, "--trials", "3")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["model", "strict", "seed", "p50", "p95"]
+    assert lines[0].split() == ["model", "strict", "original", "p50", "p95"]
     assert "zoo:steady (simulated)" in lines[1]
     assert "3/3 [44, 100]" in lines[1]
     assert "3 of 3 trials" in lines[-1]
@@ -36,7 +36,7 @@ def test_a_cell_is_a_line_where_nobody_watches() -> None:
     first, second = result.stderr.splitlines()
     assert first.endswith(": 2 trials in 1 cell")
     place = "✓ zoo:steady (simulated) / default / production / best_effort / happy_path"
-    assert second == f"{place}: 2/2 strict, 2/2 seed  [2/2 trials · 0 failed]"
+    assert second == f"{place}: 2/2 strict, 2/2 original  [2/2 trials · 0 failed]"
 
 
 def test_quiet_tells_nothing_but_the_result() -> None:

@@ -140,7 +140,7 @@ def test_why_an_unfinished_run_is_left_behind_is_said() -> None:
         )
     found = documents(invoke("eval", *STEADY, "--trials", "4", "--json"))
     notes = [item["message"] for item in of_type(found, "note")]
-    assert notes[0] == f"run {run} is not finished, but cannot be gone on with:"
+    assert notes[0] == f"run {run} is not finished, but cannot be resumed:"
     assert notes[1].startswith("  package: 0 → ")
     assert of_type(found, "launch")[0]["run"] != run
 

@@ -9,7 +9,7 @@ import pytest
 
 from evals.export.stored import keep_rows
 from support.eval_rows import make_rows
-from surecall.evals.manifest import Manifest
+from surecall.evals.records import Manifest
 from surecall.evals.store import RunStore
 
 from .harness import document, invoke

@@ -7,7 +7,7 @@ from click.testing import Result
 
 from surecall.cli import ExitCode
 from surecall.cli.main import COMMANDS, CommandEntry
-from surecall.evals.progress import CellFinished
+from surecall.evals.runner import CellFinished
 from surecall.evals.store import RunStore
 
 from .harness import documents, invoke

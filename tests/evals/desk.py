@@ -75,7 +75,7 @@ class DeskCase:
         verdict = Verdict(ok=True) if ok else failed("WRONG_NOTES", f"{len(notes)} notes")
         calls = [call for turn in attempt.trace.turns for call in turn.calls] if ok else []
         exact = tuple(call.arguments == {"text": "seven", "count": 7} for call in calls)
-        return Grades(seed=verdict, strict=verdict, exact=exact, state={"notes": notes})
+        return Grades(original=verdict, strict=verdict, exact=exact, state={"notes": notes})
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Leave it to the script."""

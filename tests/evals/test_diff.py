@@ -144,12 +144,13 @@ def test_the_loose_verdict_can_be_compared() -> None:
     """Its own reasons explain it."""
     before = [row(trial=1, strict_ok=False)]
     now = [row(False, trial=1, reason="TEXT_WRONG")]
-    result = diff_rows(before, now, judged="seed")
+    result = diff_rows(before, now, judged="original")
     [pair] = result.pairs
-    assert (result.judged, pair.change) == ("seed", "newly_failing")
+    assert (result.judged, pair.change) == ("original", "newly_failing")
     assert pair.b.failure is not None
     assert pair.b.failure.code == "TEXT_WRONG"
     assert diff_rows(before, now).pairs[0].change == "changed_reason"
+    assert diff_rows(before, now, judged="seed") == result  # its name of before
 
 
 def test_simulated_pairs_are_marked() -> None:

@@ -13,9 +13,8 @@ from surecall.errors import ConfigError
 from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.base import load_name
 from surecall.evals.executors.local import AdaptiveLimit, Lanes
-from surecall.evals.executors.sharded import MAX_DEATHS, ShardBook, lost_trial
-from surecall.evals.executors.wire import pack, unpack_message
-from surecall.evals.records import Unit
+from surecall.evals.executors.sharded import MAX_DEATHS, ShardBook, lost_trial, unpack_message
+from surecall.evals.records import Unit, encode_kept
 
 
 def end_all(limit: AdaptiveLimit, count: int, *, is_pressed: bool) -> None:
@@ -253,7 +252,7 @@ def test_a_unit_is_given_up_after_three_deaths() -> None:
     assert given_up.index == 0
     assert book.is_over
     row = lost_trial(given_up).row
-    assert (row.code, row.seed_ok, row.strict_ok, row.cell) == (
+    assert (row.code, row.original_ok, row.strict_ok, row.cell) == (
         "WORKER_LOST",
         False,
         False,
@@ -264,13 +263,13 @@ def test_a_unit_is_given_up_after_three_deaths() -> None:
 def test_what_workers_send_comes_back_equal() -> None:
     """A finished trial survives the wire; half a character in it is replaced."""
     finished = fake_finished(fake_units()[0])
-    assert unpack_message(pack(finished)) == finished
+    assert unpack_message(encode_kept(finished)) == finished
     import msgspec
 
     broken = msgspec.structs.replace(
         finished, row=msgspec.structs.replace(finished.row, text="cut \ud83d")
     )
-    back = unpack_message(pack(broken))
+    back = unpack_message(encode_kept(broken))
     assert isinstance(back, Finished)
     assert back.row.text == "cut \ufffd"
 

@@ -56,8 +56,7 @@ def test_runs_are_loaded_compared_checked_and_exported(tmp_path: Path) -> None:
 
 async def test_progress_is_reported_and_an_experiment_can_be_stopped(tmp_path: Path) -> None:
     """Events arrive while it runs; a stop keeps what is finished, and the rest is run later."""
-    from surecall.evals.progress import TrialFinished
-    from surecall.evals.runner import Stop
+    from surecall.evals.runner import Stop, TrialFinished
 
     stop, seen = Stop(), list[object]()
 

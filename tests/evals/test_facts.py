@@ -17,9 +17,10 @@ from surecall.errors import (
     RunLimitError,
     ToolUseError,
 )
-from surecall.evals.facts import RunFacts, categorize, collect_facts, is_timeout
-from surecall.evals.provenance import Sayings, strict_object
-from surecall.evals.schema_errors import list_error_kinds
+from surecall.evals.facts import RunFacts, collect_facts, list_error_kinds
+from surecall.evals.original import categorize
+from surecall.evals.provenance import SaidWords, strict_object
+from surecall.evals.taxonomy import is_timeout
 from surecall.loop import Session, Trace
 from surecall.records import Receipt
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
@@ -338,7 +339,7 @@ async def test_a_reading_tool_may_run_on_a_lossy_reading_of_text() -> None:
 )
 def test_sayings_know_what_was_said(said: str, word: Any, has: bool) -> None:
     """How something was quoted, escaped or written does not matter; what it is does."""
-    assert Sayings([said]).has(word) is has
+    assert SaidWords([said]).has(word) is has
 
 
 _JSON = st.recursive(
@@ -352,7 +353,7 @@ _JSON = st.recursive(
 @given(st.dictionaries(st.text(max_size=8), _JSON, max_size=4))
 def test_all_that_stands_in_a_value_was_said(value: dict[str, Any]) -> None:
     """Nothing of a value is missing among the sayings of that value."""
-    sayings = Sayings([value])
+    sayings = SaidWords([value])
     assert all(sayings.has(key) for key in value)
     assert all(sayings.has(item) for item in value.values() if isinstance(item, str | int))
 

@@ -51,9 +51,15 @@ def test_a_gate_is_a_metric_a_comparison_and_a_number() -> None:
 
 def test_axes_in_brackets_select_trials() -> None:
     """Several may be named, quoted where they hold a comma or a bracket."""
-    gate = parse_gate('seed[model="a,b]c=1", scenario=happy_*]>95%')
+    gate = parse_gate('original[model="a,b]c=1", scenario=happy_*]>95%')
     assert gate.where == (("model", "a,b]c=1"), ("scenario", "happy_*"))
     assert (gate.operator, gate.bound) == (">", 0.95)
+
+
+def test_the_old_name_of_the_original_verdict_is_understood() -> None:
+    """Gates of before mean what they meant."""
+    assert parse_gate("seed>=0.9").metric == "original"
+    assert parse_gate("seed_regression<=0.1 vs x").metric == "original_regression"
 
 
 def test_model_names_need_no_quotes() -> None:
@@ -89,8 +95,8 @@ class Refused:
 @pytest.mark.parametrize(
     "case",
     [
-        Refused("nothing", "", "names no metric"),
-        Refused("no metric", ">=0.9", "names no metric"),
+        Refused("nothing", "", "does not name a metric"),
+        Refused("no metric", ">=0.9", "does not name a metric"),
         Refused("misspelt metric", "strickt>=0.9", "'strickt'", "Did you mean 'strict'?"),
         Refused("unknown metric", "xyz>=0.9", "not measured", "Known: "),
         Refused("misspelt axis", "strict[modle=x]>=0.9", "'modle'", "Did you mean 'model'"),
@@ -310,8 +316,8 @@ def test_only_trials_of_both_runs_are_paired() -> None:
 def test_the_loose_verdict_has_a_regression_of_its_own() -> None:
     """What strict judges and what the original assertion judges are told apart."""
     before = [row(trial=1)]
-    now = [row(trial=1, seed_ok=True, strict_ok=False)]
-    assert against("seed_regression<=0 vs @baseline", before, now).observed == 0.0
+    now = [row(trial=1, original_ok=True, strict_ok=False)]
+    assert against("original_regression<=0 vs @baseline", before, now).observed == 0.0
     assert against("regression<=0 vs @baseline", before, now).observed == 1.0
 
 
@@ -325,7 +331,7 @@ def test_a_baseline_is_read_once_for_all_gates() -> None:
 
     gates = [
         parse_gate("regression<=0 vs @baseline"),
-        parse_gate("seed_regression<=0 vs @baseline"),
+        parse_gate("original_regression<=0 vs @baseline"),
     ]
     assert check_gates(gates, series("++"), rows_of=rows_of).ok
     assert reads == ["@baseline"]

@@ -25,13 +25,13 @@ def test_rates_come_with_counts_and_intervals() -> None:
     overall = summarize(series("+++++++++-")).overall
     assert (overall.n, overall.strict.k, overall.strict.n) == (10, 9, 10)
     assert overall.strict.interval == wilson(9, 10)
-    assert overall.seed.k == 9
+    assert overall.original.k == 9
 
 
 def test_the_two_verdicts_are_counted_apart() -> None:
     """A trial may satisfy the loose assertion and not the strict one."""
-    overall = summarize([row(seed_ok=True, strict_ok=False), row(), row(False)]).overall
-    assert (overall.seed.k, overall.strict.k) == (2, 1)
+    overall = summarize([row(original_ok=True, strict_ok=False), row(), row(False)]).overall
+    assert (overall.original.k, overall.strict.k) == (2, 1)
 
 
 def test_controls_stay_out_of_the_rates_of_tools() -> None:

@@ -11,12 +11,18 @@ from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Ideal, IdealCall
 from surecall.evals.contenders import Contender, close_transports, parse_price
-from surecall.evals.matrix import SEED_PROFILES, Axes, build_matrix
-from surecall.evals.model_names import find_contenders, simulate_catalog
+from surecall.evals.matrix import Axes, build_matrix
+from surecall.evals.models import (
+    CaseOracle,
+    TransportPool,
+    find_contenders,
+    open_transport,
+    simulate_catalog,
+)
+from surecall.evals.original.variables import ORIGINAL_PROFILES
 from surecall.evals.records import Cell, Unit
+from surecall.evals.scenarios import StateSuite
 from surecall.evals.strategies import settle
-from surecall.evals.suites.state import StateSuite
-from surecall.evals.transports import CaseOracle, TransportPool, open_transport
 from surecall.evals.trial import run_trial
 from surecall.faults import FAULTS, CallTools, PlannedCall, Say
 from surecall.profiles import Catalog
@@ -72,7 +78,7 @@ def test_the_whole_catalog_can_be_simulated() -> None:
     assert [item.model for item in found] == known
     assert [item.label for item in found] == [f"simulated:{name}" for name in known]
     assert all(item.simulated and item.behaviour for item in found)
-    rows = build_matrix(Axes(profiles=SEED_PROFILES), [STATE], found).describe()["rows"]
+    rows = build_matrix(Axes(profiles=ORIGINAL_PROFILES), [STATE], found).describe()["rows"]
     assert len(rows) == 29
     one = only("simulated:x-ai/grok-4.1-fast")
     assert (one.behaviour, one.provider) == ("slow-and-strict", "openrouter")

@@ -21,18 +21,20 @@ from support.eval_fakes import (
 from surecall.errors import ConfigError, StoreError
 from surecall.evals.executors import Deliver, Finished, Job, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.trials import is_pressed
-from surecall.evals.progress import (
+from surecall.evals.records import TrialRow, Unit
+from surecall.evals.runner import (
     CellFinished,
     ExperimentEnded,
     ExperimentStarted,
+    Outbox,
     ProgressEvent,
+    Stop,
     Stopping,
     Tally,
     TrialFinished,
+    run_experiment,
     was_unanswered,
 )
-from surecall.evals.records import TrialRow, Unit
-from surecall.evals.runner import Outbox, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.suites import SUITES, load_suite
 
@@ -285,7 +287,7 @@ def test_a_tally_guesses_what_is_left() -> None:
 
 def row_with(**fields: Any) -> TrialRow:
     """Return a row with some fields set."""
-    given: dict[str, Any] = {"seed_ok": False, "strict_ok": False, **fields}
+    given: dict[str, Any] = {"original_ok": False, "strict_ok": False, **fields}
     return TrialRow(index=0, cell=UNITS[0].cell, **given)
 
 

@@ -18,7 +18,6 @@ from surecall.evals.stats import (
     min_pairs,
     min_trials,
     min_trials_against,
-    newcombe,
     newcombe_paired,
     pass_at_k,
     pass_hat_k,
@@ -102,32 +101,6 @@ def test_an_impossible_confidence_is_refused() -> None:
 
 
 @dataclass(frozen=True)
-class Unpaired:
-    id: str
-    a: tuple[int, int]
-    b: tuple[int, int]
-    low: float
-    high: float
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        # Newcombe 1998, comparison of eleven methods, table II, method 10
-        Unpaired("56/70 and 48/80", (48, 80), (56, 70), 0.0524, 0.3339),
-        Unpaired("9/10 and 3/10", (3, 10), (9, 10), 0.1705, 0.8090),
-        Unpaired("10/10 and 0/20", (0, 20), (10, 10), 0.6791, 1.0),
-        Unpaired("10/10 and 0/10", (0, 10), (10, 10), 0.6075, 1.0),
-    ],
-    ids=lambda case: case.id,
-)
-def test_newcombe_gives_the_published_differences(case: Unpaired) -> None:
-    """The figures of the paper come out, to its four digits."""
-    interval = newcombe(*case.a, *case.b)
-    assert (round(interval.low, 4), round(interval.high, 4)) == (case.low, case.high)
-
-
-@dataclass(frozen=True)
 class Paired:
     id: str
     counts: PairCounts
@@ -182,7 +155,6 @@ def test_a_paired_difference_changes_its_sign_with_the_order(counts: PairCounts)
 def test_without_pairs_any_difference_is_possible() -> None:
     """Nothing counted, nothing known."""
     assert newcombe_paired(PairCounts()) == Interval(-1.0, 1.0)
-    assert newcombe(0, 0, 1, 2) == Interval(-1.0, 1.0)
     assert PairCounts().difference is None
 
 

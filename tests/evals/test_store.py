@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,9 @@ def test_a_trial_is_kept_once(store: RunStore) -> None:
     assert store.add(run, [(other, TrialBody(index=1)), *pairs(2)]) == (2,)
     assert store.row(run, 1) == fake_row(UNITS[1])
     info = store.info(run)
-    assert (info.done, info.seed_ok, info.strict_ok) == (
+    assert (info.done, info.original_ok, info.strict_ok) == (
         2,
-        sum(fake_row(UNITS[index]).seed_ok for index in (1, 2)),
+        sum(fake_row(UNITS[index]).original_ok for index in (1, 2)),
         sum(fake_row(UNITS[index]).strict_ok for index in (1, 2)),
     )
 
@@ -406,7 +407,7 @@ def test_views_show_trials_and_calls(store: RunStore) -> None:
             "",
             unit.trial,
         )
-        assert (trial["seed_ok"], trial["strict_ok"]) == (row.seed_ok, row.strict_ok)
+        assert (trial["original_ok"], trial["strict_ok"]) == (row.original_ok, row.strict_ok)
         assert (trial["turns"], trial["requests"], trial["input_tokens"]) == (2, 2, 100)
         assert trial["strict_reason"] == (None if row.strict_ok else "WRONG_TEXT")
         assert (call["name"], call["turn"], call["structured"]) == ("note", 1, 1)
@@ -417,6 +418,27 @@ def test_views_show_trials_and_calls(store: RunStore) -> None:
 
 
 # manifests
+
+
+def test_a_file_of_before_gets_the_new_names_of_its_views(store: RunStore) -> None:
+    """The original verdict used to be called `seed`; both names give the same values."""
+    run = store.create(MANIFEST)
+    store.add(run, pairs(*range(len(UNITS))))
+    with closing(sqlite3.connect(store.path)) as database:
+        for view in ("v_runs", "v_trials"):
+            database.execute(f"DROP VIEW {view}")
+        database.execute("CREATE VIEW v_trials AS SELECT idx, seed_ok FROM trials")
+        database.commit()
+    with RunStore(store.path) as again:
+        assert [row.original_ok for row in again.rows(run)] == [
+            fake_row(unit).original_ok for unit in UNITS
+        ]
+    with closing(sqlite3.connect(store.path)) as database:
+        both = database.execute("SELECT original_ok, seed_ok FROM v_trials ORDER BY idx").fetchall()
+        listed = database.execute("SELECT original_ok, seed_ok FROM v_runs").fetchone()
+    wanted = [fake_row(unit).original_ok for unit in UNITS]
+    assert both == [(ok, ok) for ok in wanted]
+    assert listed == (sum(wanted), sum(wanted))
 
 
 def test_a_manifest_tells_what_differs() -> None:

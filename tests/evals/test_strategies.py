@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from surecall.errors import ConfigError
-from surecall.evals.ablations import (
+from surecall.evals.contenders import Contender
+from surecall.evals.strategies import (
     OPTIONS_OFF,
     TRANSFORM_FIELDS,
+    Settled,
     find_ablation,
     list_ablations,
+    settle,
 )
-from surecall.evals.contenders import Contender
-from surecall.evals.strategies import Settled, settle
 from surecall.loop import Options
 from surecall.reading import IDENTITY_RULES
 from surecall.transport import assistant, tool_call

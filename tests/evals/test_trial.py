@@ -10,15 +10,8 @@ import pytest
 
 from surecall.errors import Code, ConfigError, ProviderConnectionError
 from surecall.evals.contenders import Contender, Price, close_transports, cost_of, parse_price
-from surecall.evals.records import TrialRow
-from surecall.evals.store_rows import (
-    COLUMNS,
-    columns_of,
-    decode_body,
-    decode_row,
-    encode_body,
-    encode_kept,
-)
+from surecall.evals.records import TrialRow, encode_kept
+from surecall.evals.store.rows import COLUMNS, columns_of, decode_body, decode_row, encode_body
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial
 from surecall.records import Usage
@@ -36,7 +29,12 @@ async def test_a_clean_trial_says_all_there_is_to_say() -> None:
     """Verdicts, calls, times, tokens and the cell are in the row."""
     replies = [ScriptedReply(message=CALL, usage=USAGE), "Done."]
     row, _ = await attempt(replies)
-    assert (row.seed_ok, row.strict_ok, row.outcome, row.category) == (True, True, "called", None)
+    assert (row.original_ok, row.strict_ok, row.outcome, row.category) == (
+        True,
+        True,
+        "called",
+        None,
+    )
     assert (row.turns, row.requests, row.attempts) == (2, 2, 2)
     assert (row.code, row.error, row.censored, row.cut_by_limit) == (None, None, False, False)
     assert row.usage == Usage(1000, 20, 1020)
@@ -89,8 +87,8 @@ async def test_rows_and_bodies_survive_being_stored() -> None:
     """Half characters and odd values in a reply do not keep a trial from being kept."""
     odd = assistant("bad \ud800 text", tool_call("no\ud800te", '{"text": "\ud800"}'))
     row, body = await attempt([ScriptedReply(message=odd), "Do\ud800ne."])
-    columns = dict(zip(COLUMNS, columns_of(1, 1, row), strict=True))
-    assert decode_row(columns).cell == row.cell
+    kept = dict(zip(COLUMNS, columns_of(1, 1, row), strict=True))
+    assert decode_row(kept).cell == row.cell
     assert len(decode_body(encode_body(body)).transcript) == row.turns
 
 
@@ -148,7 +146,7 @@ async def test_a_case_that_breaks_is_a_failed_trial(step: str) -> None:
     case = DeskCase()
     case.breaks_on = step
     row, body = await attempt([CALL, "Done."], case=case)
-    assert (row.strict_ok, row.seed_ok, row.code) == (False, False, Code.INTERNAL_ERROR)
+    assert (row.strict_ok, row.original_ok, row.code) == (False, False, Code.INTERNAL_ERROR)
     assert "no " in (row.error or "")
     assert row.strict_reasons[0].code == Code.INTERNAL_ERROR
     assert body.index == row.index
@@ -302,5 +300,5 @@ async def test_openers_that_keep_nothing_need_not_be_closed() -> None:
 
 def test_a_row_is_small() -> None:
     """A row without calls takes little when it is stored."""
-    row = TrialRow(index=0, cell=unit().cell, seed_ok=True, strict_ok=True)
+    row = TrialRow(index=0, cell=unit().cell, original_ok=True, strict_ok=True)
     assert len(msgspec.json.encode(row)) < 1_200

@@ -39,9 +39,9 @@ def row(ok: bool = True, reason: str | None = None, **facts: Any) -> TrialRow:
     usual: dict[str, Any] = {
         "index": 0,
         "cell": cell(**axes),
-        "seed_ok": ok,
+        "original_ok": ok,
         "strict_ok": ok,
-        "seed_reasons": reasons,
+        "original_reasons": reasons,
         "strict_reasons": reasons,
         "outcome": "called",
     }

@@ -20,8 +20,17 @@ from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Prepar
 from surecall.evals.contenders import Contender
 from surecall.evals.executors import Finished, Job, Lane, RunUnit
 from surecall.evals.executors.trials import TrialParams, Trials
-from surecall.evals.manifest import Manifest, make_manifest
-from surecall.evals.records import CallFact, Cell, Reason, TrialBody, TrialRow, Unit, Verdict
+from surecall.evals.records import (
+    CallFact,
+    Cell,
+    Manifest,
+    Reason,
+    TrialBody,
+    TrialRow,
+    Unit,
+    Verdict,
+    make_manifest,
+)
 from surecall.records import Message, ModelRequest, Usage
 from surecall.tools import ToolRegistry
 from surecall.tools.define import tool
@@ -102,7 +111,7 @@ def fake_row(unit: Unit) -> TrialRow:
         trial=unit.trial,
         seed=unit.seed,
         simulated=True,
-        seed_ok=ok or unit.seed % 2 == 0,
+        original_ok=ok or unit.seed % 2 == 0,
         strict_ok=ok,
         strict_reasons=() if ok else (Reason("WRONG_TEXT", "it said no"),),
         outcome="called",
@@ -193,7 +202,7 @@ class FakeCase(Struct, frozen=True, kw_only=True):
         """Ask for the final text."""
         ok = attempt.text == "Done."
         verdict = Verdict(ok=True) if ok else failed("WRONG_TEXT", attempt.text)
-        return Grades(seed=verdict, strict=verdict, exact=(True,) if ok else ())
+        return Grades(original=verdict, strict=verdict, exact=(True,) if ok else ())
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Call once, then answer."""

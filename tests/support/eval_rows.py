@@ -139,7 +139,7 @@ def make_body(row: TrialRow) -> TrialBody:
             "capability_origins": {"supports_tool_use": "catalog"},
         },
         transcript=tuple(_turns(row)),
-        state={"draft": {"foo": "bar"} if row.seed_ok else {}},
+        state={"draft": {"foo": "bar"} if row.original_ok else {}},
     )
 
 
@@ -172,9 +172,9 @@ def _make_row(index: int, model: SampleModel, cell: Cell, trial: int, seed: int)
         seed=dice.randrange(1 << 31),
         simulated=model.simulated,
         control=control,
-        seed_ok=loose,
+        original_ok=loose,
         strict_ok=ok,
-        seed_reasons=() if loose else why,
+        original_reasons=() if loose else why,
         strict_reasons=why,
         outcome=outcome,
         category=category,

@@ -15,8 +15,7 @@ from typing import Any
 
 from support.eval_fakes import FakeMatrix, fake_job, fake_manifest, fake_row, fake_units
 from surecall.evals.executors import LocalExecutor, ProcessExecutor
-from surecall.evals.progress import ProgressEvent, TrialFinished
-from surecall.evals.runner import run_experiment
+from surecall.evals.runner import ProgressEvent, TrialFinished, run_experiment
 from surecall.evals.store import RunStore
 
 __all__ = ["Scene", "Victims"]

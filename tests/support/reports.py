@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.records import Manifest, TrialBody, TrialRow
 from surecall.evals.store import RunInfo
 
 from .eval_rows import make_body

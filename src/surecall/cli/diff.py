@@ -128,10 +128,10 @@ def _why(side: Side) -> str:
 @click.option(
     "--verdict",
     "judged",
-    type=click.Choice(["strict", "seed"]),
+    type=click.Choice(["strict", "original", "seed"]),
     default="strict",
     show_default=True,
-    help="Which verdict to compare: what was done, or the original assertion.",
+    help="Which verdict to compare: what was done, or the original (seed: its old name).",
 )
 @click.option(
     "--across",

@@ -10,6 +10,7 @@ import msgspec
 from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.original import add_old_names
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import label_simulated
 
@@ -62,7 +63,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
     console = output.page()
     is_wide = console.width >= _WIDE
     columns = dict.fromkeys(("run", "started", "status"), "whole")
-    columns |= dict.fromkeys(("trials", "strict", "seed"), "right whole") | {"tags": ""}
+    columns |= dict.fromkeys(("trials", "strict", "original"), "right whole") | {"tags": ""}
     table = make_table(columns | ({"command": "dim whole"} if is_wide else {}))
     for info, is_held in shown:
         table.add_row(
@@ -71,7 +72,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
             _status(info, is_held=is_held),
             f"{info.done}/{info.units}",
             f"{info.strict_ok}/{info.done}",
-            f"{info.seed_ok}/{info.done}",
+            f"{info.original_ok}/{info.done}",
             ", ".join(info.tags) + _label_simulated(info),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
         )
@@ -166,18 +167,19 @@ def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
 
 def run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
     """Return a run as data."""
-    return {
+    data = {
         "run": info.id,
         "status": _status(info, is_held=is_held),
         "units": info.units,
         "done": info.done,
-        "seed_ok": info.seed_ok,
+        "original_ok": info.original_ok,
         "strict_ok": info.strict_ok,
         "tags": info.tags,
         "created_at": info.created_at,
         "ended_at": info.ended_at,
         "manifest": msgspec.to_builtins(info.manifest),
     }
+    return add_old_names(data)
 
 
 def _status(info: RunInfo, *, is_held: bool) -> str:

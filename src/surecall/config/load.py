@@ -11,7 +11,7 @@ from .checks import Found, put_setting
 from .record import KEY_VARIABLES, Config, key_variables, parse_key
 from .sources import find_file, read_file, read_table, read_variables
 
-__all__ = ["know_keys", "load_config"]
+__all__ = ["know_keys", "list_variables", "load_config"]
 
 _environment_keys: dict[str, Secret] = {}
 """Held, so that they are taken out of everything that is shown or kept."""
@@ -88,3 +88,17 @@ def _find_key(
         if key := parse_key(variables.get(name, ""), name):
             return key, name
     return None, "default"
+
+
+def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables that begin with a prefix, without it; blank ones are left out.
+
+    Args:
+        prefix: What their names begin with.
+        environ: Variables to read; those of the process by default.
+    """
+    return {
+        name.removeprefix(prefix): value.strip()
+        for name, value in (os.environ if environ is None else environ).items()
+        if name.startswith(prefix) and value.strip()
+    }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .contenders import Contender
     from .experiments import EvalRun, evaluate, evaluate_sync, list_runs, load_run, plan
     from .metrics import Summary
-    from .model_names import find_contenders
+    from .models import find_contenders
     from .planning import Experiment
     from .records import TrialBody, TrialRow
     from .vendors import compare_vendors
@@ -38,7 +38,7 @@ _HOMES = {
     "contenders": ("Contender",),
     "experiments": ("EvalRun", "evaluate", "evaluate_sync", "list_runs", "load_run", "plan"),
     "metrics": ("Summary",),
-    "model_names": ("find_contenders",),
+    "models": ("find_contenders",),
     "planning": ("Experiment",),
     "records": ("TrialBody", "TrialRow"),
     "vendors": ("compare_vendors",),

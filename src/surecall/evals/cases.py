@@ -1,17 +1,30 @@
 """The seam between an experiment and what is tried in it."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from surecall.loop import RunResult
-from surecall.records import Message, ModelRequest
+from surecall.loop import RunResult, Trace, TurnTrace
+from surecall.records import Message, ModelRequest, ToolCall, ToolResult, clip
 from surecall.tools import ToolRegistry
 
 from .records import Reason, Verdict
 
-__all__ = ["Attempt", "Case", "Grades", "Ideal", "IdealCall", "Prepared", "Suite", "failed"]
+__all__ = [
+    "Attempt",
+    "Case",
+    "Grades",
+    "Ideal",
+    "IdealCall",
+    "Prepared",
+    "Suite",
+    "assign_calls",
+    "failed",
+    "run_failed",
+]
+
+_MAX_ERROR_CHARS: Final = 400
 
 
 class IdealCall(Struct, frozen=True):
@@ -46,16 +59,29 @@ class Attempt(Struct, frozen=True, kw_only=True):
     prepared: Prepared
     result: RunResult | None
     error: Exception | None
-    trace: Any = None
+    trace: Trace | None = None
     """The trace, also of a run that failed; None when the run never began."""
     text: str = ""
     history: tuple[Message, ...] = ()
+
+    @property
+    def turns(self) -> tuple[TurnTrace, ...]:
+        """The turns of the run, as far as it came."""
+        return () if self.trace is None else tuple(self.trace.turns)
+
+    @property
+    def calls(self) -> Iterator[tuple[TurnTrace, ToolCall, ToolResult | None]]:
+        """Every accepted call, in order, with its turn and its result."""
+        for turn in self.turns:
+            results = {result.call_id: result for result in turn.results}
+            for call in turn.calls:
+                yield turn, call, results.get(call.id)
 
 
 class Grades(Struct, frozen=True, kw_only=True):
     """The two verdicts of one trial, and what its calls should have been."""
 
-    seed: Verdict
+    original: Verdict
     strict: Verdict
     exact: tuple[bool | None, ...] = ()
     """Per call, in order, whether its arguments are what was expected."""
@@ -119,3 +145,34 @@ class Suite(Protocol):
 def failed(code: str, message: str = "") -> Verdict:
     """Return a verdict of no for one reason."""
     return Verdict(ok=False, reasons=(Reason(code, message),))
+
+
+def run_failed(error: Exception) -> Reason:
+    """Return the reason of a run that ended with an error in place of an answer."""
+    return Reason("RUN_FAILED", clip(str(error) or type(error).__name__, _MAX_ERROR_CHARS))
+
+
+def assign_calls(right: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Find a call for as many expected ones as possible; no call serves two.
+
+    Args:
+        right: For each expected call, the places of the calls that would do.
+
+    Returns:
+        For each expected call that got one, the place of its call.
+    """
+    owners: dict[int, int] = {}
+
+    def assign(place: int, tried: set[int]) -> bool:
+        for made in right[place]:
+            if made in tried:
+                continue
+            tried.add(made)
+            if made not in owners or assign(owners[made], tried):
+                owners[made] = place
+                return True
+        return False
+
+    for place in range(len(right)):
+        assign(place, set())
+    return {place: made for made, place in owners.items()}

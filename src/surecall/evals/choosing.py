@@ -1,7 +1,7 @@
 """Choosing from what there is: one grammar of filters for every axis of a matrix.
 
-A part of a filter that matches nothing is an error, so that a slip of the pen never makes an
-experiment smaller without a word.
+A part of a filter that matches nothing is an error, so that a typo never silently drops
+something from the run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,13 +10,11 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
 
-from .ablations import list_ablations
 from .cases import Suite
-from .strategies import ABLATE
+from .strategies import ABLATE, list_ablations
 
 __all__ = [
     "ChosenScenario",
-    "SelectsScenarios",
     "choose",
     "choose_fallbacks",
     "choose_scenarios",

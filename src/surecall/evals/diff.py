@@ -12,9 +12,18 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .metrics.records import AXES, Simulated
+from .metrics.records import AXES, Simulated, say_simulated
 from .records import Cell, TrialRow
-from .stats import CONFIDENCE, Interval, McNemar, PairCounts, mcnemar, min_pairs, newcombe_paired
+from .stats import (
+    CONFIDENCE,
+    Interval,
+    McNemar,
+    PairCounts,
+    count_pairs,
+    mcnemar,
+    min_pairs,
+    newcombe_paired,
+)
 from .taxonomy import Failure, classify
 
 __all__ = [
@@ -28,7 +37,7 @@ __all__ = [
     "diff_rows",
 ]
 
-Judged = Literal["strict", "seed"]
+Judged = Literal["strict", "original"]
 """Which verdict is compared."""
 
 Change = Literal["newly_failing", "newly_passing", "changed_reason", "still_failing"]
@@ -117,7 +126,7 @@ def diff_rows(
     *,
     a: str = "A",
     b: str = "B",
-    judged: Judged = "strict",
+    judged: Judged | Literal["seed"] = "strict",
     across: Collection[str] = (),
     config: Sequence[str] = (),
 ) -> DiffResult:
@@ -128,7 +137,7 @@ def diff_rows(
         rows_b: The trials of the later run; they are read once and not kept.
         a: What the earlier run is called.
         b: What the later run is called.
-        judged: Which verdict is compared.
+        judged: Which verdict is compared; `seed` is the old name of `original`.
         across: Axes that may differ between the two trials of a pair.
         config: What the experiments were made with, where it differs.
 
@@ -137,7 +146,8 @@ def diff_rows(
             has several values, so that a trial would have several partners.
     """
     _check_axes(across)
-    left = _kept(rows_a, a, judged, across)
+    judged = "original" if judged == "seed" else judged
+    left = _keep_sides(rows_a, a, judged, across)
     comparison = _Comparison(left, judged, across)
     for row in rows_b:
         comparison.add(row, b)
@@ -185,18 +195,18 @@ def _check_axes(across: Iterable[str]) -> None:
     for axis in across:
         if axis not in AXES:
             raise ConfigError(
-                Code.INVALID_OPTION, f"{axis!r} is no axis.", hint=did_you_mean(axis, AXES)
+                Code.INVALID_OPTION, f"{axis!r} is not an axis.", hint=did_you_mean(axis, AXES)
             )
 
 
-def _kept(
+def _keep_sides(
     rows: Iterable[TrialRow], name: str, judged: Judged, across: Collection[str]
 ) -> dict[Key, _Kept]:
     found: dict[Key, _Kept] = {}
     for row in rows:
         key = _key(row, across)
         if key in found:
-            raise _several(name, row, across)
+            raise _refuse_several(name, row, across)
         found[key] = _Kept(_side(row, judged), row.simulated)
     return found
 
@@ -226,7 +236,7 @@ class _Comparison:
             self.alone += 1
             return
         if key in self._seen:
-            raise _several(name, row, self._across)
+            raise _refuse_several(name, row, self._across)
         self._seen.add(key)
         now = _side(row, self._judged)
         self._count(row, before, now)
@@ -246,13 +256,7 @@ class _Comparison:
             )
 
     def _count(self, row: TrialRow, before: _Kept, now: Side) -> None:
-        was = before.side.ok
-        one = PairCounts(
-            both=int(was and now.ok),
-            only_a=int(was and not now.ok),
-            only_b=int(now.ok and not was),
-            neither=int(not was and not now.ok),
-        )
+        one = count_pairs([(before.side.ok, now.ok)])
         if row.control:
             groups = [("controls", "controls")]
         else:
@@ -285,7 +289,7 @@ class _Comparison:
             interval=interval,
             verdict=verdict,
             needed=needed,
-            simulated="none" if not simulated else "all" if simulated == counts.n else "some",
+            simulated=say_simulated(simulated, counts.n),
         )
 
 
@@ -311,10 +315,10 @@ def _change(before: Side, now: Side) -> Change | None:
 
 
 def _side(row: TrialRow, judged: Judged) -> Side:
-    ok = row.strict_ok if judged == "strict" else row.seed_ok
+    ok = row.strict_ok if judged == "strict" else row.original_ok
     if ok:
         return Side(index=row.index, ok=True, elapsed_ms=row.elapsed_ms)
-    reasons = row.strict_reasons if judged == "strict" else row.seed_reasons
+    reasons = row.strict_reasons if judged == "strict" else row.original_reasons
     # The taxonomy explains the strict verdict; where only the loose one is no, its reasons must do.
     judged_row = (
         row if judged == "strict" else replace(row, strict_ok=False, strict_reasons=reasons)
@@ -334,7 +338,7 @@ def _key(row: TrialRow, across: Collection[str]) -> Key:
     return cell, row.case, row.trial
 
 
-def _several(name: str, row: TrialRow, across: Collection[str]) -> ConfigError:
+def _refuse_several(name: str, row: TrialRow, across: Collection[str]) -> ConfigError:
     aside = ", ".join(across) or "nothing"
     return _not_comparable(
         f"{name} has several trials that look the same with {aside} set aside: "

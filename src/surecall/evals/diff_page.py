@@ -7,8 +7,7 @@ from html import escape
 from typing import Any, Final, cast
 
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
-from .records import TrialBody
-from .store_rows import encode_kept
+from .records import TrialBody, encode_kept
 from .wording import describe_points, label_simulated
 
 __all__ = [

@@ -16,18 +16,15 @@ from surecall.errors import Code, ConfigError, StoreError
 
 from .contenders import Price, parse_price
 from .diff import DiffResult, Judged, diff_rows
-from .estimate import Estimate, estimate
 from .executors import Executor, Job, LocalExecutor, ProcessExecutor, RayExecutor
 from .export import Exported, export_run
 from .gates import Gate, GateReport, check_gates, parse_gate
-from .manifest import Manifest
+from .matrix import Estimate, estimate
 from .metrics import Summary, summarize
 from .planning import Experiment, Wanted, choose_run, plan_experiment
-from .progress import OnProgress, Tally, was_unanswered
-from .records import TrialBody, TrialRow
-from .runner import Stop, run_experiment
-from .store import STORE_FILE, RunInfo, RunStore
-from .store_refs import LATEST, check_tag
+from .records import Manifest, TrialBody, TrialRow
+from .runner import OnProgress, Stop, Tally, run_experiment, was_unanswered
+from .store import LATEST, STORE_FILE, RunInfo, RunStore, check_tag
 
 __all__ = [
     "EvalRun",

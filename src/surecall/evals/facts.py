@@ -1,17 +1,11 @@
-"""What can be said about a run from its trace alone: its calls, how it ended, what saved it."""
+"""Which kinds of schema errors a value has, for counting."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
-from surecall.errors import (
-    Code,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderReplyError,
-    ProviderTimeoutError,
-)
+from surecall.errors import Code
 from surecall.formats import ToolNames
 from surecall.loop import Trace, TurnTrace
 from surecall.protocols import find_protocol
@@ -21,9 +15,76 @@ from surecall.schema import SchemaChecker
 
 from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
-from .schema_errors import list_error_kinds
 
-__all__ = ["RunFacts", "categorize", "collect_facts", "is_timeout"]
+__all__ = ["RunFacts", "collect_facts", "list_error_kinds"]
+
+KINDS: Final = ("missing", "enum", "type", "range", "unknown_key", "format", "other")
+"""Every kind, in the order in which they are reported."""
+
+_KIND_OF: Final = {
+    "additionalProperties": "unknown_key",
+    "const": "enum",
+    "dependentRequired": "missing",
+    "enum": "enum",
+    "format": "format",
+    "pattern": "format",
+    "propertyNames": "unknown_key",
+    "required": "missing",
+    "type": "type",
+    "unevaluatedProperties": "unknown_key",
+    **dict.fromkeys(
+        (
+            "additionalItems",
+            "exclusiveMaximum",
+            "exclusiveMinimum",
+            "maxItems",
+            "maxLength",
+            "maxProperties",
+            "maximum",
+            "minItems",
+            "minLength",
+            "minProperties",
+            "minimum",
+            "multipleOf",
+            "uniqueItems",
+        ),
+        "range",
+    ),
+}
+_MAX_UNION_DEPTH: Final = 4
+
+
+def list_error_kinds(schema: dict[str, Any], value: Any) -> tuple[str, ...]:
+    """Return the kinds of errors that a value has under a schema, each once."""
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.validator_for(schema, retriever=_refuse)
+        found = set(_kinds(validator.iter_errors(value), _MAX_UNION_DEPTH))
+    except ValueError:  # not JSON, or a schema that cannot be used
+        return ("other",)
+    return tuple(kind for kind in KINDS if kind in found)
+
+
+def _kinds(errors: Iterable[Any], depth: int) -> Iterator[str]:
+    for error in errors:
+        branches: list[list[Any]] | None = getattr(error.kind, "context", None)
+        if branches and depth:
+            yield from _union_kinds(branches, depth)
+        else:
+            yield _KIND_OF.get(error.kind.name, "other")
+
+
+def _union_kinds(branches: list[list[Any]], depth: int) -> set[str]:
+    """Return what is wrong with the branch that was meant: one that is not of another type."""
+    found = [set(_kinds(branch, depth - 1)) for branch in branches]
+    near = [kinds for kinds in found if "type" not in kinds]
+    return set[str]().union(*(near or found))
+
+
+def _refuse(_uri: str) -> NoReturn:
+    raise ValueError("schemas are never fetched")
+
 
 _READ_TEXT: Final = "read_call_from_text"
 _TAGS: Final = "assistant_content_tool_call_tags_to_tool_calls"
@@ -286,59 +347,3 @@ def _usage(turns: Iterable[TurnTrace]) -> Usage:
 
 def _finish_reason(turn: TurnTrace) -> str | None:
     return None if turn.response_summary is None else turn.response_summary.finish_reason
-
-
-# The categories of the original experiment
-
-
-_TOOL_USE: Final = frozenset({Code.NO_TOOL_CALLS, Code.NO_TOOL_USE_ENDPOINT, Code.TOOL_ERROR})
-_BY_STATUS: Final = {
-    401: "AUTH",
-    402: "PAYMENT_REQUIRED",
-    403: "FORBIDDEN",
-    404: "NOT_FOUND",
-    408: "TIMEOUT",
-    409: "CONFLICT",
-    413: "REQUEST_TOO_LARGE",
-    422: "UNPROCESSABLE",
-    429: "RATE_LIMIT",
-}
-
-
-def is_timeout(error: BaseException | None) -> bool:
-    """Tell whether a deadline ended the run, so that it would have taken longer."""
-    return isinstance(error, ProviderTimeoutError) or (
-        getattr(error, "code", None) == Code.DEADLINE_EXCEEDED
-    )
-
-
-def categorize(error: Exception | None, trace: Trace | None, text: str) -> str:
-    """Return the category that the original experiment gives a failed run."""
-    if error is not None:
-        return _category_of(error)
-    if not text.strip():
-        return "EMPTY_ASSISTANT_TEXT"
-    if trace is None or trace.options.tool_use_mode == "disabled" or not trace.tools:
-        return "ASSERTION_FAILED"
-    return "ASSERTION_FAILED" if any(turn.calls for turn in trace.turns) else "NO_TOOL_CALLS"
-
-
-def _category_of(error: Exception) -> str:
-    code: Any = getattr(error, "code", None)
-    match error:
-        case ProviderConnectionError():
-            return "CONNECTION_ERROR"
-        case ProviderTimeoutError():
-            return "TIMEOUT_ERROR"
-        case ProviderReplyError():
-            return "DECODE_ERROR"
-        case _ if code in _TOOL_USE:
-            return str(code)
-        case _ if is_timeout(error):
-            return "TIMEOUT"
-        case ProviderError(status=int(status)):
-            if 500 <= status <= 599:
-                return "UPSTREAM_5XX"
-            return _BY_STATUS.get(status, f"HTTP_{status}")
-        case _:
-            return "EXCEPTION"

@@ -1,16 +1,16 @@
-"""Every combination of what is compared, as units to run, in an order that never changes.
-
-The order is model, profile, strategy, fallback; within that, trials outside and scenarios inside.
-"""
+"""What an experiment will take, judged by earlier trials of the same kind."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError
 from surecall.profiles import Catalog, select_profiles
+from surecall.records import Usage
 
 from .cases import Suite
 from .choosing import (
@@ -22,14 +22,96 @@ from .choosing import (
     choose_suites,
     require_known,
 )
-from .contenders import Contender
-from .estimate import Estimate, estimate
-from .records import Cell, Unit
+from .contenders import Contender, Price, cost_of
+from .records import Cell, TrialRow, Unit
 
-__all__ = ["SEED_PROFILES", "Axes", "Estimate", "Matrix", "build_matrix", "derive_seed", "estimate"]
+__all__ = ["Axes", "Estimate", "Matrix", "build_matrix", "derive_seed", "estimate"]
 
-SEED_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
-"""The profiles of the original experiment's full matrix."""
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """What an experiment will probably take."""
+
+    requests: int
+    tokens: int
+    seconds: float
+    """Of waiting for models, with as many trials at once as were asked for."""
+    cost_usd: float | None
+    """None when the price of a model that costs something is not known."""
+    known_trials: int
+    """Trials that are judged by earlier ones; for the others it is a rough guess."""
+
+
+class _Sum(Struct):
+    """What some trials took together."""
+
+    count: int = 0
+    requests: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, row: TrialRow) -> None:
+        self.count += 1
+        self.requests += row.requests
+        self.input_tokens += row.usage.input_tokens
+        self.output_tokens += row.usage.output_tokens
+        self.seconds += row.elapsed_ms / 1000
+
+
+_GUESS: Final = _Sum(1, 3.0, 2_400.0, 300.0, 10.0)
+_GUESS_SIMULATED: Final = replace(_GUESS, seconds=0.0)
+
+_Key = Callable[[Cell], tuple[str, ...]]
+_KEYS: Final[tuple[_Key, ...]] = (
+    lambda cell: ("cell", cell.model, cell.strategy, cell.suite, cell.scenario),
+    lambda cell: ("case", cell.model, cell.suite, cell.scenario),
+    lambda cell: ("model", cell.model),
+)
+"""From the closest kind of trial to one that will do."""
+
+
+def estimate(
+    matrix: "Matrix", history: Iterable[TrialRow] = (), *, concurrency: int = 1
+) -> Estimate:
+    """Estimate what a matrix will take from the rows of earlier experiments."""
+    sums: dict[tuple[str, ...], _Sum] = defaultdict(_Sum)
+    for row in history:
+        for key in _KEYS:
+            sums[key(row.cell)].add(row)
+    contenders = {contender.label: contender for contender in matrix.contenders}
+    known = 0
+    requests = tokens = seconds = cost = 0.0
+    is_priced = True
+    for unit in matrix.units:
+        contender = contenders[unit.cell.model]
+        took = next((sums[key(unit.cell)] for key in _KEYS if key(unit.cell) in sums), None)
+        known += took is not None
+        took = took or (_GUESS_SIMULATED if contender.simulated else _GUESS)
+        count = took.count
+        requests += took.requests / count
+        tokens += (took.input_tokens + took.output_tokens) / count
+        seconds += took.seconds / count
+        price = _price_of(contender)
+        if price is None:
+            is_priced = False
+        else:
+            usage = Usage(round(took.input_tokens / count), round(took.output_tokens / count))
+            cost += cost_of(usage, price)
+    return Estimate(
+        requests=round(requests),
+        tokens=round(tokens),
+        seconds=seconds / max(concurrency, 1),
+        cost_usd=cost if is_priced else None,
+        known_trials=known,
+    )
+
+
+def _price_of(contender: Contender) -> Price | None:
+    """Return what a contender costs: nothing, unless somebody serves it."""
+    if contender.kind != "live":
+        return Price(input_usd=0.0, output_usd=0.0)
+    return contender.price
+
 
 _DEFAULT: Final = "default"
 _SEED_BYTES: Final = 6
@@ -61,17 +143,6 @@ class Matrix(Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     contenders: tuple[Contender, ...]
     """Those that are in at least one cell, in order."""
-
-    def contender(self, label: str) -> Contender:
-        """Return the contender of a cell's `model`."""
-        for contender in self.contenders:
-            if contender.label == label:
-                return contender
-        raise ConfigError(
-            Code.UNKNOWN_MODEL,
-            f"the matrix has no model {label!r}.",
-            hint=did_you_mean(label, (item.label for item in self.contenders)),
-        )
 
     def describe(self) -> dict[str, Any]:
         """Return what would run, as plain data."""

@@ -8,23 +8,22 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from surecall.config import Config
-from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, StoreError
 from surecall.profiles import Catalog
 
 from .contenders import Contender, Price, parse_price
 from .executors import DEFAULT_CONCURRENCY, Job
 from .executors.trials import make_trials_job
-from .manifest import Manifest, hash_of, make_manifest
 from .matrix import Axes, Matrix, build_matrix
-from .model_names import find_contenders
+from .models import find_contenders
+from .original.variables import read_original_settings
+from .records import Manifest, hash_of, make_manifest
 from .store import RunStore
 from .suites import load_suite, locate_suite
 
 __all__ = [
     "DEFAULT_TIMEOUT_S",
     "LATEST_MATCH",
-    "ChosenRun",
     "Experiment",
     "Wanted",
     "choose_run",
@@ -37,7 +36,7 @@ DEFAULT_TIMEOUT_S: Final = 120.0
 LATEST_MATCH: Final = "(the latest of this experiment)"
 """What `--resume` without a run stands for."""
 
-_OPEN_TRANSPORT: Final = "surecall.evals.transports:open_transport"
+_OPEN_TRANSPORT: Final = "surecall.evals.models:open_transport"
 _NOT_COMPARED: Final = ("price", "tags")
 _SHOWN_DIFFERENCES: Final = 8
 
@@ -90,7 +89,7 @@ class ChosenRun(Struct, frozen=True, kw_only=True):
 
 
 def wanted_of(manifest: Manifest) -> Wanted:
-    """Return what a run was begun with, so that its id alone is enough to go on with it."""
+    """Return what a run was begun with, so that its id alone is enough to resume it."""
     axes = {name: value for name, value in manifest.axes.items() if value is not None}
     known = {name: axes[name] for name in Wanted.__struct_fields__ if name in axes}
     options = {name: manifest.options.get(name) for name in ("timeout_s", "options")}
@@ -106,8 +105,11 @@ def plan_experiment(
     engine: str = "local",
 ) -> Experiment:
     """Build the matrix and everything around it; nothing is asked and nothing is written."""
-    legacy = read_legacy_eval()
-    wanted = wanted.over(_legacy(legacy.axes, legacy.options, legacy.concurrency))
+    original = read_original_settings()
+    weaker = Wanted(
+        **original.axes, options=original.options or None, concurrency=original.concurrency
+    )
+    wanted = wanted.over(weaker)
     expression = wanted.models or config.model
     if not expression:
         raise ConfigError(
@@ -131,7 +133,7 @@ def plan_experiment(
         matrix.units,
         axes=asdict(axes) | {"models": expression, "suites": list(names)},
         suites={suite.name: suite.version for suite in suites},
-        contenders={item.label: _compared(item) for item in matrix.contenders},
+        contenders={item.label: _list_compared(item) for item in matrix.contenders},
         catalog=hash_of(catalog),
         options={"timeout_s": timeout_s, "options": options},
         command=command,
@@ -152,7 +154,7 @@ def plan_experiment(
         job=job,
         concurrency=wanted.concurrency or DEFAULT_CONCURRENCY,
         timeout_s=timeout_s,
-        notes=legacy.notes,
+        notes=original.notes,
     )
 
 
@@ -165,20 +167,7 @@ def _axes(wanted: Wanted) -> Axes:
     return Axes(**said)
 
 
-def _legacy(axes: Mapping[str, Any], options: dict[str, Any], concurrency: int | None) -> Wanted:
-    given = dict(axes)
-    if "models" in given:
-        given["models"] = _at_openrouter(given["models"])
-    return Wanted(**given, options=options or None, concurrency=concurrency)
-
-
-def _at_openrouter(expression: str) -> str:
-    """Return a filter of the original experiment, whose models were all at one provider."""
-    tokens = [token.strip() for token in expression.split(",") if token.strip()]
-    return ",".join(token if token.startswith("!") else f"openrouter:{token}" for token in tokens)
-
-
-def _compared(contender: Contender) -> dict[str, Any]:
+def _list_compared(contender: Contender) -> dict[str, Any]:
     fields = cast("dict[str, Any]", msgspec.to_builtins(contender))
     return {name: value for name, value in fields.items() if name not in _NOT_COMPARED and value}
 
@@ -201,54 +190,54 @@ def parse_prices(items: Iterable[str]) -> dict[str, Price]:
 def choose_run(
     store: RunStore, manifest: Manifest, *, resume: str | None, is_new: bool
 ) -> ChosenRun:
-    """Choose the run to go on with, or none; one that does not fit is never taken.
+    """Choose the run to resume, or none; one that does not fit is never taken.
 
     Raises:
-        StoreError: The run that is named differs, or there is none to go on with.
+        StoreError: The run that is named differs, or there is none to resume.
     """
     if is_new:
         return ChosenRun(run_id=None)
     if resume is not None and resume != LATEST_MATCH:
-        return _named_run(store, manifest, resume)
+        return _check_named(store, manifest, resume)
     unfinished = store.find_unfinished(manifest.hash)
     if unfinished is not None:
         return ChosenRun(run_id=unfinished)
     if resume is None:
-        return ChosenRun(run_id=None, notes=_left_behind(store, manifest))
+        return ChosenRun(run_id=None, notes=_explain_left(store, manifest))
     complete = store.find_complete(manifest.hash)
     if complete is None:
         raise StoreError(
             Code.RUN_NOT_FOUND,
-            "there is no run of this experiment to go on with.",
+            "there is no run of this experiment to resume.",
             hint="Leave out --resume to begin one.",
         )
     return ChosenRun(run_id=complete, is_complete=True)
 
 
-def _named_run(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:
+def _check_named(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:
     info = store.info(store.resolve(reference))
     differences = info.manifest.differences(manifest)
     if differences:
         raise StoreError(
             Code.RUN_MISMATCH,
-            f"run {info.id} was made with something else: {'; '.join(_some(differences))}.",
+            f"run {info.id} was made with other settings: {'; '.join(_shorten(differences))}.",
             hint="Give the flags it was begun with, or begin a new run with --new.",
         )
     return ChosenRun(run_id=info.id, is_complete=info.is_complete)
 
 
-def _left_behind(store: RunStore, manifest: Manifest) -> tuple[str, ...]:
-    """Say why an unfinished run that looks the same is not gone on with."""
+def _explain_left(store: RunStore, manifest: Manifest) -> tuple[str, ...]:
+    """Say why an unfinished run that looks the same is not resumed."""
     for info in store.runs():
         if not info.is_complete and info.manifest.axes == manifest.axes:
-            differences = _some(info.manifest.differences(manifest))
+            differences = _shorten(info.manifest.differences(manifest))
             return (
-                f"run {info.id} is not finished, but cannot be gone on with:",
+                f"run {info.id} is not finished, but cannot be resumed:",
                 *(f"  {line}" for line in differences),
             )
     return ()
 
 
-def _some(differences: Sequence[str]) -> list[str]:
+def _shorten(differences: Sequence[str]) -> list[str]:
     more = len(differences) - _SHOWN_DIFFERENCES
     return [*differences[:_SHOWN_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]

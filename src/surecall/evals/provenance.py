@@ -2,7 +2,7 @@
 
 This is checked apart from the code that reads replies. First, what ran must follow from what
 arrived: equal to it when no receipt says otherwise, else the same when it is read again. Then
-every key and every value must stand in the reply, or in a receipt of a rule that loses nothing.
+every key and every value must be in the reply, or in a receipt of a rule that loses nothing.
 """
 
 import html
@@ -16,7 +16,7 @@ from surecall.reading import read_arguments
 from surecall.records import Receipt, ToolCall, ToolSpec
 from surecall.schema import SchemaChecker
 
-__all__ = ["Sayings", "is_faithful", "strict_object"]
+__all__ = ["SaidWords", "is_faithful", "strict_object"]
 
 _NUMBER: Final = re.compile(r"\d[\d_,]*\.?\d*(?:[eE][+-]?\d+)?")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -63,8 +63,8 @@ def is_faithful(
         return False
     if not receipts:
         return True
-    sayings = Sayings([reply, *(receipt.after for receipt in receipts)])
-    return all(map(sayings.has, (call.name, *_words(call.arguments))))
+    said = SaidWords([reply, *(receipt.after for receipt in receipts)])
+    return all(map(said.has, (call.name, *_words(call.arguments))))
 
 
 def _follows(
@@ -95,7 +95,7 @@ def _follows(
     return any(reading.value == call.arguments for reading in readings)
 
 
-class Sayings:
+class SaidWords:
     """All that was said, so that it can be asked whether something is part of it.
 
     Only letters and digits count, so that it does not matter how a text was quoted or escaped.
@@ -105,7 +105,7 @@ class Sayings:
         text = "\n".join(str(word) for source in sources for word in _words(source))
         forms = [text]
         while len(forms) < _MAX_ENCODINGS and "\\" in forms[-1]:
-            forms.append(_ESCAPE.sub(_unescaped, forms[-1]))
+            forms.append(_ESCAPE.sub(_unescape, forms[-1]))
         if "&" in text:
             forms.append(html.unescape(forms[-1]))
         self._text = text
@@ -154,7 +154,7 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     if len(code) == 5:
         return chr(int(code[1:], 16))

@@ -1,20 +1,33 @@
 """What an experiment is made of: cells, trials, verdicts and what was seen in each run."""
 
-from typing import Any, Literal
+import math
+import platform
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any, Final, Literal, cast
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import canonical_hash, encode, encode_text, mend_surrogates
 from surecall.records import Usage
+from surecall.tools.envelopes import plain_data
 
 __all__ = [
     "CallFact",
     "Cell",
+    "Manifest",
     "Outcome",
     "Reason",
     "TrialBody",
     "TrialRow",
     "Unit",
     "Verdict",
+    "encode_kept",
+    "hash_of",
+    "make_manifest",
 ]
 
 Outcome = Literal["called", "abstained", "broke"]
@@ -95,7 +108,10 @@ class CallFact(Struct, frozen=True, kw_only=True):
 
 
 class TrialRow(Struct, frozen=True, kw_only=True):
-    """One finished trial, small enough to keep ten thousand of them in memory."""
+    """One finished trial, small enough to keep ten thousand of them in memory.
+
+    The original verdict is stored under its old name, so that runs of before stay readable.
+    """
 
     index: int
     cell: Cell
@@ -105,11 +121,11 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     simulated: bool = False
     control: bool = False
     """Whether the scenario is a control without tools, kept out of tool rates."""
-    seed_ok: bool
+    original_ok: bool = field(name="seed_ok")
     """The verdict of the original, loose assertion."""
     strict_ok: bool
     """The verdict on behaviour."""
-    seed_reasons: tuple[Reason, ...] = ()
+    original_reasons: tuple[Reason, ...] = field(default=(), name="seed_reasons")
     strict_reasons: tuple[Reason, ...] = ()
     outcome: Outcome = "abstained"
     category: str | None = None
@@ -125,9 +141,9 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     elapsed_ms: float = 0.0
     turns: int = 0
     requests: int = 0
-    """Requests of the run; what the transport sends again is no further one."""
+    """Requests of the run; what the transport sends again is not counted twice."""
     attempts: int = 0
-    """Requests on the wire, those sent again after a fault included."""
+    """Requests on the wire, those sent again after an error included."""
     usage: Usage = Usage()
     cost_usd: float | None = None
     calls: tuple[CallFact, ...] = ()
@@ -160,3 +176,137 @@ class TrialBody(Struct, frozen=True, kw_only=True):
     """Turn by turn: what arrived, what was changed, the calls, their results."""
     state: dict[str, Any] = {}
     """What the case left behind, such as the draft."""
+
+
+def encode_kept(value: Any) -> bytes:
+    """Encode anything a trial may hold: what JSON cannot carry is replaced, never refused."""
+    try:
+        return encode(value)
+    except JSONTextError:
+        return encode(_writable(value))
+
+
+def _writable(value: Any) -> Any:
+    """Return plain data: halves of characters and numbers without end are replaced."""
+    try:
+        return _mend_values(plain_data(value))
+    except TypeError:
+        return _mend_values(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
+
+
+def _mend_values(value: Any) -> Any:
+    if isinstance(value, str):
+        return mend_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {_mend_values(k): _mend_values(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_mend_values(item) for item in cast("list[Any]", value)]
+    return value
+
+
+_TOLD: Final = ("command", "engine", "places", "simulated")
+"""Fields that are kept for the reader and do not make an experiment another one."""
+_SHOWN_CHARS: Final = 60
+_HASH_CHARS: Final = 16
+
+
+class Manifest(Struct, frozen=True, kw_only=True, dict=True):
+    """Everything that decides what the trials of a run mean."""
+
+    axes: dict[str, Any] = {}
+    """What was asked for: models, profiles, strategies, fallbacks, scenarios, trials, seed."""
+    units: int
+    """How many trials there are."""
+    units_hash: str = ""
+    """Hash of every trial's cell, case, number and seed, in order."""
+    suites: dict[str, str] = {}
+    """The version of each suite."""
+    contenders: dict[str, Any] = {}
+    """What each model's name stands for: model, provider, address."""
+    catalog: str = ""
+    """Hash of the catalog of models, presets and profiles."""
+    options: dict[str, Any] = {}
+    """Options that hold for every trial, such as the time one may take."""
+    package: str = ""
+    python: str = ""
+    command: str = ""
+    """The command that began the run."""
+    engine: str = "local"
+    places: dict[str, str] = {}
+    """The suites that are files, each with the name by which it is found from any folder."""
+    simulated: tuple[str, ...] = ()
+    """The models that are simulated, and none that anybody serves."""
+
+    @cached_property
+    def hash(self) -> str:
+        """The same for experiments whose trials are interchangeable."""
+        return hash_of(self._list_compared())
+
+    def differences(self, other: "Manifest") -> list[str]:
+        """Say, field by field, what another experiment has that this one has not."""
+        mine, theirs = dict(_flat(self._list_compared())), dict(_flat(other._list_compared()))
+        names = [*mine, *(name for name in theirs if name not in mine)]
+        return [
+            f"{name}: {_describe_field(mine, name)} → {_describe_field(theirs, name)}"
+            for name in names
+            if mine.get(name) != theirs.get(name)
+        ]
+
+    def _list_compared(self) -> dict[str, Any]:
+        fields = msgspec.to_builtins(self)
+        return {name: value for name, value in fields.items() if name not in _TOLD}
+
+
+def make_manifest(
+    units: Iterable[Unit],
+    *,
+    axes: Any,
+    suites: Mapping[str, str],
+    contenders: Mapping[str, Any] | None = None,
+    catalog: str = "",
+    options: Mapping[str, Any] | None = None,
+    command: str = "",
+    engine: str = "local",
+    places: Mapping[str, str] | None = None,
+    simulated: Iterable[str] = (),
+) -> Manifest:
+    """Describe an experiment that is about to be run with this version of surecall."""
+    planned = [msgspec.structs.astuple(unit) for unit in units]
+    return Manifest(
+        axes=msgspec.to_builtins(axes),
+        units=len(planned),
+        units_hash=hash_of(planned),
+        suites=dict(suites),
+        contenders=dict(contenders or {}),
+        catalog=catalog,
+        options=dict(options or {}),
+        package=version("surecall"),
+        python=".".join(platform.python_version_tuple()[:2]),
+        command=command,
+        engine=engine,
+        places=dict(places or {}),
+        simulated=tuple(simulated),
+    )
+
+
+def hash_of(value: Any) -> str:
+    """Return a short hash of any plain value."""
+    return canonical_hash(msgspec.to_builtins(value))[:_HASH_CHARS]
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(cast("dict[str, Any]", value), f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _describe_field(table: dict[str, Any], name: str) -> str:
+    if name not in table:
+        return "(not there)"
+    value = table[name]
+    text = value if isinstance(value, str) else encode_text(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -1,24 +1,158 @@
-"""Runs an experiment to its end, or to where it is stopped, and can always go on from there."""
+"""What an experiment tells while it runs, and what is known of it so far."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, Protocol
+
+from msgspec import Struct
 
 from .executors.base import Executor, Finished
-from .manifest import Manifest
-from .progress import (
-    CellFinished,
-    ExperimentEnded,
-    ExperimentStarted,
-    OnProgress,
-    Stopping,
-    Tally,
-    TrialFinished,
-)
-from .records import Unit
+from .records import Cell, Manifest, TrialRow, Unit
 from .store import RunInfo, RunStore
+from .taxonomy import Layer, layer_of
 
-__all__ = ["DRAIN_S", "Outbox", "Stop", "UnitSource", "run_experiment"]
+__all__ = [
+    "CellCount",
+    "CellFinished",
+    "ExperimentEnded",
+    "ExperimentStarted",
+    "OnProgress",
+    "Outbox",
+    "ProgressEvent",
+    "Stop",
+    "Stopping",
+    "Tally",
+    "TrialFinished",
+    "run_experiment",
+    "was_unanswered",
+]
+
+_NOT_REACHED: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
+
+
+def was_unanswered(row: TrialRow) -> bool:
+    """Tell whether a trial says nothing about the model, because the model was never reached."""
+    return (
+        row.code is not None
+        and row.turns <= 1
+        and not row.calls
+        and layer_of(row.code) in _NOT_REACHED
+    )
+
+
+class _Count:
+    """How some trials went so far."""
+
+    def __init__(self) -> None:
+        self.total: int = 0
+        self.done = self.unanswered = self.original_ok = self.strict_ok = 0
+
+    def count(self, row: TrialRow) -> None:
+        """Count one trial."""
+        self.done += 1
+        self.original_ok += row.original_ok
+        self.strict_ok += row.strict_ok
+        self.unanswered += was_unanswered(row)
+
+
+class CellCount(_Count):
+    """How the trials of one cell went so far."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self.cell = cell
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every trial of the cell is there."""
+        return self.done >= self.total
+
+
+class Tally(_Count):
+    """Counts of the whole experiment, cell by cell."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        super().__init__()
+        self.cells: dict[Cell, CellCount] = {}
+        for unit in units:
+            self.total += 1
+            self._count_of(unit.cell).total += 1
+        self.earlier = 0
+        """Trials that were there before this process began."""
+        self.input_tokens = self.output_tokens = 0
+        self.cost_usd: float | None = None
+
+    def add(self, row: TrialRow, *, is_earlier: bool = False) -> CellCount:
+        """Count one trial and return the counts of its cell."""
+        self.count(row)
+        self.earlier += is_earlier
+        self.input_tokens += row.usage.input_tokens
+        self.output_tokens += row.usage.output_tokens
+        if row.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + row.cost_usd
+        cell = self._count_of(row.cell)
+        cell.count(row)
+        return cell
+
+    @property
+    def unanswered_cells(self) -> tuple[Cell, ...]:
+        """The cells of which no trial got an answer."""
+        counts = self.cells.values()
+        return tuple(c.cell for c in counts if c.done and c.unanswered == c.done)
+
+    def remaining_s(self, elapsed_s: float) -> float | None:
+        """Guess how long the rest takes, from the pace so far."""
+        fresh = self.done - self.earlier
+        if fresh == 0:
+            return None
+        return elapsed_s / fresh * (self.total - self.done)
+
+    def _count_of(self, cell: Cell) -> CellCount:
+        if cell not in self.cells:
+            self.cells[cell] = CellCount(cell)
+        return self.cells[cell]
+
+
+class ExperimentStarted(Struct, frozen=True, kw_only=True):
+    """Trials begin."""
+
+    run_id: str
+    tally: Tally
+    resumed: bool
+
+
+class TrialFinished(Struct, frozen=True, kw_only=True):
+    """A trial is on disk, and from now on it counts."""
+
+    run_id: str
+    row: TrialRow
+    tally: Tally
+
+
+class CellFinished(Struct, frozen=True, kw_only=True):
+    """The last trial of a cell is on disk."""
+
+    run_id: str
+    count: CellCount
+    tally: Tally
+
+
+class Stopping(Struct, frozen=True, kw_only=True):
+    """Nothing more is begun: gently, what is under way is waited for; otherwise not."""
+
+    run_id: str
+    how: Literal["draining", "now"]
+
+
+class ExperimentEnded(Struct, frozen=True, kw_only=True):
+    """Nothing more happens."""
+
+    info: RunInfo
+    tally: Tally
+
+
+ProgressEvent = ExperimentStarted | TrialFinished | CellFinished | Stopping | ExperimentEnded
+OnProgress = Callable[[ProgressEvent], None]
 
 DRAIN_S: Final = 10.0
 """How long trials under way are waited for when the experiment is asked to stop."""
@@ -117,7 +251,7 @@ async def run_experiment(
         manifest: What makes this experiment what it is.
         store: Where finished trials are kept.
         executor: Where the trials run.
-        run_id: The run to go on with; a new one when it is None.
+        run_id: The run to resume; a new one when it is None.
         on_progress: Called with every event, in the thread of the event loop.
         stop: Asks the experiment to stop.
 

@@ -5,6 +5,7 @@ give intervals that leave 0..1 or have no width at all.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
@@ -19,12 +20,12 @@ __all__ = [
     "McNemar",
     "PairCounts",
     "Rate",
+    "count_pairs",
     "f1_score",
     "mcnemar",
     "min_pairs",
     "min_trials",
     "min_trials_against",
-    "newcombe",
     "newcombe_paired",
     "pass_at_k",
     "pass_hat_k",
@@ -101,6 +102,17 @@ class PairCounts(Struct, frozen=True, kw_only=True):
         )
 
 
+def count_pairs(pairs: Iterable[tuple[bool, bool]]) -> PairCounts:
+    """Count how pairs of verdicts agree, A first."""
+    found = Counter(pairs)
+    return PairCounts(
+        both=found[True, True],
+        only_a=found[True, False],
+        only_b=found[False, True],
+        neither=found[False, False],
+    )
+
+
 class McNemar(Struct, frozen=True):
     """A two-sided test of whether two paired rates differ."""
 
@@ -145,15 +157,6 @@ def rate_of(k: int, n: int, confidence: float = CONFIDENCE) -> Rate:
     return Rate(k, n, wilson(k, n, confidence))
 
 
-def newcombe(k_a: int, n_a: int, k_b: int, n_b: int, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval of B's rate less A's, of trials that are not paired (Newcombe 1998)."""
-    if not n_a or not n_b:
-        return Interval(-1.0, 1.0)
-    return _square_and_add(
-        k_a / n_a, wilson(k_a, n_a, confidence), k_b / n_b, wilson(k_b, n_b, confidence), 0.0
-    )
-
-
 def newcombe_paired(counts: PairCounts, confidence: float = CONFIDENCE) -> Interval:
     """Return the interval of B's rate less A's, of trials that are paired.
 
@@ -164,18 +167,8 @@ def newcombe_paired(counts: PairCounts, confidence: float = CONFIDENCE) -> Inter
     if not n:
         return Interval(-1.0, 1.0)
     k_a, k_b = counts.both + counts.only_a, counts.both + counts.only_b
-    return _square_and_add(
-        k_a / n,
-        wilson(k_a, n, confidence),
-        k_b / n,
-        wilson(k_b, n, confidence),
-        _correlation(counts),
-    )
-
-
-def _square_and_add(
-    a: float, of_a: Interval, b: float, of_b: Interval, correlation: float
-) -> Interval:
+    a, b, correlation = k_a / n, k_b / n, _correlation(counts)
+    of_a, of_b = wilson(k_a, n, confidence), wilson(k_b, n, confidence)
     down_a, up_a = a - of_a.low, of_a.high - a
     down_b, up_b = b - of_b.low, of_b.high - b
     below = down_b**2 - 2 * correlation * down_b * up_a + up_a**2

@@ -1,10 +1,4 @@
-"""From the name of a strategy to every option in force, and where each value came from.
-
-`raw` takes replies as they are, `baseline` adds what is known of the provider, `production` adds
-what is known of the model and every way back from a mistake. `ablate:NAME` is `production` without
-one thing. Nothing else may reach a trial: neither the environment, nor a configuration file, nor
-what a probe stored.
-"""
+"""What can be switched off by itself, to see what it is worth."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
@@ -27,12 +21,104 @@ from surecall.profiles import (
 )
 from surecall.profiles.entries import canonical_name
 from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
+from surecall.reading import READING_RULES
+from surecall.transforms import TransformRegistry
+from surecall.transforms.registry import Family
 
-from .ablations import OPTIONS_OFF, TRANSFORM_FIELDS, Ablation, find_ablation, list_ablations
 from .contenders import Contender
 from .transcript import without_secrets
 
-__all__ = ["ABLATE", "FALLBACKS", "Fallback", "Settled", "list_ablations", "settle"]
+__all__ = [
+    "ABLATE",
+    "OPTIONS_OFF",
+    "TRANSFORM_FIELDS",
+    "Settled",
+    "find_ablation",
+    "list_ablations",
+    "settle",
+]
+
+AblationKind = Literal["option", "preset", "transform", "rule"]
+
+OPTIONS_OFF: Final[Mapping[str, Any]] = {
+    "fallback_retry_count": 0,
+    "fix_empty_final": False,
+    "max_escalations": 0,
+    "max_parse_retries": 0,
+    "text_formats": False,
+    "tool_prompting": "native",
+}
+"""Options that help a run, with the value that switches each off."""
+
+TRANSFORM_FIELDS: Final[Mapping[Family, str]] = {
+    "messages": "message_transforms",
+    "tools": "tool_transforms",
+    "replies": "response_transforms",
+    "calls": "tool_call_transforms",
+    "results": "tool_result_transforms",
+}
+"""The option that lists the transforms of each family."""
+
+
+class Ablation(Struct, frozen=True):
+    """One thing that a strategy `ablate:NAME` does without."""
+
+    name: str
+    kind: AblationKind
+    field: str = ""
+    """The option that it is switched off with."""
+
+    @property
+    def id(self) -> str:
+        """The name of the strategy."""
+        return f"ablate:{self.name}"
+
+    @property
+    def layer(self) -> dict[str, Any]:
+        """The options that switch it off; none for a preset, which is left out."""
+        match self.kind:
+            case "option":
+                return {self.name: OPTIONS_OFF[self.name]}
+            case "transform":
+                return {self.field: [f"!{self.name}"]}
+            case "rule":
+                return {self.field: [self.name]}
+            case "preset":
+                return {}
+
+
+def list_ablations(catalog: Catalog | None = None) -> tuple[Ablation, ...]:
+    """Return all that can be switched off: options, presets, transforms, rules."""
+    catalog = catalog or Catalog.builtin()
+    transforms = TransformRegistry.builtin()
+    return (
+        *(Ablation(name, "option", name) for name in OPTIONS_OFF),
+        *(Ablation(preset.name, "preset") for preset in catalog.presets),
+        *(
+            Ablation(name, "transform", field)
+            for family, field in TRANSFORM_FIELDS.items()
+            for name in transforms.names(family)
+        ),
+        *(Ablation(name, "rule", "disabled_rules") for name in READING_RULES),
+    )
+
+
+def find_ablation(name: str, catalog: Catalog | None = None) -> Ablation:
+    """Return what a name stands for."""
+    catalog = catalog or Catalog.builtin()
+    known = {ablation.name: ablation for ablation in list_ablations(catalog)}
+    wanted = canonical_name(name)
+    for preset in catalog.presets:
+        if wanted in map(canonical_name, preset.aliases):
+            wanted = preset.name
+    if wanted not in known:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"there is nothing called {name!r} that could be switched off.",
+            hint=did_you_mean(wanted, known),
+        )
+    return known[wanted]
+
 
 ABLATE: Final = "ablate:"
 """What the name of a strategy begins with that leaves one thing out."""
@@ -80,10 +166,10 @@ class Settled(Struct, frozen=True, kw_only=True):
             return self
         key = encode_text(options)
         if key not in self.with_cases:
-            self.with_cases[key] = self._merged(options)
+            self.with_cases[key] = self._merge(options)
         return self.with_cases[key]
 
-    def _merged(self, options: Mapping[str, Any]) -> "Settled":
+    def _merge(self, options: Mapping[str, Any]) -> "Settled":
         layers = [("strategy", self.options), ("scenario", options)]
         merged = merge_presets(layers)
         origins = {
@@ -138,7 +224,7 @@ def settle(
     layers += [("experiment", overrides or {})]
     layers += _fallback_layers(fallback)
     layers += _pins(name, ablation)
-    layers += _unshaped(protocol, layers)
+    layers += _drop_shaped(protocol, layers)
     merged = merge_presets(layers)
     known, known_origins = _settle_capabilities(name, contender, ablation, catalog)
     settled = Settled(
@@ -212,7 +298,7 @@ def _pins(name: str, ablation: Ablation | None) -> list[Layer]:
     return [("strategy:raw", _RAW)] if name == "raw" else []
 
 
-def _unshaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
+def _drop_shaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
     """Take out transforms that edit chat completions, for a wire format with another shape."""
     if find_protocol(protocol).takes_transforms:
         return []

@@ -10,11 +10,11 @@ from typing import Final, Self
 
 from msgspec import Struct
 
-from surecall.errors import Code
+from surecall.errors import Code, ProviderTimeoutError
 
 from .records import CallFact, TrialRow
 
-__all__ = ["CUT_BY_LIMIT", "UNEXPLAINED", "Failure", "Layer", "classify", "layer_of"]
+__all__ = ["CUT_BY_LIMIT", "UNEXPLAINED", "Failure", "Layer", "classify", "is_timeout", "layer_of"]
 
 CUT_BY_LIMIT: Final = "CUT_BY_LIMIT"
 """A reply stopped at its token limit, and the trial failed."""
@@ -54,94 +54,87 @@ class Failure(Struct, frozen=True, order=True):
     """A status, the kind of schema error, the name of a tool, or what the model did."""
 
 
-_CONNECTION: Final = (
-    Code.CONNECTION_FAILED,
-    Code.CONNECTION_REFUSED,
-    Code.CONNECTION_RESET,
-    Code.CONNECT_TIMEOUT,
-    Code.DNS_FAILURE,
-    Code.FIRST_BYTE_TIMEOUT,
-    Code.IDLE_TIMEOUT,
-    Code.TLS_FAILURE,
-    Code.TOTAL_TIMEOUT,
-)
-_PROVIDER: Final = (
-    Code.AUTH,
-    Code.BAD_REQUEST,
-    Code.CONFLICT,
-    Code.FORBIDDEN,
-    Code.HTTP_STATUS,
-    Code.NOT_FOUND,
-    Code.NO_TOOL_USE_ENDPOINT,
-    Code.OVERLOADED,
-    Code.PAYMENT_REQUIRED,
-    Code.PROMPT_BLOCKED,
-    Code.QUOTA_EXCEEDED,
-    Code.RATE_LIMIT,
-    Code.REQUEST_TIMEOUT,
-    Code.REQUEST_TOO_LARGE,
-    Code.UNPROCESSABLE,
-    Code.UPSTREAM_5XX,
-    Code.UPSTREAM_REDIRECT,
-)
-_LIMIT: Final = (
-    Code.CALL_BUDGET_EXCEEDED,
-    Code.DEADLINE_EXCEEDED,
-    Code.MAX_TURNS_REACHED,
-    Code.REPEATED_CALL,
-    Code.RUN_CANCELLED,
-    Code.TOKEN_BUDGET_EXCEEDED,
-    CUT_BY_LIMIT,
-)
-_CALL: Final = (
-    Code.ARGUMENTS_HOLD_SECRET,
-    Code.ARGUMENTS_INVALID,
-    Code.ARGUMENTS_JSON_PARSE_ERROR,
-    Code.ARGUMENTS_TOO_DEEP,
-    Code.ARGUMENTS_TOO_LARGE,
-    Code.ARGUMENTS_TRUNCATED,
-    Code.CALL_NOT_CERTAIN,
-    Code.DUPLICATE_KEY,
-    Code.INVALID_JSON,
-    Code.INVALID_UTF8,
-    Code.JSON_TOO_DEEP,
-    Code.JSON_TOO_LARGE,
-    Code.LONE_SURROGATE,
-    Code.MALFORMED_FUNCTION_CALL,
-    Code.NON_FINITE_NUMBER,
-    Code.NUMBER_TOO_LONG,
-    Code.REPAIR_BUDGET_EXCEEDED,
-    Code.TOOL_NOT_ALLOWED,
-    Code.TOOL_NOT_EXECUTED,
-    Code.TOOL_NOT_IMPLEMENTED,
-)
-_TOOL: Final = (
-    Code.APPROVAL_DENIED,
-    Code.ARGUMENT_ERROR,
-    Code.INVALID_PATCH,
-    Code.INVALID_POINTER,
-    Code.OUTCOME_UNKNOWN,
-    Code.TOOL_ERROR,
-    Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
-    Code.TOOL_OUTPUT_TOO_LARGE,
-    Code.TOOL_TIMEOUT,
-)
-_BEHAVIOUR: Final = (Code.NO_TOOL_CALLS,)
-_HARNESS: Final = (Code.INTERNAL_ERROR, Code.WORKER_LOST, UNEXPLAINED)
-
-_LAYERS: Final[dict[str, Layer]] = {
-    str(code): layer
-    for layer, codes in (
-        (Layer.CONNECTION, _CONNECTION),
-        (Layer.PROVIDER, _PROVIDER),
-        (Layer.LIMIT, _LIMIT),
-        (Layer.CALL, _CALL),
-        (Layer.TOOL, _TOOL),
-        (Layer.BEHAVIOUR, _BEHAVIOUR),
-        (Layer.HARNESS, _HARNESS),
-    )
-    for code in codes
+_CODES: Final[dict[Layer, tuple[str, ...]]] = {
+    Layer.CONNECTION: (
+        Code.CONNECTION_FAILED,
+        Code.CONNECTION_REFUSED,
+        Code.CONNECTION_RESET,
+        Code.CONNECT_TIMEOUT,
+        Code.DNS_FAILURE,
+        Code.FIRST_BYTE_TIMEOUT,
+        Code.IDLE_TIMEOUT,
+        Code.TLS_FAILURE,
+        Code.TOTAL_TIMEOUT,
+    ),
+    Layer.PROVIDER: (
+        Code.AUTH,
+        Code.BAD_REQUEST,
+        Code.CONFLICT,
+        Code.FORBIDDEN,
+        Code.HTTP_STATUS,
+        Code.NOT_FOUND,
+        Code.NO_TOOL_USE_ENDPOINT,
+        Code.OVERLOADED,
+        Code.PAYMENT_REQUIRED,
+        Code.PROMPT_BLOCKED,
+        Code.QUOTA_EXCEEDED,
+        Code.RATE_LIMIT,
+        Code.REQUEST_TIMEOUT,
+        Code.REQUEST_TOO_LARGE,
+        Code.UNPROCESSABLE,
+        Code.UPSTREAM_5XX,
+        Code.UPSTREAM_REDIRECT,
+    ),
+    Layer.LIMIT: (
+        Code.CALL_BUDGET_EXCEEDED,
+        Code.DEADLINE_EXCEEDED,
+        Code.MAX_TURNS_REACHED,
+        Code.REPEATED_CALL,
+        Code.RUN_CANCELLED,
+        Code.TOKEN_BUDGET_EXCEEDED,
+        CUT_BY_LIMIT,
+    ),
+    Layer.CALL: (
+        Code.ARGUMENTS_HOLD_SECRET,
+        Code.ARGUMENTS_INVALID,
+        Code.ARGUMENTS_JSON_PARSE_ERROR,
+        Code.ARGUMENTS_TOO_DEEP,
+        Code.ARGUMENTS_TOO_LARGE,
+        Code.ARGUMENTS_TRUNCATED,
+        Code.CALL_NOT_CERTAIN,
+        Code.DUPLICATE_KEY,
+        Code.INVALID_JSON,
+        Code.INVALID_UTF8,
+        Code.JSON_TOO_DEEP,
+        Code.JSON_TOO_LARGE,
+        Code.LONE_SURROGATE,
+        Code.MALFORMED_FUNCTION_CALL,
+        Code.NON_FINITE_NUMBER,
+        Code.NUMBER_TOO_LONG,
+        Code.REPAIR_BUDGET_EXCEEDED,
+        Code.TOOL_NOT_ALLOWED,
+        Code.TOOL_NOT_EXECUTED,
+        Code.TOOL_NOT_IMPLEMENTED,
+    ),
+    Layer.TOOL: (
+        Code.APPROVAL_DENIED,
+        Code.ARGUMENT_ERROR,
+        Code.INVALID_PATCH,
+        Code.INVALID_POINTER,
+        Code.OUTCOME_UNKNOWN,
+        Code.TOOL_ERROR,
+        Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
+        Code.TOOL_OUTPUT_TOO_LARGE,
+        Code.TOOL_TIMEOUT,
+    ),
+    Layer.BEHAVIOUR: (Code.NO_TOOL_CALLS,),
+    Layer.HARNESS: (
+        Code.INTERNAL_ERROR,
+        Code.WORKER_LOST,
+        UNEXPLAINED,
+    ),
 }
+_LAYERS: Final = {str(code): layer for layer, codes in _CODES.items() for code in codes}
 _REPLY_STARTS: Final = ("STREAM_", "UPSTREAM_")
 _KNOWN: Final = frozenset(str(code) for code in Code)
 
@@ -200,3 +193,10 @@ def _status_of(row: TrialRow) -> str:
 
 def _first_reason(row: TrialRow) -> str:
     return row.strict_reasons[0].code if row.strict_reasons else ""
+
+
+def is_timeout(error: BaseException | None) -> bool:
+    """Tell whether a deadline ended the run, so that it would have taken longer."""
+    return isinstance(error, ProviderTimeoutError) or (
+        getattr(error, "code", None) == Code.DEADLINE_EXCEEDED
+    )

@@ -10,8 +10,7 @@ from surecall.loop import Trace, TurnTrace
 from surecall.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import redact
 
-from .records import TrialBody
-from .store_rows import encode_kept
+from .records import TrialBody, encode_kept
 
 __all__ = ["without_secrets", "write_body"]
 
@@ -66,7 +65,7 @@ def without_secrets(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _request(trace: Trace) -> dict[str, Any]:
-    return _filled(
+    return _drop_empty(
         {
             "system": trace.system,
             "messages": [_message(message) for message in trace.messages],
@@ -75,7 +74,7 @@ def _request(trace: Trace) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    return _filled(
+    return _drop_empty(
         {
             "role": message.role,
             "content": message.content,
@@ -86,17 +85,12 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-        "effect": tool.effect,
-    }
+    return _pick(tool, "name", "description", "parameters", "effect")
 
 
 def _turn(turn: TurnTrace) -> dict[str, Any]:
     summary = turn.response_summary
-    return _filled(
+    return _drop_empty(
         {
             "turn": turn.turn,
             "mode": turn.request.prompt_mode,
@@ -109,8 +103,8 @@ def _turn(turn: TurnTrace) -> dict[str, Any]:
             "raw": None if turn.raw is None else turn.raw.message,
             "finish_reason": None if summary is None else summary.finish_reason,
             "usage": None if summary is None else msgspec.to_builtins(summary.usage),
-            "failures": [msgspec.to_builtins(failure) for failure in turn.failures],
-            "defects": [msgspec.to_builtins(defect) for defect in turn.defects],
+            "failures": msgspec.to_builtins(list(turn.failures)),
+            "defects": msgspec.to_builtins(list(turn.defects)),
             "receipts": [_receipt(receipt) for receipt in turn.receipts],
             "calls": [_call(call) for call in turn.calls],
             "ignored": [_call(call) for call in turn.ignored_calls],
@@ -120,39 +114,22 @@ def _turn(turn: TurnTrace) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    return _filled(
-        {
-            "id": call.id,
-            "name": call.name,
-            "format": call.format,
-            "state": call.state,
-            "raw": call.raw,
-            "arguments": call.arguments,
-            "arguments_bytes": call.arguments_bytes,
-            "receipts": [_receipt(receipt) for receipt in call.receipts],
-            "errors": [msgspec.to_builtins(error) for error in call.errors],
-        }
+    plain = _pick(call, "id", "name", "format", "state", "raw", "arguments", "arguments_bytes")
+    receipts = [_receipt(receipt) for receipt in call.receipts]
+    return _drop_empty(
+        {**plain, "receipts": receipts, "errors": msgspec.to_builtins(list(call.errors))}
     )
 
 
 def _receipt(receipt: Receipt) -> dict[str, Any]:
-    kept = {
-        "rule": receipt.rule,
-        "place": receipt.place,
-        "before": receipt.before,
-        "after": receipt.after,
-        "lossless": receipt.lossless,
-    }
+    kept = _pick(receipt, "rule", "place", "before", "after", "lossless")
     return kept | {"why": receipt.why} if receipt.why else kept
 
 
 def _result(result: ToolResult) -> dict[str, Any]:
-    return _filled(
+    return _drop_empty(
         {
-            "call_id": result.call_id,
-            "name": result.name,
-            "ok": result.ok,
-            "executed": result.executed,
+            **_pick(result, "call_id", "name", "ok", "executed"),
             "replaced": result.replaced or None,
             "elapsed_ms": round(result.elapsed_ms, 3),
             "envelope": _envelope(result.envelope),
@@ -163,16 +140,19 @@ def _result(result: ToolResult) -> dict[str, Any]:
 
 def _envelope(envelope: Envelope) -> dict[str, Any]:
     """Return the envelope without its data, which is in the text that the model was shown."""
-    return _filled(
+    return _drop_empty(
         {
-            "ok": envelope.ok,
-            "tool_name": envelope.tool_name,
+            **_pick(envelope, "ok", "tool_name"),
             "warnings": list(envelope.warnings),
-            "errors": [msgspec.to_builtins(error) for error in envelope.errors],
+            "errors": msgspec.to_builtins(list(envelope.errors)),
         }
     )
 
 
-def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+def _pick(record: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
     """Leave out what is unset or an empty list; an empty object may be what was sent."""
     return {name: value for name, value in fields.items() if value is not None and value != []}

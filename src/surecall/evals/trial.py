@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from surecall.config import Config
 from surecall.errors import Code, ProviderError, SurecallError
@@ -26,9 +27,11 @@ from surecall.redaction import redact
 
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
-from .facts import RunFacts, categorize, collect_facts, is_timeout
+from .facts import RunFacts, collect_facts
+from .original import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
 from .strategies import Settled
+from .taxonomy import is_timeout
 from .transcript import write_body
 
 __all__ = ["run_trial"]
@@ -57,30 +60,30 @@ async def run_trial(
         unit: Which trial it is.
         case: What is tried.
         contender: Who is asked.
-        open_transport: Opens the door to the model; the time that takes is not counted.
+        open_transport: Opens a transport to the model; the time that takes is not counted.
         settled: What is in force.
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
     """
-    started_at = time.time()
-    ran = _Ran()
+    trial = _Trial(unit, case, contender, settled, timeout_s)
     try:
-        await _run(ran, unit, case, contender, open_transport, settled, timeout_s)
+        await trial.run(open_transport)
     except Exception as error:
-        if ran.result is None:  # what goes wrong after an answer says nothing about it
-            ran.error = error
-            ran.trace = getattr(error, "trace", None)
-            ran.history = tuple(getattr(error, "history", ()))
-    grades = _grade(ran, case)
-    facts = _facts(ran, grades)
-    row = _row(unit, case, contender, ran, grades, facts, started_at)
-    return row, _body(unit, ran, settled, grades, timeout_s)
+        trial.note_error(error)
+    grades = trial.grade()
+    return trial.make_row(grades, trial.collect_facts(grades)), trial.make_body(grades)
 
 
-class _Ran(Struct):
-    """What became of a trial, as far as it came."""
+class _Trial(Struct):
+    """One trial, and what became of it as far as it came."""
 
+    unit: Unit
+    case: Case
+    contender: Contender
+    settled: Settled
+    timeout_s: float | None
+    started_at: float = field(default_factory=time.time)
     prepared: Prepared | None = None
-    settled: Settled | None = None
+    is_settled: bool = False
     result: RunResult | None = None
     error: Exception | None = None
     trace: Trace | None = None
@@ -93,7 +96,7 @@ class _Ran(Struct):
     def text(self) -> str:
         return "" if self.result is None else self.result.text
 
-    def hear(self, event: Event) -> None:
+    def note_event(self, event: Event) -> None:
         """Note which ways back from a mistake were taken, by the options that allow them."""
         match event:
             case FixEmptyFinal():
@@ -108,160 +111,143 @@ class _Ran(Struct):
             case _:
                 pass
 
+    def note_error(self, error: Exception) -> None:
+        """Note what ended the run; what goes wrong after an answer says nothing about it."""
+        if self.result is None:
+            self.error = error
+            self.trace = getattr(error, "trace", None)
+            self.history = tuple(getattr(error, "history", ()))
 
-async def _run(
-    ran: _Ran,
-    unit: Unit,
-    case: Case,
-    contender: Contender,
-    open_transport: OpenTransport,
-    settled: Settled,
-    timeout_s: float | None,
-) -> None:
-    prepared = ran.prepared = case.prepare(unit.seed)
-    settled = ran.settled = settled.with_case(prepared.options)
-    options = dict(settled.options)
-    deadlines = [limit for limit in (timeout_s, options.get("deadline_s")) if limit is not None]
-    if deadlines:
-        options["deadline_s"] = min(deadlines)
-    if contender.kind == "embedded":
-        # A model of this machine repeats itself for the same seed; others may refuse the field.
-        defaults: dict[str, Any] = options.get("request_defaults") or {}
-        options["request_defaults"] = {"seed": unit.seed & _MAX_SEED, **defaults}
-    async with open_transport(contender, unit, case) as transport:
-        session = Session(
-            tools=prepared.tools,
-            system=prepared.system,
-            transport=transport,
-            protocol=settled.protocol,
-            preset=(),
-            capabilities=settled.capabilities,
-            config=Config(
-                model=contender.model,
-                cache_dir=_NO_CACHE,
-                probe="off",
-                origins={"probe": "flag"},
-            ),
-            catalog=_NO_CATALOG,
-            on_event=ran.hear,
-            **options,
+    async def run(self, open_transport: OpenTransport) -> None:
+        unit, contender = self.unit, self.contender
+        prepared = self.prepared = self.case.prepare(unit.seed)
+        settled = self.settled = self.settled.with_case(prepared.options)
+        self.is_settled = True
+        options = dict(settled.options)
+        given = (self.timeout_s, options.get("deadline_s"))
+        deadlines = [limit for limit in given if limit is not None]
+        if deadlines:
+            options["deadline_s"] = min(deadlines)
+        if contender.kind == "embedded":
+            # A model of this machine repeats itself for the same seed; others may refuse the field.
+            defaults: dict[str, Any] = options.get("request_defaults") or {}
+            options["request_defaults"] = {"seed": unit.seed & _MAX_SEED, **defaults}
+        async with open_transport(contender, unit, self.case) as transport:
+            session = Session(
+                tools=prepared.tools,
+                system=prepared.system,
+                transport=transport,
+                protocol=settled.protocol,
+                preset=(),
+                capabilities=settled.capabilities,
+                config=Config(
+                    model=contender.model,
+                    cache_dir=_NO_CACHE,
+                    probe="off",
+                    origins={"probe": "flag"},
+                ),
+                catalog=_NO_CATALOG,
+                on_event=self.note_event,
+                **options,
+            )
+            started = time.perf_counter()
+            try:
+                result = self.result = await session.run(prepared.messages)
+                self.trace, self.history = result.trace, result.history
+            finally:
+                self.elapsed_ms = (time.perf_counter() - started) * 1000
+
+    def grade(self) -> Grades:
+        if self.prepared is None or not self.is_settled:
+            verdict = failed(_code_of(self.error), str(self.error))
+            return Grades(original=verdict, strict=verdict)
+        attempt = Attempt(
+            prepared=self.prepared,
+            result=self.result,
+            error=self.error,
+            trace=self.trace,
+            text=self.text,
+            history=self.history,
         )
-        started = time.perf_counter()
         try:
-            result = ran.result = await session.run(prepared.messages)
-            ran.trace, ran.history = result.trace, result.history
-        finally:
-            ran.elapsed_ms = (time.perf_counter() - started) * 1000
+            return self.case.grade(attempt)
+        except Exception as error:
+            self.error = self.error or error
+            verdict = failed(Code.INTERNAL_ERROR, f"grading failed: {_describe_error(error)}")
+            return Grades(original=verdict, strict=verdict)
+
+    def collect_facts(self, grades: Grades) -> RunFacts:
+        if self.trace is None or self.prepared is None:
+            return RunFacts()
+        checkers = {tool.name: tool.checker for tool in self.prepared.tools}
+        try:
+            return collect_facts(
+                self.trace, exact=grades.exact, stages=self.stages, checkers=checkers
+            )
+        except Exception as error:
+            self.error = self.error or error
+            return RunFacts(turns=len(self.trace.turns))
+
+    def make_row(self, grades: Grades, facts: RunFacts) -> TrialRow:
+        error, strict_ok, original_ok = self.error, grades.strict.ok, grades.original.ok
+        status, resent, price = None, 0, self.contender.price
+        if isinstance(error, ProviderError):
+            status = error.status
+            # The requests of a run that an error ended are in the trace; how often each was sent
+            # is not.
+            resent = error.attempts - 1 if self.trace else 0
+        return TrialRow(
+            **asdict(self.unit),
+            simulated=self.contender.simulated,
+            control=self.case.control,
+            original_ok=original_ok,
+            strict_ok=strict_ok,
+            original_reasons=_clean_reasons(grades.original),
+            strict_reasons=_clean_reasons(grades.strict),
+            outcome=facts.outcome,
+            category=None if original_ok else categorize(error, self.trace, self.text),
+            code=None if error is None else _code_of(error),
+            error=None if error is None else _clean(_describe_error(error), _MAX_ERROR_CHARS),
+            error_status=status,
+            cut_by_limit=facts.cut and not strict_ok,
+            censored=is_timeout(error),
+            elapsed_ms=self.elapsed_ms,
+            turns=facts.turns,
+            requests=facts.requests,
+            attempts=facts.attempts + resent,
+            usage=facts.usage,
+            cost_usd=None if price is None else cost_of(facts.usage, price),
+            calls=facts.calls,
+            rules=facts.rules,
+            saved_by=facts.needed if strict_ok else (),
+            fabrications=facts.fabrications,
+            escalations=self.escalations,
+            text=_clean(self.text, _MAX_TEXT_CHARS),
+            started_at=self.started_at,
+        )
+
+    def make_body(self, grades: Grades) -> TrialBody:
+        request: dict[str, Any] = {}
+        if self.prepared is not None:
+            messages = msgspec.to_builtins(self.prepared.messages)
+            request = {"system": self.prepared.system, "messages": messages}
+        return write_body(
+            self.unit.index,
+            trace=self.trace,
+            config={**self.settled.record, "timeout_s": self.timeout_s},
+            request=request,
+            state=grades.state,
+        )
 
 
-def _grade(ran: _Ran, case: Case) -> Grades:
-    if ran.prepared is None or ran.settled is None:
-        verdict = failed(_code_of(ran.error), str(ran.error))
-        return Grades(seed=verdict, strict=verdict)
-    attempt = Attempt(
-        prepared=ran.prepared,
-        result=ran.result,
-        error=ran.error,
-        trace=ran.trace,
-        text=ran.text,
-        history=ran.history,
-    )
-    try:
-        return case.grade(attempt)
-    except Exception as error:
-        ran.error = ran.error or error
-        verdict = failed(Code.INTERNAL_ERROR, f"grading failed: {_told(error)}")
-        return Grades(seed=verdict, strict=verdict)
-
-
-def _facts(ran: _Ran, grades: Grades) -> RunFacts:
-    if ran.trace is None or ran.prepared is None:
-        return RunFacts()
-    checkers = {tool.name: tool.checker for tool in ran.prepared.tools}
-    try:
-        return collect_facts(ran.trace, exact=grades.exact, stages=ran.stages, checkers=checkers)
-    except Exception as error:
-        ran.error = ran.error or error
-        return RunFacts(turns=len(ran.trace.turns))
-
-
-def _row(
-    unit: Unit,
-    case: Case,
-    contender: Contender,
-    ran: _Ran,
-    grades: Grades,
-    facts: RunFacts,
-    started_at: float,
-) -> TrialRow:
-    error, strict_ok, seed_ok = ran.error, grades.strict.ok, grades.seed.ok
-    status = error.status if isinstance(error, ProviderError) else None
-    # The requests of a run that a fault ended are in the trace; how often each was sent is not.
-    resent = error.attempts - 1 if isinstance(error, ProviderError) and ran.trace else 0
-    told = None if error is None else _kept(_told(error), _MAX_ERROR_CHARS)
-    return TrialRow(
-        index=unit.index,
-        cell=unit.cell,
-        case=unit.case,
-        trial=unit.trial,
-        seed=unit.seed,
-        simulated=contender.simulated,
-        control=case.control,
-        seed_ok=seed_ok,
-        strict_ok=strict_ok,
-        seed_reasons=_kept_reasons(grades.seed),
-        strict_reasons=_kept_reasons(grades.strict),
-        outcome=facts.outcome,
-        category=None if seed_ok else categorize(error, ran.trace, ran.text),
-        code=None if error is None else _code_of(error),
-        error=told,
-        error_status=status,
-        cut_by_limit=facts.cut and not strict_ok,
-        censored=is_timeout(error),
-        elapsed_ms=ran.elapsed_ms,
-        turns=facts.turns,
-        requests=facts.requests,
-        attempts=facts.attempts + resent,
-        usage=facts.usage,
-        cost_usd=None if contender.price is None else cost_of(facts.usage, contender.price),
-        calls=facts.calls,
-        rules=facts.rules,
-        saved_by=facts.needed if strict_ok else (),
-        fabrications=facts.fabrications,
-        escalations=ran.escalations,
-        text=_kept(ran.text, _MAX_TEXT_CHARS),
-        started_at=started_at,
-    )
-
-
-def _body(
-    unit: Unit,
-    ran: _Ran,
-    settled: Settled,
-    grades: Grades,
-    timeout_s: float | None,
-) -> TrialBody:
-    config = {**(ran.settled or settled).record, "timeout_s": timeout_s}
-    request: dict[str, Any] = {}
-    if ran.prepared is not None:
-        messages = msgspec.to_builtins(ran.prepared.messages)
-        request = {"system": ran.prepared.system, "messages": messages}
-    return write_body(
-        unit.index,
-        trace=ran.trace,
-        config=config,
-        request=request,
-        state=grades.state,
-    )
-
-
-def _kept(text: str, limit: int) -> str:
+def _clean(text: str, limit: int) -> str:
     return mend_surrogates(clip(redact(text), limit))
 
 
-def _kept_reasons(verdict: Verdict) -> tuple[Reason, ...]:
+def _clean_reasons(verdict: Verdict) -> tuple[Reason, ...]:
     return tuple(
-        Reason(reason.code, _kept(reason.message, _MAX_ERROR_CHARS)) for reason in verdict.reasons
+        Reason(str(reason.code), _clean(reason.message, _MAX_ERROR_CHARS))
+        for reason in verdict.reasons
     )
 
 
@@ -269,5 +255,5 @@ def _code_of(error: Exception | None) -> str:
     return error.code if isinstance(error, SurecallError) else str(Code.INTERNAL_ERROR)
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(error) if isinstance(error, SurecallError) else f"{type(error).__name__}: {error}"

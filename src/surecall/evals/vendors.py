@@ -2,7 +2,7 @@
 
 Trials are paired by everything but the endpoint. Three things are compared with the reference: how
 often the model calls a tool, how often all calls of a trial fit their schemas as they arrived, and
-how often the trial is right. The rates of single faults are told beside.
+how often the trial is right. The rates of single faults are reported as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .metrics.records import Simulated
+from .metrics.records import Simulated, say_simulated
 from .records import CallFact, Cell, TrialRow
 from .stats import (
     CONFIDENCE,
@@ -23,6 +23,7 @@ from .stats import (
     McNemar,
     PairCounts,
     Rate,
+    count_pairs,
     f1_score,
     mcnemar,
     min_trials,
@@ -31,16 +32,7 @@ from .stats import (
 )
 from .taxonomy import Layer, classify
 
-__all__ = [
-    "CallFault",
-    "Comparison",
-    "Endpoint",
-    "FaultRate",
-    "VendorReport",
-    "VendorVerdict",
-    "compare_vendors",
-    "fault_of",
-]
+__all__ = ["CallFault", "Comparison", "Endpoint", "VendorReport", "compare_vendors", "fault_of"]
 
 VendorVerdict = Literal["same as far as seen", "better", "worse", "too few to tell"]
 Measured = Literal["trigger", "schema", "strict"]
@@ -62,7 +54,7 @@ _IN_TRIALS: Final = frozenset({"NotStructured", "DuplicateId"})
 class CallFault(StrEnum):
     """What can be wrong with a call as it arrived; each call counts once, as the first that fits.
 
-    Two are counted in trials: `NotStructured`, because text that nobody reads is no call, and
+    Two are counted in trials: `NotStructured`, because text that nobody reads is not a call, and
     `DuplicateId`, because it takes two calls.
     """
 
@@ -183,7 +175,7 @@ def compare_vendors(
     noise = base.self_agreement()
     return VendorReport(
         reference=base.endpoint(),
-        endpoints=tuple(_compared(base, seen[label], margin, noise) for label in labels),
+        endpoints=tuple(_compare(base, seen[label], margin, noise) for label in labels),
         noise=noise,
         margin=margin,
     )
@@ -238,7 +230,7 @@ class _Seen:
         n = len(trials)
         return Endpoint(
             label=self.label,
-            simulated="none" if not self._simulated else "all" if self._simulated >= n else "some",
+            simulated=say_simulated(self._simulated, n),
             trials=n,
             unanswered=rate_of(n - answered, n),
             called=rate_of(called, answered),
@@ -265,7 +257,7 @@ class _Seen:
         return _trigger_score(counts) if counts.n else None
 
 
-def _compared(base: _Seen, other: _Seen, margin: float, noise: F1 | None) -> Endpoint:
+def _compare(base: _Seen, other: _Seen, margin: float, noise: F1 | None) -> Endpoint:
     trigger = _trigger_counts(base.trials, other.trials)
     score = _trigger_score(trigger)
     if not any(key in base.trials for key in other.trials):
@@ -275,12 +267,12 @@ def _compared(base: _Seen, other: _Seen, margin: float, noise: F1 | None) -> End
         )
     counts: dict[Measured, PairCounts] = {
         "trigger": trigger,
-        "schema": _count(
+        "schema": count_pairs(
             (a.clean, b.clean)
             for a, b in _pairs(base.trials, other.trials)
             if a.called and b.called
         ),
-        "strict": _count((a.strict, b.strict) for a, b in _pairs(base.trials, other.trials)),
+        "strict": count_pairs((a.strict, b.strict) for a, b in _pairs(base.trials, other.trials)),
     }
     comparisons = [_comparison(name, counts[name], margin) for name in _MEASURES]
     if noise is not None and score.interval.high < noise.interval.low:
@@ -290,7 +282,7 @@ def _compared(base: _Seen, other: _Seen, margin: float, noise: F1 | None) -> End
         other.endpoint(),
         trigger=score,
         comparisons=tuple(comparisons),
-        verdict=_overall(comparisons),
+        verdict=_judge_all(comparisons),
     )
 
 
@@ -300,24 +292,12 @@ def _pairs(a: Mapping[Key, _Trial], b: Mapping[Key, _Trial]) -> Iterable[tuple[_
 
 def _trigger_counts(a: Mapping[Key, _Trial], b: Mapping[Key, _Trial]) -> PairCounts:
     answered = ((x, y) for x, y in _pairs(a, b) if x.answered and y.answered)
-    return _count((x.called, y.called) for x, y in answered)
+    return count_pairs((x.called, y.called) for x, y in answered)
 
 
 def _trigger_score(counts: PairCounts) -> F1:
     """Return F1 with the calls of A as what should have been done."""
     return f1_score(counts.both, counts.only_b, counts.only_a)
-
-
-def _count(pairs: Iterable[tuple[bool, bool]]) -> PairCounts:
-    cells = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
-    for pair in pairs:
-        cells[pair] += 1
-    return PairCounts(
-        both=cells[True, True],
-        only_a=cells[True, False],
-        only_b=cells[False, True],
-        neither=cells[False, False],
-    )
 
 
 def _comparison(measure: Measured, counts: PairCounts, margin: float) -> Comparison:
@@ -330,7 +310,7 @@ def _comparison(measure: Measured, counts: PairCounts, margin: float) -> Compari
         is_better = difference > 0 and measure != "trigger"
         verdict = "better" if is_better else "worse"
     else:
-        required = _required(counts, margin)
+        required = _count_required(counts, margin)
         if counts.n < required:
             verdict, needed = "too few to tell", required
     return Comparison(
@@ -343,14 +323,14 @@ def _comparison(measure: Measured, counts: PairCounts, margin: float) -> Compari
     )
 
 
-def _required(counts: PairCounts, margin: float) -> int:
+def _count_required(counts: PairCounts, margin: float) -> int:
     """Return how many trials show a change of the margin from the rate of the reference."""
     rate = (counts.both + counts.only_a) / counts.n if counts.n else 1.0
     other = rate - margin if rate >= margin else rate + margin
     return min_trials(rate, other, confidence=_LEVEL) or 0
 
 
-def _overall(comparisons: Sequence[Comparison]) -> VendorVerdict:
+def _judge_all(comparisons: Sequence[Comparison]) -> VendorVerdict:
     found = {comparison.verdict for comparison in comparisons}
     for verdict in _BY_WEIGHT:
         if verdict in found:

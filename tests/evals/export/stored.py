@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from support.eval_rows import make_body
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.records import Manifest, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
 __all__ = ["BEGAN_S", "HOSTILE", "Stored", "keep_rows", "no_body"]

@@ -211,10 +211,10 @@ def test_counts_agree_with_the_rows(sample: Stored) -> None:
     )
     mine = [one for one in rows if one.cell.strategy == "baseline"]
     tools = [one for one in mine if not one.control]
-    assert entry["ok"] == sum(one.seed_ok for one in mine)
+    assert entry["ok"] == sum(one.original_ok for one in mine)
     assert entry["ok_rate"] == entry["ok"] / 16
     assert (entry["tool_runs"], entry["control_runs"]) == (14, 2)
-    assert entry["tool_ok"] == sum(one.seed_ok for one in tools)
+    assert entry["tool_ok"] == sum(one.original_ok for one in tools)
     assert entry["tool_strict_ok"] == sum(one.strict_ok for one in tools)
     interval = wilson(entry["tool_strict_ok"], 14)
     assert entry["tool_strict_ok_interval"] == [interval.low, interval.high]
@@ -224,7 +224,7 @@ def test_counts_agree_with_the_rows(sample: Stored) -> None:
 def test_samples_are_the_first_three_failures(tmp_path: Path) -> None:
     """Those that fail only by the strict verdict are none."""
     rows = series("+-+---", elapsed_ms=1.0)
-    rows.append(row(index=9, trial=9, seed_ok=True, strict_ok=False))
+    rows.append(row(index=9, trial=9, original_ok=True, strict_ok=False))
     (entry,) = summary_of(keep_rows(tmp_path, rows))["models"]
     assert [sample["trial"] for sample in entry["failure_samples"]] == [2, 4, 5]
 
@@ -254,7 +254,7 @@ def test_scenarios_are_counted_with_their_errors(tmp_path: Path) -> None:
         row(scenario="b", index=0, ok=False, category="TIMEOUT"),
         row(scenario="a", index=1, strategy="raw"),
         row(scenario="b", index=2, ok=False, strategy="raw"),
-        row(scenario="b", index=3, trial=2, seed_ok=True, strict_ok=False, simulated=True),
+        row(scenario="b", index=3, trial=2, original_ok=True, strict_ok=False, simulated=True),
         row(scenario=CONTROL, index=4, control=True),
     ]
     stored = keep_rows(tmp_path, rows)

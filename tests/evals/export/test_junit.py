@@ -104,9 +104,11 @@ def test_a_case_tells_its_counts_and_intervals(tmp_path: Path) -> None:
         "suite": "state",
         "strict": "36/40",
         "strict_interval": "0.7695..0.9604",
+        "original": "36/40",
+        "original_interval": "0.7695..0.9604",
+        "simulated": "false",
         "seed": "36/40",
         "seed_interval": "0.7695..0.9604",
-        "simulated": "false",
     }
     assert case.attrib["time"] == "10.000"
     assert case[1].tag == "failure"

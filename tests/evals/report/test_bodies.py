@@ -65,7 +65,7 @@ def test_none_takes_none_and_all_takes_all() -> None:
 def test_failed_takes_every_failure_and_one_success_of_each_case() -> None:
     """A trial that fails either verdict counts as a failure."""
     chosen = set(order_bodies(MARKS, "failed"))
-    failed = {row.index for row in ROWS if not (row.strict_ok and row.seed_ok)}
+    failed = {row.index for row in ROWS if not (row.strict_ok and row.original_ok)}
     passed = [row for row in ROWS if row.index in chosen - failed]
     assert failed <= chosen
     assert len(passed) == len({case_of(row) for row in passed})
@@ -80,7 +80,7 @@ def test_one_failure_of_every_case_comes_before_the_second_of_any() -> None:
     failed = [
         case_of(rows[index])
         for index in order_bodies(MARKS, "failed")
-        if not (rows[index].strict_ok and rows[index].seed_ok)
+        if not (rows[index].strict_ok and rows[index].original_ok)
     ]
     first_repeat = next(i for i, case in enumerate(failed) if case in failed[:i])
     assert set(failed[:first_repeat]) == set(failed)

@@ -31,7 +31,7 @@ ROW = TrialRow(
     trial=2,
     seed=2**62 + 1,
     simulated=True,
-    seed_ok=True,
+    original_ok=True,
     strict_ok=False,
     strict_reasons=(Reason("READ_CAME_LATER", "late"), Reason("OTHER")),
     outcome="called",
@@ -69,7 +69,7 @@ def test_every_field_of_a_trial_has_its_column() -> None:
     data = columns_of(ROW)
     trial = {name: column[0] for name, column in data["trials"].items()}
     assert [text_of(data, place) for place in data["cells"][0]] == ["m", "p", "raw", "f", "s", "x"]
-    assert trial["flags"] == 1 + 4 + 32  # simulated, seed_ok, censored
+    assert trial["flags"] == 1 + 4 + 32  # simulated, original_ok, censored
     assert trial["seed"] == str(2**62 + 1)
     assert text_of(data, trial["outcome"]) == "called"
     assert text_of(data, trial["code"]) is None

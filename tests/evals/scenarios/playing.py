@@ -25,9 +25,9 @@ class Played(NamedTuple):
     grades: Grades
 
     @property
-    def seed_codes(self) -> list[str]:
+    def original_codes(self) -> list[str]:
         """Why the loose verdict is no."""
-        return [reason.code for reason in self.grades.seed.reasons]
+        return [reason.code for reason in self.grades.original.reasons]
 
     @property
     def strict_codes(self) -> list[str]:

@@ -168,7 +168,7 @@ async def test_simulated_models_can_play(scenario: Scenario, model: str) -> None
     """Whatever mistakes are made on top, a verdict comes out, and a clean model passes."""
     played = await play(scenario, simulated(scenario, model=model, seed=3), text_formats=True)
     if model == "steady":
-        assert (played.seed_codes, played.strict_codes) == ([], [])
+        assert (played.original_codes, played.strict_codes) == ([], [])
     assert played.grades.strict.ok == (played.strict_codes == [])
 
 
@@ -189,6 +189,6 @@ async def test_a_call_that_was_garbled_is_made_up_for(name: str, place: int) -> 
         return message
 
     played = await play(scenario, answer)
-    assert played.seed_codes == []
+    assert played.original_codes == []
     told = [item.text for item in played.attempt.history if item.role == "tool"]
     assert place == 2 or any("ARGUMENTS_JSON_PARSE_ERROR" in text for text in told)

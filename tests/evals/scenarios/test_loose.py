@@ -7,7 +7,7 @@ import pytest
 from surecall.errors import Code, ProviderTimeoutError, ToolUseError
 from surecall.evals.cases import Attempt
 from surecall.evals.scenarios import SCENARIOS, find_scenario
-from surecall.evals.scenarios.evidence import is_done, shows_call
+from surecall.evals.scenarios.conversation import is_done, shows_call
 
 from .playing import patch, play, read
 
@@ -55,14 +55,14 @@ async def test_the_same_two_calls_pass_four_scenarios_loosely(name: str) -> None
     scenario = find_scenario(name)
     replies = [read(workspace_id="workspace_id"), patch(workspace_id="workspace_id"), "Done."]
     played = await play(scenario, replies)
-    assert played.grades.seed.ok
+    assert played.grades.original.ok
     assert played.grades.strict.ok == (name == "happy_path")
 
 
 async def test_order_does_not_matter_loosely() -> None:
     """Patching before reading is fine for the loose verdict."""
     played = await play(find_scenario("happy_path"), [patch(), "Done."])
-    assert (played.grades.seed.ok, played.grades.strict.ok) == (True, False)
+    assert (played.grades.original.ok, played.grades.strict.ok) == (True, False)
 
 
 async def test_any_turn_may_hold_the_partial_failure_loosely() -> None:
@@ -71,11 +71,11 @@ async def test_any_turn_may_hold_the_partial_failure_loosely() -> None:
     both: dict[str, Any] = read("a")
     both["tool_calls"] += patch(path="/draft/wrong", call_id="b")["tool_calls"]
     late = await play(scenario, [read(), both, patch(), "Done."])
-    assert late.grades.seed.ok
+    assert late.grades.original.ok
     bad: dict[str, Any] = read("a", workspace_id="elsewhere")
     bad["tool_calls"] += patch(path="/draft/wrong", call_id="b")["tool_calls"]
     failed = await play(scenario, [read(), bad, read("c"), patch(call_id="d"), "Done."])
-    assert failed.seed_codes == ["NO_PARTIAL_FAILURE"]
+    assert failed.original_codes == ["NO_PARTIAL_FAILURE"]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: item.name)
@@ -92,7 +92,7 @@ def test_a_run_that_never_began_is_judged_too(scenario: Any, error: Exception) -
     """Without a trace there is one reason, which names the error."""
     prepared = scenario.prepare(1)
     grades = scenario.grade(Attempt(prepared=prepared, result=None, error=error))
-    for verdict in (grades.seed, grades.strict):
+    for verdict in (grades.original, grades.strict):
         assert [reason.code for reason in verdict.reasons] == ["RUN_FAILED"]
         assert str(getattr(error, "code", "RuntimeError")) in verdict.reasons[0].message
     assert grades.exact == ()

@@ -340,8 +340,8 @@ async def test_a_lapse_is_found_and_named(lapse: Lapse) -> None:
     """Both verdicts give exactly the reasons that apply, in a fixed order."""
     played = await play(find_scenario(lapse.scenario), lapse.replies())
     assert played.strict_codes == lapse.strict.split()
-    assert played.seed_codes == lapse.loose.split()
-    assert (played.grades.strict.ok, played.grades.seed.ok) == (False, not lapse.loose)
+    assert played.original_codes == lapse.loose.split()
+    assert (played.grades.strict.ok, played.grades.original.ok) == (False, not lapse.loose)
 
 
 async def test_ids_that_are_shared_are_found() -> None:
@@ -373,7 +373,7 @@ async def test_mixed_up_results_are_found() -> None:
     left, right = scenario.prepare(7).state.value.split("-")
     reads = both(read("a", select=["/draft/left"]), read("b", select=["/draft/right"]))
     played = await play(scenario, [reads, patch(f"{right}-{left}"), "Done."])
-    assert played.seed_codes == ["DRAFT_WRONG"]
+    assert played.original_codes == ["DRAFT_WRONG"]
 
 
 def test_every_reason_has_a_lapse() -> None:

@@ -23,8 +23,8 @@ RAW = {
 async def test_a_perfect_model_passes_both_verdicts(scenario: Scenario, seed: int) -> None:
     """What is ideal is right, for every set-up that chance makes."""
     played = await play(scenario, perfect(scenario), seed=seed)
-    assert (played.seed_codes, played.strict_codes) == ([], [])
-    assert played.grades.seed.ok
+    assert (played.original_codes, played.strict_codes) == ([], [])
+    assert played.grades.original.ok
     assert played.grades.strict.ok
     assert False not in played.grades.exact
 
@@ -41,7 +41,7 @@ async def test_a_perfect_model_passes_both_verdicts(scenario: Scenario, seed: in
 async def test_a_perfect_model_needs_no_help(scenario: Scenario, options: dict[str, Any]) -> None:
     """The verdicts do not depend on how the loop is set."""
     played = await play(scenario, perfect(scenario), **options)
-    assert (played.seed_codes, played.strict_codes) == ([], [])
+    assert (played.original_codes, played.strict_codes) == ([], [])
 
 
 @each_scenario

@@ -11,11 +11,10 @@ from surecall.config import Config
 from surecall.errors import ConfigError
 from surecall.evals.cases import Case, Ideal, IdealCall, Suite
 from surecall.evals.facts import collect_facts
-from surecall.evals.model_names import find_contenders
+from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites.agents import AGENT_REASONS, AgentCase, AgentReason, AgentsSuite
-from surecall.evals.transports import open_transport
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.records import ModelRequest, ToolSpec
@@ -82,7 +81,7 @@ async def test_a_perfect_model_passes_every_question(scenario: str) -> None:
     calls = 4 if scenario == "pipeline" else 1
     for case in cases:
         played = await play(case, perfect(case))
-        assert played.grades.seed.ok, (case.id, played.grades.seed)
+        assert played.grades.original.ok, (case.id, played.grades.original)
         assert played.grades.strict.ok, (case.id, played.grades.strict)
         assert played.grades.exact == (True,) * calls, case.id
 
@@ -95,7 +94,7 @@ class Mistake:
     scenario: str
     changes: dict[str, Any]
     strict: tuple[AgentReason, ...]
-    seed: tuple[AgentReason, ...] = ()
+    original: tuple[AgentReason, ...] = ()
 
 
 REFUSED = (AgentReason.RUN_FAILED, AgentReason.CALL_NOT_ACCEPTED)
@@ -227,7 +226,7 @@ async def test_a_mistake_is_seen(mistake: Mistake) -> None:
     script = [say(TOOLS[mistake.scenario], **mistake.changes), "Done."]
     played = await play(case, script)
     assert played.strict_codes == list(mistake.strict)
-    assert played.seed_codes == list(mistake.seed)
+    assert played.original_codes == list(mistake.original)
     is_right = not mistake.strict
     assert played.grades.exact == (is_right,)
 
@@ -236,14 +235,14 @@ async def test_no_call_at_all_is_told_as_that() -> None:
     """A model that only talks fails both verdicts."""
     played = await play(find("intent"), ["It is about the shop."])
     expected = [AgentReason.RUN_FAILED, AgentReason.STAGE_NOT_CALLED]
-    assert played.strict_codes == played.seed_codes == expected
+    assert played.strict_codes == played.original_codes == expected
 
 
 async def test_a_mistake_that_is_corrected_counts_as_right() -> None:
     """The refusal names the table that was probably meant, and the second call is judged."""
     script = [say("select_tables", relevant_tables=["orders", "customer"]), say("select_tables", 2)]
     played = await play(find("table"), [*script, "Done."])
-    assert played.grades.seed.ok
+    assert played.grades.original.ok
     assert played.grades.strict.ok
     assert results_of(played)[0] == ("select_tables", False, ("ARGUMENT_ERROR",))
     told = played.attempt.trace.turns[0].results[0].envelope.errors[0]
@@ -361,7 +360,7 @@ async def test_a_pipeline_that_stops_half_way_says_where() -> None:
     played = await play(find("pipeline"), [say("classify_intent"), "I give up."])
     missing = [reason.message for reason in played.grades.strict.reasons]
     assert missing == ["table", "column_prune", "sql_generation"]
-    assert set(played.strict_codes) == set(played.seed_codes) == {"STAGE_NOT_CALLED"}
+    assert set(played.strict_codes) == set(played.original_codes) == {"STAGE_NOT_CALLED"}
 
 
 async def test_the_wrong_workspace_is_wrong_whatever_follows() -> None:
@@ -379,7 +378,7 @@ async def test_the_wrong_workspace_is_wrong_whatever_follows() -> None:
         "Done.",
     ]
     played = await play(find("pipeline"), script)
-    assert played.grades.seed.ok
+    assert played.grades.original.ok
     assert played.strict_codes == ["INTENT_WRONG", "SQL_WRONG"]
 
 
@@ -456,7 +455,7 @@ def test_every_reason_has_a_sentence_and_a_case() -> None:
     """No reason is without words, and the table above meets all but those of whole runs."""
     assert list(AGENT_REASONS) == list(AgentReason)
     assert all(text.endswith(".") for text in AGENT_REASONS.values())
-    met = {code for mistake in MISTAKES for code in (*mistake.strict, *mistake.seed)}
+    met = {code for mistake in MISTAKES for code in (*mistake.strict, *mistake.original)}
     assert set(AgentReason) - met == {AgentReason.STAGE_NOT_CALLED}
 
 
@@ -485,7 +484,7 @@ async def test_a_simulated_model_can_be_tried(scenario: str) -> None:
     case = find(scenario, "clinic-10")
     unit = Unit(index=0, cell=cell, case=case.id)
     row, body = await run_trial(unit, case, contender, open_transport, settled)
-    assert (row.seed_ok, row.strict_ok, row.error) == (True, True, None)
+    assert (row.original_ok, row.strict_ok, row.error) == (True, True, None)
     assert row.simulated
     assert len(body.state["accepted"]) == (4 if scenario == "pipeline" else 1)
 

@@ -110,7 +110,7 @@ async def test_the_expected_call_is_right(suite: BfclSuite) -> None:
     case = suite.cases("simple_python")[0]
     grades = await grades_of(case, calling(("geometry_area", {"width": 1, "height": 3})))
     assert grades.strict.ok
-    assert grades.seed.ok
+    assert grades.original.ok
     assert grades.exact == (True,)
     assert grades.state == {
         "calls": [{"name": "geometry.area", "arguments": {"width": 1, "height": 3}}]
@@ -121,7 +121,7 @@ async def test_a_wrong_value_is_wrong_but_loosely_right(suite: BfclSuite) -> Non
     """The loose verdict only asks for the function."""
     case = suite.cases("simple_python")[0]
     grades = await grades_of(case, calling(("geometry_area", {"width": 2, "height": 3})))
-    assert grades.seed.ok
+    assert grades.original.ok
     assert [reason.code for reason in grades.strict.reasons] == ["wrong_value"]
     assert grades.exact == (False,)
 
@@ -130,7 +130,7 @@ async def test_prose_instead_of_a_call_is_wrong(suite: BfclSuite) -> None:
     """An answer without a call fails both verdicts."""
     grades = await grades_of(suite.cases("simple_python")[0], {"content": "It is 3."})
     assert [reason.code for reason in grades.strict.reasons] == ["no_call"]
-    assert not grades.seed.ok
+    assert not grades.original.ok
     assert grades.exact == ()
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from surecall.evals.cases import IdealCall, Suite
-from surecall.evals.suites.one_tool import OneToolSuite, fold_case
-from surecall.evals.suites.single_turn import SingleTurnCase, check_calls
+from surecall.evals.suites.single_turn import OneToolSuite, SingleTurnCase, check_calls, fold_case
 from surecall.records import ModelRequest
 from surecall.schema import SchemaChecker
 

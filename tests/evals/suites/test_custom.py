@@ -11,12 +11,11 @@ from evals.scenarios.playing import Played, perfect, play
 from surecall.config import Config
 from surecall.errors import ConfigError
 from surecall.evals.cases import Case, Suite
-from surecall.evals.model_names import find_contenders
+from surecall.evals.models import find_contenders, open_transport
 from surecall.evals.records import Cell, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite
-from surecall.evals.suites.custom.suite import CustomCase, CustomSuite, load_custom
-from surecall.evals.transports import open_transport
+from surecall.evals.suites.custom import CustomCase, CustomSuite
 from surecall.evals.trial import run_trial
 from surecall.profiles import Catalog
 from surecall.transport import assistant, tool_call
@@ -86,11 +85,11 @@ def test_the_example_is_a_suite() -> None:
 
 async def test_a_perfect_model_passes_the_example() -> None:
     """What `ideal` says passes both verdicts of every case."""
-    suite = load_custom(EXAMPLE)
+    suite = CustomSuite(EXAMPLE)
     for scenario in suite.scenarios():
         for case in suite.cases(scenario):
             played = await play(case, perfect(case))
-            assert played.grades.seed.ok, (case.id, played.grades.seed)
+            assert played.grades.original.ok, (case.id, played.grades.original)
             assert played.grades.strict.ok, (case.id, played.grades.strict)
             assert all(played.grades.exact), case.id
 
@@ -99,21 +98,21 @@ async def test_a_simulated_model_can_try_the_example() -> None:
     """A steady model of the zoo passes through the same door as an experiment uses."""
     (contender,) = find_contenders("zoo:steady", config=Config())
     settled = settle("production", contender, catalog=Catalog.builtin())
-    suite = load_custom(EXAMPLE)
+    suite = CustomSuite(EXAMPLE)
     case: Case = suite.cases("booking")[0]
     cell = Cell(model=contender.label, suite=suite.name, scenario="booking")
     unit = Unit(index=0, cell=cell, case=case.id, seed=5)
     row, body = await run_trial(unit, case, contender, open_transport, settled)
-    assert (row.seed_ok, row.strict_ok, row.error, row.text) == (True, True, None, "B-17")
+    assert (row.original_ok, row.strict_ok, row.error, row.text) == (True, True, None, "B-17")
     assert [call["name"] for call in body.state["calls"]] == ["find_trains", "book_seat"]
 
 
 async def test_the_example_sees_a_wrong_day() -> None:
     """A wrong argument fails the strict verdict only, and is told."""
-    case = load_custom(EXAMPLE).cases("search")[0]
+    case = CustomSuite(EXAMPLE).cases("search")[0]
     call = ("find_trains", {"from": "Oslo", "to": "Bergen", "day": "2026-05-03"})
     played = await play(case, [ask(call), "It leaves at 08:25."])
-    assert played.grades.seed.ok
+    assert played.grades.original.ok
     assert played.strict_codes == ["CALL_MISSING", "CALL_UNEXPECTED"]
     assert "2026-05-02" in played.grades.strict.reasons[0].message
     assert "2026-05-03" in played.grades.strict.reasons[1].message
@@ -211,7 +210,7 @@ async def test_a_forbidden_tool_fails_both_verdicts(tmp_path: Path) -> None:
     """It need not even have run."""
     case = only_case(tmp_path, '[[cases]]\nid = "a"\nprompt = "?"\nabsent = ["weather"]\n')
     played = await play(case, [ask(("weather", {"town": "Oslo"})), "Done."])
-    assert played.seed_codes == played.strict_codes == ["CALL_FORBIDDEN"]
+    assert played.original_codes == played.strict_codes == ["CALL_FORBIDDEN"]
     assert played.grades.exact == (None,)
 
 
@@ -230,7 +229,7 @@ async def test_a_run_without_an_answer_fails_both_verdicts(tmp_path: Path) -> No
         """
     played = await play(only_case(tmp_path, text), ["Yes."])
     assert played.strict_codes == ["RUN_FAILED", "CALL_MISSING"]
-    assert played.seed_codes == ["RUN_FAILED", "CALL_MISSING"]
+    assert played.original_codes == ["RUN_FAILED", "CALL_MISSING"]
     assert "NO_TOOL_CALLS" in played.grades.strict.reasons[0].message
 
 
@@ -297,7 +296,7 @@ async def test_a_check_in_python_sees_what_the_tools_did(check: str, tmp_path: P
     good = await play(case, [ask(("note", {"text": "tea"})), "Done."])
     bad = await play(case, [ask(("note", {"text": "salt"})), "Done."])
     assert good.grades.strict.ok
-    assert bad.seed_codes == bad.strict_codes == ["STATE_WRONG"]
+    assert bad.original_codes == bad.strict_codes == ["STATE_WRONG"]
 
 
 async def test_trials_do_not_see_each_other(tmp_path: Path) -> None:
@@ -363,4 +362,4 @@ def test_the_version_follows_every_file(tmp_path: Path) -> None:
 def test_an_unknown_scenario_is_refused_with_the_closest() -> None:
     """A misspelt scenario is no empty experiment."""
     with pytest.raises(ConfigError, match="Did you mean 'booking'"):
-        load_custom(EXAMPLE).cases("bookings")
+        CustomSuite(EXAMPLE).cases("bookings")

@@ -8,6 +8,7 @@ import pytest
 from msgspec import Struct
 
 from surecall.errors import ConfigError
+from surecall.evals.suites.custom import CustomSuite
 from surecall.evals.suites.custom.document import (
     CallDoc,
     CaseDoc,
@@ -18,7 +19,6 @@ from surecall.evals.suites.custom.document import (
     ToolDoc,
     show_path,
 )
-from surecall.evals.suites.custom.suite import CustomSuite
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "write-your-own-cases.md"
 

@@ -27,7 +27,7 @@ from surecall.evals.planning import (
     plan_experiment,
     wanted_of,
 )
-from surecall.evals.store_refs import LATEST, check_tag
+from surecall.evals.store import LATEST, check_tag
 from surecall.evals.suites import SUITES
 
 from .vendors import vendors

@@ -13,6 +13,7 @@ from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
 from surecall.evals.metrics.tally import Tally, merge_tallies
+from surecall.evals.original import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.store import RunInfo
@@ -176,10 +177,10 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 
 
 def _group_data(group: Group) -> dict[str, Any]:
-    return {
+    data = {
         "n": group.n,
         "simulated": group.simulated,
-        "seed": msgspec.to_builtins(group.seed),
+        "original": msgspec.to_builtins(group.original),
         "strict": msgspec.to_builtins(group.strict),
         "fabrications": group.fabrications,
         "failures": [
@@ -190,6 +191,7 @@ def _group_data(group: Group) -> dict[str, Any]:
         "p95_ms": group.latency.p95_ms,
         "cost_usd": group.costs.cost_usd,
     }
+    return add_old_names(data)
 
 
 def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
@@ -222,14 +224,14 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
 def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
     axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
     columns = dict.fromkeys(("model", *axes), "fold")
-    columns |= dict.fromkeys(("strict", "seed", "p50", "p95"), "right whole")
+    columns |= dict.fromkeys(("strict", "original", "p50", "p95"), "right whole")
     table = make_table(columns)
     for cell, group in rows:
         table.add_row(
             line_of(cell.model) + label_simulated(group.simulated),
             *(line_of(getattr(cell, axis)) for axis in axes),
             describe_rate(group.strict),
-            describe_rate(group.seed),
+            describe_rate(group.original),
             f"{group.latency.p50_ms:.0f} ms",
             f"{group.latency.p95_ms:.0f} ms",
         )

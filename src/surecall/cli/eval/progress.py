@@ -9,8 +9,9 @@ import msgspec
 from surecall.cli.output import Output
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import bounded
-from surecall.evals.manifest import Manifest
-from surecall.evals.progress import (
+from surecall.evals.original import add_old_names
+from surecall.evals.records import Cell, Manifest, TrialRow
+from surecall.evals.runner import (
     CellCount,
     CellFinished,
     ExperimentEnded,
@@ -20,7 +21,6 @@ from surecall.evals.progress import (
     Tally,
     TrialFinished,
 )
-from surecall.evals.records import Cell, TrialRow
 
 __all__ = ["EvalDisplay", "JsonLines", "LineByCell", "LiveMatrix", "duration_of", "make_display"]
 
@@ -114,29 +114,31 @@ class JsonLines(EvalDisplay):
 
 
 def _row_data(row: TrialRow) -> dict[str, Any]:
-    return {
+    data = {
         "index": row.index,
         **msgspec.to_builtins(row.cell),
         "case": row.case,
         "trial": row.trial,
         "simulated": row.simulated,
-        "seed_ok": row.seed_ok,
+        "original_ok": row.original_ok,
         "strict_ok": row.strict_ok,
         "outcome": row.outcome,
         "code": row.code,
         "reasons": [reason.code for reason in row.strict_reasons],
         "elapsed_ms": row.elapsed_ms,
     }
+    return add_old_names(data)
 
 
 def _cell_data(count: CellCount) -> dict[str, Any]:
-    return {
+    data = {
         **msgspec.to_builtins(count.cell),
         "trials": count.total,
-        "seed_ok": count.seed_ok,
+        "original_ok": count.original_ok,
         "strict_ok": count.strict_ok,
         "unanswered": count.unanswered,
     }
+    return add_old_names(data)
 
 
 class _ForPeople(EvalDisplay):
@@ -202,7 +204,7 @@ class LineByCell(_ForPeople):
         place = " / ".join(
             (self._name(cell), cell.profile, cell.strategy, cell.fallback, cell.scenario)
         )
-        counts = f"{count.strict_ok}/{count.done} strict, {count.seed_ok}/{count.done} seed"
+        counts = f"{count.strict_ok}/{count.done} strict, {count.original_ok}/{count.done} original"
         if count.unanswered:
             counts += f", {count.unanswered} unanswered"
         self._output.note(f"{mark} {place}: {counts}  [{self._status(event.tally)}]")

@@ -13,10 +13,10 @@ from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
 from surecall.evals.experiments import open_run_store
-from surecall.evals.manifest import Manifest
-from surecall.evals.model_names import find_contenders
+from surecall.evals.models import find_contenders
 from surecall.evals.planning import Experiment, Wanted, plan_experiment
-from surecall.evals.progress import CellFinished, ProgressEvent
+from surecall.evals.records import Manifest
+from surecall.evals.runner import CellFinished, ProgressEvent
 from surecall.evals.stats import F1
 from surecall.evals.store import RunStore
 from surecall.evals.vendors import CallFault, Comparison, Endpoint, VendorReport, compare_vendors

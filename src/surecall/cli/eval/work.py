@@ -15,9 +15,8 @@ from surecall.evals.export import export_run
 from surecall.evals.gates import Gate, check_tallies
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.planning import Experiment
-from surecall.evals.progress import ExperimentStarted, ProgressEvent
 from surecall.evals.records import TrialRow
-from surecall.evals.runner import Stop, run_experiment
+from surecall.evals.runner import ExperimentStarted, ProgressEvent, Stop, run_experiment
 from surecall.evals.store import RunInfo, RunStore
 
 from .page import plan_data, show_gates, show_plan, show_summary, summary_data

@@ -17,7 +17,6 @@ __all__ = [
     "Finished",
     "Job",
     "Lane",
-    "OpenJob",
     "RunUnit",
     "load_name",
     "open_job",

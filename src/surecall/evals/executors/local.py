@@ -9,7 +9,7 @@ from surecall.evals.records import Unit
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Job, Lane, RunUnit, open_job
 
-__all__ = ["AdaptiveLimit", "LaneQueue", "Lanes", "LocalExecutor", "UnitPool"]
+__all__ = ["AdaptiveLimit", "Lanes", "LocalExecutor", "UnitPool"]
 
 _BACK_OFF: Final = 0.7
 _CALM_ROUNDS: Final = 4
@@ -121,7 +121,7 @@ class UnitPool:
                 for unit, lane in self._lanes.startable():
                     task = asyncio.create_task(self._run_one(unit, lane, run_unit, deliver))
                     self._tasks.add(task)
-                    task.add_done_callback(self._ended)
+                    task.add_done_callback(self._note_end)
                 if self._failure is not None:
                     raise self._failure
                 if not self._tasks:
@@ -144,7 +144,7 @@ class UnitPool:
         finally:
             lane.limit.end(is_pressed=is_pressed)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failure = self._failure or task.exception()

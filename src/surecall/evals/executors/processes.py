@@ -10,35 +10,38 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from surecall.evals.records import Unit
+from surecall.evals.records import Unit, encode_kept
 
 from .base import DEFAULT_CONCURRENCY, Finished, Job, RunUnit, open_job
 from .local import UnitPool
-from .sharded import Began, ShardedExecutor, ShardWorker, WorkerDiedError, WorkerNews
-from .wire import (
+from .sharded import (
     Beat,
+    Began,
     Drain,
     Failed,
     Leave,
     Order,
     Ready,
     RunShard,
+    ShardedExecutor,
     ShardOver,
+    ShardWorker,
+    WorkerDiedError,
     WorkerMessage,
+    WorkerNews,
     failure_of,
-    pack,
     unpack_job,
     unpack_message,
     unpack_order,
 )
 
-__all__ = ["BEAT_S", "ProcessExecutor", "usable_cores", "work"]
+__all__ = ["ProcessExecutor", "work"]
 
 BEAT_S: Final = 5.0
 
 
 def work(connection: Connection, job: bytes, concurrency: int) -> None:
-    """Take orders until told to leave, or until nobody is there to give any."""
+    """Take orders until asked to leave, or until nobody is there to give any."""
     # Ctrl-C reaches all processes of a terminal; the main one decides what follows.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(asyncio.CancelledError):
@@ -65,14 +68,14 @@ class _Worker:
                 self._send(Ready())
                 while True:
                     shard = await self._orders.get()
-                    await self._pool.run(shard.units, self._told(run_unit), self._deliver)
+                    await self._pool.run(shard.units, self._announce(run_unit), self._deliver)
                     self._send(ShardOver())
         except Exception as error:
             self._send(failure_of(error))
         finally:
             beats.cancel()
 
-    def _told(self, run_unit: RunUnit) -> RunUnit:
+    def _announce(self, run_unit: RunUnit) -> RunUnit:
         async def run(unit: Unit) -> Finished:
             self._send(Began(unit.index))
             return await run_unit(unit)
@@ -89,7 +92,7 @@ class _Worker:
 
     def _send(self, message: object) -> None:
         try:
-            self._connection.send_bytes(pack(message))
+            self._connection.send_bytes(encode_kept(message))
         except OSError:
             os._exit(1)  # nobody listens any more
 
@@ -114,12 +117,6 @@ _LEASE_S: Final = 120.0
 _LEAVE_S: Final = 2.0
 
 
-def usable_cores() -> int:
-    """Return how many processors this process may use."""
-    count = getattr(os, "sched_getaffinity", None)
-    return len(count(0)) if count is not None else os.cpu_count() or 1
-
-
 class ProcessExecutor(ShardedExecutor):
     """Runs shards in processes of this machine; one that dies is replaced."""
 
@@ -133,7 +130,7 @@ class ProcessExecutor(ShardedExecutor):
         concurrency: int = DEFAULT_CONCURRENCY,
         lease_s: float = _LEASE_S,
     ) -> None:
-        super().__init__(job, workers=workers or usable_cores(), concurrency=concurrency)
+        super().__init__(job, workers=workers, concurrency=concurrency)
         self._lease_s = lease_s
         self.pids: set[int] = set()
         """The processes at work."""
@@ -148,9 +145,9 @@ class _ProcessWorker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=work, args=(theirs, pack(job), concurrency), daemon=True
+            target=work, args=(theirs, encode_kept(job), concurrency), daemon=True
         )
-        with _interrupts_blocked():
+        with _block_interrupts():
             self._process.start()
         theirs.close()
         self._lease_s = lease_s
@@ -165,19 +162,19 @@ class _ProcessWorker:
         listener.start()
 
     async def start(self) -> None:
-        while not isinstance(await self._hear(_LEASE_S), Ready):
+        while not isinstance(await self._receive(_LEASE_S), Ready):
             pass
 
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         self._send(RunShard(shard))
         while True:
-            message = await self._hear(self._lease_s)
+            message = await self._receive(self._lease_s)
             if isinstance(message, Began | Finished):
                 yield message
             elif isinstance(message, ShardOver):
                 return
 
-    async def _hear(self, patience_s: float) -> WorkerMessage:
+    async def _receive(self, patience_s: float) -> WorkerMessage:
         """Wait for what the worker says next."""
         try:
             async with asyncio.timeout(patience_s):
@@ -205,7 +202,7 @@ class _ProcessWorker:
 
     def _send(self, order: Any) -> None:
         try:
-            self._connection.send_bytes(pack(order))
+            self._connection.send_bytes(encode_kept(order))
         except OSError:
             pass  # it is gone; whoever reads from it finds out
 
@@ -231,7 +228,7 @@ def _listen(
 
 
 @contextmanager
-def _interrupts_blocked() -> Generator[None]:
+def _block_interrupts() -> Generator[None]:
     """Let a process that is started here never see Ctrl-C; this one sees it afterwards."""
     mask = getattr(signal, "pthread_sigmask", None)
     if mask is None:

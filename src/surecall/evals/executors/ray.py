@@ -9,25 +9,27 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from surecall.errors import Code, ConfigError
-from surecall.evals.records import Unit
+from surecall.evals.records import Unit, encode_kept
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job, RunUnit, open_job
 from .local import UnitPool
-from .processes import usable_cores
-from .sharded import Began, ShardedExecutor, ShardWorker, WorkerDiedError, WorkerNews
-from .wire import (
+from .sharded import (
+    Began,
     Failed,
     Ready,
     RunShard,
+    ShardedExecutor,
+    ShardWorker,
+    WorkerDiedError,
     WorkerMessage,
+    WorkerNews,
     failure_of,
-    pack,
     unpack_job,
     unpack_message,
     unpack_order,
 )
 
-__all__ = ["RayExecutor", "RayShardActor", "connect_cluster", "load_ray"]
+__all__ = ["RayExecutor", "connect_cluster"]
 
 
 def load_ray() -> Any:
@@ -90,8 +92,8 @@ class RayShardActor:
         try:
             self._run_unit = await self._stack.enter_async_context(open_job(self._job))
         except Exception as error:
-            return pack(failure_of(error))
-        return pack(Ready())
+            return encode_kept(failure_of(error))
+        return encode_kept(Ready())
 
     async def run(self, order: bytes) -> AsyncGenerator[bytes, None]:
         """Run a shard; yield what begins and what is finished."""
@@ -101,9 +103,9 @@ class RayShardActor:
         running = asyncio.create_task(self._run_shard(shard.units, news))
         running.add_done_callback(lambda _: news.put_nowait(None))
         while (message := await news.get()) is not None:
-            yield pack(message)
+            yield encode_kept(message)
         if (error := running.exception()) is not None:
-            yield pack(failure_of(error))
+            yield encode_kept(failure_of(error))
 
     async def drain(self) -> None:
         """Begin nothing more."""
@@ -135,7 +137,7 @@ class RayExecutor(ShardedExecutor):
         concurrency: int = DEFAULT_CONCURRENCY,
         address: str | None = None,
     ) -> None:
-        super().__init__(job, workers=workers or usable_cores(), concurrency=concurrency)
+        super().__init__(job, workers=workers, concurrency=concurrency)
         self._address = address
 
     async def run(self, units: Sequence[Unit], deliver: Deliver) -> None:
@@ -149,7 +151,7 @@ class RayExecutor(ShardedExecutor):
         """Begin to start an actor somewhere on the cluster."""
         ray = load_ray()
         actor: Any = ray.remote(RayShardActor).options(num_cpus=1, max_restarts=0)
-        return _RayWorker(ray, actor.remote(pack(self.job), self.concurrency))
+        return _RayWorker(ray, actor.remote(encode_kept(self.job), self.concurrency))
 
 
 class _RayWorker:
@@ -158,18 +160,18 @@ class _RayWorker:
         self._actor = actor
 
     async def start(self) -> None:
-        await self._hear(self._actor.open.remote())
+        await self._receive(self._actor.open.remote())
 
     async def run(self, shard: Sequence[Unit]) -> AsyncIterator[WorkerNews]:
         try:
-            async for reference in self._actor.run.remote(pack(RunShard(shard))):
-                message = await self._hear(reference)
+            async for reference in self._actor.run.remote(encode_kept(RunShard(shard))):
+                message = await self._receive(reference)
                 if isinstance(message, Began | Finished):
                     yield message
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDiedError from error
 
-    async def _hear(self, reference: Any) -> WorkerMessage:
+    async def _receive(self, reference: Any) -> WorkerMessage:
         try:
             message = unpack_message(await reference)
         except self._ray.exceptions.RayActorError as error:

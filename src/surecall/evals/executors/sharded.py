@@ -1,27 +1,44 @@
 """Trials in several workers: shards, heartbeats, and what becomes of a worker that dies."""
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final, Protocol
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from surecall.errors import Code, ConfigError
+from surecall.errors import Code, ConfigError, SurecallError
 from surecall.evals.records import TrialBody, TrialRow, Unit
+from surecall.jsontext import decode_own
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
 
 __all__ = [
     "MAX_DEATHS",
+    "Beat",
     "Began",
+    "Drain",
+    "Failed",
+    "Leave",
+    "Order",
+    "Ready",
+    "RunShard",
     "ShardBook",
+    "ShardOver",
     "ShardWorker",
     "ShardedExecutor",
     "WorkerDiedError",
+    "WorkerMessage",
     "WorkerNews",
+    "failure_of",
     "lost_trial",
+    "unpack_job",
+    "unpack_message",
+    "unpack_order",
 ]
 
 MAX_DEATHS: Final = 3
@@ -96,7 +113,7 @@ class ShardBook:
         return tuple(given_up)
 
     def leave(self, shard: Sequence[Unit]) -> None:
-        """Forget what a worker did not begin because it was told not to."""
+        """Forget what a worker did not begin because it was stopped."""
         for unit in shard:
             self._dealt.pop(unit.index, None)
 
@@ -110,12 +127,8 @@ def lost_trial(unit: Unit) -> Finished:
     """Record a unit that kills whatever runs it."""
     message = f"The process that ran this trial died {MAX_DEATHS} times."
     row = TrialRow(
-        index=unit.index,
-        cell=unit.cell,
-        case=unit.case,
-        trial=unit.trial,
-        seed=unit.seed,
-        seed_ok=False,
+        **asdict(unit),
+        original_ok=False,
         strict_ok=False,
         outcome="broke",
         category="EXCEPTION",
@@ -167,12 +180,20 @@ class ShardWorker(Protocol):
         ...
 
 
+def _count_cores() -> int:
+    """Return how many processors this process may use."""
+    count = getattr(os, "sched_getaffinity", None)
+    return len(count(0)) if count is not None else os.cpu_count() or 1
+
+
 class ShardedExecutor(ABC):
     """What all executors with several workers have in common."""
 
-    def __init__(self, job: Job, *, workers: int, concurrency: int = DEFAULT_CONCURRENCY) -> None:
+    def __init__(
+        self, job: Job, *, workers: int | None = None, concurrency: int = DEFAULT_CONCURRENCY
+    ) -> None:
         self.job = job
-        self.workers = max(workers, 1)
+        self.workers = max(workers or _count_cores(), 1)
         self.concurrency = max(concurrency // self.workers, 1)
         """How many trials one worker runs at once; all of them together as many as asked for."""
         self._book = ShardBook((), workers=1)
@@ -270,3 +291,67 @@ class ShardedExecutor(ABC):
     async def _stop_all(self) -> None:
         workers, self._open = self._open, set()
         await asyncio.gather(*(worker.stop() for worker in workers))
+
+
+class RunShard(Struct, frozen=True, tag="run"):
+    """Run these units."""
+
+    units: Sequence[Unit]
+
+
+class Drain(Struct, frozen=True, tag="drain"):
+    """Begin nothing more."""
+
+
+class Leave(Struct, frozen=True, tag="leave"):
+    """Stop everything and end."""
+
+
+class Ready(Struct, frozen=True, tag="ready"):
+    """The job is open."""
+
+
+class ShardOver(Struct, frozen=True, tag="over"):
+    """The shard is finished, or as much of it as was begun."""
+
+
+class Beat(Struct, frozen=True, tag="beat"):
+    """The worker lives."""
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    """The worker cannot work at all."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+    def as_error(self) -> SurecallError:
+        """Return it as an error that can be raised."""
+        return ConfigError(self.code, self.message, hint=self.hint)
+
+
+Order = RunShard | Drain | Leave
+WorkerMessage = Began | Finished | Ready | ShardOver | Beat | Failed
+
+
+def failure_of(error: BaseException) -> Failed:
+    """Say what kept a worker from working."""
+    if isinstance(error, SurecallError):
+        return Failed(error.code, error.message, error.hint)
+    return Failed(Code.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+
+
+def unpack_order(data: bytes) -> Order:
+    """Return the order of the main process."""
+    return msgspec.convert(decode_own(data), Order)
+
+
+def unpack_message(data: bytes) -> WorkerMessage:
+    """Return what a worker said."""
+    return msgspec.convert(decode_own(data), WorkerMessage)
+
+
+def unpack_job(data: bytes) -> Job:
+    """Return the job a worker was started for."""
+    return msgspec.convert(decode_own(data), Job)

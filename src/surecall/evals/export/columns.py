@@ -48,8 +48,8 @@ def _first_strict_code(row: TrialRow) -> str | None:
     return row.strict_reasons[0].code if row.strict_reasons else None
 
 
-def _first_seed_code(row: TrialRow) -> str | None:
-    return row.seed_reasons[0].code if row.seed_reasons else None
+def _first_original_code(row: TrialRow) -> str | None:
+    return row.original_reasons[0].code if row.original_reasons else None
 
 
 def _cell_columns(place: str) -> tuple[Column, ...]:
@@ -71,7 +71,7 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("seed", "integer", "The random seed of the trial."),
     _column("simulated", "boolean", "Whether the model is simulated."),
     _column("control", "boolean", "Whether it is a control without tools."),
-    _column("seed_ok", "boolean", "The loose verdict of the original."),
+    _column("original_ok", "boolean", "The loose verdict of the original."),
     _column("strict_ok", "boolean", "The verdict on behaviour."),
     _column("outcome", "text", "`called`, `abstained` or `broke`."),
     _column("code", "text", "Code the run ended with, without an answer."),
@@ -79,7 +79,7 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("error", "text", "What went wrong, in words."),
     _column("error_status", "integer", "HTTP status of the error."),
     _column("strict_reason", "text", "First reason of the strict verdict.", _first_strict_code),
-    _column("seed_reason", "text", "First reason of the loose verdict.", _first_seed_code),
+    _column("original_reason", "text", "First reason of the loose verdict.", _first_original_code),
     _column("cut_by_limit", "boolean", "Failed, cut at its token limit."),
     _column("censored", "boolean", "Stopped: the true time is longer."),
     _column("elapsed_ms", "number", "How long it took."),
@@ -96,6 +96,8 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("escalations", "integer", "How often it was asked another way."),
     _column("text", "text", "What the model answered."),
     _column("started_at", "time", "When it began, UTC.", lambda row: utc_text(row.started_at)),
+    _column("seed_ok", "boolean", "Old name of `original_ok`.", "original_ok"),
+    _column("seed_reason", "text", "Old name of `original_reason`.", _first_original_code),
 )
 """A trial in one row."""
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
 
-from surecall.evals.store_rows import encode_kept
+from surecall.evals.records import encode_kept
 from surecall.files import explain_write_errors, write_whole
 
 __all__ = [

@@ -5,8 +5,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from surecall.evals.manifest import Manifest
-from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.records import Manifest, TrialBody, TrialRow
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import describe_reasons
 
@@ -47,9 +46,9 @@ def identify(layout: Layout, task: Task, model_base: str) -> dict[str, Any]:
 
 def error_text(row: TrialRow) -> str | None:
     """Return what went wrong by the loose verdict, worded as the original words it."""
-    if row.seed_ok or row.error is not None:
+    if row.original_ok or row.error is not None:
         return row.error
-    return f"{row.category or 'ASSERTION_FAILED'}: {describe_reasons(row.seed_reasons)}"
+    return f"{row.category or 'ASSERTION_FAILED'}: {describe_reasons(row.original_reasons)}"
 
 
 def reads_text(body: TrialBody | None) -> bool | None:
@@ -67,7 +66,7 @@ def render_trial(
     """Return a trial with its transcript."""
     options = _options(body)
     policy = {"id": NO_LANGUAGE_POLICY, "enabled": False, "target_lang": None, "strict": False}
-    of_seeds: dict[str, Any] = {
+    of_original: dict[str, Any] = {
         **identify(layout, Task.of(row.cell), model_base),
         "empty_response_retry": {"max_retries": 0, "attempts": 1},
         "language_policy": policy,
@@ -75,7 +74,7 @@ def render_trial(
         "content_tag_tool_call_fallback": reads_text(body),
         "scenario": layout.scenario(row.cell),
         "trial": row.trial,
-        "ok": row.seed_ok,
+        "ok": row.original_ok,
         "elapsed_ms": row.elapsed_ms,
         "tool_use_mode": options.get("tool_use_mode"),
         "tools_enabled": bool(body and body.request.get("tools")),
@@ -90,7 +89,7 @@ def render_trial(
         "history": _history(body) if body else [],
         "trace": body.transcript if body else (),
     }
-    return of_seeds | _own_fields(run_id, row, body)
+    return of_original | _own_fields(run_id, row, body)
 
 
 def _own_fields(run_id: str, row: TrialRow, body: TrialBody | None) -> dict[str, Any]:
@@ -100,6 +99,7 @@ def _own_fields(run_id: str, row: TrialRow, body: TrialBody | None) -> dict[str,
         "suite": row.cell.suite,
         "started_at": utc_text(row.started_at),
         **{name: value for name, value in fields.items() if name not in _RENAMED},
+        "original_reasons": fields["seed_reasons"],
         "request": body.request if body else {},
         "config": body.config if body else {},
         "state": body.state if body else {},

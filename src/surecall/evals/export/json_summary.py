@@ -10,10 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from surecall.evals.metrics import summarize
-from surecall.evals.records import TrialRow
+from surecall.evals.records import TrialRow, encode_kept
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
-from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors
 
 from .files import RawJson, Spool, render_object, write_object
@@ -45,12 +44,12 @@ class Counts:
     def add(self, row: TrialRow) -> None:
         """Count a trial."""
         self.runs += 1
-        self.ok += row.seed_ok
+        self.ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.simulated += row.simulated
         self.control = row.control
         self.elapsed_ms.append(row.elapsed_ms)
-        if not row.seed_ok:
+        if not row.original_ok:
             self.errors[row.category or "unknown"] += 1
 
     def render(self, prefix: str = "") -> dict[str, Any]:
@@ -178,7 +177,7 @@ class _Counted:
         separator = b",\n      " if task.all.runs else b"\n      "
         self._spool.append(key, separator + encode_kept(result))
         task.add(row, scenario)
-        if not row.seed_ok and len(task.samples) < _MAX_SAMPLES:
+        if not row.original_ok and len(task.samples) < _MAX_SAMPLES:
             task.samples.append(result)
         self.scenarios.setdefault(scenario, Counts()).add(row)
         of_strategy = self.strategies.setdefault(row.cell.strategy, {})
@@ -202,7 +201,7 @@ def _render_result(layout: Layout, row: TrialRow, base: str, report: str) -> dic
         "language_policy": NO_LANGUAGE_POLICY,
         "scenario": layout.scenario(row.cell),
         "trial": row.trial,
-        "ok": row.seed_ok,
+        "ok": row.original_ok,
         "elapsed_ms": row.elapsed_ms,
         "error": error_text(row),
         "error_hint": None,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from surecall.evals.metrics.tally import Tally, tally_rows
+from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
@@ -98,18 +99,18 @@ def _suite(source: RunSource, layout: Layout, task: Task, cells: Cells) -> Itera
 
 
 def _case(source: RunSource, layout: Layout, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
-    strict, seed = rate_of(tally.strict_ok, tally.n), rate_of(tally.seed_ok, tally.n)
+    strict, original = rate_of(tally.strict_ok, tally.n), rate_of(tally.original_ok, tally.n)
     attributes = {"classname": suite, "name": layout.scenario(cell), "time": _seconds([tally])}
     yield _open("testcase", attributes, indent=2)
     about = {
         "suite": cell.suite,
         "strict": f"{strict.k}/{strict.n}",
         "strict_interval": f"{strict.interval.low:.4f}..{strict.interval.high:.4f}",
-        "seed": f"{seed.k}/{seed.n}",
-        "seed_interval": f"{seed.interval.low:.4f}..{seed.interval.high:.4f}",
+        "original": f"{original.k}/{original.n}",
+        "original_interval": f"{original.interval.low:.4f}..{original.interval.high:.4f}",
         "simulated": str(tally.simulated > 0).lower(),
     }
-    yield from _properties(about, indent=3)
+    yield from _properties(add_old_names(about), indent=3)
     kind = _kind(tally)
     if kind:
         failures = sorted(tally.failures.items(), key=lambda item: (-item[1], item[0]))

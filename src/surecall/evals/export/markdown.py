@@ -80,7 +80,7 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
         counted = f"**unfinished**, {summary.rows:,} of {info.units:,} trials"
     parts = [
         f"Run {code_span(info.id)}: {counted}",
-        f"by the original's loose assertion {_share(summary.overall.seed)}",
+        f"by the original's loose assertion {_share(summary.overall.original)}",
     ]
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
@@ -195,7 +195,7 @@ def _details(summary: Summary) -> Iterator[str]:
         scenarios = sorted(scenarios, key=lambda group: group.strict.value or 0.0)[:_MAX_SCENARIOS]
     for group in scenarios:
         name = f"{code_span(group.value)}{_mark(group.simulated)}"
-        yield f"| {name} | {_share(group.strict)} | {_share(group.seed)} |"
+        yield f"| {name} | {_share(group.strict)} | {_share(group.original)} |"
     if left > 0:
         yield f"| {left} more, none of them worse | | |"
     yield ""
@@ -225,7 +225,7 @@ def _value(rate: Rate | None) -> float:
 def _sum(groups: Sequence[Group], *, loose: bool = False) -> Rate | None:
     if not groups:
         return None
-    rates = [group.seed if loose else group.strict for group in groups]
+    rates = [group.original if loose else group.strict for group in groups]
     return rate_of(sum(rate.k for rate in rates), sum(rate.n for rate in rates))
 
 

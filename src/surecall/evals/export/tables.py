@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from surecall.errors import Code, ConfigError
-from surecall.evals.records import TrialRow
+from surecall.evals.original import add_old_names
+from surecall.evals.records import TrialRow, encode_kept
 from surecall.evals.store import RunStore
-from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors
 from surecall.jsontext import encode_text
 
@@ -127,14 +127,16 @@ def write_jsonl(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
 def render_line(run_id: str, row: TrialRow) -> dict[str, Any]:
     """Return a trial under the names that tables have, and its reasons and calls in full."""
     columns = {column.name: column.value(row) for column in TRIAL_COLUMNS}
-    return {
-        "run": run_id,
-        **columns,
-        "usage": msgspec.to_builtins(row.usage),
-        "seed_reasons": msgspec.to_builtins(row.seed_reasons),
-        "strict_reasons": msgspec.to_builtins(row.strict_reasons),
-        "calls": msgspec.to_builtins(row.calls),
-    }
+    return add_old_names(
+        {
+            "run": run_id,
+            **columns,
+            "usage": msgspec.to_builtins(row.usage),
+            "original_reasons": msgspec.to_builtins(row.original_reasons),
+            "strict_reasons": msgspec.to_builtins(row.strict_reasons),
+            "calls": msgspec.to_builtins(row.calls),
+        }
+    )
 
 
 _TYPES: Final[Mapping[ColumnType, str]] = {

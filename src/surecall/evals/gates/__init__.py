@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics import render_group
-from surecall.evals.metrics.records import Group, Simulated
+from surecall.evals.metrics.records import Group, Simulated, say_simulated
 from surecall.evals.metrics.tally import Tally, merge_tallies, pair_trials, tally_rows
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import (
@@ -117,22 +117,22 @@ def check_tallies(
                     hint="Say with rows_of where they come from.",
                 )
             baselines[gate.against] = tally_rows(rows_of(gate.against))
-    return GateReport(tuple(_checked(gate, tallies, baselines) for gate in gates))
+    return GateReport(tuple(_check(gate, tallies, baselines) for gate in gates))
 
 
-def _checked(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> GateResult:
-    chosen = _selected(gate, tallies)
+def _check(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> GateResult:
+    chosen = _select(gate, tallies)
     if not chosen:
         return GateResult(gate=gate, verdict="empty", observed=None, note=_why_empty(gate, tallies))
     whole = merge_tallies(chosen)
     if gate.against is not None:
-        return _regression(gate, whole, merge_tallies(_selected(gate, baselines[gate.against])))
+        return _regression(gate, whole, merge_tallies(_select(gate, baselines[gate.against])))
     group = render_group(whole, axis="overall", value="gate")
     found = gate.read(group)
     if isinstance(found, Rate):
         return _rate(gate, found, group.simulated)
     if found is None:
-        note = f"no trial tells: {gate.measure.meaning}"
+        note = f"no trial shows: {gate.measure.meaning}"
         return GateResult(gate=gate, verdict="empty", observed=None, n=group.n, note=note)
     holds = _COMPARE[gate.operator](found, gate.bound)
     note = _about_timeouts(gate, group)
@@ -157,10 +157,10 @@ def _about_timeouts(gate: Gate, group: Group) -> str:
     }
     if true.get(gate.metric, 0.0) is not None:
         return ""
-    return f"{group.latency.censored} timeouts: the true time is longer, nobody knows how much"
+    return f"{group.latency.censored} timeouts: the true time is longer, by an unknown amount"
 
 
-def _selected(gate: Gate, tallies: Tallies) -> list[Tally]:
+def _select(gate: Gate, tallies: Tallies) -> list[Tally]:
     """Return the trials a gate is about; controls only when it selects nothing else."""
     found = [(control, t) for (cell, control), t in tallies.items() if _matches(gate, cell)]
     tools = [tally for control, tally in found if not control]
@@ -205,7 +205,7 @@ def _rate(gate: Gate, rate: Rate, simulated: Simulated) -> GateResult:
 
 
 def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
-    counts = pair_trials(before.cases, now.cases, seed=gate.metric == "seed_regression")
+    counts = pair_trials(before.cases, now.cases, original=gate.metric == "original_regression")
     difference = counts.difference
     if difference is None:
         note = f"no trial has a partner of the same cell, case and number in {gate.against}"
@@ -224,7 +224,7 @@ def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
         interval=of_drop,
         p=p,
         note=_about_drop(gate, counts, of_drop, holds=holds, supported=supported),
-        simulated="none" if not now.simulated else "all" if now.simulated == now.n else "some",
+        simulated=say_simulated(now.simulated, now.n),
     )
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics.records import AXES, Group
+from surecall.evals.original import find_current_name
 from surecall.evals.stats import Rate
 
 __all__ = ["MEASURES", "Gate", "Measure", "parse_gate"]
@@ -29,12 +30,12 @@ class Measure(NamedTuple):
     kind: Literal["rate", "count", "amount", "regression"]
     meaning: str
     path: str = ""
-    """Where it stands in a `Group`; empty when it does not come from one."""
+    """Where it is in a `Group`; empty when it does not come from one."""
 
 
 MEASURES: Final[dict[str, Measure]] = {
     "strict": Measure("rate", "trials that did what was asked", "strict"),
-    "seed": Measure("rate", "trials that satisfy the original assertion", "seed"),
+    "original": Measure("rate", "trials that satisfy the original assertion", "original"),
     "structured": Measure("rate", "calls in the place the wire format has", "calls.structured"),
     "valid_before": Measure("rate", "calls that fit their schema as sent", "calls.valid_before"),
     "valid_after": Measure("rate", "calls that fit it after repair", "calls.valid_after"),
@@ -51,9 +52,9 @@ MEASURES: Final[dict[str, Measure]] = {
     "p99_ms": Measure("amount", "99 % of the trials took no longer", "latency.p99_ms"),
     "cost_usd": Measure("amount", "dollars spent", "costs.cost_usd"),
     "regression": Measure("regression", "drop of the strict rate, paired"),
-    "seed_regression": Measure("regression", "drop of the original rate, paired"),
+    "original_regression": Measure("regression", "drop of the original rate, paired"),
 }
-"""By name; beside these, `pass^3` and `pass@3` for any number of trials."""
+"""By name; apart from these, `pass^3` and `pass@3` for any number of trials."""
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -125,7 +126,7 @@ class _Parser:
             bound=bound,
             against=named,
         )
-        return self._checked(gate, against)
+        return self._check(gate, against)
 
     def _refusal(self, problem: str, hint: str = _HINT) -> ConfigError:
         return ConfigError(
@@ -135,6 +136,7 @@ class _Parser:
     def _metric(self) -> str:
         end = next((i for i, c in enumerate(self._rest) if c in _NAME_ENDS), len(self._rest))
         name, self._rest = self._rest[:end], self._rest[end:].lstrip()
+        name = find_current_name(name)
         if name in MEASURES:
             return name
         if name.startswith(_SERIES):
@@ -146,7 +148,7 @@ class _Parser:
                 f"has no number of trials from 1 to {_MAX_SERIES} after {name[:_PREFIX]}"
             )
         if not name:
-            raise self._refusal("names no metric")
+            raise self._refusal("does not name a metric")
         raise self._refusal(
             f"is about {name!r}, which is not measured", did_you_mean(name, [*MEASURES, "pass^3"])
         )
@@ -163,7 +165,7 @@ class _Parser:
                 raise self._refusal("has no axis=value in its brackets")
             if axis not in AXES:
                 raise self._refusal(
-                    f"selects by {axis[:80]!r}, which is no axis", did_you_mean(axis, AXES)
+                    f"selects by {axis[:80]!r}, which is not an axis", did_you_mean(axis, AXES)
                 )
             value, end = self._value()
             pairs.append((axis, value))
@@ -214,7 +216,7 @@ class _Parser:
             raise self._refusal(f"compares with {number[:80]!r}, which is not a number")
         return bound / 100 if percent else bound, rest[1] if rest else None
 
-    def _checked(self, gate: Gate, against: str | None) -> Gate:
+    def _check(self, gate: Gate, against: str | None) -> Gate:
         kind = gate.measure.kind
         is_share = kind in {"rate", "regression"} or gate.metric.startswith(_SERIES)
         if is_share and not 0 <= gate.bound <= 1:
@@ -222,7 +224,7 @@ class _Parser:
         if kind != "regression":
             if gate.against is not None:
                 raise self._refusal(
-                    "compares with a run", "Only regression and seed_regression do."
+                    "compares with a run", "Only regression and original_regression do."
                 )
             return gate
         if gate.operator not in {"<=", "<"}:

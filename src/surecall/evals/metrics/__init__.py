@@ -29,22 +29,14 @@ from .records import (
     Latency,
     PassPoint,
     Recovery,
-    Simulated,
     Stability,
     StrategyComparison,
     Summary,
+    say_simulated,
 )
 from .tally import CaseTrials, Tally, merge_tallies, pair_trials, tally_rows
 
-__all__ = [
-    "MAX_CURVE_K",
-    "Group",
-    "Summary",
-    "compare_strategies",
-    "render_group",
-    "summarize",
-    "summarize_tallies",
-]
+__all__ = ["Group", "Summary", "render_group", "summarize", "summarize_tallies"]
 
 MAX_CURVE_K: Final = 100
 """Curves of consistency go no further than this."""
@@ -98,9 +90,9 @@ def render_group(
         value=value,
         cell=cell,
         control=control,
-        simulated=_simulated(tally.simulated, tally.n),
+        simulated=say_simulated(tally.simulated, tally.n),
         n=tally.n,
-        seed=rate_of(tally.seed_ok, tally.n),
+        original=rate_of(tally.original_ok, tally.n),
         strict=rate_of(tally.strict_ok, tally.n),
         outcomes={name: tally.outcomes[name] for name in ("called", "abstained", "broke")},
         categories=_by_count(tally.categories),
@@ -122,12 +114,6 @@ def render_group(
         pass_curve=_pass_curve(tally.cases.values()),
         stability=_stability(tally.cases.values()),
     )
-
-
-def _simulated(count: int, n: int) -> Simulated:
-    if not count:
-        return "none"
-    return "all" if count == n else "some"
 
 
 def _by_count(counts: Counter[str]) -> dict[str, int]:
@@ -249,11 +235,11 @@ def compare_strategies(tools: Mapping[Cell, Tally]) -> tuple[StrategyComparison,
             sides = [
                 [tally for model in wanted for tally in by_strategy[side][model]] for side in (a, b)
             ]
-            found.append(_compared(a, b, chosen, *sides))
+            found.append(_compare(a, b, chosen, *sides))
     return tuple(one for one in found if one.counts.n)
 
 
-def _compared(
+def _compare(
     a: str, b: str, model: str | None, of_a: list[Tally], of_b: list[Tally]
 ) -> StrategyComparison:
     counts = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
@@ -265,7 +251,7 @@ def _compared(
         counts=counts,
         test=mcnemar(counts.only_a, counts.only_b),
         interval=newcombe_paired(counts),
-        simulated=_simulated(simulated, sum(tally.n for tally in (*of_a, *of_b))),
+        simulated=say_simulated(simulated, sum(tally.n for tally in (*of_a, *of_b))),
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Stability",
     "StrategyComparison",
     "Summary",
+    "say_simulated",
 ]
 
 Axis = Literal["model", "profile", "strategy", "fallback", "suite", "scenario"]
@@ -94,7 +95,7 @@ class Latency(Struct, frozen=True, kw_only=True):
     true_p50_ms: float | None
     true_p95_ms: float | None
     true_p99_ms: float | None
-    """Kaplan-Meier, which knows that a timeout is not an end; None: longer than was waited."""
+    """Kaplan-Meier, which knows that a timeout is not an end; None: not within the limit."""
 
 
 class Costs(Struct, frozen=True, kw_only=True):
@@ -141,7 +142,7 @@ class Group(Struct, frozen=True, kw_only=True):
     control: bool = False
     simulated: Simulated
     n: int
-    seed: Rate
+    original: Rate
     """Right by the original, loose assertion."""
     strict: Rate
     """Right by what was done."""
@@ -201,3 +202,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Every cell, controls included and marked."""
     items: tuple[Item, ...]
     strategies: tuple[StrategyComparison, ...]
+
+
+def say_simulated(count: int, n: int) -> Simulated:
+    """Say how many of `n` trials were made with a simulated model."""
+    if not count:
+        return "none"
+    return "all" if count >= n else "some"

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from surecall.evals.records import CallFact, Cell, TrialRow
@@ -16,11 +16,11 @@ __all__ = ["CaseTrials", "Tally", "merge_tallies", "pair_trials", "tally_rows"]
 class CaseTrials:
     """The trials of one case in one cell, a bit each."""
 
-    __slots__ = ("made", "seed", "strict")
+    __slots__ = ("made", "original", "strict")
 
-    def __init__(self, made: int = 0, seed: int = 0, strict: int = 0) -> None:
+    def __init__(self, made: int = 0, original: int = 0, strict: int = 0) -> None:
         self.made = made
-        self.seed = seed
+        self.original = original
         self.strict = strict
 
     def add(self, row: TrialRow) -> None:
@@ -28,13 +28,13 @@ class CaseTrials:
         bit = 1 << row.trial
         if not self.made & bit:
             self.made |= bit
-            self.seed |= bit if row.seed_ok else 0
+            self.original |= bit if row.original_ok else 0
             self.strict |= bit if row.strict_ok else 0
 
-    def pair(self, other: Self, *, seed: bool = False) -> PairCounts:
+    def pair(self, other: Self, *, original: bool = False) -> PairCounts:
         """Count how the trials that both have agree."""
         common = self.made & other.made
-        a, b = (self.seed, other.seed) if seed else (self.strict, other.strict)
+        a, b = (self.original, other.original) if original else (self.strict, other.strict)
         return PairCounts(
             both=(common & a & b).bit_count(),
             only_a=(common & a & ~b).bit_count(),
@@ -46,38 +46,8 @@ class CaseTrials:
 class Tally:
     """Running counts of some trials; two of them can be added."""
 
-    __slots__ = (
-        "calls",
-        "cases",
-        "categories",
-        "censored_ms",
-        "cost_usd",
-        "cut_by_limit",
-        "elapsed_ms",
-        "error_codes",
-        "error_kinds",
-        "escalations",
-        "examples",
-        "fabrications",
-        "failures",
-        "fired",
-        "formats",
-        "n",
-        "outcomes",
-        "priced",
-        "requests",
-        "saved",
-        "saved_examples",
-        "saved_runs",
-        "seed_ok",
-        "simulated",
-        "strict_ok",
-        "turns",
-        "usage",
-    )
-
     def __init__(self) -> None:
-        self.n = self.seed_ok = self.strict_ok = self.simulated = 0
+        self.n = self.original_ok = self.strict_ok = self.simulated = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
         self.cut_by_limit = self.saved_runs = self.priced = 0
         self.cost_usd = 0.0
@@ -100,7 +70,7 @@ class Tally:
     def add(self, row: TrialRow) -> None:
         """Count one trial."""
         self.n += 1
-        self.seed_ok += row.seed_ok
+        self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.simulated += row.simulated
         self.outcomes[row.outcome] += 1
@@ -155,45 +125,16 @@ class Tally:
 
     def include(self, other: Self) -> None:
         """Add the counts of other trials."""
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in _COUNTERS:
-            getattr(self, name).update(getattr(other, name))
-        self.elapsed_ms.extend(other.elapsed_ms)
-        self.censored_ms.extend(other.censored_ms)
+        for name, value in vars(other).items():
+            if isinstance(value, Counter):
+                getattr(self, name).update(value)
+            elif not isinstance(value, dict):  # numbers, usage and times
+                setattr(self, name, getattr(self, name) + value)
         for rule, index in other.saved_examples.items():
             self.saved_examples[rule] = min(index, self.saved_examples.get(rule, index))
         for failure, index in other.examples.items():
             self.examples[failure] = min(index, self.examples.get(failure, index))
         self.cases.update(other.cases)
-
-
-_SUMS = (
-    "n",
-    "seed_ok",
-    "strict_ok",
-    "simulated",
-    "turns",
-    "requests",
-    "escalations",
-    "fabrications",
-    "cut_by_limit",
-    "saved_runs",
-    "priced",
-    "cost_usd",
-    "usage",
-)
-_COUNTERS = (
-    "outcomes",
-    "categories",
-    "calls",
-    "formats",
-    "error_kinds",
-    "error_codes",
-    "fired",
-    "saved",
-    "failures",
-)
 
 
 def tally_rows(rows: Iterable[TrialRow]) -> dict[tuple[Cell, bool], Tally]:
@@ -223,22 +164,11 @@ def pair_trials(
     a: Mapping[tuple[Cell, str], CaseTrials],
     b: Mapping[tuple[Cell, str], CaseTrials],
     *,
-    seed: bool = False,
+    original: bool = False,
 ) -> PairCounts:
     """Count how the trials agree that both sides have: same cell, case and number."""
     whole = PairCounts()
-    for counts in _pairs(a, b, seed=seed):
-        whole += counts
-    return whole
-
-
-def _pairs(
-    a: Mapping[tuple[Cell, str], CaseTrials],
-    b: Mapping[tuple[Cell, str], CaseTrials],
-    *,
-    seed: bool,
-) -> Iterator[PairCounts]:
     for key, trials in a.items():
-        other = b.get(key)
-        if other is not None:
-            yield trials.pair(other, seed=seed)
+        if key in b:
+            whole += trials.pair(b[key], original=original)
+    return whole

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from surecall.evals.records import TrialBody, TrialRow
-from surecall.evals.store_rows import encode_kept
+from surecall.evals.records import TrialBody, TrialRow, encode_kept
 
 __all__ = ["BodyChoice", "PackedBodies", "RowMark", "order_bodies", "pack_bodies"]
 
@@ -38,7 +37,7 @@ class RowMark(Struct, frozen=True):
     def of(cls, row: TrialRow) -> "RowMark":
         """Take the mark of a row."""
         case = (*msgspec.structs.astuple(row.cell), row.case)
-        failed = not (row.strict_ok and row.seed_ok)
+        failed = not (row.strict_ok and row.original_ok)
         return cls(row.index, row.cell.scenario, case, failed=failed)
 
 

@@ -18,7 +18,14 @@ _MAX_TEXT_CHARS: Final = 200
 """Longer texts are whole in the bodies only."""
 _NONE: Final = -1
 
-_TRIAL_FLAGS: Final = ("simulated", "control", "seed_ok", "strict_ok", "cut_by_limit", "censored")
+_TRIAL_FLAGS: Final = (
+    "simulated",
+    "control",
+    "original_ok",
+    "strict_ok",
+    "cut_by_limit",
+    "censored",
+)
 _CALL_FLAGS: Final = (
     "structured",
     "valid_before",
@@ -79,7 +86,7 @@ class Columns:
             "category": self._text(row.category),
             "error": self._text(row.error),
             "status": row.error_status,
-            "seed_reasons": self._reasons(row.seed_reasons),
+            "original_reasons": self._reasons(row.original_reasons),
             "strict_reasons": self._reasons(row.strict_reasons),
             "elapsed_ms": round(row.elapsed_ms, 1),
             "turns": row.turns,

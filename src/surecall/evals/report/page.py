@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, StoreError, did_you_mean
-from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.records import TrialBody, TrialRow, encode_kept
 from surecall.evals.store import RunInfo, RunStore
-from surecall.evals.store_rows import encode_kept
 from surecall.files import explain_write_errors, write_whole
 
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies

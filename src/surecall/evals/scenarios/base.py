@@ -1,35 +1,46 @@
 """What all scenarios share: preparing a trial, judging it, and playing it well."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.errors import Code
-from surecall.evals.cases import Attempt, Grades, Ideal, Prepared
+from surecall.evals.cases import Attempt, Grades, Ideal, Prepared, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.records import Message, ModelRequest, clip
 from surecall.workspace.patch import is_under, split_path
 
-from .conversation import GAVE_UP, Conversation, read_patch_answer, say
-from .evidence import Evidence, MadeCall, is_done, shows_call
-from .reasons import ReasonCode
+from .conversation import (
+    GAVE_UP,
+    Conversation,
+    Evidence,
+    MadeCall,
+    is_done,
+    read_patch_answer,
+    say,
+    shows_call,
+)
 from .scene import FOO, Scene, new_scene
+from .wording import ReasonCode
 
-__all__ = ["ENFORCED", "TOLERATED", "Scenario", "check_draft", "check_recovery", "reason"]
+__all__ = ["ENFORCED", "PARALLEL", "TOLERATED", "Scenario", "check_recovery"]
 
 ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
 """For scenarios that cannot be done without tools."""
+PARALLEL: Final[dict[str, Any]] = {
+    **ENFORCED,
+    "request_overrides": {"parallel_tool_calls": True},
+}
+"""For scenarios with several calls in one reply."""
 TOLERATED: Final[dict[str, Any]] = {**ENFORCED, "tool_failure_policy": "tolerated"}
 """For scenarios in which a call may fail for good."""
 
-_MAX_ERROR_CHARS: Final = 400
 _MAX_KEPT_CHARS: Final = 200
 
 Reasons = list[Reason]
 
 
-class Scenario(ABC):
+class Scenario:
     """One scenario with its only case.
 
     The loose verdict is that of the original experiment: a final text and a value in the draft.
@@ -42,7 +53,7 @@ class Scenario(ABC):
     loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` is `bar`."
     """When the loose verdict is yes."""
     strict: ClassVar[str]
-    """What the strict verdict demands beside what it demands everywhere."""
+    """What the strict verdict demands on top of what it demands everywhere."""
     is_control: ClassVar[bool] = False
     """Whether it is a control without tools."""
     system: ClassVar[str]
@@ -82,10 +93,10 @@ class Scenario(ABC):
         """Judge what happened, loosely and strictly."""
         seen = Evidence(attempt)
         return Grades(
-            seed=_verdict(seen, self._seed_reasons(seen)),
+            original=_verdict(seen, self._original_reasons(seen)),
             strict=_verdict(seen, self._strict_reasons(seen)),
             exact=tuple(self.is_expected(made, seen.scene) for made in seen.calls),
-            state=_kept(seen.scene),
+            state=_describe_state(seen.scene),
         )
 
     def ideal(self, request: ModelRequest) -> Ideal:
@@ -111,19 +122,19 @@ class Scenario(ABC):
         """Decide what is right to do next."""
         return read_patch_answer(seen, must_read=self.must_read)
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Yield what the loose verdict finds wrong."""
         yield from self.check_final(seen)
         yield from check_draft(seen)
 
-    @abstractmethod
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Yield what this scenario finds wrong beside what all of them look at."""
+        """Yield what this scenario finds wrong, apart from what all of them look at."""
+        return ()
 
     def check_final(self, seen: Evidence) -> Iterable[Reason]:
         """Yield what is wrong with the final answer."""
         if not is_done(seen.text):
-            yield reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
+            yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether the arguments of a call are what was asked for; `None` if nothing was."""
@@ -139,21 +150,21 @@ class Scenario(ABC):
 
     # ------------------------------------------------------------ what is the same for all
 
-    def _seed_reasons(self, seen: Evidence) -> Reasons:
+    def _original_reasons(self, seen: Evidence) -> Reasons:
         if seen.error is not None:
-            return [_run_failed(seen.error)]
-        return list(self.check_seed(seen))
+            return [run_failed(seen.error)]
+        return list(self.check_original(seen))
 
     def _strict_reasons(self, seen: Evidence) -> Reasons:
         reasons: Reasons = []
         if seen.error is not None:
-            reasons.append(_run_failed(seen.error))
+            reasons.append(run_failed(seen.error))
         else:
             reasons += self._check_answer(seen)
         if not seen.turns:
-            return reasons or [reason(ReasonCode.RUN_FAILED, "nothing happened")]
+            return reasons or [Reason(ReasonCode.RUN_FAILED, "nothing happened")]
         if self.must_call and not seen.calls:
-            reasons.append(reason(ReasonCode.NO_CALLS))
+            reasons.append(Reason(ReasonCode.NO_CALLS))
         reasons += check_draft(seen)
         reasons += _check_rest(seen)
         reasons += _check_forbidden(seen)
@@ -167,18 +178,13 @@ class Scenario(ABC):
 
     def _check_answer(self, seen: Evidence) -> Iterable[Reason]:
         if not seen.text.strip():
-            yield reason(ReasonCode.EMPTY_FINAL)
+            yield Reason(ReasonCode.EMPTY_FINAL)
             return
         yield from self.check_final(seen)
         if shows_call(seen.text, (tool.name for tool in seen.scene.tools)):
-            yield reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80))
+            yield Reason(ReasonCode.TEXT_CALL_LEAKED, clip(seen.text, 80))
         if is_done(seen.text) and any(check_draft(seen)):
-            yield reason(ReasonCode.CLAIMED_DONE)
-
-
-def reason(code: ReasonCode, message: str = "") -> Reason:
-    """Return a reason."""
-    return Reason(str(code), message)
+            yield Reason(ReasonCode.CLAIMED_DONE)
 
 
 def check_draft(seen: Evidence) -> Iterable[Reason]:
@@ -188,16 +194,16 @@ def check_draft(seen: Evidence) -> Iterable[Reason]:
         return
     found = seen.scene.after.draft.get("foo")
     if found != wanted:
-        yield reason(ReasonCode.DRAFT_WRONG, f"/draft/foo is {clip(repr(found), 80)}")
+        yield Reason(ReasonCode.DRAFT_WRONG, f"/draft/foo is {clip(repr(found), 80)}")
 
 
 def check_recovery(seen: Evidence, tool: str, *codes: str) -> Iterable[Reason]:
     """Yield what is missing of an error and its recovery."""
     place = seen.met(tool, *codes)
     if place is None:
-        yield reason(ReasonCode.GUARD_NOT_FIRED, f"no {tool} failed with {' or '.join(codes)}")
+        yield Reason(ReasonCode.GUARD_NOT_FIRED, f"no {tool} failed with {' or '.join(codes)}")
     elif not seen.succeeded_after("state_patch", place):
-        yield reason(ReasonCode.NOT_RECOVERED)
+        yield Reason(ReasonCode.NOT_RECOVERED)
 
 
 def _check_rest(seen: Evidence) -> Iterable[Reason]:
@@ -209,27 +215,27 @@ def _check_rest(seen: Evidence) -> Iterable[Reason]:
     ]
     wants_nothing = seen.scene.value is None and before.draft != after.draft
     if wants_nothing or any(old != new for old, new in rest):
-        yield reason(ReasonCode.CHANGED_ELSEWHERE)
+        yield Reason(ReasonCode.CHANGED_ELSEWHERE)
     if after.draft_version - before.draft_version > 1:
         count = after.draft_version - before.draft_version
-        yield reason(ReasonCode.REPEATED_PATCH, f"{count} patches were applied")
+        yield Reason(ReasonCode.REPEATED_PATCH, f"{count} patches were applied")
 
 
 def _check_forbidden(seen: Evidence) -> Iterable[Reason]:
     hidden, locks = seen.scene.hidden, [split_path(lock) for lock in seen.scene.before.locks]
     for made in seen.calls:
         if made.name in hidden:
-            yield reason(ReasonCode.HIDDEN_TOOL_CALLED, made.name)
+            yield Reason(ReasonCode.HIDDEN_TOOL_CALLED, made.name)
         if Code.WORKSPACE_NOT_FOUND in made.codes:
-            yield reason(ReasonCode.WRONG_WORKSPACE)
+            yield Reason(ReasonCode.WRONG_WORKSPACE)
         paths = [str(item.get("path")) for item in made.operations]
         for path in paths:
             parts = tuple(path.split("/")[1:])
             if any(is_under(parts, lock) for lock in locks):
-                yield reason(ReasonCode.LOCKED_PATH_TRIED, clip(path, 80))
+                yield Reason(ReasonCode.LOCKED_PATH_TRIED, clip(path, 80))
     for logged in seen.scene.log.calls:
         if logged.tool in hidden:
-            yield reason(ReasonCode.HIDDEN_TOOL_RUN, logged.tool)
+            yield Reason(ReasonCode.HIDDEN_TOOL_RUN, logged.tool)
 
 
 def _check_read_first(seen: Evidence) -> Iterable[Reason]:
@@ -238,19 +244,14 @@ def _check_read_first(seen: Evidence) -> Iterable[Reason]:
         if made.name == "state_get" and made.executed and read_in is None:
             read_in = made.turn
         if made.name == "state_patch" and made.ok and (read_in is None or read_in == made.turn):
-            yield reason(ReasonCode.NOT_READ_FIRST)
+            yield Reason(ReasonCode.NOT_READ_FIRST)
             return
 
 
 def _verdict(seen: Evidence, reasons: Reasons) -> Verdict:
     if reasons and seen.is_cut:
-        reasons = [*reasons, reason(ReasonCode.CUT_BY_LIMIT)]
+        reasons = [*reasons, Reason(ReasonCode.CUT_BY_LIMIT)]
     return Verdict(ok=not reasons, reasons=tuple(reasons))
-
-
-def _run_failed(error: Exception) -> Reason:
-    text = str(error) or type(error).__name__
-    return reason(ReasonCode.RUN_FAILED, clip(text, _MAX_ERROR_CHARS))
 
 
 def _has_own_id(made: MadeCall, scene: Scene) -> bool:
@@ -261,7 +262,7 @@ def _without_foo(draft: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in draft.items() if key != "foo"}
 
 
-def _kept(scene: Scene) -> dict[str, Any]:
+def _describe_state(scene: Scene) -> dict[str, Any]:
     """Return what is kept of the state: small, and enough to see what happened."""
     after = scene.after
     draft = {

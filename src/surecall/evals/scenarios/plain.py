@@ -1,7 +1,7 @@
 """Scenarios in which nothing goes wrong: one call, several, several at once."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
 from typing import Any, ClassVar, Final
@@ -13,37 +13,68 @@ from surecall.records import Message, ToolSpec, clip
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolFailed, ToolRegistry
 
-from .base import ENFORCED, Scenario, reason
-from .conversation import Conversation, call, patch_call, read_call, read_patch_answer, say
-from .evidence import Evidence, MadeCall
-from .reasons import ReasonCode
+from .base import ENFORCED, PARALLEL, Scenario
+from .conversation import (
+    Conversation,
+    Evidence,
+    MadeCall,
+    call,
+    patch_call,
+    read_call,
+    read_patch_answer,
+    say,
+)
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
-from .texts import (
-    ANSWER,
-    ARGUMENTS,
+from .wording import (
+    ENDING,
     INTRO,
     NO_COMMIT,
     ON_ERROR,
     ONE_BY_ONE,
-    PATCH,
-    READ_FIRST,
+    RULES,
+    TASK,
+    ReasonCode,
     instructions,
 )
 
 __all__ = ["DuplicateIds", "HappyPath", "HappyPathParallel", "MultiStepPlan", "SingleCall"]
 
-_SAVE_SPEC: Final = ToolSpec(
-    name="save_word",
-    description="Save a word.",
-    parameters={
-        "type": "object",
-        "properties": {"word": {"type": "string", "description": "The word to save."}},
-        "required": ["word"],
-        "additionalProperties": False,
-    },
-    idempotent=True,
+
+def _text_tool(name: str, description: str, argument: str, about: str, **more: Any) -> ToolSpec:
+    """Return a tool that takes one text."""
+    return ToolSpec(
+        name=name,
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": {argument: {"type": "string", "description": about}},
+            "required": [argument],
+            "additionalProperties": False,
+        },
+        **more,
+    )
+
+
+def _make_tool(spec: ToolSpec, function: Callable[..., Any]) -> Tool[..., Any]:
+    """Return a tool whose schema was compiled before, because every trial makes it anew."""
+
+    def bind(arguments: dict[str, Any], context: Any) -> Any:
+        return partial(function, **arguments)
+
+    return Tool(spec, function, binder=bind, checker=_CHECKERS[spec.name])
+
+
+_SAVE_SPEC: Final = _text_tool(
+    "save_word", "Save a word.", "word", "The word to save.", idempotent=True
 )
-_SAVE_CHECKER: Final = SchemaChecker(_SAVE_SPEC.parameters)
+_NOTE_SPEC: Final = _text_tool(
+    "note_open",
+    "Open a note with its key; the note holds the key of the next one.",
+    "key",
+    "The key of the note.",
+    effect="read",
+)
+_CHECKERS: Final = {spec.name: SchemaChecker(spec.parameters) for spec in (_SAVE_SPEC, _NOTE_SPEC)}
 _WANTED: Final = {"word": "bar"}
 
 
@@ -71,12 +102,7 @@ class SingleCall(Scenario):
             scene.log.add(_SAVE_SPEC.name, {"word": word}, ok=True, written=(FOO,))
             return {"saved": word}
 
-        def bind(arguments: dict[str, Any], context: Any) -> Any:
-            return partial(save_word, **arguments)
-
-        scene.tools = ToolRegistry(
-            [Tool(_SAVE_SPEC, save_word, binder=bind, checker=_SAVE_CHECKER)]
-        )
+        scene.tools = ToolRegistry([_make_tool(_SAVE_SPEC, save_word)])
         return scene
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
@@ -92,13 +118,13 @@ class SingleCall(Scenario):
     def check_final(self, seen: Evidence) -> Iterable[Reason]:
         """Take any answer."""
         if not seen.text.strip():
-            yield reason(ReasonCode.EMPTY_FINAL)
+            yield Reason(ReasonCode.EMPTY_FINAL)
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Look at the arguments of the calls that ran."""
         for made in seen.calls:
             if made.executed and made.arguments != _WANTED:
-                yield reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
+                yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether it is the one call."""
@@ -111,13 +137,7 @@ class HappyPath(Scenario):
     name: ClassVar[str] = "happy_path"
     asks: ClassVar[str] = "Read the workspace, set `/draft/foo` to `bar`, answer `Done.`"
     strict: ClassVar[str] = "Nothing beside what holds for all."
-    system: ClassVar[str] = instructions(
-        INTRO, READ_FIRST, PATCH, ONE_BY_ONE, ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS
-    )
-
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Find nothing more."""
-        return ()
+    system: ClassVar[str] = instructions(TASK, RULES)
 
 
 class HappyPathParallel(Scenario):
@@ -127,20 +147,14 @@ class HappyPathParallel(Scenario):
     asks: ClassVar[str] = "Call `state_get` and the right `state_patch` in the first reply."
     loose: ClassVar[str] = "As `happy_path`, and some reply held two calls or more."
     strict: ClassVar[str] = "The first reply with calls held both."
-    options: ClassVar[dict[str, Any]] = {
-        **ENFORCED,
-        "request_overrides": {"parallel_tool_calls": True},
-    }
+    options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
     system: ClassVar[str] = instructions(
         INTRO,
         "Your first reply makes two calls at once, side by side: state_get to see what is there, "
         "and state_patch to set /draft/foo to the string bar.",
         "The value has been approved already, so do not ask about it. Leave everything else alone.",
-        ON_ERROR,
-        NO_COMMIT,
-        ANSWER,
-        ARGUMENTS,
+        ENDING,
     )
 
     def next_step(self, seen: Conversation) -> Ideal:
@@ -149,17 +163,17 @@ class HappyPathParallel(Scenario):
             return call(read_call(seen), patch_call(seen))
         return read_patch_answer(seen)
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for two calls in any reply."""
-        yield from super().check_seed(seen)
+        yield from super().check_original(seen)
         if not any(len(reply) > 1 for reply in seen.replies):
-            yield reason(ReasonCode.NO_PARALLEL_CALLS)
+            yield Reason(ReasonCode.NO_PARALLEL_CALLS)
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for both calls in the first reply that has any."""
         first = [made.name for made in seen.replies[0]] if seen.replies else []
         if not {"state_get", "state_patch"} <= set(first):
-            yield reason(ReasonCode.NO_PARALLEL_CALLS, f"the first reply called {first}")
+            yield Reason(ReasonCode.NO_PARALLEL_CALLS, f"the first reply called {first}")
 
 
 class DuplicateIds(Scenario):
@@ -175,10 +189,7 @@ class DuplicateIds(Scenario):
         "Both reads came in one reply, and every call of the conversation had an id and a result "
         "of its own."
     )
-    options: ClassVar[dict[str, Any]] = {
-        **ENFORCED,
-        "request_overrides": {"parallel_tool_calls": True},
-    }
+    options: ClassVar[dict[str, Any]] = PARALLEL
     system: ClassVar[str] = instructions(
         INTRO,
         "Your first reply makes two calls of state_get at once, side by side: one with select "
@@ -213,12 +224,12 @@ class DuplicateIds(Scenario):
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the two reads, and at the ids of all calls."""
         if not any(_reads_both(reply) for reply in seen.replies):
-            yield reason(ReasonCode.NO_PARALLEL_CALLS)
+            yield Reason(ReasonCode.NO_PARALLEL_CALLS)
         history = seen.attempt.history
         made = Counter(call.id for message in history for call in message.tool_calls)
         answered = Counter(message.tool_call_id for message in history if message.role == "tool")
         if made != answered or any(count > 1 for count in made.values()):
-            yield reason(ReasonCode.IDS_NOT_UNIQUE)
+            yield Reason(ReasonCode.IDS_NOT_UNIQUE)
 
 
 def _reads_both(reply: Iterable[Any]) -> bool:
@@ -229,18 +240,6 @@ def _reads_both(reply: Iterable[Any]) -> bool:
 
 _NOTES: Final = 4
 _FIRST: Final = "first_key="
-_NOTE_SPEC: Final = ToolSpec(
-    name="note_open",
-    description="Open a note with its key; the note holds the key of the next one.",
-    parameters={
-        "type": "object",
-        "properties": {"key": {"type": "string", "description": "The key of the note."}},
-        "required": ["key"],
-        "additionalProperties": False,
-    },
-    effect="read",
-)
-_NOTE_CHECKER: Final = SchemaChecker(_NOTE_SPEC.parameters)
 
 
 class MultiStepPlan(Scenario):
@@ -289,10 +288,7 @@ class MultiStepPlan(Scenario):
                 return {"note": place, "word": scene.value}
             return {"note": place, "next_key": scene.keys[place]}
 
-        def bind(arguments: dict[str, Any], context: Any) -> Any:
-            return partial(note_open, **arguments)
-
-        note = Tool(_NOTE_SPEC, note_open, binder=bind, checker=_NOTE_CHECKER)
+        note = _make_tool(_NOTE_SPEC, note_open)
         scene.tools = only_tools(scene, ("state_patch", "facts_commit"), note)
         return scene
 
@@ -321,12 +317,12 @@ class MultiStepPlan(Scenario):
         for made in seen.calls_of(_NOTE_SPEC.name):
             key = made.arguments.get("key")
             if isinstance(key, str) and given.get(key, made.turn) >= made.turn:
-                yield reason(ReasonCode.KEY_GUESSED, clip(key, 40))
+                yield Reason(ReasonCode.KEY_GUESSED, clip(key, 40))
             if made.ok and isinstance(key, str) and key not in opened:
                 opened.append(key)
                 given.update((found, made.turn) for found in keys[keys.index(key) + 1 :][:1])
         if tuple(opened) != keys:
-            yield reason(ReasonCode.STEP_SKIPPED, f"{len(opened)} of {len(keys)} notes in order")
+            yield Reason(ReasonCode.STEP_SKIPPED, f"{len(opened)} of {len(keys)} notes in order")
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether a key is one of the notes' keys."""

@@ -9,28 +9,32 @@ from surecall.evals.cases import Ideal
 from surecall.evals.records import Reason
 from surecall.records import ErrorDetail, Message, ToolCall
 
-from .base import ENFORCED, TOLERATED, Scenario, check_recovery, reason
+from .base import ENFORCED, PARALLEL, TOLERATED, Scenario, check_recovery
 from .conversation import (
     AnsweredCall,
     Conversation,
+    Evidence,
+    MadeCall,
     call,
     patch_call,
     patch_with,
     read_call,
     read_patch_answer,
 )
-from .evidence import Evidence, MadeCall
-from .reasons import ReasonCode
 from .scene import Scene, earlier_turn, new_scene
-from .texts import (
+from .wording import (
     ANSWER,
     ARGUMENTS,
+    ENDING,
     INTRO,
     NO_COMMIT,
     ON_ERROR,
     ONE_BY_ONE,
     PATCH,
     READ_FIRST,
+    RULES,
+    TASK,
+    ReasonCode,
     instructions,
 )
 
@@ -49,7 +53,7 @@ _MAX_TRIES = 2
 
 
 class PartialSuccessFailure(Scenario):
-    """A read that works beside a patch that is refused, then the right patch."""
+    """A read that works next to a patch that is refused, then the right patch."""
 
     name: ClassVar[str] = "partial_success_failure"
     asks: ClassVar[str] = (
@@ -60,10 +64,7 @@ class PartialSuccessFailure(Scenario):
         "As `happy_path`, and some reply held a good `state_get` and a failed `state_patch`."
     )
     strict: ClassVar[str] = "That reply was the first one; a patch that succeeded followed."
-    options: ClassVar[dict[str, Any]] = {
-        **ENFORCED,
-        "request_overrides": {"parallel_tool_calls": True},
-    }
+    options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
     system: ClassVar[str] = instructions(
         INTRO,
@@ -73,10 +74,7 @@ class PartialSuccessFailure(Scenario):
         "ARGUMENT_ERROR, while the read works.",
         "Your second reply makes one call: the right state_patch, which sets /draft/foo to the "
         "string bar. From then on make a single call in each reply.",
-        ON_ERROR,
-        NO_COMMIT,
-        ANSWER,
-        ARGUMENTS,
+        ENDING,
     )
 
     def next_step(self, seen: Conversation) -> Ideal:
@@ -86,16 +84,16 @@ class PartialSuccessFailure(Scenario):
             return call(read_call(seen), patch_call(seen, path=_WRONG_PATH))
         return read_patch_answer(seen)
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for a partial failure in any reply."""
-        yield from super().check_seed(seen)
+        yield from super().check_original(seen)
         if not any(_is_partial(reply) for reply in seen.replies):
-            yield reason(ReasonCode.NO_PARTIAL_FAILURE)
+            yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for it in the first reply, and for a recovery."""
         if not seen.replies or not _is_partial(seen.replies[0]):
-            yield reason(ReasonCode.NO_PARTIAL_FAILURE)
+            yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
         yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR)
 
     def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
@@ -116,9 +114,7 @@ class MissingWorkspaceId(Scenario):
     asks: ClassVar[str] = "As `happy_path`, but without `workspace_id` in any call."
     strict: ClassVar[str] = "No call carried `workspace_id`."
     system: ClassVar[str] = instructions(
-        INTRO,
-        READ_FIRST,
-        PATCH,
+        TASK,
         "Leave the argument workspace_id out of every call: the tools know which workspace is "
         "meant. The id in the user's message is not for you; above all, do not write it into "
         "/draft/foo.",
@@ -138,7 +134,7 @@ class MissingWorkspaceId(Scenario):
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the id in every call."""
         if any("workspace_id" in made.arguments for made in seen.calls):
-            yield reason(ReasonCode.ID_NOT_OMITTED)
+            yield Reason(ReasonCode.ID_NOT_OMITTED)
 
 
 _WRONG_OPS = 7
@@ -161,11 +157,7 @@ class TypeErrorRecovery(Scenario):
         "so this call is refused because of the wrong type.",
         "Step 3: call state_patch again, now rightly, to set /draft/foo to the string bar. "
         "Leave everything else as it is.",
-        ONE_BY_ONE,
-        ON_ERROR,
-        NO_COMMIT,
-        ANSWER,
-        ARGUMENTS,
+        RULES,
     )
 
     def next_step(self, seen: Conversation) -> Ideal:
@@ -260,23 +252,19 @@ class ToolOutputTruncation(Scenario):
         "The workspace may be too large to be shown: state_get is answered with "
         "TOOL_OUTPUT_TOO_LARGE then. That is no reason to read again; go on with step 2.",
         PATCH,
-        ONE_BY_ONE,
-        ON_ERROR,
-        NO_COMMIT,
-        ANSWER,
-        ARGUMENTS,
+        RULES,
     )
 
     def set_scene(self, random: Random) -> Scene:
         """Put a long text into the draft."""
         return new_scene(random, draft={"title": "Plan", "big": "y" * _BIG_CHARS})
 
-    def check_seed(self, seen: Evidence) -> Iterable[Reason]:
-        """Look for the code in what the model was told."""
-        yield from super().check_seed(seen)
-        told = (message.text for message in seen.attempt.history if message.role == "tool")
-        if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in told):
-            yield reason(ReasonCode.GUARD_NOT_FIRED)
+    def check_original(self, seen: Evidence) -> Iterable[Reason]:
+        """Look for the code in what the model was sent."""
+        yield from super().check_original(seen)
+        sent = (message.text for message in seen.attempt.history if message.role == "tool")
+        if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in sent):
+            yield Reason(ReasonCode.GUARD_NOT_FIRED)
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for one read that was too large, and work done after it."""
@@ -284,7 +272,7 @@ class ToolOutputTruncation(Scenario):
         place = seen.met("state_get", Code.TOOL_OUTPUT_TOO_LARGE)
         later = () if place is None else seen.calls[place + 1 :]
         if any(made.name == "state_get" for made in later):
-            yield reason(ReasonCode.READ_REPEATED)
+            yield Reason(ReasonCode.READ_REPEATED)
 
 
 _CUT = '{"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar bar bar ba'
@@ -309,11 +297,7 @@ class TruncatedArguments(Scenario):
         "Call state_patch to set /draft/foo to the string bar, once and without anything after "
         "it. Leave everything else as it is.",
         "A call that was cut off has changed nothing: send it again, whole and short.",
-        ONE_BY_ONE,
-        ON_ERROR,
-        NO_COMMIT,
-        ANSWER,
-        ARGUMENTS,
+        RULES,
     )
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
@@ -339,7 +323,7 @@ class TruncatedArguments(Scenario):
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for a patch that succeeded."""
         if not any(made.ok for made in seen.calls_of("state_patch")):
-            yield reason(ReasonCode.NOT_RECOVERED)
+            yield Reason(ReasonCode.NOT_RECOVERED)
 
 
 _UNKNOWN = "draft_write"
@@ -360,9 +344,7 @@ class UnknownToolRecovery(Scenario):
     )
     strict: ClassVar[str] = "No tool that is not offered was called again."
     options: ClassVar[dict[str, Any]] = TOLERATED
-    system: ClassVar[str] = instructions(
-        INTRO, READ_FIRST, PATCH, ONE_BY_ONE, ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS
-    )
+    system: ClassVar[str] = instructions(TASK, RULES)
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Begin with a call of the tool that does not exist."""
@@ -372,10 +354,10 @@ class UnknownToolRecovery(Scenario):
         return (*super().messages(scene), *earlier_turn(wrong, errors=(_UNKNOWN_REFUSAL,)))
 
     def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Look for names that are no tools."""
+        """Look for names that are not tools."""
         known = {tool.name for tool in seen.scene.tools}
         for made in seen.calls:
             if Code.TOOL_NOT_ALLOWED in made.codes and made.name not in known:
-                yield reason(ReasonCode.UNKNOWN_TOOL_CALLED, made.name)
+                yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, made.name)
         if seen.calls and not any(made.ok for made in seen.calls_of("state_patch")):
-            yield reason(ReasonCode.NOT_RECOVERED)
+            yield Reason(ReasonCode.NOT_RECOVERED)

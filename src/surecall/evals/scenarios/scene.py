@@ -22,7 +22,7 @@ from surecall.workspace import (
     propose_facts,
 )
 
-__all__ = ["FOO", "STATE_TOOLS", "Scene", "earlier_turn", "new_scene", "only_tools", "pick_words"]
+__all__ = ["FOO", "Scene", "earlier_turn", "new_scene", "only_tools", "pick_words"]
 
 FOO: Final = "/draft/foo"
 STATE_TOOLS: Final = ("state_get", "state_patch")
@@ -119,7 +119,7 @@ def pick_words(random: Random, count: int) -> list[str]:
 
 
 def only_tools(scene: Scene, keep: Iterable[str], *more: Tool[..., Any]) -> ToolRegistry:
-    """Return a registry with some tools of the scene and others beside them."""
+    """Return a registry with some tools of the scene and others."""
     kept = set(keep)
     return ToolRegistry([*more, *(tool for tool in scene.tools if tool.name in kept)])
 
@@ -127,7 +127,7 @@ def only_tools(scene: Scene, keep: Iterable[str], *more: Tool[..., Any]) -> Tool
 def earlier_turn(
     call: ToolCall, *, data: dict[str, Any] | None = None, errors: tuple[ErrorDetail, ...] = ()
 ) -> tuple[Message, Message]:
-    """Return a call and its result as they stand in a history."""
+    """Return a call and its result as they are in a history."""
     envelope = Envelope(ok=not errors, tool_name=call.name, data=data or {}, errors=errors)
     text = encode_text(render_envelope(envelope))
     return Message("assistant", "", (call,)), Message("tool", text, tool_call_id=call.id)

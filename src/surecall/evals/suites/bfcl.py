@@ -17,9 +17,6 @@ from .single_turn import SingleTurnCase
 
 __all__ = [
     "BFCL_CATEGORIES",
-    "BFCL_PACKAGE",
-    "BfclEntry",
-    "BfclFiles",
     "BfclSuite",
     "case_of",
     "find_bfcl",
@@ -122,9 +119,9 @@ class BfclFiles:
             rows = self._rows(f"possible_answer/{name}")
             answers = {row["id"]: row["ground_truth"] for row in rows}
         try:
-            return tuple(_entry(row, answers) for row in questions)
+            return tuple(_read_entry(row, answers) for row in questions)
         except (KeyError, TypeError, IndexError) as error:
-            raise _unreadable(name, f"a row is not as expected ({error!r})") from error
+            raise _refuse_data(name, f"a row is not as expected ({error!r})") from error
 
     def fingerprint(self, categories: tuple[str, ...]) -> str:
         """Return a short hash over the files of these categories."""
@@ -143,14 +140,14 @@ class BfclFiles:
                 try:
                     rows.append(decode(line))
                 except JSONTextError as error:
-                    raise _unreadable(name, f"line {number}: {error}") from error
+                    raise _refuse_data(name, f"line {number}: {error}") from error
         return rows
 
     def _bytes(self, name: str) -> bytes:
         try:
             return self._read(name)
         except (KeyError, OSError, zipfile.BadZipFile) as error:
-            raise _unreadable(name, str(error)) from error
+            raise _refuse_data(name, str(error)) from error
 
 
 def find_bfcl(path: "str | Path | None" = None) -> BfclFiles:
@@ -163,14 +160,14 @@ def find_bfcl(path: "str | Path | None" = None) -> BfclFiles:
         SetupError: `SUITE_DATA_MISSING`, with the command that installs it.
     """
     if path is None:
-        return _installed()
+        return _find_installed()
     place = Path(path).expanduser()
     if place.is_dir():
         folder = place / _DATA
         if folder.is_dir():
             return BfclFiles("unknown", lambda name: (folder / name).read_bytes())
     elif zipfile.is_zipfile(place):
-        return _wheel(place)
+        return _open_wheel(place)
     raise SetupError(
         Code.SUITE_DATA_MISSING,
         f"there is no data of {BFCL_PACKAGE} at {place}.",
@@ -178,7 +175,7 @@ def find_bfcl(path: "str | Path | None" = None) -> BfclFiles:
     )
 
 
-def _installed() -> BfclFiles:
+def _find_installed() -> BfclFiles:
     try:
         found = metadata.distribution(BFCL_PACKAGE)
     except metadata.PackageNotFoundError as error:
@@ -191,7 +188,7 @@ def _installed() -> BfclFiles:
     return BfclFiles(found.version, lambda name: (folder / name).read_bytes())
 
 
-def _wheel(path: Path) -> BfclFiles:
+def _open_wheel(path: Path) -> BfclFiles:
     with zipfile.ZipFile(path) as archive:
         about = next((n for n in archive.namelist() if n.endswith(".dist-info/METADATA")), None)
         text = archive.read(about).decode("utf-8", "replace") if about else ""
@@ -207,7 +204,7 @@ def _wheel(path: Path) -> BfclFiles:
     return BfclFiles(version, read)
 
 
-def _entry(row: dict[str, Any], answers: dict[Any, Any]) -> BfclEntry:
+def _read_entry(row: dict[str, Any], answers: dict[Any, Any]) -> BfclEntry:
     said = row["question"][0]
     return BfclEntry(
         id=row["id"],
@@ -217,7 +214,7 @@ def _entry(row: dict[str, Any], answers: dict[Any, Any]) -> BfclEntry:
     )
 
 
-def _unreadable(name: str, reason: str) -> ConfigError:
+def _refuse_data(name: str, reason: str) -> ConfigError:
     return ConfigError(
         Code.SUITE_DATA_UNREADABLE,
         f"{name} of {BFCL_PACKAGE} cannot be read: {reason}.",

@@ -1,11 +1,15 @@
 """Cases of one turn: what is asked, and whether the arguments are right."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import resources
 from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, failed
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, assign_calls, failed
 from surecall.evals.records import Reason, Verdict
 from surecall.loop import Trace
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
@@ -13,11 +17,12 @@ from surecall.tools import ToolRegistry
 
 __all__ = [
     "Answer",
-    "FunctionDoc",
+    "OneToolSuite",
     "SingleTurnCase",
     "calls_that_ran",
     "check_call",
     "check_calls",
+    "fold_case",
     "fold_text",
 ]
 
@@ -64,12 +69,15 @@ def check_calls(
         return (Reason("no_call", f"{len(answers)} expected"),)
     if len(calls) != len(answers):
         return (Reason("wrong_count", f"{len(calls)} calls, {len(answers)} expected"),)
-    reasons = [[_check(call, functions, answer, fold) for call in calls] for answer in answers]
+    reasons = [
+        [check_call(call, functions.get(call.name, {}), answer, fold=fold) for call in calls]
+        for answer in answers
+    ]
     if len(answers) == 1:
         return reasons[0][0]
-    used: dict[int, int] = {}
+    used = assign_calls([[i for i, wrong in enumerate(row) if not wrong] for row in reasons])
     for index in range(len(answers)):
-        if not _match(index, reasons, used, set()):
+        if index not in used:
             name = next(iter(answers[index]))
             closest = min(reasons[index], key=len)
             return (Reason("no_match", f"no call is the expected {name}"), *closest)
@@ -103,29 +111,6 @@ def check_call(
         and key not in parameters.get("required", ())
     )
     return tuple(reasons)
-
-
-def _check(
-    call: IdealCall, functions: Mapping[str, FunctionDoc], answer: Answer, fold: Fold
-) -> tuple[Reason, ...]:
-    return check_call(call, functions.get(call.name, {}), answer, fold=fold)
-
-
-def _match(
-    answer: int,
-    reasons: Sequence[Sequence[tuple[Reason, ...]]],
-    used: dict[int, int],
-    tried: set[int],
-) -> bool:
-    """Find a call for an expected one, moving others to another call where that helps."""
-    for call, wrong in enumerate(reasons[answer]):
-        if wrong or call in tried:
-            continue
-        tried.add(call)
-        if call not in used or _match(used[call], reasons, used, tried):
-            used[call] = answer
-            return True
-    return False
 
 
 def _check_value(
@@ -243,14 +228,14 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         """Judge the calls of the first reply of which any ran."""
         calls = calls_that_ran(attempt.trace, self.names)
         kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
-        exact = tuple(self._is_expected(call) for call in _calls_made(attempt.trace))
+        exact = tuple(self._is_expected(call) for _, call, _ in attempt.calls)
         if not self.answers:
             wrong = failed("called", ", ".join(call.name for call in calls))
             verdict = wrong if calls else Verdict(ok=True)
-            return Grades(seed=verdict, strict=verdict, exact=exact, state=kept)
+            return Grades(original=verdict, strict=verdict, exact=exact, state=kept)
         reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
         strict = Verdict(ok=not reasons, reasons=reasons)
-        return Grades(seed=self._loose(calls), strict=strict, exact=exact, state=kept)
+        return Grades(original=self._loose(calls), strict=strict, exact=exact, state=kept)
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls, each with the first value that counts as right; then answer."""
@@ -297,11 +282,6 @@ def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealC
     return []
 
 
-def _calls_made(trace: Trace | None) -> Iterator[ToolCall]:
-    for turn in trace.turns if trace is not None else ():
-        yield from turn.calls
-
-
 def _plain(value: Any) -> Any:
     """Return an accepted value as one that can be sent: objects list choices for each key."""
     if isinstance(value, list):
@@ -316,3 +296,72 @@ def _plain(value: Any) -> Any:
         if first != "":
             plain[key] = _plain(first)
     return plain
+
+
+_FILES: Final = {
+    "one_tool": ("tools.toml", "prompts.toml"),
+    "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
+}
+"""The second forty were written without knowledge of the first or of how tools are put."""
+
+
+def fold_case(text: str) -> str:
+    """Return a text without case and without runs of spaces; all else counts."""
+    return " ".join(text.split()).casefold()
+
+
+class OneToolSuite:
+    """Requests that one call answers; values must be right and nothing else may be sent."""
+
+    name = "one_tool"
+
+    @property
+    def version(self) -> str:
+        """Hash of the prompts and tools."""
+        texts = b"".join(_text(name) for names in _FILES.values() for name in names)
+        return sha256(texts).hexdigest()[:12]
+
+    def scenarios(self) -> Sequence[str]:
+        """Name the sets of requests."""
+        return tuple(_FILES)
+
+    def cases(self, scenario: str) -> Sequence[SingleTurnCase]:
+        """Return the requests, in order."""
+        return _cases(scenario) if scenario in _FILES else ()
+
+
+@cache
+def _cases(scenario: str) -> tuple[SingleTurnCase, ...]:
+    described, asked = (tomllib.loads(_text(name).decode()) for name in _FILES[scenario])
+    tools = {each["name"]: _tool(each) for each in described["tools"]}
+    return tuple(_case(scenario, each, tools[each["tool"]]) for each in asked["prompts"])
+
+
+def _tool(described: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(
+        name=described["name"],
+        description=described["description"],
+        parameters={
+            "type": "object",
+            "properties": described["properties"],
+            "required": described["required"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCase:
+    return SingleTurnCase(
+        scenario=scenario,
+        id=asked["id"],
+        messages=(Message("user", asked["prompt"]),),
+        tools=(tool,),
+        functions={tool.name: {"name": tool.name, "parameters": tool.parameters}},
+        names={tool.name: tool.name},
+        answers=({tool.name: asked["arguments"]},),
+        fold=fold_case,
+    )
+
+
+def _text(name: str) -> bytes:
+    return resources.files("surecall.evals.suites").joinpath("one_tool_data", name).read_bytes()

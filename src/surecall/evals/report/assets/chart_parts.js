@@ -200,5 +200,5 @@ function shownNote() {
 }
 
 function verdictWords() {
-  return state.kind === "seed" ? "the original, loose verdict" : "the strict verdict";
+  return state.kind === "original" ? "the original, loose verdict" : "the strict verdict";
 }

@@ -31,7 +31,7 @@ const axes = {
 const simulatedModels = readSimulated();
 markContenders();
 markConsistency("strictOk", "strictFlaky");
-markConsistency("seedOk", "seedFlaky");
+markConsistency("originalOk", "originalFlaky");
 
 function readTrials(columns) {
   return columns.index.map((index, i) => {
@@ -44,7 +44,7 @@ function readTrials(columns) {
       seed: columns.seed[i],
       simulated: Boolean(flags & 1),
       control: Boolean(flags & 2),
-      seedOk: Boolean(flags & 4),
+      originalOk: Boolean(flags & 4),
       strictOk: Boolean(flags & 8),
       cutByLimit: Boolean(flags & 16),
       censored: Boolean(flags & 32),
@@ -54,7 +54,7 @@ function readTrials(columns) {
       category: textAt(columns.category[i]),
       error: textAt(columns.error[i]),
       status: columns.status[i],
-      seedReasons: readReasons(columns.seed_reasons[i]),
+      originalReasons: readReasons(columns.original_reasons[i]),
       strictReasons: readReasons(columns.strict_reasons[i]),
       ms: columns.elapsed_ms[i],
       turns: columns.turns[i],

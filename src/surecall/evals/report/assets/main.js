@@ -99,7 +99,7 @@ function drawFrame() {
       on: { change: (event) => go(linkTo(state.path, { kind: event.target.value })) },
     },
     h("option", { value: "strict" }, "strict verdict"),
-    h("option", { value: "seed" }, "original verdict"),
+    h("option", { value: "original" }, "original verdict"),
   );
   replace(
     document.getElementById("top"),

@@ -30,7 +30,7 @@ function tiles() {
   const tools = shown.filter((trial) => !trial.control);
   const controls = shown.filter((trial) => trial.control);
   const strict = rateOf(tools.filter((trial) => trial.strictOk).length, tools.length);
-  const seed = rateOf(tools.filter((trial) => trial.seedOk).length, tools.length);
+  const original = rateOf(tools.filter((trial) => trial.originalOk).length, tools.length);
   const saved = tools.filter((trial) => trial.strictOk && trial.savedBy.length).length;
   const invented = chosen.rows.reduce((sum, trial) => sum + trial.fabrications, 0);
   const cases = [
@@ -45,7 +45,7 @@ function tiles() {
     rateTile("Strictly right", strict, "did what was asked, the way it was asked", note),
     rateTile(
       "Right by the original rule",
-      seed,
+      original,
       "the loose assertion of the original experiment",
       note,
     ),

@@ -30,7 +30,7 @@ function parseAddress(hash) {
     path: path.split("/").filter(Boolean).map(decodePart),
     filters,
     q: params.get("q") ?? "",
-    kind: params.get("kind") === "seed" ? "seed" : "strict",
+    kind: ["original", "seed"].includes(params.get("kind")) ? "original" : "strict",
     show: params.get("show") ?? "",
     order: params.get("order") === "rate" ? "rate" : "",
     sort: params.get("sort") ?? "",
@@ -58,7 +58,7 @@ function linkTo(path, changes = {}) {
     for (const value of values) params.append(name, value);
   }
   for (const name of ["q", "show", "order", "sort"]) if (next[name]) params.set(name, next[name]);
-  if (next.kind === "seed") params.set("kind", "seed");
+  if (next.kind === "original") params.set("kind", "original");
   const query = params.toString();
   return `#/${path.map(encodeURIComponent).join("/")}${query ? `?${query}` : ""}`;
 }
@@ -103,16 +103,16 @@ function toggled(name, value) {
 // What the verdict in force says
 
 function passes(trial) {
-  return state.kind === "seed" ? trial.seedOk : trial.strictOk;
+  return state.kind === "original" ? trial.originalOk : trial.strictOk;
 }
 
 function consistency(trial) {
-  return state.kind === "seed" ? trial.seedFlaky : trial.strictFlaky;
+  return state.kind === "original" ? trial.originalFlaky : trial.strictFlaky;
 }
 
 function failureCodes(trial) {
   if (passes(trial)) return [];
-  return [trial.failure?.code ?? trial.seedReasons[0]?.code ?? "UNEXPLAINED"];
+  return [trial.failure?.code ?? trial.originalReasons[0]?.code ?? "UNEXPLAINED"];
 }
 
 function toolNames(trial) {
@@ -165,7 +165,7 @@ function matches(trial, words) {
     trial.code,
     trial.category,
     trial.error,
-    ...[...trial.strictReasons, ...trial.seedReasons].flatMap((one) => [one.code, one.message]),
+    ...[...trial.strictReasons, ...trial.originalReasons].flatMap((one) => [one.code, one.message]),
     ...trial.rules,
     ...toolNames(trial),
     trial.simulated ? "simulated" : "",

@@ -114,7 +114,7 @@ function verdicts(trial) {
     "div",
     { class: "pair" },
     one("Strict", trial.strictOk, trial.strictReasons),
-    one("Original rule", trial.seedOk, trial.seedReasons),
+    one("Original rule", trial.originalOk, trial.originalReasons),
   );
 }
 

@@ -188,7 +188,7 @@ function cellPage(parts) {
   if (!cell) return lostPage("This cell is not in the report.");
   const rows = trials.filter((trial) => trial.cell === cell);
   const strict = rateOf(rows.filter((trial) => trial.strictOk).length, rows.length);
-  const seed = rateOf(rows.filter((trial) => trial.seedOk).length, rows.length);
+  const original = rateOf(rows.filter((trial) => trial.originalOk).length, rows.length);
   const failed = [...tally(rows.flatMap(failureCodes), (name) => name)].sort((a, b) => b[1] - a[1]);
   return [
     crumbs([cell.scenario]),
@@ -205,7 +205,7 @@ function cellPage(parts) {
     ),
     facts([
       ["Strictly right", `${rateWords(strict)}${strict.thin ? "; too few trials to call" : ""}`],
-      ["Right by the original rule", rateWords(seed)],
+      ["Right by the original rule", rateWords(original)],
       ["Suite", cell.suite],
       ["Profile", cell.profile],
       ["Fallback", cell.fallback],

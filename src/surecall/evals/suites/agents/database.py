@@ -186,12 +186,12 @@ class _Guard:
                 "the query takes too long and was stopped.",
                 "Join tables by their keys, and read only what is asked for.",
             )
-        told = clip(str(error), 300)
-        if isinstance(error, sqlite3.ProgrammingError | sqlite3.Warning) and "one stat" in told:
+        words = clip(str(error), 300)
+        if isinstance(error, sqlite3.ProgrammingError | sqlite3.Warning) and "one stat" in words:
             message = "the query is not allowed: there is more than one statement in it."
             return QueryRefused(Code.SQL_NOT_ALLOWED, message, _ONE_SELECT)
         hint = "Correct the query and send it again; use only tables and columns of the schema."
-        return QueryRefused(Code.SQL_ERROR, f"SQLite says: {told}.", hint)
+        return QueryRefused(Code.SQL_ERROR, f"SQLite says: {words}.", hint)
 
 
 def _check_text(sql: str) -> None:

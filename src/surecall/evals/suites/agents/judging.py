@@ -11,7 +11,7 @@ from surecall.records import clip
 from .database import QueryRefused, Rows, run_query
 from .questions import Question, answer_of
 
-__all__ = ["AGENT_REASONS", "AgentReason", "judge_stage", "reason", "same_rows"]
+__all__ = ["AGENT_REASONS", "AgentReason", "judge_stage", "same_rows"]
 
 _MAX_OFF: Final = 0.005
 """Numbers are the same when they are at two decimals: half a cent."""
@@ -92,11 +92,6 @@ AGENT_REASONS: Final[dict[AgentReason, str]] = {
 """One sentence for each reason."""
 
 
-def reason(code: AgentReason, message: str = "") -> Reason:
-    """Return a reason."""
-    return Reason(str(code), message)
-
-
 def judge_stage(stage: str, arguments: dict[str, Any], question: Question) -> list[Reason]:
     """Say what is wrong with an accepted answer; nothing when it is right."""
     match stage:
@@ -113,26 +108,26 @@ def judge_stage(stage: str, arguments: dict[str, Any], question: Question) -> li
 def _judge_intent(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     chosen = arguments["workspace_id"]
     if chosen != question.workspace.id:
-        yield reason(AgentReason.INTENT_WRONG, f"{chosen} instead of {question.workspace.id}")
+        yield Reason(AgentReason.INTENT_WRONG, f"{chosen} instead of {question.workspace.id}")
 
 
 def _judge_tables(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     wanted, chosen = set(question.tables), set(arguments["relevant_tables"])
     if wanted - chosen:
-        yield reason(AgentReason.TABLES_MISSING, _listed(wanted - chosen))
+        yield Reason(AgentReason.TABLES_MISSING, _list_names(wanted - chosen))
     if chosen - wanted:
-        yield reason(AgentReason.TABLES_NEEDLESS, _listed(chosen - wanted))
+        yield Reason(AgentReason.TABLES_NEEDLESS, _list_names(chosen - wanted))
 
 
 def _judge_columns(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
     kept, left = set(arguments["relevant_columns"]), set(arguments["irrelevant_columns"])
     columns = {column.full_name for column in question.workspace.columns_of(question.tables)}
     if missing := set(question.columns) - kept:
-        yield reason(AgentReason.COLUMNS_MISSING, _listed(missing))
+        yield Reason(AgentReason.COLUMNS_MISSING, _list_names(missing))
     if needless := kept - question.readable:
-        yield reason(AgentReason.COLUMNS_NEEDLESS, _listed(needless))
+        yield Reason(AgentReason.COLUMNS_NEEDLESS, _list_names(needless))
     if unsorted := (kept & left) | (columns - kept - left):
-        yield reason(AgentReason.COLUMNS_UNSORTED, _listed(unsorted))
+        yield Reason(AgentReason.COLUMNS_UNSORTED, _list_names(unsorted))
 
 
 def _judge_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason]:
@@ -141,14 +136,16 @@ def _judge_sql(arguments: dict[str, Any], question: Question) -> Iterator[Reason
         found = run_query(sql, workspace.script)
         elsewhere = run_query(sql, workspace.script, workspace.changes)
     except QueryRefused as refusal:
-        yield reason(AgentReason.SQL_WRONG, refusal.message)
+        yield Reason(AgentReason.SQL_WRONG, refusal.message)
         return
     if not _is_answer(found, question, changed=False):
-        yield reason(AgentReason.SQL_WRONG, _told(found))
+        yield Reason(AgentReason.SQL_WRONG, _describe_rows(found))
     elif not _is_answer(elsewhere, question, changed=True):
-        yield reason(AgentReason.SQL_NOT_GENERAL, _told(elsewhere))
+        yield Reason(AgentReason.SQL_NOT_GENERAL, _describe_rows(elsewhere))
     if set(arguments["tables_used"]) != found.tables:
-        yield reason(AgentReason.TABLES_USED_WRONG, f"it reads {_listed(found.tables) or 'none'}")
+        yield Reason(
+            AgentReason.TABLES_USED_WRONG, f"it reads {_list_names(found.tables) or 'none'}"
+        )
 
 
 def _is_answer(found: Rows, question: Question, *, changed: bool) -> bool:
@@ -156,10 +153,10 @@ def _is_answer(found: Rows, question: Question, *, changed: bool) -> bool:
     return found.is_complete and same_rows(wanted.rows, found.rows, is_ordered=question.is_ordered)
 
 
-def _told(found: Rows) -> str:
+def _describe_rows(found: Rows) -> str:
     rows = clip(repr([list(row) for row in found.rows[:5]]), 200)
     return f"{len(found.rows)} rows: {rows}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))

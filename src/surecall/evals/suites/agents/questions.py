@@ -19,7 +19,6 @@ __all__ = [
     "Table",
     "Workspace",
     "answer_of",
-    "data_file",
     "find_workspace",
     "load_questions",
 ]
@@ -45,8 +44,8 @@ class Column(Struct, frozen=True, kw_only=True):
     @property
     def line(self) -> str:
         """The column as one line of a list."""
-        told = f"{self.full_name} ({self.type})"
-        return f"{told}: {self.note}" if self.note else told
+        line = f"{self.full_name} ({self.type})"
+        return f"{line}: {self.note}" if self.note else line
 
 
 class Table(Struct, frozen=True, kw_only=True):

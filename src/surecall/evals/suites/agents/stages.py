@@ -1,15 +1,28 @@
 """The four stages from a question to a query: what each is told, and the one tool it has."""
 
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
+from surecall.errors import Code, did_you_mean
 from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
+from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
-from .questions import WORKSPACE_IDS, Question, find_workspace
+from .database import QueryRefused, Rows, run_query
+from .questions import WORKSPACE_IDS, Question, Workspace, find_workspace
 
-__all__ = ["CHECKERS", "STAGES", "Stage", "instruct_pipeline", "instruct_stage"]
+__all__ = [
+    "CHECKERS",
+    "STAGES",
+    "Desk",
+    "LoggedCall",
+    "Stage",
+    "instruct_pipeline",
+    "instruct_stage",
+]
 
 
 class Stage(Struct, frozen=True, kw_only=True):
@@ -155,3 +168,149 @@ def _context(stage: Stage, question: Question) -> str:
 def _workspaces() -> str:
     known = "\n".join(f"- {name}: {find_workspace(name).note}" for name in WORKSPACE_IDS)
     return f"The workspaces:\n{known}"
+
+
+_SHOWN_ROWS: Final = 20
+_PLACES: Final = {stage.name: place for place, stage in enumerate(STAGES)}
+
+
+class LoggedCall(Struct, frozen=True, kw_only=True):
+    """One call whose arguments fitted the schema, and what became of it."""
+
+    stage: str
+    arguments: dict[str, Any]
+    is_sound: bool
+    """Whether every table and column that it names exists."""
+    error: str | None = None
+    """The code it was refused with."""
+    rows: Rows | None = None
+
+
+class Desk:
+    """The state of one trial.
+
+    Args:
+        question: What is asked; it says what stages that are not tried would have answered.
+        stages: The stages that are tried, in order.
+    """
+
+    def __init__(self, question: Question, stages: Sequence[Stage]) -> None:
+        self.question = question
+        self.stages = tuple(stages)
+        self.log: list[LoggedCall] = []
+        self.accepted: dict[str, LoggedCall] = {}
+        """The last accepted call of each stage; another choice takes back what was built on it."""
+
+    def registry(self) -> ToolRegistry:
+        """Return the tools of the stages that are tried."""
+        return ToolRegistry(self._tool(stage) for stage in self.stages)
+
+    async def execute(self, stage: Stage, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Take a stage's answer, or refuse it with what has to be corrected.
+
+        Raises:
+            ToolFailed: With a code that tells the model what to do.
+        """
+        is_sound, code, rows = False, None, None
+        try:
+            self._check_order(stage)
+            # The form of a query is right when it is a text, whatever it says.
+            is_sound = stage.name == "sql_generation"
+            self._check_names(stage, arguments)
+            is_sound = True
+            if stage.name == "sql_generation":
+                rows = self._run(arguments["sql_query"])
+        except ToolFailed as failure:
+            code = failure.code
+            raise
+        finally:
+            call = LoggedCall(
+                stage=stage.name, arguments=arguments, is_sound=is_sound, error=code, rows=rows
+            )
+            self.log.append(call)
+        for later in STAGES[_PLACES[stage.name] :]:
+            self.accepted.pop(later.name, None)
+        self.accepted[stage.name] = call
+        return self._answer(stage, rows)
+
+    def _tool(self, stage: Stage) -> Tool[..., Any]:
+        def bind(arguments: dict[str, Any], context: ToolContext) -> Callable[[], Any]:
+            return partial(self.execute, stage, arguments)
+
+        return Tool(stage.tool, self.execute, binder=bind, checker=CHECKERS[stage.name])
+
+    def _check_order(self, stage: Stage) -> None:
+        for earlier in self.stages:
+            if earlier.name == stage.name:
+                return
+            if earlier.name not in self.accepted:
+                raise ToolFailed(
+                    Code.ARGUMENT_ERROR,
+                    f"{stage.tool.name} needs the result of {earlier.tool.name}.",
+                    f"Call {earlier.tool.name} first.",
+                )
+
+    def _check_names(self, stage: Stage, arguments: dict[str, Any]) -> None:
+        match stage.name:
+            case "table":
+                _require_known(arguments["relevant_tables"], self._workspace.table_names, "table")
+            case "column_prune":
+                given = [*arguments["relevant_columns"], *arguments["irrelevant_columns"]]
+                columns = self._workspace.columns_of(self._tables)
+                _require_known(given, [column.full_name for column in columns], "column")
+            case "sql_generation":
+                _require_known(arguments["tables_used"], self._workspace.table_names, "table")
+            case _:
+                pass
+
+    def _run(self, sql: str) -> Rows:
+        try:
+            return run_query(sql, self._workspace.script, readable=self._readable)
+        except QueryRefused as refusal:
+            raise ToolFailed(refusal.code, refusal.message, refusal.hint) from None
+
+    def _answer(self, stage: Stage, rows: Rows | None) -> dict[str, Any]:
+        if rows is not None:
+            shown = [list(row) for row in rows.rows[:_SHOWN_ROWS]]
+            is_whole = rows.is_complete and len(shown) == len(rows.rows)
+            return {"columns": list(rows.columns), "rows": shown, "complete": is_whole}
+        if stage is self.stages[-1]:
+            return {"accepted": True}
+        workspace = self._workspace
+        match stage.name:
+            case "intent":
+                return {"workspace_id": workspace.id, "tables": workspace.list_tables()}
+            case "table":
+                columns = workspace.columns_of(self._tables)
+                return {"columns": [column.line for column in columns]}
+            case _:
+                return {"schema": workspace.render_schema(self._readable)}
+
+    # What a stage builds on: what was accepted before it, or what is right if that is not tried.
+
+    @property
+    def _workspace(self) -> Workspace:
+        chosen = self.accepted.get("intent")
+        if chosen is None:
+            return self.question.workspace
+        return find_workspace(chosen.arguments["workspace_id"])
+
+    @property
+    def _tables(self) -> Collection[str]:
+        chosen = self.accepted.get("table")
+        return self.question.tables if chosen is None else chosen.arguments["relevant_tables"]
+
+    @property
+    def _readable(self) -> frozenset[str]:
+        kept = self.accepted.get("column_prune")
+        if kept is None:
+            return self.question.readable
+        return self._workspace.readable(self._tables, kept.arguments["relevant_columns"])
+
+
+def _require_known(given: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise ToolFailed(
+                Code.ARGUMENT_ERROR, f"there is no {what} {name!r:.80}.", did_you_mean(name, known)
+            )

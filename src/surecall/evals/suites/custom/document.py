@@ -18,10 +18,8 @@ __all__ = [
     "CaseDoc",
     "ChecksDoc",
     "Document",
-    "ErrorDoc",
     "KeyPath",
     "LineMap",
-    "MessageDoc",
     "ResultDoc",
     "SuiteDoc",
     "ToolDoc",
@@ -71,7 +69,7 @@ class LineMap:
                 key, equals, value = stripped.partition("=")
                 if equals and _is_key(key):
                     self._lines.setdefault((*table, *_parts(key)), number)
-                    closing = _opened(value)
+                    closing = _find_closing(value)
 
     def _begin_item(self, header: str) -> KeyPath:
         """Return the path of the next item of an array of tables."""
@@ -109,7 +107,7 @@ def _is_key(text: str) -> bool:
     return bool(text.strip()) and not any(char in "#{}[]," for char in text)
 
 
-def _opened(value: str) -> str:
+def _find_closing(value: str) -> str:
     """Return the quotes that end the text which a value begins and does not end."""
     value = value.strip()
     for quotes in _QUOTES:
@@ -139,7 +137,7 @@ class ResultDoc(Struct, frozen=True, kw_only=True):
     """What a tool answers to some calls."""
 
     tool: str = ""
-    """Which tool; only where the result stands with a case."""
+    """Which tool; only where the result belongs to a case."""
     when: dict[str, Any] = {}
     """Arguments that the call must have; without any, every call is meant."""
     result: Any = UNSET
@@ -266,7 +264,7 @@ class Document:
     def _check_keys(self, value: Any, kind: type[Struct], path: KeyPath) -> None:
         """Refuse the first key that is not known, with the one that was probably meant."""
         if not isinstance(value, Mapping):
-            return  # what is wrong with it is told when it is converted
+            return  # what is wrong with it is reported when it is converted
         known = kind.__struct_fields__
         for key, inner in cast("Mapping[Any, Any]", value).items():
             if key not in known:

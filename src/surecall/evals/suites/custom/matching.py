@@ -2,25 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
+from surecall.evals.cases import assign_calls
 from surecall.evals.records import Reason
 from surecall.records import clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc
 
 __all__ = [
-    "CUSTOM_REASONS",
     "CalledTool",
     "CustomReason",
     "check_calls",
     "check_text",
     "fits",
     "is_expected",
-    "matched_places",
-    "reason",
+    "match_places",
     "same_value",
 ]
 
@@ -29,24 +28,19 @@ class CustomReason(StrEnum):
     """Every reason for which a case of a user's file is not passed."""
 
     RUN_FAILED = "RUN_FAILED"
+    """The run ended with an error in place of an answer."""
     CALL_MISSING = "CALL_MISSING"
+    """An expected call was not made, or not in its place."""
     CALL_UNEXPECTED = "CALL_UNEXPECTED"
+    """A call was made that is not among the expected ones."""
     CALL_FORBIDDEN = "CALL_FORBIDDEN"
+    """A tool was called that must not be."""
     TEXT_WRONG = "TEXT_WRONG"
+    """The final text is not as asked for."""
     STATE_WRONG = "STATE_WRONG"
+    """The check in Python says no."""
     CHECK_BROKE = "CHECK_BROKE"
-
-
-CUSTOM_REASONS: Final[dict[CustomReason, str]] = {
-    CustomReason.RUN_FAILED: "The run ended with an error in place of an answer.",
-    CustomReason.CALL_MISSING: "An expected call was not made, or not in its place.",
-    CustomReason.CALL_UNEXPECTED: "A call was made that is not among the expected ones.",
-    CustomReason.CALL_FORBIDDEN: "A tool was called that must not be.",
-    CustomReason.TEXT_WRONG: "The final text is not as asked for.",
-    CustomReason.STATE_WRONG: "The check in Python says no.",
-    CustomReason.CHECK_BROKE: "The check in Python raised an exception.",
-}
-"""One sentence for each reason."""
+    """The check in Python raised an exception."""
 
 
 class CalledTool(Struct, frozen=True, kw_only=True):
@@ -59,30 +53,25 @@ class CalledTool(Struct, frozen=True, kw_only=True):
     """What the tool answered."""
 
 
-def reason(code: CustomReason, message: str = "") -> Reason:
-    """Return a reason."""
-    return Reason(str(code), message)
-
-
 def check_calls(case: CaseDoc, ran: Sequence[CalledTool]) -> list[Reason]:
     """Say why the calls that ran are not the expected ones; nothing when they are."""
     wanted = case.calls
     if wanted is None:
         return []
-    used = matched_places(case, ran)
+    used = match_places(case, ran)
     missing = [call for place, call in enumerate(wanted) if place not in used]
-    reasons = [reason(CustomReason.CALL_MISSING, _told(call)) for call in missing]
+    reasons = [Reason(CustomReason.CALL_MISSING, _describe_wanted(call)) for call in missing]
     if case.extra_calls == "refuse":
         taken = set(used.values())
         reasons += (
-            reason(CustomReason.CALL_UNEXPECTED, _shown(call.name, call.arguments))
+            Reason(CustomReason.CALL_UNEXPECTED, _describe_call(call.name, call.arguments))
             for place, call in enumerate(ran)
             if place not in taken
         )
     return reasons
 
 
-def matched_places(case: CaseDoc, ran: Sequence[CalledTool]) -> dict[int, int]:
+def match_places(case: CaseDoc, ran: Sequence[CalledTool]) -> dict[int, int]:
     """Return, for each expected call that was made, the place of the call that it is."""
     match = _match_any_order if case.order == "any" else _match_in_order
     return match(case.calls or (), ran)
@@ -95,19 +84,19 @@ def is_expected(case: CaseDoc, call: CalledTool) -> bool:
 
 def check_text(checks: ChecksDoc, text: str) -> Iterator[Reason]:
     """Yield what is wrong with the final text; spaces around it do not count."""
-    text = _folded(text.strip(), checks)
+    text = _fold(text.strip(), checks)
     shown = clip(repr(text), 120)
     accepted = [*checks.text_one_of]
     if checks.text_equals is not None:
         accepted.append(checks.text_equals)
-    if accepted and text not in [_folded(each.strip(), checks) for each in accepted]:
-        yield reason(CustomReason.TEXT_WRONG, f"{shown} is not {' or '.join(map(repr, accepted))}")
+    if accepted and text not in [_fold(each.strip(), checks) for each in accepted]:
+        yield Reason(CustomReason.TEXT_WRONG, f"{shown} is not {' or '.join(map(repr, accepted))}")
     for part in checks.text_contains:
-        if _folded(part, checks) not in text:
-            yield reason(CustomReason.TEXT_WRONG, f"{part!r} is not in {shown}")
+        if _fold(part, checks) not in text:
+            yield Reason(CustomReason.TEXT_WRONG, f"{part!r} is not in {shown}")
     for part in checks.text_lacks:
-        if _folded(part, checks) in text:
-            yield reason(CustomReason.TEXT_WRONG, f"{part!r} is in {shown}")
+        if _fold(part, checks) in text:
+            yield Reason(CustomReason.TEXT_WRONG, f"{part!r} is in {shown}")
 
 
 def fits(when: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
@@ -160,35 +149,20 @@ def _match_in_order(wanted: Sequence[CallDoc], ran: Sequence[CalledTool]) -> dic
 
 def _match_any_order(wanted: Sequence[CallDoc], ran: Sequence[CalledTool]) -> dict[int, int]:
     right = [[i for i, made in enumerate(ran) if _is_right(call, made)] for call in wanted]
-    owners: dict[int, int] = {}
-    for place in range(len(wanted)):
-        _assign(place, right, owners, set())
-    return {place: made for made, place in owners.items()}
+    return assign_calls(right)
 
 
-def _assign(place: int, right: list[list[int]], owners: dict[int, int], tried: set[int]) -> bool:
-    """Find a call for an expected one, moving others to another call where that helps."""
-    for made in right[place]:
-        if made in tried:
-            continue
-        tried.add(made)
-        if made not in owners or _assign(owners[made], right, owners, tried):
-            owners[made] = place
-            return True
-    return False
-
-
-def _told(call: CallDoc) -> str:
+def _describe_wanted(call: CallDoc) -> str:
     if call.any_of:
-        return " or ".join(_told(choice) for choice in call.any_of)
+        return " or ".join(_describe_wanted(choice) for choice in call.any_of)
     arguments: dict[str, Any] = {**call.arguments}
     arguments |= {key: {"one_of": list(values)} for key, values in call.one_of.items()}
-    return _shown(call.tool, arguments)
+    return _describe_call(call.tool, arguments)
 
 
-def _shown(name: str, arguments: Mapping[str, Any]) -> str:
+def _describe_call(name: str, arguments: Mapping[str, Any]) -> str:
     return clip(f"{name} {dict(arguments)!r}", 200)
 
 
-def _folded(text: str, checks: ChecksDoc) -> str:
+def _fold(text: str, checks: ChecksDoc) -> str:
     return text.casefold() if checks.ignore_case else text

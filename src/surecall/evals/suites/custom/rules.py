@@ -82,7 +82,7 @@ class _CaseRules:
         if call.any_of:
             if call != CallDoc(any_of=call.any_of):
                 hint = "Move everything else into the alternatives."
-                raise self._document.refusal(path, "any_of stands alone.", hint)
+                raise self._document.refusal(path, "any_of must be alone.", hint)
             for place, choice in enumerate(call.any_of):
                 self._check_call(choice, (*path, "any_of", place))
             return
@@ -134,7 +134,7 @@ class _CaseRules:
 
     def _require_tool(self, name: str, path: KeyPath, known: Collection[str]) -> None:
         if name not in known:
-            message = f"there is no tool {name!r}." if name else "it is not said which tool."
+            message = f"there is no tool {name!r}." if name else "no tool is named."
             if name in self._tools:
                 message = f"the tool {name!r} is not offered in this case."
             raise self._document.refusal(path, message, did_you_mean(name, known))

@@ -1,4 +1,4 @@
-"""The tools of a file of cases and the Python beside it, made fresh for every trial."""
+"""The tools of a file of cases and its Python files, made fresh for every trial."""
 
 import contextlib
 import importlib.util
@@ -19,7 +19,7 @@ from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 from .document import CaseDoc, Document, KeyPath, ResultDoc, ToolDoc, is_given
 from .matching import fits
 
-__all__ = ["Bench", "PythonFile", "Workshop", "find_function", "tools_in"]
+__all__ = ["Bench", "PythonFile", "Workshop"]
 
 
 class PythonFile:
@@ -147,7 +147,9 @@ class Workshop:
     @property
     def python_files(self) -> list[Path]:
         """Every Python file that has a part in the cases."""
-        named = [self._named(case)[0] for case in self._document.suite.cases if case.checks.state]
+        named = [
+            self._find_named(case)[0] for case in self._document.suite.cases if case.checks.state
+        ]
         files = [self._source, *named]
         return list(dict.fromkeys(file.place for file in files if file is not None))
 
@@ -208,10 +210,10 @@ class Workshop:
     def _find_check(self, case: CaseDoc, modules: dict[Path, ModuleType]) -> CheckState | None:
         if not case.checks.state:
             return None
-        file, name = self._named(case)
+        file, name = self._find_named(case)
         return find_function(_load(file, modules), name, file.place)
 
-    def _named(self, case: CaseDoc) -> tuple[PythonFile, str]:
+    def _find_named(self, case: CaseDoc) -> tuple[PythonFile, str]:
         """Return the file and the name of a case's check."""
         given: Any = case.checks.state
         place = next(i for i, other in enumerate(self._document.suite.cases) if other is case)
@@ -220,12 +222,12 @@ class Workshop:
         file, _, name = text.rpartition(":")
         if not name.isidentifier():
             hint = "Name a function as FILE.py:name, or as name in the file with the tools."
-            raise self._document.refusal(path, f"{given!r:.80} names no function.", hint)
+            raise self._document.refusal(path, f"{given!r:.80} does not name a function.", hint)
         if file:
             return PythonFile(self._folder / file), name
         if self._source is None:
             hint = "Write FILE.py:name."
-            raise self._document.refusal(path, f"it is not said in which file {name} is.", hint)
+            raise self._document.refusal(path, f"the file of {name} is not named.", hint)
         return self._source, name
 
 

@@ -1,31 +1,30 @@
-"""From what a user calls a model to who takes part in an experiment.
+"""From what a user calls a model to who takes part, and the transport to it."""
 
-embedded:NAME, embedded:PATH.gguf   a model in this process
-zoo:NAME, zoo:*                     simulated models
-zoo:catalog                         every model of the catalog, simulated
-faults:NAME                         a perfect model behind one fault
-openrouter:ID                       a model at OpenRouter, or a filter on the catalog
-ID@https://HOST/v1                  a model at any address
-ID                                  a model at the configured address, or such a filter
-"""
-
-from collections.abc import Iterable, Mapping
-from typing import Final
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from surecall.config import Config, load_config
-from surecall.config.legacy_eval import read_legacy_eval
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.faults import (
+    BUILTIN_ORACLES,
     CLEAN,
+    Action,
     Behaviour,
+    CallTools,
+    PlannedCall,
+    Say,
+    SimulatedTransport,
     find_behaviour,
     find_fault,
     zoo,
 )
-from surecall.loop.resolve import EMBEDDED_PROVIDER, find_provider
+from surecall.loop.resolve import EMBEDDED_PROVIDER, find_provider, make_transport
 from surecall.profiles import (
     EMBEDDED_PREFIX,
     Catalog,
@@ -36,14 +35,22 @@ from surecall.profiles import (
     matches_glob,
     select,
 )
+from surecall.protocols import find_protocol
+from surecall.records import ModelRequest
+from surecall.transport import EmbeddedTransport, HttpTransport, Transport
 
+from .cases import Case
 from .choosing import choose
 from .contenders import Contender, Price
+from .original.variables import read_original_settings
+from .records import Unit
 
 __all__ = [
     "OPENROUTER",
-    "SIMULATED",
+    "CaseOracle",
+    "TransportPool",
     "find_contenders",
+    "open_transport",
     "simulate_catalog",
 ]
 
@@ -99,7 +106,7 @@ def find_contenders(
 def simulate_catalog(catalog: Catalog | None = None) -> tuple[Contender, ...]:
     """Return every catalog model for which there is a simulated one, in the catalog's order."""
     return tuple(
-        _simulated_entry(entry, behaviour)
+        _simulate_entry(entry, behaviour)
         for entry in (catalog or Catalog.builtin()).models
         if (behaviour := _behaviour_for(entry.id)) is not None
     )
@@ -115,32 +122,32 @@ class _Parser:
     def parse(self, token: str) -> Iterable[Contender]:
         lowered = token.lower()
         if lowered.startswith(EMBEDDED_PREFIX):
-            return [self._embedded(token)]
+            return [self._make_embedded(token)]
         if lowered.startswith(_ZOO):
-            return self._zoo(lowered.removeprefix(_ZOO))
+            return self._find_zoo(lowered.removeprefix(_ZOO))
         if lowered.startswith(SIMULATED):
-            return [self._simulated(lowered)]
+            return [self._make_simulated(lowered)]
         if lowered.startswith(_FAULTS):
-            return [_faulty(lowered.removeprefix(_FAULTS))]
+            return [_make_faulty(lowered.removeprefix(_FAULTS))]
         name, _, url = token.rpartition("@")
         if name and url.lower().startswith(("http://", "https://")):
-            return [self._at(name, url, label=token)]
+            return [self._make_at(name, url, label=token)]
         prefix, _, name = token.partition(":")
         if prefix.lower() == OPENROUTER:
-            url = read_legacy_eval().settings.get("base_url", _OPENROUTER_URL)
-            return self._models_at(url, name, label=f"{OPENROUTER}:")
+            url = read_original_settings().settings.get("base_url", _OPENROUTER_URL)
+            return self._list_models_at(url, name, label=f"{OPENROUTER}:")
         if not self._config.base_url:
             raise ConfigError(
                 Code.UNKNOWN_MODEL,
-                f"nobody knows where {token!r} is.",
+                f"it is not known where {token!r} is served.",
                 hint="Write ID@https://HOST/v1, openrouter:ID, embedded:NAME or zoo:NAME, "
                 "or set SURECALL_BASE_URL.",
             )
         if self._catalog.provider_at(urlsplit(self._config.base_url).hostname or "") == OPENROUTER:
-            return self._models_at(self._config.base_url, token, label="")
-        return [self._at(token, self._config.base_url, label=token)]
+            return self._list_models_at(self._config.base_url, token, label="")
+        return [self._make_at(token, self._config.base_url, label=token)]
 
-    def _embedded(self, token: str) -> Contender:
+    def _make_embedded(self, token: str) -> Contender:
         name = embedded_name(token) or ""
         if not is_weights_path(name):
             find_weights(name)
@@ -153,27 +160,27 @@ class _Parser:
             tags=("embedded", *(entry.tags if entry else ())),
         )
 
-    def _zoo(self, name: str) -> tuple[Contender, ...]:
+    def _find_zoo(self, name: str) -> tuple[Contender, ...]:
         if name == _ZOO_CATALOG:
             return simulate_catalog(self._catalog)
         if "*" in name:
             matching = [item for item in zoo() if matches_glob(name, item.name)]
             if not matching:
                 find_behaviour(name)
-            return tuple(map(_simulated, matching))
-        return (_simulated(find_behaviour(name)),)
+            return tuple(map(_make_simulated, matching))
+        return (_make_simulated(find_behaviour(name)),)
 
-    def _simulated(self, label: str) -> Contender:
+    def _make_simulated(self, label: str) -> Contender:
         known = {item.label.lower(): item for item in simulate_catalog(self._catalog)}
         if label not in known:
             raise ConfigError(
                 Code.UNKNOWN_MODEL,
-                f"{label!r} is no simulated model.",
+                f"{label!r} is not a simulated model.",
                 hint=did_you_mean(label, known),
             )
         return known[label]
 
-    def _models_at(self, url: str, name: str, *, label: str) -> list[Contender]:
+    def _list_models_at(self, url: str, name: str, *, label: str) -> list[Contender]:
         """Return the catalog models that a filter names, or the one model of this name."""
         served = [entry for entry in self._catalog.models if embedded_name(entry.id) is None]
         try:
@@ -189,9 +196,9 @@ class _Parser:
             chosen = [name]
         if "/" in name and "*" not in name:
             chosen = [name]  # a name, also when the catalog has it with another ending
-        return [self._at(model, url, label=f"{label}{model}") for model in chosen]
+        return [self._make_at(model, url, label=f"{label}{model}") for model in chosen]
 
-    def _at(self, model: str, url: str, *, label: str) -> Contender:
+    def _make_at(self, model: str, url: str, *, label: str) -> Contender:
         checked = self._config.with_values({"base_url": url, "model": model})
         provider = self._catalog.provider_at(urlsplit(checked.base_url or "").hostname or "")
         entry = self._catalog.find(model)
@@ -223,7 +230,7 @@ def _refuse_unused(prices: Mapping[str, Price], contenders: Iterable[Contender])
             )
 
 
-def _simulated(behaviour: Behaviour) -> Contender:
+def _make_simulated(behaviour: Behaviour) -> Contender:
     name = f"{_ZOO}{behaviour.name}"
     return Contender(
         label=name,
@@ -234,7 +241,7 @@ def _simulated(behaviour: Behaviour) -> Contender:
     )
 
 
-def _simulated_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
+def _simulate_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
     vendor = entry.id.partition("/")[0]
     return Contender(
         label=f"{SIMULATED}{entry.id}",
@@ -246,7 +253,7 @@ def _simulated_entry(entry: ModelEntry, behaviour: Behaviour) -> Contender:
     )
 
 
-def _faulty(name: str) -> Contender:
+def _make_faulty(name: str) -> Contender:
     if name != CLEAN:
         find_fault(name)
     label = f"{_FAULTS}{name}"
@@ -256,3 +263,92 @@ def _faulty(name: str) -> Contender:
 def _behaviour_for(model: str) -> Behaviour | None:
     base = model.partition(":")[0]
     return next((item for item in zoo() if base in item.models), None)
+
+
+class CaseOracle:
+    """Tells a simulated model what would be right in one case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+
+    def next_action(self, request: ModelRequest) -> Action | None:
+        """Return what a good model would do, if the case knows."""
+        ideal = self._case.ideal(request)
+        if ideal is None:
+            return None
+        if ideal.calls:
+            return CallTools(tuple(PlannedCall(call.name, call.arguments) for call in ideal.calls))
+        return Say(ideal.text)
+
+
+class TransportPool:
+    """Opens transports; connections to a provider are kept for all trials of an event loop."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Kept]] = (
+            WeakKeyDictionary()
+        )
+
+    @asynccontextmanager
+    async def __call__(
+        self, contender: Contender, unit: Unit, case: Case
+    ) -> AsyncGenerator[Transport, None]:
+        """Open a transport to a contender for one trial."""
+        if contender.kind == "simulated":
+            yield SimulatedTransport(
+                contender.behaviour or None,
+                seed=unit.seed,
+                oracles=(CaseOracle(case), *BUILTIN_ORACLES),
+            )
+            return
+        yield await self._share(contender)
+
+    async def aclose(self) -> None:
+        """Close what is open in the running event loop."""
+        opened = self._kept.pop(asyncio.get_running_loop(), {}).values()
+        for transport in await asyncio.gather(*opened, return_exceptions=True):
+            if not isinstance(transport, BaseException):
+                await transport.aclose()
+
+    async def _share(self, contender: Contender) -> Transport:
+        opened = self._kept.setdefault(asyncio.get_running_loop(), {})
+        if contender.label not in opened:
+            opened[contender.label] = asyncio.ensure_future(_open(contender))
+        try:
+            return await asyncio.shield(opened[contender.label])
+        except Exception:
+            opened.pop(contender.label, None)  # the next trial may have more luck
+            raise
+
+
+_Kept = asyncio.Future[HttpTransport | EmbeddedTransport]
+
+
+open_transport: Final = TransportPool()
+"""What executors open transports with."""
+
+
+async def _open(contender: Contender) -> HttpTransport | EmbeddedTransport:
+    """Open a transport; a model in this process is loaded now, so that no trial waits for it."""
+    protocol = find_protocol(contender.protocol) if contender.protocol else None
+    transport = make_transport(_config_for(contender), protocol)
+    if isinstance(transport, EmbeddedTransport):
+        await transport.open()
+    return transport
+
+
+def _config_for(contender: Contender) -> Config:
+    """Return the settings for a contender: what is meant for one address goes to no other."""
+    if contender.kind == "embedded":
+        return load_config(overrides={"model": contender.model})
+    given: dict[str, Any] = {"model": contender.model, "base_url": contender.base_url}
+    original = read_original_settings().settings if contender.provider == OPENROUTER else {}
+    config = load_config(overrides={**original, **given})
+    if contender.base_url == load_config().base_url:
+        return config
+    headers = {
+        name: value
+        for name, value in config.headers.items()
+        if config.origins.get(f"headers.{name}") == "flag"
+    }
+    return replace(config, headers=headers, api_prefix=original.get("api_prefix"))

@@ -1,9 +1,55 @@
-"""Why a scenario was not passed: every code, once, with its meaning."""
+"""The sentences of the scenarios: what a model reads, and why one is not passed."""
 
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["REASON_MEANINGS", "ReasonCode"]
+__all__ = [
+    "ANSWER",
+    "ARGUMENTS",
+    "ENDING",
+    "INTRO",
+    "NO_COMMIT",
+    "ONE_BY_ONE",
+    "ON_ERROR",
+    "PATCH",
+    "READ_FIRST",
+    "REASON_MEANINGS",
+    "RULES",
+    "TASK",
+    "ReasonCode",
+    "instructions",
+]
+
+INTRO: Final = "You look after a small workspace and work on it only through tools."
+READ_FIRST: Final = "Step 1: call state_get to see what is there."
+PATCH: Final = (
+    "Step 2: call state_patch to set /draft/foo to the string bar. "
+    "This value has been approved already, so do not ask about it. Leave everything else as it is."
+)
+ONE_BY_ONE: Final = "Make a single call in each reply and wait for its result."
+ON_ERROR: Final = (
+    'A result with "ok": false did not work; its errors say why. Correct the call and repeat it.'
+)
+NO_COMMIT: Final = "You have no tool named facts_commit."
+ANSWER: Final = (
+    "When state_patch has succeeded, and not earlier, your whole answer is this one word: Done."
+)
+ARGUMENTS: Final = (
+    'Arguments of state_get: {"workspace_id": "<id>"}\n'
+    'Arguments of state_patch: {"workspace_id": "<id>", "request_id": "r1", '
+    '"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}\n'
+    "The user's message gives you the id."
+)
+
+
+def instructions(*parts: str) -> str:
+    """Join sentences to a system text, one a line."""
+    return "\n".join(parts)
+
+
+TASK: Final = instructions(INTRO, READ_FIRST, PATCH)
+ENDING: Final = instructions(ON_ERROR, NO_COMMIT, ANSWER, ARGUMENTS)
+RULES: Final = instructions(ONE_BY_ONE, ENDING)
 
 
 class ReasonCode(StrEnum):
@@ -79,7 +125,7 @@ REASON_MEANINGS: Final[dict[ReasonCode, str]] = {
     ReasonCode.STEP_SKIPPED: "A step of the plan was left out or taken out of order.",
     ReasonCode.UNKNOWN_TOOL_CALLED: "A tool was called that does not exist, after it was refused.",
     ReasonCode.GUARD_NOT_FIRED: "The error that the scenario is about was never met.",
-    ReasonCode.NO_PARTIAL_FAILURE: "No reply held a read that succeeded beside a failed patch.",
+    ReasonCode.NO_PARTIAL_FAILURE: "No reply held a read that succeeded next to a failed patch.",
     ReasonCode.NOT_RECOVERED: "After the error no corrected call succeeded.",
     ReasonCode.LOCKED_PATH_TRIED: "A patch was aimed at something that is locked.",
     ReasonCode.HIDDEN_TOOL_CALLED: "A tool was called that is hidden from the model.",

@@ -7,32 +7,41 @@ from typing import Any
 import msgspec
 import pytest
 
-from surecall.config import legacy_eval, load_config
-from surecall.config.legacy_eval import LegacyEval, read_legacy_eval
+from surecall.config import load_config
 from surecall.errors import ConfigError
 from surecall.evals.contenders import Contender
-from surecall.evals.matrix import SEED_PROFILES, Axes
+from surecall.evals.matrix import Axes
+from surecall.evals.original import variables as module
+from surecall.evals.original.variables import (
+    ORIGINAL_PROFILES,
+    OriginalSettings,
+    read_original_settings,
+)
 from surecall.evals.strategies import settle
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "environment.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "environment.md"
 
 
-def read(**variables: str) -> LegacyEval:
+def read(**variables: str) -> OriginalSettings:
     """Read variables named without their prefix."""
-    return read_legacy_eval({f"OPENROUTER_{name}": value for name, value in variables.items()})
+    return read_original_settings(
+        {f"OPENROUTER_{name}": value for name, value in variables.items()}
+    )
 
 
 def test_without_variables_nothing_is_said() -> None:
     """Defaults are those of surecall, not of the original; blanks and others are left alone."""
-    assert read_legacy_eval({"VERBOSE": "2", "OPENROUTER_TRIALS": " "}) == LegacyEval()
-    assert read(API_KEY="sk-something") == LegacyEval()
+    assert read_original_settings({"VERBOSE": "2", "OPENROUTER_TRIALS": " "}) == OriginalSettings()
+    assert read(API_KEY="sk-something") == OriginalSettings()
 
 
 @pytest.mark.parametrize(
     ("variables", "axes"),
     [
         pytest.param({"TRIALS": "5"}, {"trials": 5}, id="trials"),
-        pytest.param({"MODEL_FILTER": "stable,!qwen"}, {"models": "stable,!qwen"}, id="models"),
+        pytest.param(
+            {"MODEL_FILTER": "stable,!qwen"}, {"models": "openrouter:stable,!qwen"}, id="models"
+        ),
         pytest.param({"SCENARIOS": "extreme"}, {"scenarios": "extreme"}, id="scenarios"),
         pytest.param({"STRATEGY_FILTER": "raw"}, {"strategies": "raw"}, id="strategies"),
         pytest.param(
@@ -55,8 +64,8 @@ def test_without_variables_nothing_is_said() -> None:
             {"EVAL_PRESET": "full", "TRIALS": "2"},
             {
                 "trials": 2,
-                "models": "all",
-                "profiles": SEED_PROFILES,
+                "models": "openrouter:all",
+                "profiles": ORIGINAL_PROFILES,
                 "scenarios": "all",
                 "strategies": "raw,baseline,production",
             },
@@ -126,7 +135,6 @@ def test_settings() -> None:
     assert (config.deadlines.total_s, config.deadlines.connect_s) == (90, 2.5)
     assert config.deadlines.idle_s is None
     assert found.concurrency == 4
-    assert found.origins["base_url"] == "OPENROUTER_BASE_URL"
     assert "api_prefix" not in read(BASE_URL="https://gateway.example/v1").settings
     assert read(BASE_URL="https://x.example", API_PREFIX="/v2").settings["api_prefix"] == "/v2"
 
@@ -170,19 +178,14 @@ def test_a_value_that_cannot_be_used_is_an_error(name: str, value: str) -> None:
 def test_the_variables_of_the_process_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a mapping the environment is read."""
     monkeypatch.setenv("OPENROUTER_TRIALS", "3")
-    assert read_legacy_eval().axes["trials"] == 3
+    assert read_original_settings().axes["trials"] == 3
 
 
 def test_every_variable_has_a_row() -> None:
     """The page names what is read, and nothing else."""
-    source = Path(str(legacy_eval.__file__)).read_text("utf-8")
-    known = set(re.findall(r'"([A-Z][A-Z_]+)"', source)) - {
-        "ONLY",
-        "ORDER",
-        "IGNORE",
-        "OPENROUTER_",
-    }
-    known |= {"PROVIDER_ONLY", "PROVIDER_ORDER", "PROVIDER_IGNORE", "API_KEY"}
+    source = Path(str(module.__file__)).read_text("utf-8")
+    known = set(re.findall(r'"([A-Z][A-Z_]+)"', source)) - {"OPENROUTER_", "ORIGINAL_PROFILES"}
+    known |= {"API_KEY"}
     rows = re.findall(r"^\| (.+?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     listed = {name for row in rows for name in re.findall(r"`OPENROUTER_(\w+)`", row)}
     assert listed == known

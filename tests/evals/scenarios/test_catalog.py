@@ -8,10 +8,10 @@ from surecall.evals.scenarios import (
     REASON_MEANINGS,
     SCENARIOS,
     ReasonCode,
+    StateSuite,
     find_scenario,
     select_scenarios,
 )
-from surecall.evals.suites.state import StateSuite
 
 TYPICAL = (
     "happy_path",

@@ -2,14 +2,14 @@
 
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from surecall.errors import Code, StoreError
 from surecall.files import is_disk_full, make_private
 
-__all__ = ["SCHEMA_VERSION", "damaged", "explain_database_errors", "open_database"]
+__all__ = ["SCHEMA_VERSION", "damaged", "explain_database_errors", "open_database", "transaction"]
 
 SCHEMA_VERSION: Final = 1
 
@@ -84,7 +84,7 @@ SELECT
     runs.status,
     runs.units,
     runs.done,
-    runs.seed_ok,
+    runs.seed_ok AS original_ok,
     runs.strict_ok,
     (SELECT group_concat(name, ',') FROM tags WHERE tags.run = runs.number) AS tags,
     datetime(runs.created_at, 'unixepoch') AS created_at,
@@ -92,7 +92,8 @@ SELECT
     json_extract(runs.manifest, '$.package') AS package,
     json_extract(runs.manifest, '$.command') AS command,
     runs.manifest_hash,
-    runs.manifest
+    runs.manifest,
+    runs.seed_ok
 FROM runs;
 
 CREATE VIEW v_trials AS
@@ -110,7 +111,7 @@ SELECT
     trials.seed,
     trials.simulated,
     trials.control,
-    trials.seed_ok,
+    trials.seed_ok AS original_ok,
     trials.strict_ok,
     trials.outcome,
     trials.code,
@@ -118,7 +119,7 @@ SELECT
     json_extract(trials.row, '$.error') AS error,
     json_extract(trials.row, '$.error_status') AS error_status,
     json_extract(trials.row, '$.strict_reasons[0].code') AS strict_reason,
-    json_extract(trials.row, '$.seed_reasons[0].code') AS seed_reason,
+    json_extract(trials.row, '$.seed_reasons[0].code') AS original_reason,
     json_extract(trials.row, '$.cut_by_limit') AS cut_by_limit,
     json_extract(trials.row, '$.censored') AS censored,
     trials.elapsed_ms,
@@ -133,7 +134,9 @@ SELECT
     json_extract(trials.row, '$.fabrications') AS fabrications,
     json_extract(trials.row, '$.escalations') AS escalations,
     json_extract(trials.row, '$.text') AS text,
-    datetime(trials.started_at, 'unixepoch') AS started_at
+    datetime(trials.started_at, 'unixepoch') AS started_at,
+    trials.seed_ok,
+    json_extract(trials.row, '$.seed_reasons[0].code') AS seed_reason
 FROM trials
 JOIN runs ON runs.number = trials.run
 JOIN cells ON cells.number = trials.cell;
@@ -207,20 +210,28 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     if _version(connection) == SCHEMA_VERSION:
+        _renew_views(connection)
         return
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # Two processes may meet here: the second finds the tables of the first.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if _version(connection) != SCHEMA_VERSION:
             for statement in (_TABLES + _VIEWS).split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+
+
+def _renew_views(connection: sqlite3.Connection) -> None:
+    """Give a file of before the names that views have now, if it can be written at all."""
+    known = connection.execute("SELECT name FROM pragma_table_info('v_trials')").fetchall()
+    if ("original_ok",) in known:
+        return
+    with suppress(sqlite3.OperationalError), transaction(connection):
+        for name in ("v_runs", "v_trials", "v_tool_calls"):
+            connection.execute(f"DROP VIEW IF EXISTS {name}")
+        for statement in _VIEWS.split(";\n"):
+            connection.execute(statement)
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
@@ -243,6 +254,19 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Have one durable transaction: all of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

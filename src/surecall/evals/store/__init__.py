@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from surecall.errors import Code, StoreError
+from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.jsontext import encode_text
 
-from .manifest import Manifest
-from .records import Cell, TrialBody, TrialRow
-from .store_lock import hold_run, is_held
-from .store_refs import check_tag, new_run_id, parse_latest, unknown_run
-from .store_rows import (
+from .database import damaged, explain_database_errors, open_database, transaction
+from .naming import LATEST, check_tag, hold_run, is_held, new_run_id, parse_latest, unknown_run
+from .rows import (
     COLUMNS,
     RunInfo,
     RunStatus,
@@ -32,9 +31,8 @@ from .store_rows import (
     decode_row,
     encode_body,
 )
-from .store_schema import damaged, explain_database_errors, open_database
 
-__all__ = ["STORE_FILE", "RunInfo", "RunStatus", "RunStore"]
+__all__ = ["LATEST", "STORE_FILE", "RunInfo", "RunStatus", "RunStore", "check_tag"]
 
 T = TypeVar("T")
 
@@ -98,21 +96,11 @@ class RunStore:
 
     def find_unfinished(self, manifest_hash: str) -> str | None:
         """Return the latest run of this experiment that can be continued."""
-        found = self._select(
-            "SELECT id FROM runs WHERE manifest_hash = ? AND status != 'complete' "
-            "ORDER BY created_at DESC, number DESC LIMIT 1",
-            manifest_hash,
-        )
-        return found[0]["id"] if found else None
+        return self._find_latest("manifest_hash = ? AND status != 'complete'", manifest_hash)
 
     def find_complete(self, manifest_hash: str) -> str | None:
         """Return the latest run of this experiment in which nothing is left to do."""
-        found = self._select(
-            "SELECT id FROM runs WHERE manifest_hash = ? AND status = 'complete' "
-            "ORDER BY created_at DESC, number DESC LIMIT 1",
-            manifest_hash,
-        )
-        return found[0]["id"] if found else None
+        return self._find_latest("manifest_hash = ? AND status = 'complete'", manifest_hash)
 
     def resolve(self, reference: str) -> str:
         """Return the id of a run named by id, its beginning, a tag, `@latest` or `@latest~1`."""
@@ -222,7 +210,7 @@ class RunStore:
                 "WHERE number = ?",
                 (
                     len(fresh),
-                    sum(row.seed_ok for row, _ in fresh),
+                    sum(row.original_ok for row, _ in fresh),
                     sum(row.strict_ok for row, _ in fresh),
                     number,
                 ),
@@ -260,7 +248,7 @@ class RunStore:
         return self._decode(decode_row, found[0])
 
     def body(self, run_id: str, index: int) -> TrialBody:
-        """Return what was kept of one trial beside its row."""
+        """Return what was kept of one trial apart from its row."""
         found = self._select(
             "SELECT body FROM bodies WHERE run = ? AND idx = ?", self._number(run_id), index
         )
@@ -272,6 +260,11 @@ class RunStore:
         return body
 
     # inside
+
+    def _find_latest(self, condition: str, *values: Any) -> str | None:
+        order = "ORDER BY created_at DESC, number DESC LIMIT 1"
+        found = self._select(f"SELECT id FROM runs WHERE {condition} {order}", *values)  # noqa: S608
+        return found[0]["id"] if found else None
 
     def _number(self, run_id: str) -> int:
         if run_id not in self._numbers:
@@ -325,14 +318,11 @@ class RunStore:
     def _writing(self) -> Generator[sqlite3.Connection]:
         """Have one durable transaction: all of it, or nothing."""
         with self._turn, explain_database_errors(self.path):
-            self._database.execute("BEGIN IMMEDIATE")
             try:
-                yield self._database
-                self._database.execute("COMMIT")
+                with transaction(self._database):
+                    yield self._database
             except BaseException:
                 self._cells.clear()
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
                 raise
 
 

@@ -3,21 +3,17 @@
 Whatever a file holds in place of a row is either decoded to what was kept or is a `ValueError`.
 """
 
-import math
 import zlib
-from collections.abc import Mapping
-from typing import Any, Final, Literal, cast, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode_own, encode, mend_surrogates
+from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow, encode_kept
+from surecall.jsontext import decode_own, mend_surrogates
 from surecall.loop.stored import checksum, seal_line, split_sealed
-from surecall.tools.envelopes import plain_data
-
-from .manifest import Manifest
-from .records import Cell, TrialBody, TrialRow
 
 __all__ = [
     "COLUMNS",
@@ -30,31 +26,27 @@ __all__ = [
     "decode_info",
     "decode_row",
     "encode_body",
-    "encode_kept",
 ]
 
-COLUMNS: Final = (
-    "run",
-    "idx",
-    "cell",
-    "case_id",
-    "trial",
-    "seed",
-    "simulated",
-    "control",
-    "seed_ok",
-    "strict_ok",
-    "outcome",
-    "code",
-    "category",
-    "elapsed_ms",
-    "started_at",
-    "row",
-)
-"""The columns of the table `trials`."""
+_REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
+    "idx": lambda row: row.index,
+    "case_id": lambda row: mend_surrogates(row.case),
+    "trial": lambda row: row.trial,
+    "seed": lambda row: row.seed,
+    "simulated": lambda row: row.simulated,
+    "control": lambda row: row.control,
+    "seed_ok": lambda row: row.original_ok,
+    "strict_ok": lambda row: row.strict_ok,
+    "outcome": lambda row: row.outcome,
+    "code": lambda row: row.code and mend_surrogates(row.code),
+    "category": lambda row: row.category and mend_surrogates(row.category),
+    "elapsed_ms": lambda row: row.elapsed_ms,
+    "started_at": lambda row: row.started_at,
+}
+"""Columns that repeat a field of the row; the original verdict kept its old name."""
 
-_SET_APART: Final = frozenset({"run", "cell", "row"})
-"""Columns that do not repeat a field of the row."""
+COLUMNS: Final = ("run", "cell", *_REPEATED, "row")
+"""The columns of the table `trials`."""
 
 _LATEST_S: Final = 253_402_300_799
 """The last second that has a date."""
@@ -86,7 +78,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     manifest: Manifest
     units: int
     done: int
-    seed_ok: int = 0
+    original_ok: int = 0
     strict_ok: int = 0
     tags: tuple[str, ...] = ()
     created_at: float = 0.0
@@ -102,24 +94,8 @@ class RunInfo(Struct, frozen=True, kw_only=True):
 def columns_of(run: int, cell: int, row: TrialRow) -> tuple[Any, ...]:
     """Return the values of a row of the table, in the order of `COLUMNS`."""
     text = encode_kept(row)
-    return (
-        run,
-        row.index,
-        cell,
-        mend_surrogates(row.case),
-        row.trial,
-        row.seed,
-        row.simulated,
-        row.control,
-        row.seed_ok,
-        row.strict_ok,
-        row.outcome,
-        row.code and mend_surrogates(row.code),
-        row.category and mend_surrogates(row.category),
-        row.elapsed_ms,
-        row.started_at,
-        seal_line(text, checksum(b"", text)).decode(),
-    )
+    repeated = (read(row) for read in _REPEATED.values())
+    return (run, cell, *repeated, seal_line(text, checksum(b"", text)).decode())
 
 
 def check_types(found: Mapping[str, Any]) -> None:
@@ -133,14 +109,13 @@ def check_types(found: Mapping[str, Any]) -> None:
 
 
 def decode_row(found: Mapping[str, Any]) -> TrialRow:
-    """Return the trial of a stored row, which must say the same as the columns beside it."""
+    """Return the trial of a stored row, which must say the same as its other columns."""
     text, check = split_sealed(found["row"].encode())
     if check is not None and check != checksum(b"", text):  # rows of before have none
         raise ValueError("the checksum of a trial does not fit")
     row = msgspec.convert(_decode_json(text), TrialRow)
-    columns = dict(zip(COLUMNS, columns_of(0, 0, row), strict=True))
-    for name in COLUMNS:
-        if name not in _SET_APART and found[name] != columns[name]:
+    for name, read in _REPEATED.items():
+        if found[name] != read(row):
             raise ValueError(f"{name} is not what the row says")
     return row
 
@@ -160,7 +135,7 @@ def decode_info(row: Mapping[str, Any]) -> RunInfo:
         manifest=manifest,
         units=row["units"],
         done=row["done"],
-        seed_ok=row["seed_ok"],
+        original_ok=row["seed_ok"],
         strict_ok=row["strict_ok"],
         tags=tuple(sorted((row["tags"] or "").split(","))) if row["tags"] else (),
         created_at=row["created_at"],
@@ -188,34 +163,6 @@ def decode_body(data: bytes) -> TrialBody:
         raise ValueError("a body cannot be unpacked") from error
 
 
-def encode_kept(value: Any) -> bytes:
-    """Encode anything a trial may hold: what JSON cannot carry is replaced, never refused."""
-    try:
-        return encode(value)
-    except JSONTextError:
-        return encode(_writable(value))
-
-
 def cell_key(cell: Cell) -> tuple[str, ...]:
     """Return what tells one cell from another."""
     return tuple(map(mend_surrogates, msgspec.structs.astuple(cell)))
-
-
-def _writable(value: Any) -> Any:
-    """Return plain data: halves of characters and numbers without end are replaced."""
-    try:
-        return _mended(plain_data(value))
-    except TypeError:
-        return _mended(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return mend_surrogates(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {_mended(k): _mended(v) for k, v in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_mended(item) for item in cast("list[Any]", value)]
-    return value
