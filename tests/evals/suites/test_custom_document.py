@@ -86,7 +86,7 @@ WRONG = [
         f"[[cases]]\n{CASE}[[cases.calls]]\ntool = 'whether'",
         ("line 18, cases[1].calls[0].tool", "Did you mean 'weather'"),
     ),
-    Wrong("no tool", f"[[cases]]\n{CASE}[[cases.calls]]\nmatch = 'subset'", ("which tool",)),
+    Wrong("no tool", f"[[cases]]\n{CASE}[[cases.calls]]\nmatch = 'subset'", ("no tool is named",)),
     Wrong(
         "tool not offered",
         f"[[cases]]\n{CASE}tools = []\n[[cases.calls]]\ntool = 'weather'",
@@ -143,7 +143,7 @@ WRONG = [
     Wrong(
         "alternatives and more",
         f"[[cases]]\n{CASE}[[cases.calls]]\ntool = 'weather'\nany_of = [{{ tool = 'weather' }}]",
-        ("any_of stands alone",),
+        ("any_of must be alone",),
     ),
     Wrong(
         "mistake in an alternative",
@@ -184,8 +184,10 @@ WRONG = [
         "[[tools]]\nname = 'x'\n[[tools.results]]\ntool = 'weather'\nresult = 1",
         ("tools[1].results[0].tool", "a result of 'x'"),
     ),
-    Wrong("check nowhere", f"[[cases]]\n{CASE}checks.state = 'f'", ("in which file f is",)),
-    Wrong("check without a name", f"[[cases]]\n{CASE}checks.state = 'a.py:'", ("no function",)),
+    Wrong("check nowhere", f"[[cases]]\n{CASE}checks.state = 'f'", ("the file of f is not named",)),
+    Wrong(
+        "check without a name", f"[[cases]]\n{CASE}checks.state = 'a.py:'", ("not name a function",)
+    ),
     Wrong(
         "check in no file",
         f"[[cases]]\n{CASE}checks.state = 'missing.py:f'",

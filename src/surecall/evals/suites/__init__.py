@@ -22,7 +22,7 @@ SUITES: Final[Mapping[str, str]] = {
     "bfcl": "surecall.evals.suites.bfcl:BfclSuite",
 }
 """Where each suite is, in the order in which they are listed."""
-_CUSTOM_SUITE: Final = "surecall.evals.suites.custom:CustomSuite"
+_CUSTOM_SUITE: Final = "surecall.evals.suites.custom:load_custom"
 
 
 def load_suite(name: str) -> Suite:

@@ -26,7 +26,7 @@ from .matching import (
 from .rules import check_document
 from .tools import Bench, PythonFile, Workshop
 
-__all__ = ["CustomCase", "CustomSuite", "next_step"]
+__all__ = ["CustomCase", "CustomSuite", "load_custom", "next_step"]
 
 _BY_TYPE: Final[dict[str, Any]] = {
     "array": [],
@@ -173,6 +173,11 @@ class CustomSuite:
                 hint=did_you_mean(scenario, self.scenarios()),
             )
         return found
+
+
+def load_custom(path: str | Path) -> CustomSuite:
+    """Return the suite of a file, as `custom:FILE` names it."""
+    return CustomSuite(path)
 
 
 class CustomCase(Struct, frozen=True, kw_only=True):
