@@ -384,6 +384,8 @@ class Search:
         for number in range(shapes):
             if len(self.failed) >= max_failures:
                 break
+            if number and number % 1000 == 0:
+                print(f"{number} shapes, {len(self.found)} again", file=sys.stderr, flush=True)
             pool = self.pools[number % len(self.pools)]
             shape = self.changed(pool) if pool and number % 2 else self.new()
             for index, group in enumerate(self.groups):
