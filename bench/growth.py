@@ -340,7 +340,7 @@ def taken_s(way: Way, text: str, rounds: int = 1) -> float:
 
 
 def measured_again(way: Way, shape: Shape) -> Growth:
-    """Measure at doubled sizes up to the full one; stop early when that takes too long."""
+    """Measure at doubled sizes up to the full one; stop when it is clearly fine, or clearly not."""
     size = way.full_bytes
     while size > 32_000:
         size //= 2
@@ -354,8 +354,9 @@ def measured_again(way: Way, shape: Shape) -> Growth:
             now = min(now, taken_s(way, shape.text(size), 3))
         if before > CERTAIN_S:
             ratio = max(ratio, now / before)
-        if now > 4 * way.budget_s:
-            return Growth(way, shape, ratio, now * way.full_bytes / size)  # at least
+        scaled = now * way.full_bytes / size
+        if now > 4 * way.budget_s or (scaled < way.budget_s / 2 and now < 2.3 * before):
+            return Growth(way, shape, ratio, scaled)
         before = now
     if now > way.budget_s:
         now = min(now, taken_s(way, shape.text(size), 3))
@@ -384,6 +385,8 @@ class Search:
         for number in range(shapes):
             if len(self.failed) >= max_failures:
                 break
+            if number and number % 1000 == 0:
+                print(f"{number} shapes, {len(self.found)} again", file=sys.stderr, flush=True)
             pool = self.pools[number % len(self.pools)]
             shape = self.changed(pool) if pool and number % 2 else self.new()
             for index, group in enumerate(self.groups):

@@ -25,7 +25,7 @@ _ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
 _SPACE: Final = re.compile(r"\s*+")
 _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
-_RETRY_FREELY_BELOW: Final = 2048
+_RETRY_FREELY_BELOW: Final = 1024
 _MAX_CALLS_AHEAD: Final = 500
 MAX_MARKS: Final = 3_000
 """Markers, backticks and fences that are looked at in one reply."""
@@ -130,9 +130,9 @@ class TextReader:
             self._retry_at = 0
         except NeedMore:
             held = len(text) - at
-            # A long held span is looked at again when it has grown by a quarter, so that all
-            # looks together stay linear in its length.
-            self._retry_at = held + held // 4 if held > _RETRY_FREELY_BELOW else 0
+            # A long held span is looked at again when it has grown by half, so that all looks
+            # together cost three times as much as one.
+            self._retry_at = held + held // 2 if held > _RETRY_FREELY_BELOW else 0
         self._text = text[at:]
         self._waiting_chars = len(self._text)
         return self._out.taken()

@@ -112,7 +112,7 @@ def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "
     while joint is not None:
         match = _PREFIX.match(text, joint)
         start = match.end() if match else joint
-        steps.take(1, start)
+        steps.take(2, start)
         part = _read_one(text, start, role, steps, text[joint:start])
         contents.append(_content(text, start, part))
         rules.extend(part.rules)
