@@ -5,8 +5,7 @@ From weakest to strongest: defaults, `surecall.toml` in the current folder or th
 Unknown keys are errors wherever they stand, and every value remembers where it came from.
 """
 
-from .load import know_keys, load_config
-from .record import Config, Deadlines, Local, Retry, Setting
+from .load import Config, Deadlines, Local, Retry, Setting, know_keys, load_config
 from .settings import SETTINGS, SettingKey
 
 __all__ = [

@@ -13,7 +13,7 @@ from msgspec import Struct
 from surecall.errors import ConfigError, JSONTextError
 from surecall.jsontext import decode
 
-from .checks import invalid_config
+from .settings import invalid_config
 
 __all__ = ["LegacyEval", "read_legacy_eval"]
 

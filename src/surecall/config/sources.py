@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from .checks import PREFIX, Found, invalid_config, put_setting, unknown_key
-from .settings import SETTINGS, TABLES, Text
+from .settings import (
+    PREFIX,
+    SETTINGS,
+    TABLES,
+    Found,
+    Text,
+    invalid_config,
+    put_setting,
+    unknown_key,
+)
 
 __all__ = ["KEY_VARIABLE", "FileSource", "find_file", "read_file", "read_table", "read_variables"]
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode_own, encode, mend_surrogates
 from surecall.loop.stored import checksum, seal_line, split_sealed
-from surecall.tools.envelopes import plain_data
+from surecall.tools.outputs import plain_data
 
 from .manifest import Manifest
 from .records import Cell, TrialBody, TrialRow

@@ -13,7 +13,7 @@ from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode, encode_text, render_event
 from surecall.protocols import ChatCompletions
 from surecall.records import RawCall, Reply, Usage
-from surecall.transport.script_chunks import render_chunks, render_completion
+from surecall.transport.scripted import render_chunks, render_completion
 
 from .inputs import as_fields, as_list
 from .replies import Occasion, PlannedReply

@@ -5,8 +5,7 @@ from .facts import DEFAULT_MAX_AGE_S, FactKey, FactStore, ProbedFact
 from .findings import Cost, Finding, ProbeNote, ProbeReport, Verdict, date_text
 from .listing import fetch_listing
 from .questions import ESSENTIAL, QUESTIONS, Question, select_questions, total_cost
-from .runner import DEFAULT_MAX_REQUESTS, probe_model
-from .single_flight import Flights, Patience, ensure_probed
+from .runner import DEFAULT_MAX_REQUESTS, Flights, Patience, ensure_probed, probe_model
 
 __all__ = [
     "DEFAULT_MAX_AGE_S",

@@ -3,13 +3,39 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
-from surecall.records import ToolSpec
+from msgspec.structs import replace
 
-from .asker import Answered, Asker, Refused
-from .dummy_tools import CALL_NAMED, CALL_UNNAMED, ECHO, NOTE, user
-from .findings import Finding, no, unclear, yes
+from surecall.reading import read_arguments
+from surecall.records import Message, RawCall, ToolCall, ToolSpec
 
-__all__ = ["ask_tool_choice", "ask_tools", "ask_tools_seen"]
+from .asker import (
+    CALL_NAMED,
+    CALL_TWICE,
+    CALL_UNNAMED,
+    ECHO,
+    NOTE,
+    PICK,
+    PING,
+    Answered,
+    Asker,
+    Refused,
+    user,
+)
+from .findings import Finding, no, quoted, unclear, yes
+
+__all__ = [
+    "SECOND_TURN",
+    "ask_call_ids",
+    "ask_empty_arguments",
+    "ask_id_pattern",
+    "ask_parallel_calls",
+    "ask_parallel_false",
+    "ask_strict_tools",
+    "ask_tool_choice",
+    "ask_tools",
+    "ask_tools_seen",
+    "second_turn",
+]
 
 _LEFT_OUT: Final = "the model's template leaves tools out"
 _NO_CALL: Final = "Answer with the single word: hello. Do not call any tool."
@@ -129,3 +155,183 @@ async def _is_held(
     if not control.calls(*tools):
         return False, "not shown: no call comes without it either"
     return True, "no call came, though one was asked for"
+
+
+SECOND_TURN: Final = f'Now call {ECHO.name} again, with the text "pong". Do not answer in words.'
+_PING: Final = f"Call the tool {PING.name} now. Do not answer in words."
+_PICK: Final = f'Call the tool {PICK.name} now with the code "Z9". Do not answer in words.'
+
+# From the most liberal to the strictest; each with what ids must then match.
+_ID_STYLES: Final = (
+    (f"functions.{ECHO.name}:0", None),
+    ("call_Surecall-probe-1", r"^[a-zA-Z0-9_-]{1,64}$"),
+    ("Sure1Cal2", r"^[a-zA-Z0-9]{9}$"),
+)
+
+
+async def ask_parallel_calls(asker: Asker) -> Finding:
+    """Ask for two calls in one reply."""
+    answer = await asker.try_ask(user(CALL_TWICE), tools=(ECHO,), parallel_tool_calls=True)
+    if isinstance(answer, Refused):
+        return no(f"parallel_tool_calls is refused with {answer.said}", **_parallel(allowed=False))
+    calls = answer.calls(ECHO)
+    if len(calls) > 1:
+        return yes(f"asked for two calls, {len(calls)} came at once", **_parallel(allowed=True))
+    if answer.unusable:
+        return unclear(f"asked for two calls, but {answer.unusable}")
+    if calls:
+        return no("asked for two calls at once, one came", **_parallel(allowed=False))
+    return unclear(f"asked for two calls, words came: {answer.said}")
+
+
+async def ask_parallel_false(asker: Asker) -> Finding:
+    """Ask for two calls and forbid them at the same time."""
+    allowed = await asker.try_ask(user(CALL_TWICE), tools=(ECHO,), parallel_tool_calls=True)
+    if isinstance(allowed, Refused):
+        return unclear(f"parallel_tool_calls is refused with {allowed.said}")
+    if len(allowed.calls(ECHO)) < 2:
+        return unclear("several calls at once never came, so that none could be held back")
+    answer = await asker.try_ask(user(CALL_TWICE), tools=(ECHO,), parallel_tool_calls=False)
+    if isinstance(answer, Refused):
+        return no(f"parallel_tool_calls=false is refused with {answer.said}", **_held(held=False))
+    calls = answer.calls(ECHO)
+    if len(calls) > 1:
+        return no(f"{len(calls)} calls came in spite of it", **_held(held=False))
+    if answer.unusable or not calls:
+        return unclear(f"no call came: {answer.unusable or answer.said}")
+    return yes("one call came, though two were asked for", **_held(held=True))
+
+
+def _parallel(*, allowed: bool) -> dict[str, Any]:
+    return {"supports_parallel_tools": allowed}
+
+
+def _held(*, held: bool) -> dict[str, Any]:
+    return {"honours_parallel_false": held}
+
+
+async def ask_call_ids(asker: Asker) -> Finding:
+    """Compare the ids of two calls in two turns of one conversation."""
+    first = await asker.try_ask(user(CALL_NAMED), tools=(ECHO,))
+    if isinstance(first, Refused) or not first.reply.calls:
+        return unclear("no structured call came, so that there is no id")
+    own = first.reply.calls[0].id
+    if not isinstance(own, str) or not own.strip():
+        return no("a call came without an id", unique_call_ids=False)
+    second = await asker.try_ask(second_turn(first, first.reply.extra), tools=(ECHO,))
+    if isinstance(second, Refused):
+        return unclear(f"a second turn is refused with {second.said}")
+    if not second.reply.calls:
+        return unclear("no structured call came in the second turn")
+    if second.reply.calls[0].id == own:
+        return no(f"calls of two turns have the id {quoted(own)}", unique_call_ids=False)
+    for answer in asker.answers:
+        ids = [call.id for call in answer.reply.calls]
+        if any(ids.count(item) > 1 for item in ids):
+            return no("two calls of one reply have the same id", unique_call_ids=False)
+    other = quoted(str(second.reply.calls[0].id))
+    return yes(f"two turns gave {quoted(own)} and {other}", unique_call_ids=True)
+
+
+def second_turn(first: Answered, extra: dict[str, Any] | None = None) -> tuple[Message, ...]:
+    """Return the conversation after a first call was answered.
+
+    Without `extra`, nothing is sent back that the model gave along with the call.
+    """
+    found = first.calls(ECHO)[:1]
+    call = found[0] if found else _own_call("call_1")
+    if extra is None:
+        call = replace(call, extra={})
+    return _with_result(call, extra) + user(SECOND_TURN)
+
+
+def _own_call(call_id: str) -> ToolCall:
+    return ToolCall(id=call_id, name=ECHO.name, arguments={"text": "ping"})
+
+
+def _with_result(call: ToolCall, extra: dict[str, Any] | None = None) -> tuple[Message, ...]:
+    return (
+        *user(CALL_NAMED),
+        Message("assistant", None, tool_calls=(call,), extra=extra or {}),
+        Message("tool", '{"text": "ping"}', tool_call_id=call.id),
+    )
+
+
+async def ask_id_pattern(asker: Asker) -> Finding:
+    """Send a finished call back under ids of our own, from unusual to plain ones."""
+    refusals: list[str] = []
+    for call_id, pattern in _ID_STYLES:
+        messages = _with_result(_own_call(call_id)) + user(SECOND_TURN)
+        answer = await asker.try_ask(messages, tools=(ECHO,))
+        if isinstance(answer, Answered):
+            taken = f"the id {call_id!r} is taken"
+            evidence = "; ".join([*refusals, taken])
+            if pattern is None:
+                return yes(evidence, tool_id_pattern=None)
+            return no(evidence, tool_id_pattern=pattern)
+        refusals.append(f"{call_id!r} is refused with {answer.said}")
+    return unclear("; ".join(refusals))
+
+
+async def ask_empty_arguments(asker: Asker) -> Finding:
+    """Look at how a call without arguments is written."""
+    answer = await asker.try_ask(user(_PING), tools=(PING,))
+    if isinstance(answer, Refused):
+        return unclear(f"a tool without parameters is refused with {answer.said}")
+    if answer.unusable or not answer.reply.calls:
+        return unclear(f"no structured call came: {answer.unusable or answer.said}")
+    call = answer.reply.calls[0]
+    style = _style(call, answer.raw.message)
+    if style is None:
+        return unclear(f"the arguments were {quoted(str(call.arguments))}")
+    verdict = yes if style == "object" else no
+    return verdict(f"the arguments were written as {style}", empty_arguments=style)
+
+
+def _style(call: RawCall, message: dict[str, Any]) -> str | None:
+    arguments = call.arguments
+    if arguments is None:
+        return "null" if _has_null(message) else "missing"
+    if isinstance(arguments, dict):
+        return None if arguments else "object"
+    if not isinstance(arguments, str):
+        return None
+    text = "".join(arguments.split())
+    return {"{}": "object", "": "blank", "null": "null"}.get(text)
+
+
+def _has_null(message: dict[str, Any]) -> bool:
+    """Tell whether the first call names its arguments at all."""
+    calls: Any = message.get("tool_calls")
+    entry: Any = cast("list[Any]", calls)[0] if isinstance(calls, list) and calls else None
+    for fields in (entry, cast("Any", entry).get("function") if isinstance(entry, dict) else None):
+        if isinstance(fields, dict) and "arguments" in fields:
+            return True
+    return False
+
+
+async def ask_strict_tools(asker: Asker) -> Finding:
+    """Ask for an argument that the schema forbids, with and without `strict`."""
+    strict = replace(PICK, extra={"strict": True})
+    answer = await asker.try_ask(user(_PICK), tools=(strict,))
+    if isinstance(answer, Refused):
+        return no(f"strict is refused with {answer.said}", strict_tools=False)
+    code = _code_of(answer)
+    if code is None:
+        return unclear(f"no structured call came: {answer.unusable or answer.said}")
+    if code != "Q7":
+        return no(f"{quoted(code)} came, which the schema forbids", strict_tools=False)
+    control = await asker.try_ask(user(_PICK), tools=(PICK,))
+    loose = _code_of(control) if isinstance(control, Answered) else None
+    if loose is None or loose == "Q7":
+        return unclear("the model keeps to the schema without strict too")
+    return yes(f"asked for {quoted(loose)}, only strict made it 'Q7'", strict_tools=True)
+
+
+def _code_of(answer: Answered) -> str | None:
+    """Return the argument as the model wrote it, before anything was fitted to the schema."""
+    if answer.unusable or not answer.reply.calls:
+        return None
+    value = read_arguments(answer.reply.calls[0].arguments).value
+    code = value.get("code") if value else None
+    return code if isinstance(code, str) else None

@@ -1,4 +1,4 @@
-"""Asking a provider: every request is counted, and none is sent twice."""
+"""Harmless tools to offer, and the words that ask for them."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,10 +16,82 @@ from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec
 from surecall.redaction import cut_secret_causes
 from surecall.transport import Transport, ask_transport, fold_stream
 
-from .dummy_tools import PLAIN, user
 from .findings import Cost, quoted
 
-__all__ = ["Answered", "Asker", "BudgetSpentError", "Listing", "Refused"]
+__all__ = [
+    "CALL_NAMED",
+    "CALL_TWICE",
+    "CALL_UNNAMED",
+    "ECHO",
+    "NOTE",
+    "ONE_CODE",
+    "PICK",
+    "PING",
+    "PLAIN",
+    "Answered",
+    "Asker",
+    "BudgetSpentError",
+    "Listing",
+    "Refused",
+    "user",
+]
+
+_TEXT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+ONE_CODE: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "enum": ["Q7"]}},
+    "required": ["code"],
+    "additionalProperties": False,
+}
+"""A schema that only one object fits."""
+
+ECHO: Final = ToolSpec(
+    name="surecall_probe_echo",
+    description="Returns the text it is given and changes nothing.",
+    parameters=_TEXT,
+    effect="read",
+)
+NOTE: Final = ToolSpec(
+    name="surecall_probe_note",
+    description="Returns how long a text is and changes nothing.",
+    parameters=_TEXT,
+    effect="read",
+)
+PING: Final = ToolSpec(
+    name="surecall_probe_ping",
+    description="Takes no arguments and changes nothing.",
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+    effect="read",
+)
+PICK: Final = ToolSpec(
+    name="surecall_probe_pick",
+    description="Takes a code and changes nothing.",
+    parameters=ONE_CODE,
+    effect="read",
+)
+
+# The first text names neither the tool nor its parameter: a call that has both right proves that
+# the model saw the definition.
+CALL_UNNAMED: Final = (
+    'You have been given one tool. Call it now with the text "ping". Do not answer in words.'
+)
+CALL_NAMED: Final = f'Call the tool {ECHO.name} now with the text "ping". Do not answer in words.'
+CALL_TWICE: Final = (
+    f"Call the tool {ECHO.name} two times in this one reply: "
+    'once with the text "one" and once with the text "two". Do not answer in words.'
+)
+PLAIN: Final = "Answer with the single word: ready"
+
+
+def user(text: str) -> tuple[Message, ...]:
+    """Return a conversation that consists of one question."""
+    return (Message("user", text),)
+
 
 Listing = Callable[[], Awaitable[Any]]
 """Fetches the provider's own list of models, decoded."""

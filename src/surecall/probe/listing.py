@@ -18,8 +18,7 @@ from surecall.records import ModelRequest
 from surecall.redaction import Secret, mask_known, secrets_in_headers
 from surecall.transport import join_url
 
-from .asker import Asker
-from .dummy_tools import user
+from .asker import Asker, user
 from .findings import Finding, unclear, yes
 
 __all__ = ["ask_context_window", "fetch_listing"]

@@ -5,23 +5,27 @@ from typing import Final, NamedTuple
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-from .ask_calls import (
+from .ask_replies import (
+    STABILITY_TEXTS,
+    ask_grammar,
+    ask_json_object,
+    ask_json_schema,
+    ask_json_stability,
+    ask_midturn_system,
+    ask_reasoning_echo,
+    ask_streaming,
+)
+from .ask_tools import (
     ask_call_ids,
     ask_empty_arguments,
     ask_id_pattern,
     ask_parallel_calls,
     ask_parallel_false,
     ask_strict_tools,
+    ask_tool_choice,
+    ask_tools,
+    ask_tools_seen,
 )
-from .ask_formats import (
-    STABILITY_TEXTS,
-    ask_grammar,
-    ask_json_object,
-    ask_json_schema,
-    ask_json_stability,
-)
-from .ask_tools import ask_tool_choice, ask_tools, ask_tools_seen
-from .ask_turns import ask_midturn_system, ask_reasoning_echo, ask_streaming
 from .asker import Asker
 from .findings import Finding
 from .listing import ask_context_window

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from .calls import ToolCall
-from .receipts import Receipt
-from .results import ErrorDetail
-from .usage import Usage
+from .messages import Usage
+from .receipts import ErrorDetail, Receipt
 
 __all__ = [
     "CallRepeated",

@@ -8,9 +8,10 @@ at debug.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from surecall.apart import run_apart
 from surecall.errors import Code, JSONTextError
@@ -18,9 +19,7 @@ from surecall.jsontext import canonical_hash, encode
 from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import open_log
 
-from .approval import ApprovalDecision, ApprovalRequest, Approver
 from .define import Tool, ToolContext
-from .envelopes import plain_data, render_envelope
 from .feedback import (
     explain_approval_denied,
     explain_arguments_invalid,
@@ -32,12 +31,11 @@ from .feedback import (
     explain_too_large,
     explain_too_structured,
 )
-from .mask import MaskedRegistry
-from .outputs import OutputLimits, check_output
-from .registry import ToolRegistry
+from .outputs import OutputLimits, check_output, plain_data, render_envelope
+from .registry import MaskedRegistry, ToolRegistry
 from .running import run_tool
 
-__all__ = ["Dispatcher", "ResultTransforms"]
+__all__ = ["ApprovalDecision", "ApprovalRequest", "Approver", "Dispatcher", "ResultTransforms"]
 
 ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that
@@ -293,3 +291,30 @@ def _with_warnings(envelope: Envelope, warnings: tuple[str, ...]) -> Envelope:
 
 def _shown_name(name: str) -> str:
     return clip(name.strip(_SPACES), _MAX_NAME_CHARS)
+
+
+class ApprovalRequest(Struct, frozen=True, kw_only=True):
+    """One call that is about to run, and the hash that a decision binds to."""
+
+    call: ToolCall
+    spec: ToolSpec
+    arguments: dict[str, Any]
+    """A copy of the arguments to show; changing it changes nothing."""
+    arguments_hash: str
+    """SHA-256 of the canonical arguments that will run."""
+    context: ToolContext
+
+
+class ApprovalDecision(Struct, frozen=True):
+    """Whether the call may run, and why not."""
+
+    approved: bool
+    reason: str = ""
+
+
+class Approver(Protocol):
+    """Decides whether a call may run."""
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalDecision:
+        """Return the decision; raising denies the call."""
+        ...

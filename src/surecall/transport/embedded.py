@@ -13,7 +13,7 @@ from surecall.jsontext import decode
 from surecall.protocols.faults import parse_fault
 from surecall.records import Weights, WireReply, WireRequest
 
-from .embedded_engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
+from .engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
 from .http import HttpStream, HttpTransport
 from .limits import Deadlines
 from .retry import RetryPolicy

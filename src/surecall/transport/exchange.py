@@ -1,19 +1,19 @@
-"""One request and its answer over aiohttp; only this file and `connector.py` know aiohttp.
-
-Failures are turned into our errors and raised without a cause: aiohttp's exceptions carry
-the request headers, and with them the key.
-"""
+"""One request and its answer over aiohttp; nothing else in surecall sends requests with it."""
 
 import asyncio
 import errno
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from surecall.errors import (
@@ -26,11 +26,51 @@ from surecall.errors import (
 from surecall.records import clip
 
 from .bodies import open_decoder, too_large
-from .connector import CleanConnector
-from .limits import WireLimits
-from .watch import Watch
+from .limits import Watch, WireLimits
 
-__all__ = ["Answer", "RequestBody", "Wire"]
+__all__ = ["Answer", "CleanConnector", "RequestBody", "Wire"]
+
+
+class CleanConnector(aiohttp.TCPConnector):
+    """A connector without a limit on the number of connections."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=0)  # pyright: ignore[reportUnknownMemberType] - aiohttp's annotation
+        self._readers: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = (
+            WeakKeyDictionary()
+        )
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the overridden signature
+    ) -> Connection:
+        """Return a connection on which nothing has arrived yet."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol = connection.protocol
+            if protocol is None or not protocol.should_close:
+                break
+            connection.close()
+        if protocol is not None and protocol not in self._readers:
+            self._readers[protocol] = None
+            closed = protocol.closed
+            if closed is not None:
+                closed.add_done_callback(partial(self._tell_reader, protocol))
+        return connection
+
+    def note_reader(self, protocol: ResponseHandler, reader: aiohttp.StreamReader) -> None:
+        """Remember who reads from a connection, to be told when it is lost."""
+        self._readers[protocol] = reader
+
+    def _tell_reader(self, protocol: ResponseHandler, closed: "asyncio.Future[None]") -> None:
+        if not closed.cancelled():
+            closed.exception()  # fetched, or asyncio would complain that nobody did
+        reader = self._readers.pop(protocol, None)
+        if reader is not None and not reader.is_eof() and reader.exception() is None:
+            reader.set_exception(protocol.exception() or aiohttp.ServerDisconnectedError())
+
 
 _SLICE_BYTES: Final = 64 * 1024
 _YIELD_EVERY_BYTES: Final = 1024 * 1024

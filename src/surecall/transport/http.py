@@ -17,10 +17,9 @@ from surecall.records import WireReply, WireRequest
 from surecall.redaction import Secret, redact, secrets_in_headers
 
 from .bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
-from .limits import Deadlines, WireLimits
+from .limits import Deadlines, Watch, WireLimits
 from .retry import RetryPolicy, parse_retry_after, run_attempts
 from .urls import join_url
-from .watch import Watch
 
 if TYPE_CHECKING:
     from yarl import URL
