@@ -16,7 +16,7 @@ __all__ = [
     "Verdict",
     "date_text",
     "no",
-    "quoted",
+    "quote",
     "unclear",
     "yes",
 ]
@@ -123,7 +123,7 @@ def unclear(evidence: str, code: str | None = None) -> Finding:
     return Finding(verdict="inconclusive", evidence=evidence, code=code)
 
 
-def quoted(text: str | None) -> str:
+def quote(text: str | None) -> str:
     """Quote the start of what a model or provider said, without secrets."""
     return repr(clip(redact((text or "").strip()), _MAX_QUOTED_CHARS))
 

@@ -1,4 +1,4 @@
-"""The provider's own list of models, and the context window it may tell."""
+"""The provider's own list of models, and the context window it may name."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from surecall.records import ModelRequest
 from surecall.redaction import Secret, mask_known, secrets_in_headers
 from surecall.transport import join_url
 
-from .asker import Asker, user
+from .asker import Asker, question, user
 from .findings import Finding, unclear, yes
 
 __all__ = ["ask_context_window", "fetch_listing"]
@@ -39,6 +39,12 @@ _WINDOW_FIELDS: Final = (
 _INNER_FIELDS: Final = ("meta", "top_provider")
 
 
+@question(
+    "Does the provider's list name the size of the context window?",
+    "context_window_tokens",
+    max_requests=1,
+    tokens=0,
+)
 async def ask_context_window(asker: Asker) -> Finding:
     """Look the context window up in the provider's list; it is never found out by filling it."""
     try:
@@ -52,9 +58,9 @@ async def ask_context_window(asker: Asker) -> Finding:
         return unclear("the provider's list does not have this model")
     sizes = dict(_window_sizes(row))
     if not sizes:
-        return unclear("the provider's list does not tell the size")
-    told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    return yes(f"its list says {told}", context_window_tokens=min(sizes.values()))
+        return unclear("the provider's list does not name the size")
+    found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    return yes(f"its list says {found}", context_window_tokens=min(sizes.values()))
 
 
 def _row_of(document: Any, model: str) -> dict[str, Any] | None:

@@ -284,15 +284,19 @@ def _lacks_its_object(function: Any) -> bool:
     return next(iter(inspect.signature(function).parameters), "") == "self"
 
 
-def _name_of(function: Any) -> str:
+def _below_partials(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = cast("functools.partial[Any]", function).func
+    return function
+
+
+def _name_of(function: Any) -> str:
+    function = _below_partials(function)
     return getattr(function, "__name__", type(function).__name__)
 
 
 def _doc_of(function: Any) -> str | None:
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
+    function = _below_partials(function)
     if inspect.isroutine(function):
         return inspect.getdoc(function)
     kind = cast("type[Any]", type(function))
@@ -301,8 +305,7 @@ def _doc_of(function: Any) -> str | None:
 
 def _innermost(function: Any) -> Any:
     """Return the function whose code runs: below partials, and below an object's `__call__`."""
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
+    function = _below_partials(function)
     return function if inspect.isroutine(function) else cast("type[Any]", type(function)).__call__
 
 

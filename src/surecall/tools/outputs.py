@@ -1,4 +1,11 @@
-"""Whatever a tool returns becomes one envelope, and an envelope becomes plain JSON data."""
+"""What a tool returned: as one envelope, as plain JSON data, and how large it may be.
+
+The size is judged before anything is turned into text. The walk looks at the answer as it lies in
+memory and stops at the first limit passed, so an answer of a gigabyte costs no more than one of
+the allowed size. The cost of a value estimates its JSON text from below: no punctuation, no
+escapes. What is shared is counted each time it would be written; what contains itself is counted
+once and left for the encoder to refuse.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, cast
@@ -7,12 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError
+from surecall.limits import MAX_OUTPUT_BYTES
 from surecall.records import Envelope, ErrorDetail
 
 __all__ = [
     "OutputLimits",
     "OutputRejection",
-    "RejectionReason",
     "check_output",
     "envelope_of",
     "plain_data",
@@ -24,7 +31,7 @@ def envelope_of(tool_name: str, value: Any) -> Envelope:
     """Return the envelope of what a tool returned.
 
     A mapping with `ok` is taken as an envelope: `ok` counts only when it is literally true,
-    data that is no mapping is wrapped as `{"value": …}`, and errors are reduced to texts. A
+    data that is not a mapping is wrapped as `{"value": …}`, and errors are reduced to texts. A
     mapping without `ok` is the data of a success; so is anything else, as `{"value": …}`.
     """
     if isinstance(value, Envelope):
@@ -52,7 +59,10 @@ def render_envelope(envelope: Envelope) -> dict[str, Any]:
         "tool_name": _encodable(envelope.tool_name),
         "data": envelope.data,
         "warnings": list(envelope.warnings),
-        "errors": [_render_error(error) for error in envelope.errors],
+        "errors": [
+            {key: _encodable(text) for key, text in msgspec.to_builtins(error).items()}
+            for error in envelope.errors
+        ],
     }
 
 
@@ -95,15 +105,6 @@ def _errors_of(entries: Any) -> tuple[ErrorDetail, ...]:
 
 def _text_of(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-def _render_error(error: ErrorDetail) -> dict[str, str]:
-    rendered = {"code": _encodable(error.code), "message": _encodable(error.message)}
-    if error.hint is not None:
-        rendered["hint"] = _encodable(error.hint)
-    if error.path is not None:
-        rendered["path"] = _encodable(error.path)
-    return rendered
 
 
 def _encodable(text: str) -> str:
@@ -149,7 +150,7 @@ _CONTAINERS: Final = (Mapping, Struct, *_ARRAYS)
 class OutputLimits(Struct, frozen=True, kw_only=True):
     """The most that a tool may answer; going over any limit replaces the answer."""
 
-    max_bytes: int = 200_000
+    max_bytes: int = MAX_OUTPUT_BYTES
     max_depth: int = 20
     """How many objects and arrays may lie inside each other."""
     max_nodes: int = 50_000

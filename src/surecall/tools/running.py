@@ -1,6 +1,7 @@
-"""Threads in which blocking tools run, so that the event loop never waits for them.
+"""Tools run: the calls of a turn in their order, each in the event loop or in a thread.
 
-A thread cannot be killed. When a job is given up (timeout or cancellation) its thread goes on
+Blocking tools run in threads, so that the event loop never waits for them. A thread cannot be
+killed. When a job is given up (timeout or cancellation) its thread goes on
 until the tool returns, and what it returns is dropped; the thread no longer counts towards the
 limit, so tools that hang cannot starve those that do not, and being a daemon it does not keep
 the process alive.
@@ -22,16 +23,11 @@ from surecall.errors import Code, ConfigError
 from surecall.records import Effect, Envelope, ToolCall, ToolResult
 from surecall.redaction import open_log
 
+from . import feedback
 from .define import Tool, ToolContext, ToolFailed
-from .feedback import (
-    explain_exception,
-    explain_not_implemented,
-    explain_not_serializable,
-    explain_timeout,
-)
 from .outputs import envelope_of
 
-__all__ = ["Ran", "WorkerThreads", "run_calls", "run_tool"]
+__all__ = ["WorkerThreads", "run_calls", "run_tool"]
 
 
 class _Job:
@@ -137,7 +133,7 @@ _log = open_log("surecall.tools")
 _threads: Final = WorkerThreads()
 
 
-class Ran(NamedTuple):
+class _Ran(NamedTuple):
     """How a tool ended, and whether its own code was started."""
 
     envelope: Envelope
@@ -146,7 +142,7 @@ class Ran(NamedTuple):
 
 async def run_tool(
     tool: Tool[..., Any], arguments: dict[str, Any], context: ToolContext, timeout_s: float | None
-) -> Ran:
+) -> _Ran:
     """Run a tool with checked arguments; only cancellation and exits of the process are raised.
 
     Coroutine functions run in the event loop, all others in a thread. A tool that is out of time,
@@ -154,25 +150,25 @@ async def run_tool(
     they go on, and what they return late is dropped.
     """
     if tool.binder is None:
-        return Ran(explain_not_implemented(tool.name), executed=False)
+        return _Ran(feedback.explain_not_implemented(tool.name), executed=False)
     try:
         start = tool.binder(arguments, context)
     except Exception as error:
-        return Ran(_failure(tool, error, at_call=True), executed=False)
+        return _Ran(_failure(tool, error, at_call=True), executed=False)
     outcome = await _run(tool, start, timeout_s)
     if outcome is None:
-        return Ran(explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
+        return _Ran(feedback.explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
     if outcome.error is not None:
         if not isinstance(outcome.error, Exception | asyncio.CancelledError):
             raise outcome.error
         # With no frame below the one that called, the call itself was refused.
         traceback = outcome.error.__traceback__
         at_call = traceback is not None and traceback.tb_next is None
-        return Ran(_failure(tool, outcome.error, at_call=at_call), executed=True)
+        return _Ran(_failure(tool, outcome.error, at_call=at_call), executed=True)
     try:
-        return Ran(envelope_of(tool.name, outcome.value), executed=True)
+        return _Ran(envelope_of(tool.name, outcome.value), executed=True)
     except Exception as error:
-        return Ran(explain_not_serializable(tool.spec, error), executed=True)
+        return _Ran(feedback.explain_not_serializable(tool.spec, error), executed=True)
 
 
 def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> Envelope:
@@ -183,7 +179,7 @@ def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> En
         )
     is_about_arguments = isinstance(error, ValueError) or (at_call and isinstance(error, TypeError))
     code = Code.ARGUMENT_ERROR if is_about_arguments else Code.INTERNAL_ERROR
-    return explain_exception(tool.name, code, error)
+    return feedback.explain_exception(tool.name, code, error)
 
 
 async def _run(
@@ -221,9 +217,9 @@ async def run_calls(
 ) -> tuple[ToolResult, ...]:
     """Run the calls of one turn and return their results in the order of the calls.
 
-    Calls that only read run beside each other, at most `max_concurrency` at a time. A call with
+    Calls that only read run at the same time, at most `max_concurrency` at a time. A call with
     an effect runs alone: after all calls before it, before any call after it. Calls without an
-    effect of their own (`None`: they will be refused) hold nothing up.
+    effect (`None`: they will be refused) hold nothing up.
     """
     if max_concurrency < 1:
         raise ConfigError(
@@ -239,14 +235,14 @@ async def run_calls(
         if effect_of(call) in ("read", None):
             batch.append(call)
             continue
-        results += await _run_beside(batch, execute, max_concurrency)
+        results += await _run_together(batch, execute, max_concurrency)
         batch = []
         results.append(await execute(call))
-    results += await _run_beside(batch, execute, max_concurrency)
+    results += await _run_together(batch, execute, max_concurrency)
     return tuple(results)
 
 
-async def _run_beside(
+async def _run_together(
     calls: Sequence[ToolCall], execute: Execute, max_concurrency: int
 ) -> list[ToolResult]:
     if len(calls) <= 1:
