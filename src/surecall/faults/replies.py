@@ -11,9 +11,10 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import encode_text, resolve_pointer
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
+from surecall.records.values import as_fields, as_list
 
 from .conversation import Action, CallTools, PlannedCall, Say
-from .inputs import as_fields, as_list, parse_fields
+from .inputs import parse_fields
 
 __all__ = [
     "Occasion",

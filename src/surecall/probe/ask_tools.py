@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, ProviderError
 from surecall.reading import read_arguments
 from surecall.records import Message, RawCall, ToolCall, ToolSpec
+from surecall.records.values import as_fields, as_list
 
 from .asker import (
     CALL_NAMED,
@@ -377,12 +378,9 @@ def _style_of(call: RawCall, message: dict[str, Any]) -> str | None:
 
 def _has_null(message: dict[str, Any]) -> bool:
     """Tell whether the first call names its arguments at all."""
-    calls: Any = message.get("tool_calls")
-    entry: Any = cast("list[Any]", calls)[0] if isinstance(calls, list) and calls else None
-    for fields in (entry, cast("Any", entry).get("function") if isinstance(entry, dict) else None):
-        if isinstance(fields, dict) and "arguments" in fields:
-            return True
-    return False
+    calls = as_list(message.get("tool_calls"))
+    entry = as_fields(calls[0] if calls else None)
+    return "arguments" in entry or "arguments" in as_fields(entry.get("function"))
 
 
 @question("Does strict hold arguments to their schema?", "strict_tools", max_requests=2)

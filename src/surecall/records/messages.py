@@ -1,4 +1,4 @@
-"""A conversation with a model: its messages, a request and what comes back, on the wire and read."""
+"""A conversation with a model: messages, a request, and what comes back, raw and as read."""
 
 from typing import Any, Literal
 

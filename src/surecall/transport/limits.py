@@ -7,12 +7,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.errors import Code, ConfigError, ProviderTimeoutError
+from surecall.errors import Code, ProviderTimeoutError, invalid_config
+from surecall.limits import MAX_BODY_BYTES, MIB
 
 __all__ = ["Deadlines", "Watch", "WireLimits"]
-
-_KIB: Final = 1024
-_MIB: Final = 1024 * 1024
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -38,13 +36,13 @@ class Deadlines(Struct, frozen=True, kw_only=True):
 class WireLimits(Struct, frozen=True, kw_only=True):
     """How large an answer may be, counted after decompression."""
 
-    max_body_bytes: int = 32 * _MIB
-    max_stream_bytes: int = 128 * _MIB
-    max_error_body_bytes: int = 64 * _KIB
+    max_body_bytes: int = MAX_BODY_BYTES
+    max_stream_bytes: int = 128 * MIB
+    max_error_body_bytes: int = 64 * 1024
     """How much of an error answer is read; the rest is left unread."""
     max_ratio: int = 100
     """Decoded bytes per compressed byte, once `ratio_free_bytes` have been decoded."""
-    ratio_free_bytes: int = _MIB
+    ratio_free_bytes: int = MIB
 
     def __post_init__(self) -> None:
         _check_positive(self)
@@ -58,10 +56,8 @@ def _check_positive(settings: Struct) -> None:
             problem = f"is {value}"
         else:
             continue
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"{type(settings).__name__}.{name} {problem}.",
-            hint="Give a finite number above zero.",
+        raise invalid_config(
+            f"{type(settings).__name__}.{name} {problem}.", "Give a finite number above zero."
         )
 
 

@@ -7,22 +7,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from operator import is_
-from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, ProviderReplyError
+from surecall.errors import Code, ProviderReplyError, invalid_config
 from surecall.jsontext import encode, encode_text, render_event
 from surecall.protocols.faults import check_body, parse_fault
 from surecall.records import WireReply, WireRequest
+from surecall.records.values import as_fields, as_list
 
+from .base import Closing
 from .retry import parse_retry_after
 
 __all__ = [
     "ScriptedReply",
-    "ScriptedStream",
     "ScriptedTransport",
     "assistant",
     "render_chunks",
@@ -57,7 +57,7 @@ Reply = str | bytes | dict[str, Any] | ScriptedReply | BaseException
 Replies = Iterable[Reply] | Callable[[WireRequest], Any]
 
 
-class ScriptedTransport:
+class ScriptedTransport(Closing):
     """Answers each request with the next reply of a script, whole or streamed.
 
     Args:
@@ -76,20 +76,6 @@ class ScriptedTransport:
         """Every request, as it was when it was sent; what two in a row have in common is kept
         once."""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
     async def send(self, request: WireRequest) -> WireReply:
         """Return the next reply as a whole answer."""
         started = time.perf_counter()
@@ -102,9 +88,9 @@ class ScriptedTransport:
                 status=reply.status,
                 retryable=True,
             )
-        fault = check_body(headers, body, status=reply.status)
-        if fault is not None:
-            raise fault
+        error = check_body(headers, body, status=reply.status)
+        if error is not None:
+            raise error
         elapsed_ms = (time.perf_counter() - started) * 1000
         return WireReply(status=reply.status, headers=headers, body=body, elapsed_ms=elapsed_ms)
 
@@ -131,18 +117,17 @@ class ScriptedTransport:
             found = next(self._replies, UNSET)
         if found is UNSET:
             count = len(self.requests)
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"The script has {count - 1} replies; request {count} arrived.",
-                hint="Add a reply to the script, or find out why one more request was made.",
+                "Add a reply to the script, or find out why one more request was made.",
             )
         reply = _parse_reply(found)
         await asyncio.sleep(reply.delay_s)
         if not 200 <= reply.status < 300:
             body, headers = _render_body(reply)
-            fault = parse_fault(reply.status, headers, body)
-            fault.retry_after_s = parse_retry_after(headers, time.time())
-            raise fault
+            error = parse_fault(reply.status, headers, body)
+            error.retry_after_s = parse_retry_after(headers, time.time())
+            raise error
         return reply
 
 
@@ -216,10 +201,9 @@ def _parse_reply(found: Any) -> ScriptedReply:
             is_body = any(key in fields for key in _BODY_KEYS)
             return ScriptedReply(body=fields) if is_body else ScriptedReply(message=fields)
         case _:
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"A script cannot hold a reply of type {type(found).__name__}.",
-                hint="Use text, a dict, bytes, an exception or a ScriptedReply.",
+                "Use text, a dict, bytes, an exception or a ScriptedReply.",
             )
 
 
@@ -301,18 +285,15 @@ def render_completion(
 
 def render_chunks(completion: dict[str, Any]) -> list[Any]:
     """Return the events that stream a completion, or none when it holds no message."""
-    choices = completion.get("choices")
-    choice = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
-    fields = cast("dict[str, Any]", choice) if isinstance(choice, dict) else {}
-    message = fields.get("message")
-    if not isinstance(message, dict):
+    choices = as_list(completion.get("choices"))
+    fields = as_fields(choices[0] if choices else None)
+    if not isinstance(fields.get("message"), dict):
         return []
     about = {name: completion.get(name, value) for name, value in _ABOUT.items()}
     about["object"] = "chat.completion.chunk"
-    deltas = list(_deltas(cast("dict[str, Any]", message)))
     events: list[Any] = [
         {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-        for delta in deltas
+        for delta in _split_message(fields["message"])
     ]
     finish = fields.get("finish_reason")
     if finish is not None:
@@ -323,18 +304,18 @@ def render_chunks(completion: dict[str, Any]) -> list[Any]:
     return [*events, "[DONE]"]
 
 
-def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _split_message(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"role": message.get("role", "assistant")}
     for name in _TEXT_FIELDS:
         value = message.get(name)
         if isinstance(value, str):
-            yield from ({name: piece} for piece in _pieces(value))
+            yield from ({name: piece} for piece in _split_text(value))
         elif value is not None:
             yield {name: value}
     calls = message.get("tool_calls")
     if isinstance(calls, list):
-        for index, call in enumerate(cast("list[Any]", calls)):
-            yield from ({"tool_calls": [delta]} for delta in _call_deltas(index, call))
+        for index, call in enumerate(as_list(calls)):
+            yield from ({"tool_calls": [delta]} for delta in _split_call(index, call))
     elif calls is not None:
         yield {"tool_calls": calls}
     known = {"role", "tool_calls", *_TEXT_FIELDS}
@@ -343,23 +324,19 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield rest
 
 
-def _call_deltas(index: int, call: Any) -> Iterator[Any]:
+def _split_call(index: int, call: Any) -> Iterator[Any]:
     """Yield one call: everything but the text of its arguments, then that text in pieces."""
-    fields = cast("dict[str, Any]", call) if isinstance(call, dict) else {}
-    function = fields.get("function")
-    if not isinstance(function, dict):
-        yield {"index": index, **fields} if fields else call
-        return
-    function = cast("dict[str, Any]", function)
+    fields = as_fields(call)
+    function = as_fields(fields.get("function"))
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
-        yield {"index": index, **fields}
+        yield {"index": index, **fields} if fields else call
         return
     yield {"index": index, **fields, "function": {**function, "arguments": ""}}
-    for piece in _pieces(arguments):
+    for piece in _split_text(arguments):
         yield {"index": index, "function": {"arguments": piece}}
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _split_text(text: str) -> Iterator[str]:
     for start in range(0, len(text), _PIECE_CHARS):
         yield text[start : start + _PIECE_CHARS]
