@@ -1,7 +1,7 @@
 """The variables of the experiment that surecall's evals come from, read as options of today.
 
 A variable that is not set, or blank, says nothing. A value that cannot be used is an error; the
-original took some of them for another. What has no meaning here any more is told in `notes`.
+original took some of them for another. What has no meaning here any more is listed in `notes`.
 """
 
 import os
@@ -10,10 +10,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.errors import ConfigError, JSONTextError
+from surecall.errors import ConfigError, JSONTextError, invalid_config
 from surecall.jsontext import decode
-
-from .settings import invalid_config
 
 __all__ = ["LegacyEval", "read_legacy_eval"]
 
@@ -100,7 +98,7 @@ class _Reader:
         try:
             return parse(text)
         except ValueError as error:
-            raise _refused(name, text, str(error)) from None
+            raise _refuse(name, text, str(error)) from None
 
     def put(
         self, target: dict[str, Any], key: str, name: str, parse: Callable[[str], Any] = str
@@ -112,13 +110,13 @@ class _Reader:
             self.origins[key] = f"{_PREFIX}{name}"
 
     def notes(self) -> Iterator[str]:
-        """Tell which variables change nothing."""
+        """List the variables that change nothing."""
         for name, why in _NOTES.items():
             if name in self._values:
                 yield f"{_PREFIX}{name} changes nothing: {why}."
 
 
-def _refused(name: str, text: str, wanted: str) -> ConfigError:
+def _refuse(name: str, text: str, wanted: str) -> ConfigError:
     return invalid_config(f"{_PREFIX}{name} must be {wanted}, not {text!r}.")
 
 

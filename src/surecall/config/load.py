@@ -1,4 +1,4 @@
-"""The settings in force, and how they are shown."""
+"""The settings in force: read from all sources, changed, and shown."""
 
 import os
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
+from surecall.errors import invalid_config
 from surecall.jsontext import encode_text
 from surecall.redaction import Secret, redact
 
@@ -17,24 +18,12 @@ from .settings import (
     PLAIN_KEYS,
     SECRET_KEYS,
     Found,
-    invalid_config,
     names_a_secret,
     put_setting,
 )
 from .sources import KEY_VARIABLE, find_file, read_file, read_table, read_variables
 
-__all__ = [
-    "KEY_VARIABLES",
-    "Config",
-    "Deadlines",
-    "Local",
-    "Retry",
-    "Setting",
-    "key_variables",
-    "know_keys",
-    "load_config",
-    "parse_key",
-]
+__all__ = ["Config", "Deadlines", "Local", "Retry", "Setting", "know_keys", "load_config"]
 
 _HOME_OF_KEY = {
     "OPENROUTER_API_KEY": "openrouter.ai",
@@ -43,7 +32,7 @@ _HOME_OF_KEY = {
     "GEMINI_API_KEY": "googleapis.com",
     "GOOGLE_API_KEY": "googleapis.com",
 }
-KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
+_KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -110,17 +99,14 @@ class Config(Struct, frozen=True, kw_only=True):
 
     def render(self) -> list[Setting]:
         """List every setting with its value as text and its origin; secrets are masked."""
-        rows: list[Setting] = []
-        for key in (*PLAIN_KEYS, "api_key"):
-            shown = _shown(self._value(key))
-            rows.append(Setting(key, shown, self.origins.get(key, "default")))
-        for table in FREE_TABLES:
-            for name, value in getattr(self, table).items():
-                key = f"{table}.{name}"
-                masked = table == "headers" and names_a_secret(name)
-                shown = "***" if masked else _shown(value)
-                rows.append(Setting(key, shown, self.origins.get(key, "default")))
-        return rows
+        free = [f"{table}.{name}" for table in FREE_TABLES for name in getattr(self, table)]
+        return [self._render(key) for key in (*PLAIN_KEYS, "api_key", *free)]
+
+    def _render(self, key: str) -> Setting:
+        table, _, name = key.partition(".")
+        is_secret = table == "headers" and names_a_secret(name)
+        text = "***" if is_secret else _render_value(self._value(key))
+        return Setting(key, text, self.origins.get(key, "default"))
 
     def with_values(self, overrides: Mapping[str, Any], *, cwd: Path | None = None) -> "Config":
         """Return a copy in which the given values win; they are checked like any other."""
@@ -134,8 +120,8 @@ class Config(Struct, frozen=True, kw_only=True):
         read_table(found, given, lambda _key: "flag", base=cwd or Path.cwd())
         key, key_origin = self.api_key, self.origins.get("api_key", "default")
         if key_given is not None:
-            key, key_origin = parse_key(key_given, "flag"), "flag"
-        elif key_origin in _HOME_OF_KEY and key_origin not in key_variables(found.get("base_url")):
+            key, key_origin = _parse_key(key_given, "flag"), "flag"
+        elif key_origin in _HOME_OF_KEY and key_origin not in _key_variables(found.get("base_url")):
             key, key_origin = None, "default"  # a provider's key goes nowhere else
         return Config.of(found, api_key=key, api_key_origin=key_origin, path=self.path)
 
@@ -186,27 +172,27 @@ class Config(Struct, frozen=True, kw_only=True):
         return [(row.key, row.value) for row in self.render()]
 
 
-def _shown(value: Any) -> str:
+def _render_value(value: Any) -> str:
     if value is None or value == ():
         return "-"
     if isinstance(value, Secret):
         return "set"
     if isinstance(value, tuple):
         return ", ".join(cast("tuple[str, ...]", value))
-    text = str(value) if isinstance(value, str | Path) else encode_text(_masked(value))
+    text = str(value) if isinstance(value, str | Path) else encode_text(_mask_value(value))
     return redact(text)
 
 
-def _masked(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     if isinstance(value, dict):
         table = cast("dict[str, Any]", value)
-        return {k: "***" if k.lower() in SECRET_KEYS else _masked(v) for k, v in table.items()}
+        return {k: "***" if k.lower() in SECRET_KEYS else _mask_value(v) for k, v in table.items()}
     if isinstance(value, list):
-        return [_masked(item) for item in cast("list[Any]", value)]
+        return [_mask_value(item) for item in cast("list[Any]", value)]
     return value
 
 
-def key_variables(url: Found | None) -> tuple[str, ...]:
+def _key_variables(url: Found | None) -> tuple[str, ...]:
     """Return the variables whose key may be sent to an address, strongest first.
 
     The key of a provider goes to that provider only; `OPENAI_API_KEY` also goes where
@@ -219,7 +205,7 @@ def key_variables(url: Found | None) -> tuple[str, ...]:
     return (KEY_VARIABLE, *own)
 
 
-def parse_key(value: Any, origin: str) -> Secret | None:
+def _parse_key(value: Any, origin: str) -> Secret | None:
     """Return the key, or `None` for a blank one; refuse what cannot be sent in a header."""
     text = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(text, str):
@@ -237,9 +223,9 @@ _environment_keys: dict[str, Secret] = {}
 
 
 def know_keys(environ: Mapping[str, str] | None = None) -> None:
-    """Make the keys of providers that stand in the environment known as secrets."""
+    """Make the keys of providers in the environment known as secrets."""
     variables = os.environ if environ is None else environ
-    for name in KEY_VARIABLES:
+    for name in _KEY_VARIABLES:
         value = variables.get(name, "").strip()
         if value and (name not in _environment_keys or _environment_keys[name].reveal() != value):
             _environment_keys[name] = Secret(value)
@@ -298,12 +284,12 @@ def _find_key(
     found: Mapping[str, Found], variables: Mapping[str, str], given: Any
 ) -> tuple[Secret | None, str]:
     if given is not None:
-        return parse_key(given, "flag"), "flag"
+        return _parse_key(given, "flag"), "flag"
     if "api_key_env" in found:
         name = str(found["api_key_env"].value)
-        key = parse_key(variables.get(name, ""), name)
+        key = _parse_key(variables.get(name, ""), name)
         return key, name if key else f"{name} (not set)"
-    for name in key_variables(found.get("base_url")):
-        if key := parse_key(variables.get(name, ""), name):
+    for name in _key_variables(found.get("base_url")):
+        if key := _parse_key(variables.get(name, ""), name):
             return key, name
     return None, "default"

@@ -1,4 +1,4 @@
-"""Every setting there is: its type, its default, and what it does."""
+"""Every setting there is: its type, its default, what it does, and how one value is checked."""
 
 import math
 import os
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 from surecall.protocols import PROTOCOLS
 from surecall.redaction import redact
 
@@ -26,22 +26,19 @@ __all__ = [
     "Found",
     "SettingKey",
     "Text",
-    "invalid_config",
     "names_a_secret",
     "put_setting",
     "unknown_key",
 ]
 
 FREE_TABLES: Final = ("options", "capabilities", "headers")
-"""Tables whose keys are not settings of their own."""
+"""Tables with keys of any name."""
 SECRET_KEYS: Final = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})
 """Names under which no value is kept in a configuration."""
 
 _SECRET_WORDS = ("api_key", "apikey", "authorization", "password", "secret", "token")
 
 Text = Annotated[str, Meta(min_length=1)]
-Seconds = Annotated[float, Meta(gt=0)]
-Count = Annotated[int, Meta(ge=0)]
 
 
 class SettingKey(NamedTuple):
@@ -53,8 +50,25 @@ class SettingKey(NamedTuple):
     default: Any = None
 
 
+def _text(doc: str) -> SettingKey:
+    return SettingKey(Text, "text", doc)
+
+
+def _folder(doc: str) -> SettingKey:
+    return SettingKey(Text, "a folder", doc)
+
+
+def _seconds(doc: str, default: float | None = None) -> SettingKey:
+    return SettingKey(Annotated[float, Meta(gt=0)], "seconds above 0", doc, default)
+
+
+def _whole_number(least: int, doc: str) -> SettingKey:
+    kind = Annotated[int, Meta(ge=least)]
+    return SettingKey(kind, f"a whole number, {least} or more", doc)
+
+
 SETTINGS: Final[Mapping[str, SettingKey]] = {
-    "model": SettingKey(Text, "text", "Model to ask, as the provider names it."),
+    "model": _text("Model to ask, as the provider names it."),
     "base_url": SettingKey(
         Text,
         "an http or https address",
@@ -72,43 +86,29 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     "protocol": SettingKey(
         Text,
         "the name of a wire format",
-        "Wire format the provider speaks: `chat_completions`, `responses`, `messages` or "
+        "Wire format of the provider: `chat_completions`, `responses`, `messages` or "
         "`gemini`. When unset, what the catalog says of the provider, or `chat_completions`.",
     ),
-    "provider": SettingKey(Text, "text", "Name of the provider, to choose what is known of it."),
+    "provider": _text("Name of the provider, to choose what is known of it."),
     "preset": SettingKey(
         list[Text] | str, "a name or a list of names", "Presets to apply, in order.", ()
     ),
-    "profile": SettingKey(Text, "text", "Sampling profile to use."),
+    "profile": _text("Sampling profile to use."),
     "stream": SettingKey(bool, "true or false", "Whether every turn is streamed.", default=False),
-    "journal_dir": SettingKey(
-        Text, "a folder", "Folder for journals; in a file it is relative to that file."
-    ),
-    "trace_dir": SettingKey(
-        Text, "a folder", "Folder for traces; in a file it is relative to that file."
-    ),
-    "cache_dir": SettingKey(
-        Text,
-        "a folder",
+    "journal_dir": _folder("Folder for journals; in a file it is relative to that file."),
+    "trace_dir": _folder("Folder for traces; in a file it is relative to that file."),
+    "cache_dir": _folder(
         "Folder for what can be fetched again, such as weights. When unset: `surecall` in "
         "`XDG_CACHE_HOME`, then `~/.cache/surecall`; in a file it is relative to that file.",
     ),
-    "evals_dir": SettingKey(
-        Text,
-        "a folder",
+    "evals_dir": _folder(
         "Folder for the runs of `surecall eval`. When unset: `.surecall` in the current folder; in "
         "a file it is relative to that file.",
     ),
-    "local.n_ctx": SettingKey(
-        Annotated[int, Meta(ge=256)],
-        "a whole number, 256 or more",
-        "Tokens that one request to an embedded model may have, its answer included.",
+    "local.n_ctx": _whole_number(
+        256, "Tokens that one request to an embedded model may have, its answer included."
     ),
-    "local.threads": SettingKey(
-        Annotated[int, Meta(ge=1)],
-        "a whole number, 1 or more",
-        "Threads an embedded model computes with.",
-    ),
+    "local.threads": _whole_number(1, "Threads an embedded model computes with."),
     "probe": SettingKey(
         Literal["off", "auto"],
         "`off` or `auto`",
@@ -117,30 +117,18 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         "For embedded models the default is `auto`.",
         "off",
     ),
-    "max_probe_age_s": SettingKey(
-        Seconds, "seconds above 0", "How long an answer of a probe is believed.", 604_800
-    ),
+    "max_probe_age_s": _seconds("How long an answer of a probe is believed.", 604_800),
     "local.passive_wait": SettingKey(
         bool,
         "true or false",
         "Whether the threads of an embedded model sleep while they wait for each other; false when "
         "unset and `OMP_WAIT_POLICY` is set.",
     ),
-    "deadlines.connect_s": SettingKey(
-        Seconds, "seconds above 0", "Seconds until a connection must be made."
-    ),
-    "deadlines.first_byte_s": SettingKey(
-        Seconds, "seconds above 0", "Seconds until the provider must begin to answer."
-    ),
-    "deadlines.idle_s": SettingKey(
-        Seconds, "seconds above 0", "Seconds the provider may be silent inside an answer."
-    ),
-    "deadlines.total_s": SettingKey(
-        Seconds, "seconds above 0", "Seconds one answer may take in all."
-    ),
-    "retry.max_retries": SettingKey(
-        Count, "a whole number, 0 or more", "How often a failed request is sent again."
-    ),
+    "deadlines.connect_s": _seconds("Seconds until a connection must be made."),
+    "deadlines.first_byte_s": _seconds("Seconds until the provider must begin to answer."),
+    "deadlines.idle_s": _seconds("Seconds the provider may be silent inside an answer."),
+    "deadlines.total_s": _seconds("Seconds one answer may take in all."),
+    "retry.max_retries": _whole_number(0, "How often a failed request is sent again."),
     "retry.max_wait_s": SettingKey(
         Annotated[float, Meta(ge=0)],
         "seconds, 0 or more",
@@ -236,7 +224,7 @@ def _check_variable(key: str, value: str, origin: str, _base: Path) -> str:
 def _check_protocol(key: str, value: str, origin: str, _base: Path) -> str:
     if value not in PROTOCOLS:
         raise invalid_config(
-            f"{key} (from {origin}) is {value!r}, which is no wire format.",
+            f"{key} (from {origin}) is {value!r}, which is not a wire format.",
             did_you_mean(value, PROTOCOLS),
         )
     return value
@@ -276,13 +264,8 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, str, Path], Any]]] = {
 }
 
 
-def invalid_config(message: str, hint: str | None = None) -> ConfigError:
-    """Build the error for a value that cannot be used."""
-    return ConfigError(Code.INVALID_CONFIG, message, hint=hint)
-
-
 def unknown_key(key: str, origin: str) -> ConfigError:
-    """Build the error for a key there is not, with the closest one there is."""
+    """Build the error for a key that does not exist, with the closest one that does."""
     table, _, name = key.partition(".")
     if origin.startswith(PREFIX):
         known = [PREFIX + item.upper().replace(".", "__") for item in (*PLAIN_KEYS, "api_key")]
