@@ -90,7 +90,7 @@ async def ask_tools_seen(asker: Asker) -> Finding:
     if isinstance(with_tools, Refused):
         return unclear(f"a request with a tool is refused with {with_tools.said}")
     if with_tools.calls(ECHO):
-        evidence = "the model called a tool whose name only its definition tells"
+        evidence = "the model called a tool whose name is only in its definition"
         return yes(evidence, supports_tool_use=True)
     without = await asker.ask(user(CALL_UNNAMED))
     long, short = with_tools.prompt_tokens, without.prompt_tokens
@@ -281,7 +281,7 @@ def _difference(whole: Answered, streamed: Answered) -> str | None:
     return None
 
 
-@question("Does every call get an id of its own?", "unique_call_ids", max_requests=2)
+@question("Does every call get a unique id?", "unique_call_ids", max_requests=2)
 async def ask_call_ids(asker: Asker) -> Finding:
     """Compare the ids of two calls in two turns of one conversation."""
     first = await asker.try_ask(user(CALL_NAMED), tools=(ECHO,))
@@ -331,7 +331,7 @@ def _with_result(call: ToolCall, extra: dict[str, Any] | None = None) -> tuple[M
 
 @question("Are ids of any shape taken back?", "tool_id_pattern", max_requests=3)
 async def ask_id_pattern(asker: Asker) -> Finding:
-    """Send a finished call back under ids of our own, from unusual to plain ones."""
+    """Send a finished call back under our ids, from unusual to plain ones."""
     refusals: list[str] = []
     for call_id, pattern in _ID_STYLES:
         messages = _with_result(_own_call(call_id)) + user(_SECOND_TURN)

@@ -119,7 +119,7 @@ def no(evidence: str, **fields: Any) -> Finding:
 
 
 def unclear(evidence: str, code: str | None = None) -> Finding:
-    """Answer that it cannot be told."""
+    """Answer that nothing can be concluded."""
     return Finding(verdict="inconclusive", evidence=evidence, code=code)
 
 

@@ -29,7 +29,7 @@ _NEEDED: Final = ("supports_tool_use",)
 
 
 class Patience(NamedTuple):
-    """How long things may take before a run goes on without an answer."""
+    """How long things may take before a run continues without an answer."""
 
     probe_s: float = 60.0
     """One probe in all."""

@@ -31,7 +31,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any] = {}
     """JSON Schema of the arguments."""
     effect: Effect = "write"
-    """`read` runs beside other reads; `write` and `external` run alone, in order."""
+    """`read` runs at the same time as other reads; `write` and `external` run alone, in order."""
     exposed: bool = True
     """Whether a model may see and call it."""
     idempotent: bool = False
@@ -59,7 +59,7 @@ class RawCall(Struct, frozen=True):
     format: str = "tool_calls"
     """Where it was seen: `tool_calls`, `function_call`, or the name of a text format."""
     extra: dict[str, Any] = {}
-    """Fields beside these that the provider may want echoed, such as a signature."""
+    """Other fields that the provider may want echoed, such as a signature."""
     receipts: tuple[Receipt, ...] = ()
     """Changes made to find it, such as reading it without its wrapper."""
 

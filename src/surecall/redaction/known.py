@@ -190,11 +190,11 @@ def mask_text(text: str) -> str:
 
 
 class _Source:
-    """A text to be searched, and where its characters stood before it was unescaped."""
+    """A text to be searched, and where its characters were before it was unescaped."""
 
     def __init__(self, text: str, *, unescaped: bool = False) -> None:
         self._starts = [0]
-        """Where each part begins in the plain text; what is escaped is a part of its own."""
+        """Where each part begins in the plain text; what is escaped is a separate part."""
         self._origins = [0]
         """Where each part begins in the text as it was."""
         parts: list[str] = []

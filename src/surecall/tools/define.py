@@ -53,7 +53,7 @@ class ToolContext(Struct, frozen=True):
 
 
 class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise ToolFailed(...)`
-    """Raised by a tool to answer with a code of its own."""
+    """Raised by a tool to answer with a chosen code."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise Tool
 
 
 class Tool(Generic[P, R]):
-    """A tool: what a model is told about it, and how its calls are made; never changes."""
+    """A tool: what a model sees of it, and how its calls are made; never changes."""
 
     spec: ToolSpec
     function: Callable[P, R] | None

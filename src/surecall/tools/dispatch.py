@@ -147,7 +147,7 @@ class Dispatcher:
                 call.name, self._view.names
             )
             refusal = _with_warnings(refusal, warnings)
-            return self._refusal(call, _shown_name(call.name), refusal, started)
+            return self._refusal(call, _clip_name(call.name), refusal, started)
         arguments = await self._prepare(call, tool, context)
         if isinstance(arguments, Envelope):
             refusal = _with_warnings(arguments, warnings)
@@ -182,7 +182,7 @@ class Dispatcher:
     ) -> ToolResult:
         """Return the result of a call that is not run, for a reason the caller gives."""
         tool = self.resolve(call.name)
-        name = _shown_name(call.name) if tool is None else tool.name
+        name = _clip_name(call.name) if tool is None else tool.name
         envelope = Envelope.failure(name, code, message, hint=hint, data=data)
         return self._refusal(call, name, envelope, time.perf_counter())
 
@@ -210,7 +210,7 @@ class Dispatcher:
 
     def _refuse_unread(self, call: ToolCall) -> Envelope | None:
         return feedback.explain_arguments_unread(
-            call, _shown_name(call.name), self._max_arguments_bytes
+            call, _clip_name(call.name), self._max_arguments_bytes
         )
 
     def _refusal(self, call: ToolCall, name: str, envelope: Envelope, started: float) -> ToolResult:
@@ -316,5 +316,5 @@ def _with_warnings(envelope: Envelope, warnings: tuple[str, ...]) -> Envelope:
     return msgspec.structs.replace(envelope, warnings=(*envelope.warnings, *warnings))
 
 
-def _shown_name(name: str) -> str:
+def _clip_name(name: str) -> str:
     return clip(name.strip(_SPACES), _MAX_NAME_CHARS)

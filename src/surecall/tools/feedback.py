@@ -178,7 +178,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 def explain_too_large(spec: ToolSpec, size_bytes: int, max_bytes: int) -> Envelope:
-    """Build the answer that stands in for one whose text is too long."""
+    """Build the answer that replaces one whose text is too long."""
     return Envelope.failure(
         spec.name,
         Code.TOOL_OUTPUT_TOO_LARGE,
@@ -190,7 +190,7 @@ def explain_too_large(spec: ToolSpec, size_bytes: int, max_bytes: int) -> Envelo
 
 
 def explain_too_structured(spec: ToolSpec, rejection: OutputRejection, max_bytes: int) -> Envelope:
-    """Build the answer that stands in for one that was too large to turn into text."""
+    """Build the answer that replaces one that was too large to turn into text."""
     return Envelope.failure(
         spec.name,
         Code.TOOL_OUTPUT_TOO_LARGE,
@@ -205,7 +205,7 @@ def explain_too_structured(spec: ToolSpec, rejection: OutputRejection, max_bytes
 
 
 def explain_not_serializable(spec: ToolSpec, error: Exception) -> Envelope:
-    """Build the answer that stands in for one that has no JSON form."""
+    """Build the answer that replaces one that has no JSON form."""
     return Envelope.failure(
         spec.name,
         Code.TOOL_OUTPUT_SERIALIZATION_ERROR,

@@ -1,7 +1,7 @@
 """Tools run: the calls of a turn in their order, each in the event loop or in a thread.
 
 Blocking tools run in threads, so that the event loop never waits for them. A thread cannot be
-killed. When a job is given up (timeout or cancellation) its thread goes on
+killed. When a job is given up (timeout or cancellation) its thread continues
 until the tool returns, and what it returns is dropped; the thread no longer counts towards the
 limit, so tools that hang cannot starve those that do not, and being a daemon it does not keep
 the process alive.

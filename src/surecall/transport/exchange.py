@@ -1,4 +1,8 @@
-"""One request and its answer over aiohttp; nothing else in surecall sends requests with it."""
+"""One request and its answer over aiohttp; only this file of the transports knows aiohttp.
+
+Failures are turned into our errors and raised without a cause: aiohttp's exceptions carry
+the request headers, and with them the key.
+"""
 
 import asyncio
 import errno
@@ -28,11 +32,16 @@ from surecall.records import clip
 from .bodies import open_decoder, too_large
 from .limits import Watch, WireLimits
 
-__all__ = ["Answer", "CleanConnector", "RequestBody", "Wire"]
+__all__ = ["Answer", "Wire"]
 
 
-class CleanConnector(aiohttp.TCPConnector):
-    """A connector without a limit on the number of connections."""
+class _CleanConnector(aiohttp.TCPConnector):
+    """A connector without a limit, whose connections are clean and whose ends are noticed.
+
+    Two habits of aiohttp are mended here. It hands out an idle connection on which bytes have
+    arrived unasked: they would be taken for the answer to the next request. And when a chunk is
+    malformed in the middle of a body, the reader of that body is not woken up.
+    """
 
     def __init__(self) -> None:
         super().__init__(limit=0)  # pyright: ignore[reportUnknownMemberType] - aiohttp's annotation
@@ -57,14 +66,14 @@ class CleanConnector(aiohttp.TCPConnector):
             self._readers[protocol] = None
             closed = protocol.closed
             if closed is not None:
-                closed.add_done_callback(partial(self._tell_reader, protocol))
+                closed.add_done_callback(partial(self._wake_reader, protocol))
         return connection
 
     def note_reader(self, protocol: ResponseHandler, reader: aiohttp.StreamReader) -> None:
-        """Remember who reads from a connection, to be told when it is lost."""
+        """Remember who reads from a connection, to wake it when it is lost."""
         self._readers[protocol] = reader
 
-    def _tell_reader(self, protocol: ResponseHandler, closed: "asyncio.Future[None]") -> None:
+    def _wake_reader(self, protocol: ResponseHandler, closed: "asyncio.Future[None]") -> None:
         if not closed.cancelled():
             closed.exception()  # fetched, or asyncio would complain that nobody did
         reader = self._readers.pop(protocol, None)
@@ -81,7 +90,7 @@ _RESETS: Final = frozenset(
 )
 
 
-class RequestBody(aiohttp.Payload):
+class _RequestBody(aiohttp.Payload):
     """A request body that tells the watch when it is being sent."""
 
     _autoclose = True
@@ -113,7 +122,7 @@ class Wire:
     """Connections in one event loop: no cookies, no proxies, no decoding, no redirects."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        self._connector = CleanConnector()
+        self._connector = _CleanConnector()
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -135,7 +144,7 @@ class Wire:
         """Send the request and return its answer once the headers are there."""
         try:
             response = await self._session.post(
-                url, data=RequestBody(data, watch), headers=headers, allow_redirects=False
+                url, data=_RequestBody(data, watch), headers=headers, allow_redirects=False
             )
         except asyncio.CancelledError:
             error = watch.convert()
@@ -356,6 +365,8 @@ def _reason(failure: Exception) -> str:
     """Return a short reason that cannot hold a header or a URL."""
     if isinstance(failure, aiohttp.ClientConnectorError):
         failure = failure.os_error
-    told = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
-    words = f"{type(failure).__name__}: {told}" if isinstance(told, str) else type(failure).__name__
+    reason = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
+    words = (
+        f"{type(failure).__name__}: {reason}" if isinstance(reason, str) else type(failure).__name__
+    )
     return clip(" ".join(words.split()), 160)

@@ -153,7 +153,7 @@ class ScriptedStream:
 def _copy_onto(known: Any, value: Any) -> Any:
     """Return a copy of a JSON value, made of the parts of a known copy that are just the same.
 
-    A conversation is sent whole with every turn: copies of their own would grow with its square.
+    A conversation is sent whole with every turn: whole copies would grow with its square.
     """
     kind = value.__class__
     if kind is str or kind is int:
