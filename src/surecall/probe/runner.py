@@ -17,7 +17,7 @@ from .ask_replies import REPLY_QUESTIONS
 from .ask_tools import CALL_QUESTIONS
 from .asker import TOKENS_PER_REQUEST, Asker, BudgetSpentError, Listing, Question
 from .facts import FactKey, FactStore
-from .findings import Cost, Finding, ProbeReport, unclear
+from .findings import Finding, ProbeReport, unclear
 from .listing import ask_context_window
 
 __all__ = [
@@ -146,7 +146,7 @@ async def _ask_all(
             failures = failures + 1 if error is not None else 0
             if error and (failures >= _MAX_FAILURES_IN_A_ROW or error.code in _HOPELESS):
                 stopped = ErrorDetail(error.code, error.message, error.hint)
-        finding = replace(finding, question=question.name, cost=_difference(asker.cost, spent))
+        finding = replace(finding, question=question.name, cost=asker.cost - spent)
         findings.append(finding)
         if on_finding is not None:
             on_finding(finding)
@@ -160,14 +160,6 @@ async def _ask(question: Question, asker: Asker) -> tuple[Finding, ProviderError
         return unclear(str(error), Code.PROBE_BUDGET_EXCEEDED), None
     except ProviderError as error:
         return unclear(error.message, error.code), error
-
-
-def _difference(now: Cost, before: Cost) -> Cost:
-    return Cost(
-        now.requests - before.requests,
-        now.input_tokens - before.input_tokens,
-        now.output_tokens - before.output_tokens,
-    )
 
 
 async def _keep(report: ProbeReport, store: FactStore) -> ProbeReport:

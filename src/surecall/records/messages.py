@@ -1,8 +1,10 @@
 """A conversation with a model: messages, a request, and what comes back, raw and as read."""
 
+from operator import add
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from .calls import RawCall, ToolCall, ToolSpec
 from .receipts import Defect, Receipt
@@ -75,13 +77,7 @@ class Usage(Struct, frozen=True):
     cached_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.total_tokens + other.total_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.cached_tokens + other.cached_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 class WireReply(Struct, frozen=True, kw_only=True):

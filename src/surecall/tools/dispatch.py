@@ -143,15 +143,14 @@ class Dispatcher:
         started = time.perf_counter()
         tool = self.resolve(call.name)
         if tool is None:
-            refusal = self._refuse_unread(call) or feedback.explain_not_allowed(
-                call.name, self._view.names
-            )
+            refusal = self._refuse_unread(call)
+            refusal = refusal or feedback.explain_not_allowed(call.name, self._view.names)
             refusal = _with_warnings(refusal, warnings)
-            return self._refusal(call, _clip_name(call.name), refusal, started)
+            return self._refuse(call, _clip_name(call.name), refusal, started)
         arguments = await self._prepare(call, tool, context)
         if isinstance(arguments, Envelope):
             refusal = _with_warnings(arguments, warnings)
-            return self._refusal(call, tool.name, refusal, started)
+            return self._refuse(call, tool.name, refusal, started)
         timeout_s = tool.spec.timeout_s
         if timeout_s is None:
             timeout_s = self._default_timeout_s
@@ -160,17 +159,8 @@ class Dispatcher:
         ran = await run_tool(tool, arguments, context, timeout_s)
         if call.name != tool.name:
             warnings = (feedback.warn_of_name(tool.name), *warnings)
-        envelope = _with_warnings(ran.envelope, warnings)
-        answer = self._answer(envelope, tool.spec, call.id)
-        return ToolResult(
-            call_id=call.id,
-            name=tool.name,
-            envelope=answer.envelope,
-            text=answer.text,
-            elapsed_ms=(time.perf_counter() - started) * 1000,
-            executed=ran.executed,
-            replaced=answer.replaced,
-        )
+        answer = self._answer(_with_warnings(ran.envelope, warnings), tool.spec, call.id)
+        return _make_result(call, tool.name, answer, started, executed=ran.executed)
 
     def refuse(
         self,
@@ -184,7 +174,7 @@ class Dispatcher:
         tool = self.resolve(call.name)
         name = _clip_name(call.name) if tool is None else tool.name
         envelope = Envelope.failure(name, code, message, hint=hint, data=data)
-        return self._refusal(call, name, envelope, time.perf_counter())
+        return self._refuse(call, name, envelope, time.perf_counter())
 
     async def _prepare(
         self, call: ToolCall, tool: Tool[..., Any], context: ToolContext
@@ -213,15 +203,10 @@ class Dispatcher:
             call, _clip_name(call.name), self._max_arguments_bytes
         )
 
-    def _refusal(self, call: ToolCall, name: str, envelope: Envelope, started: float) -> ToolResult:
+    def _refuse(self, call: ToolCall, name: str, envelope: Envelope, started: float) -> ToolResult:
         envelope = msgspec.structs.replace(envelope, tool_name=name)
-        return ToolResult(
-            call_id=call.id,
-            name=name,
-            envelope=envelope,
-            text=self._own_words(envelope, call.id),
-            elapsed_ms=(time.perf_counter() - started) * 1000,
-        )
+        answer = _Answer(envelope, self._render_own(envelope, call.id))
+        return _make_result(call, name, answer, started)
 
     def _answer(self, envelope: Envelope, spec: ToolSpec, call_id: str) -> _Answer:
         try:
@@ -229,7 +214,7 @@ class Dispatcher:
         except Exception as error:
             _log.debug("a result transform failed on %s", spec.name, exc_info=error)
             failure = feedback.explain_exception(spec.name, Code.INTERNAL_ERROR, error)
-            return _Answer(failure, self._own_words(failure, call_id), replaced=True)
+            return _Answer(failure, self._render_own(failure, call_id), replaced=True)
         limits = self._limits
         try:
             rejection = check_output(shown, limits)
@@ -243,7 +228,7 @@ class Dispatcher:
                 replacement = feedback.explain_too_large(spec, len(data), limits.max_bytes)
             else:
                 return _Answer(envelope, data.decode("utf-8"))
-        return _Answer(replacement, self._own_words(replacement, call_id), replaced=True)
+        return _Answer(replacement, self._render_own(replacement, call_id), replaced=True)
 
     def _transform(self, envelope: Envelope, call_id: str) -> dict[str, Any]:
         shown = render_envelope(envelope)
@@ -251,7 +236,7 @@ class Dispatcher:
             return shown
         return self._transforms(shown, envelope.tool_name, call_id)
 
-    def _own_words(self, envelope: Envelope, call_id: str) -> str:
+    def _render_own(self, envelope: Envelope, call_id: str) -> str:
         """Return the text of an envelope written here; no limit applies to it."""
         try:
             return encode(self._transform(envelope, call_id)).decode("utf-8")
@@ -259,6 +244,20 @@ class Dispatcher:
             _log.debug("a refusal was shown without its data", exc_info=error)
             bare = msgspec.structs.replace(envelope, data={}, warnings=())
             return encode(render_envelope(bare)).decode("utf-8")
+
+
+def _make_result(
+    call: ToolCall, name: str, answer: _Answer, started: float, *, executed: bool = False
+) -> ToolResult:
+    return ToolResult(
+        call_id=call.id,
+        name=name,
+        envelope=answer.envelope,
+        text=answer.text,
+        elapsed_ms=(time.perf_counter() - started) * 1000,
+        executed=executed,
+        replaced=answer.replaced,
+    )
 
 
 def _is_too_doubtful(call: ToolCall, spec: ToolSpec) -> bool:

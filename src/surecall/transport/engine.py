@@ -136,7 +136,7 @@ def _load(settings: EngineSettings, *, passive_wait: bool) -> Engine:
 
 def _import_engine(*, passive_wait: bool) -> Any:
     # The engine's threads wait busily for each other unless asked not to, and on a machine with
-    # other work that makes it slower by an order of magnitude. It can be asked while it is loaded only.
+    # other work that makes it slower by an order of magnitude. It is asked while it is loaded.
     if passive_wait:
         os.putenv(_WAIT_POLICY, "passive")
     try:
