@@ -219,11 +219,15 @@ def _count_or_none(text: str) -> int:
     return int(text)
 
 
-def _number(text: str) -> float:
+def _decode(text: str) -> Any:
     try:
-        value = decode(text)
+        return decode(text)
     except JSONTextError:
-        value = None
+        return None
+
+
+def _number(text: str) -> float:
+    value = _decode(text)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a number")
     return value
@@ -252,10 +256,7 @@ def _transforms(text: str) -> list[str] | None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        value = decode(text)
-    except JSONTextError:
-        value = None
+    value = _decode(text)
     if not isinstance(value, dict):
         raise ValueError("a JSON object")
     return cast("dict[str, Any]", value)
