@@ -1,4 +1,4 @@
-"""surecall makes LLM tool calls sure.
+"""surecall makes LLM tool calls reliable.
 
 Whatever a model or a provider sends back, the application gets a correct, validated call with a
 receipt for every change made to it, or a clear refusal that the model can act on.
@@ -89,45 +89,19 @@ __all__ = [
 
 # Names are loaded when first used, so that importing the package costs next to nothing.
 _HOMES = {
-    "ApprovalDecision": "surecall.tools",
-    "ApprovalRequest": "surecall.tools",
-    "Code": "surecall.errors",
-    "ConfigError": "surecall.errors",
-    "Envelope": "surecall.records",
-    "Event": "surecall.records",
-    "FileJournal": "surecall.loop",
-    "HttpTransport": "surecall.transport",
-    "Message": "surecall.records",
-    "Options": "surecall.loop",
-    "ProviderError": "surecall.errors",
-    "Receipt": "surecall.records",
-    "ReplyReader": "surecall.reading",
-    "RunError": "surecall.errors",
-    "RunLimitError": "surecall.errors",
-    "RunResult": "surecall.loop",
-    "RunStream": "surecall.loop",
-    "ScriptedTransport": "surecall.transport",
-    "Session": "surecall.loop",
-    "SetupError": "surecall.errors",
-    "SurecallError": "surecall.errors",
-    "Tool": "surecall.tools",
-    "ToolCall": "surecall.records",
-    "ToolContext": "surecall.tools",
-    "ToolFailed": "surecall.tools",
-    "ToolRegistry": "surecall.tools",
-    "ToolResult": "surecall.records",
-    "ToolUseError": "surecall.errors",
-    "Usage": "surecall.records",
-    "load_config": "surecall.config",
-    "load_trace": "surecall.loop",
-    "read_arguments": "surecall.reading",
-    "read_reply": "surecall.reading",
-    "repair_json": "surecall.jsontext",
-    "run": "surecall.loop",
-    "run_sync": "surecall.loop",
-    "save_trace": "surecall.loop",
-    "stream": "surecall.loop",
-    "tool": "surecall.tools",
+    "config": "load_config",
+    "errors": (
+        "Code ConfigError ProviderError RunError RunLimitError SetupError SurecallError "
+        "ToolUseError"
+    ),
+    "jsontext": "repair_json",
+    "loop": (
+        "FileJournal Options RunResult RunStream Session load_trace run run_sync save_trace stream"
+    ),
+    "reading": "ReplyReader read_arguments read_reply",
+    "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
+    "tools": "ApprovalDecision ApprovalRequest Tool ToolContext ToolFailed ToolRegistry tool",
+    "transport": "HttpTransport ScriptedTransport",
 }
 
 
@@ -136,12 +110,11 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("surecall")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'surecall' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+    for home, names in _HOMES.items():
+        if name in names.split():
+            value = globals()[name] = getattr(import_module(f"surecall.{home}"), name)
+            return value
+    raise AttributeError(f"module 'surecall' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

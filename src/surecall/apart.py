@@ -1,4 +1,4 @@
-"""Code of others in a task of its own, so that nobody has to wait for it for ever.
+"""Code of others in a separate task, so that nobody has to wait for it for ever.
 
 A coroutine may swallow its cancellation, and whoever awaits it directly is not cancelled either.
 One that runs apart is cancelled, given a moment, and then left behind: it stays referenced until
@@ -38,7 +38,7 @@ async def run_apart(
     Raises:
         asyncio.CancelledError: The caller was cancelled; the work has ended or was left behind.
     """
-    task = asyncio.ensure_future(_settle(start))
+    task = asyncio.ensure_future(_capture_outcome(start))
     try:
         await asyncio.wait((task,), timeout=timeout_s)
     except asyncio.CancelledError:
@@ -52,7 +52,7 @@ async def run_apart(
     return task.result()
 
 
-async def _settle(start: Callable[[], Any]) -> Outcome:
+async def _capture_outcome(start: Callable[[], Any]) -> Outcome:
     try:
         value = start()
         if inspect.isawaitable(value):

@@ -47,6 +47,7 @@ __all__ = [
     "ToolUseError",
     "WorkspaceError",
     "did_you_mean",
+    "invalid_config",
 ]
 
 
@@ -414,6 +415,11 @@ def _redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [_redacted(item) for item in cast("list[Any]", value)]
     return value
+
+
+def invalid_config(message: str, hint: str | None = None) -> ConfigError:
+    """Build the error for a setting or an argument that cannot be used."""
+    return ConfigError(Code.INVALID_CONFIG, message, hint=hint)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -78,7 +78,7 @@ def open_private(path: Path) -> int:
 def make_private(path: Path) -> None:
     """Make an empty file for its owner only; one that is there stays as it is.
 
-    It is for databases: what they put beside their file gets the mode of the file.
+    It is for databases: what they put next to their file gets the mode of the file.
     """
     try:
         # Nobody can have opened a file that did not exist: closing it takes no lock away.

@@ -108,7 +108,7 @@ CASES = (
         Truth(),
         "yes",
         {"supports_tool_use": True},
-        "only its definition tells",
+        "only in its definition",
     ),
     Case("seen-unused", "tools_seen", Truth(tools="unused"), "yes", {}, "tokens in the prompt"),
     Case(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.redaction import MASK, Secret, StreamMask, mask_known, redact, redact_start, shapes
+from surecall.redaction import MASK, Secret, StreamMask, mask_known, redact, redact_start
+from surecall.redaction import text as shapes
 
 PIECES = (
     *("sk-", "pk_", "gsk-", "xai_", "hf-", "ghp_", "glpat-", "key_", "AIza", "AKIA", "bearer "),

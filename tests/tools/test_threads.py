@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surecall.tools.threads import Outcome, WorkerThreads
+from surecall.tools.running import Outcome, WorkerThreads
 
 NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("NUMBER", default=0)
 

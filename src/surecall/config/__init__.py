@@ -2,11 +2,10 @@
 
 From weakest to strongest: defaults, `surecall.toml` in the current folder or the nearest parent
 (or `[tool.surecall]` of its `pyproject.toml`), `SURECALL_*` variables, explicit overrides.
-Unknown keys are errors wherever they stand, and every value remembers where it came from.
+Unknown keys are errors wherever they are, and every value remembers where it came from.
 """
 
-from .load import know_keys, load_config
-from .record import Config, Deadlines, Local, Retry, Setting
+from .load import Config, Deadlines, Local, Retry, Setting, know_keys, load_config
 from .settings import SETTINGS, SettingKey
 
 __all__ = [

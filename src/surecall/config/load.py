@@ -1,26 +1,240 @@
-"""All sources put together."""
+"""The settings in force: read from all sources, changed, and shown."""
 
 import os
 from collections.abc import Mapping
+from os.path import expanduser
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
 
-from surecall.redaction import Secret
+from msgspec import Struct, field
 
-from .checks import Found, put_setting
-from .record import KEY_VARIABLES, Config, key_variables, parse_key
-from .sources import find_file, read_file, read_table, read_variables
+from surecall.errors import invalid_config
+from surecall.jsontext import encode_text
+from surecall.redaction import Secret, redact
 
-__all__ = ["know_keys", "list_variables", "load_config"]
+from .settings import (
+    FREE_TABLES,
+    PLAIN_KEYS,
+    SECRET_KEYS,
+    Found,
+    names_a_secret,
+    put_setting,
+)
+from .sources import KEY_VARIABLE, find_file, read_file, read_table, read_variables
+
+__all__ = [
+    "Config",
+    "Deadlines",
+    "Local",
+    "Retry",
+    "Setting",
+    "know_keys",
+    "list_variables",
+    "load_config",
+]
+
+_HOME_OF_KEY = {
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "OPENAI_API_KEY": "openai.com",
+    "ANTHROPIC_API_KEY": "anthropic.com",
+    "GEMINI_API_KEY": "googleapis.com",
+    "GOOGLE_API_KEY": "googleapis.com",
+}
+_KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
+
+
+class Deadlines(Struct, frozen=True, kw_only=True):
+    """How long to wait for a provider; unset means the transport's default."""
+
+    connect_s: float | None = None
+    first_byte_s: float | None = None
+    idle_s: float | None = None
+    total_s: float | None = None
+
+
+class Retry(Struct, frozen=True, kw_only=True):
+    """How often a request may be sent again; unset means the transport's default."""
+
+    max_retries: int | None = None
+    max_wait_s: float | None = None
+
+
+class Local(Struct, frozen=True, kw_only=True):
+    """How embedded models are loaded; unset means the transport's default."""
+
+    n_ctx: int | None = None
+    threads: int | None = None
+    passive_wait: bool | None = None
+
+
+class Setting(NamedTuple):
+    """One setting as it is shown: key, value as text, and where it came from."""
+
+    key: str
+    value: str
+    origin: str
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """Settings in force, and where each came from; secrets never show in its text forms."""
+
+    model: str | None = None
+    base_url: str | None = None
+    api_prefix: str | None = None
+    api_key_env: str | None = None
+    api_key: Secret | None = None
+    protocol: str | None = None
+    provider: str | None = None
+    preset: tuple[str, ...] = ()
+    profile: str | None = None
+    stream: bool = False
+    journal_dir: Path | None = None
+    trace_dir: Path | None = None
+    evals_dir: Path | None = None
+    cache_dir: Path = field(default_factory=lambda: Path(expanduser("~/.cache/surecall")))
+    probe: Literal["off", "auto"] = "off"
+    max_probe_age_s: float = 604800.0
+    local: Local = Local()
+    deadlines: Deadlines = Deadlines()
+    retry: Retry = Retry()
+    options: dict[str, Any] = {}
+    capabilities: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    """Where each key's value came from, by dotted key."""
+    path: Path | None = None
+    """The file that was read, if any."""
+
+    def render(self) -> list[Setting]:
+        """List every setting with its value as text and its origin; secrets are masked."""
+        free = [f"{table}.{name}" for table in FREE_TABLES for name in getattr(self, table)]
+        return [self._render(key) for key in (*PLAIN_KEYS, "api_key", *free)]
+
+    def _render(self, key: str) -> Setting:
+        table, _, name = key.partition(".")
+        is_secret = table == "headers" and names_a_secret(name)
+        text = "***" if is_secret else _render_value(self._value(key))
+        return Setting(key, text, self.origins.get(key, "default"))
+
+    def with_values(self, overrides: Mapping[str, Any], *, cwd: Path | None = None) -> "Config":
+        """Return a copy in which the given values win; they are checked like any other."""
+        found = {
+            key: Found(self._value(key), origin)
+            for key, origin in self.origins.items()
+            if origin != "default" and key != "api_key"
+        }
+        given = dict(overrides)
+        key_given = given.pop("api_key", None)
+        read_table(found, given, lambda _key: "flag", base=cwd or Path.cwd())
+        key, key_origin = self.api_key, self.origins.get("api_key", "default")
+        if key_given is not None:
+            key, key_origin = _parse_key(key_given, "flag"), "flag"
+        elif key_origin in _HOME_OF_KEY and key_origin not in _key_variables(found.get("base_url")):
+            key, key_origin = None, "default"  # a provider's key goes nowhere else
+        return Config.of(found, api_key=key, api_key_origin=key_origin, path=self.path)
+
+    @classmethod
+    def of(
+        cls,
+        found: Mapping[str, Found],
+        *,
+        api_key: Secret | None,
+        api_key_origin: str,
+        path: Path | None,
+    ) -> "Config":
+        """Build the record of checked values."""
+        fields: dict[str, Any] = {}
+        tables: dict[str, dict[str, Any]] = {}
+        for key, item in found.items():
+            table, _, name = key.partition(".")
+            if name:
+                tables.setdefault(table, {})[name] = item.value
+            else:
+                fields[key] = item.value
+        fields |= {name: tables[name] for name in FREE_TABLES if name in tables}
+        origins = dict.fromkeys(PLAIN_KEYS, "default")
+        origins |= {name: item.origin for name, item in found.items()}
+        origins["api_key"] = api_key_origin
+        return cls(
+            **fields,
+            deadlines=Deadlines(**tables.get("deadlines", {})),
+            retry=Retry(**tables.get("retry", {})),
+            local=Local(**tables.get("local", {})),
+            api_key=api_key,
+            origins=origins,
+            path=path,
+        )
+
+    def _value(self, key: str) -> Any:
+        table, _, name = key.partition(".")
+        value = getattr(self, table)
+        if not name:
+            return value
+        return value[name] if table in FREE_TABLES else getattr(value, name)
+
+    def __repr__(self) -> str:
+        rows = (f"{row.key}={row.value}" for row in self.render() if row.origin != "default")
+        return f"Config({', '.join(rows)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(row.key, row.value) for row in self.render()]
+
+
+def _render_value(value: Any) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, Secret):
+        return "set"
+    if isinstance(value, tuple):
+        return ", ".join(cast("tuple[str, ...]", value))
+    text = str(value) if isinstance(value, str | Path) else encode_text(_mask_value(value))
+    return redact(text)
+
+
+def _mask_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        return {k: "***" if k.lower() in SECRET_KEYS else _mask_value(v) for k, v in table.items()}
+    if isinstance(value, list):
+        return [_mask_value(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _key_variables(url: Found | None) -> tuple[str, ...]:
+    """Return the variables whose key may be sent to an address, strongest first.
+
+    The key of a provider goes to that provider only; `OPENAI_API_KEY` also goes where
+    `OPENAI_BASE_URL` points.
+    """
+    host = (urlsplit(str(url.value)).hostname or "") if url else "openai.com"
+    own = [name for name, home in _HOME_OF_KEY.items() if f".{host}".endswith(f".{home}")]
+    if url and url.origin == "OPENAI_BASE_URL":
+        own.append("OPENAI_API_KEY")
+    return (KEY_VARIABLE, *own)
+
+
+def _parse_key(value: Any, origin: str) -> Secret | None:
+    """Return the key, or `None` for a blank one; refuse what cannot be sent in a header."""
+    text = value.reveal() if isinstance(value, Secret) else value
+    if not isinstance(text, str):
+        raise invalid_config(f"The key from {origin} must be text.")
+    text = text.strip()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise invalid_config(
+            f"The key from {origin} has characters that no key has.", "Copy it again."
+        )
+    return Secret(text) if text else None
+
 
 _environment_keys: dict[str, Secret] = {}
 """Held, so that they are taken out of everything that is shown or kept."""
 
 
 def know_keys(environ: Mapping[str, str] | None = None) -> None:
-    """Make the keys of providers that stand in the environment known as secrets."""
+    """Make the keys of providers in the environment known as secrets."""
     variables = os.environ if environ is None else environ
-    for name in KEY_VARIABLES:
+    for name in _KEY_VARIABLES:
         value = variables.get(name, "").strip()
         if value and (name not in _environment_keys or _environment_keys[name].reveal() != value):
             _environment_keys[name] = Secret(value)
@@ -79,13 +293,13 @@ def _find_key(
     found: Mapping[str, Found], variables: Mapping[str, str], given: Any
 ) -> tuple[Secret | None, str]:
     if given is not None:
-        return parse_key(given, "flag"), "flag"
+        return _parse_key(given, "flag"), "flag"
     if "api_key_env" in found:
         name = str(found["api_key_env"].value)
-        key = parse_key(variables.get(name, ""), name)
+        key = _parse_key(variables.get(name, ""), name)
         return key, name if key else f"{name} (not set)"
-    for name in key_variables(found.get("base_url")):
-        if key := parse_key(variables.get(name, ""), name):
+    for name in _key_variables(found.get("base_url")):
+        if key := _parse_key(variables.get(name, ""), name):
             return key, name
     return None, "default"
 

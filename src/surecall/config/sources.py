@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from .checks import PREFIX, Found, invalid_config, put_setting, unknown_key
-from .settings import SETTINGS, TABLES, Text
+from surecall.errors import invalid_config
+from surecall.records.values import as_fields
 
-__all__ = ["KEY_VARIABLE", "FileSource", "find_file", "read_file", "read_table", "read_variables"]
+from .settings import PREFIX, SETTINGS, TABLES, Found, Text, put_setting, unknown_key
+
+__all__ = ["KEY_VARIABLE", "find_file", "read_file", "read_table", "read_variables"]
 
 FILE_NAME: Final = "surecall.toml"
 KEY_VARIABLE: Final = "SURECALL_API_KEY"
@@ -23,7 +25,7 @@ class FileSource(NamedTuple):
     path: Path
     table: dict[str, Any]
     prefix: str
-    """What stands before our keys: nothing, or `tool.surecall.`."""
+    """What is before our keys: nothing, or `tool.surecall.`."""
 
     def origins_from(self, folder: Path) -> Callable[[str], str]:
         """Return how to name the origin of a key, as seen from a folder."""
@@ -57,11 +59,10 @@ def read_file(path: Path) -> FileSource:
         raise invalid_config(f"{path} is not valid TOML: {error}.") from error
     if path.name != "pyproject.toml":
         return FileSource(path, table, "")
-    tool: Any = table.get("tool")
-    ours: Any = cast("dict[str, Any]", tool).get("surecall", {}) if _is_table(tool) else {}
-    if not _is_table(ours):
+    ours = as_fields(table.get("tool")).get("surecall", {})
+    if not isinstance(ours, dict):
         raise invalid_config(f"{path}: tool.surecall must be a table.")
-    return FileSource(path, ours, "tool.surecall.")
+    return FileSource(path, as_fields(ours), "tool.surecall.")
 
 
 def read_table(
@@ -99,32 +100,27 @@ def read_variables(found: dict[str, Found], variables: Mapping[str, str], folder
             parts = ["headers", "__".join(parts[1:]).replace("_", "-")]
         key = ".".join(parts[:2])
         if len(parts) > 2 and parts[0] in {"options", "capabilities"}:
-            value = _set_inside(found.get(key), parts[2:], _literal(raw))
+            value = _set_inside(found.get(key), parts[2:], _parse_literal(raw))
         else:
             key = ".".join(parts)
             known = SETTINGS.get(key) or SETTINGS.get(f"{parts[0]}.*")
             takes_text = known is not None and known.type in {str, Text}
-            value = raw if takes_text else _literal(raw)
+            value = raw if takes_text else _parse_literal(raw)
         put_setting(found, key, value, variable, folder)
 
 
 def _set_inside(earlier: Found | None, parts: list[str], value: Any) -> dict[str, Any]:
-    whole: dict[str, Any] = dict(earlier.value) if earlier and _is_table(earlier.value) else {}
+    whole = dict(as_fields(earlier.value)) if earlier else {}
     place = whole
     for part in parts[:-1]:
-        inner = place.get(part)
-        place[part] = dict(cast("dict[str, Any]", inner)) if _is_table(inner) else {}
+        place[part] = dict(as_fields(place.get(part)))
         place = place[part]
     place[parts[-1]] = value
     return whole
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _literal(raw: str) -> Any:
-    """Read the text as one TOML value; text that is none, or is a date, stays text."""
+def _parse_literal(raw: str) -> Any:
+    """Read the text as one TOML value; text that is not one, or is a date, stays text."""
     try:
         parsed = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from surecall.errors import JSONTextError
 from surecall.jsontext import canonical_hash, encode, encode_text, mend_surrogates
 from surecall.records import Usage
-from surecall.tools.envelopes import plain_data
+from surecall.tools.outputs import plain_data
 
 __all__ = [
     "CallFact",

@@ -5,8 +5,9 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from surecall.records import Message, ModelRequest, ToolCall
+from surecall.records.values import as_fields, as_list
 
-from .inputs import as_fields, as_list, parse_fields
+from .inputs import parse_fields
 
 __all__ = [
     "Action",

@@ -10,19 +10,9 @@ import msgspec
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.jsontext import decode
 
-__all__ = ["as_fields", "as_list", "parse_fields", "parse_table", "read_toml"]
+__all__ = ["parse_fields", "parse_table", "read_toml"]
 
 T = TypeVar("T")
-
-
-def as_fields(value: Any) -> dict[str, Any]:
-    """Return the value when it is an object, an empty one otherwise."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return the value when it is a list, an empty one otherwise."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def parse_fields(text: str | bytes) -> dict[str, Any] | None:

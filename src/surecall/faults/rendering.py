@@ -13,9 +13,9 @@ from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode, encode_text, render_event
 from surecall.protocols import ChatCompletions
 from surecall.records import RawCall, Reply, Usage
-from surecall.transport.script_chunks import render_chunks, render_completion
+from surecall.records.values import as_fields, as_list
+from surecall.transport.scripted import render_chunks, render_completion
 
-from .inputs import as_fields, as_list
 from .replies import Occasion, PlannedReply
 
 __all__ = ["CHAT", "render_body", "render_events", "render_failure", "render_reply_chunks"]

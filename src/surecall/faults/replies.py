@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from surecall.jsontext import encode_text
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
+from surecall.records.values import as_fields, as_list
 from surecall.schema import References
 
 from .conversation import Action, CallTools, PlannedCall, Say
-from .inputs import as_fields, as_list, parse_fields
+from .inputs import parse_fields
 
 __all__ = [
     "Occasion",

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from itertools import repeat
-from typing import Final, Self
+from typing import Final
 
 from surecall.errors import (
     Code,
@@ -21,6 +21,7 @@ from surecall.errors import (
 from surecall.protocols.faults import check_body
 from surecall.records import WireReply, WireRequest
 from surecall.transport import RetryPolicy, WireLimits, parse_retry_after
+from surecall.transport.base import Closing
 from surecall.transport.bodies import open_decoder
 from surecall.transport.retry import run_attempts
 
@@ -36,7 +37,7 @@ _DEFAULT_RETRY: Final = RetryPolicy()
 _DEFAULT_LIMITS: Final = WireLimits()
 
 
-class SimulatedTransport:
+class SimulatedTransport(Closing):
     """Answers as a simulated model, or with the faults of a plan, in this process.
 
     Args:
@@ -65,15 +66,6 @@ class SimulatedTransport:
         self._limits = limits
         self.requests: list[WireRequest] = []
         """Every request, as it was when it was sent."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
     async def send(self, request: WireRequest) -> WireReply:
         """Return the whole answer, or raise what it stands for."""

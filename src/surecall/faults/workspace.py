@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from surecall.errors import Code
 from surecall.records import ModelRequest
+from surecall.records.values import as_fields, as_list
 
 from .conversation import Action, Answered, CallTools, PlannedCall, Say, answered_calls, system_text
-from .inputs import as_fields, as_list
 from .oracles import FINAL_TEXT
 
 __all__ = ["LONG_VALUE_CHARS", "SCENARIOS", "WorkspaceOracle", "find_scenario"]

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES, MAX_TURN_ARGUMENTS_BYTES
 from surecall.reading import ALL_RULES, IDENTITY_RULES, READING_RULES
 
 __all__ = [
@@ -56,11 +57,11 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     the run with `REPEATED_CALL`. A success of a tool with effects starts the count anew."""
     deadline_s: float | None = None
     """Seconds for the whole run before `DEADLINE_EXCEEDED`."""
-    max_tool_args_bytes: int = 200_000
+    max_tool_args_bytes: int = MAX_ARGUMENTS_BYTES
     """Arguments of one call larger than this are refused with `ARGUMENTS_TOO_LARGE`."""
-    max_turn_args_bytes: int = 1_048_576
+    max_turn_args_bytes: int = MAX_TURN_ARGUMENTS_BYTES
     """Arguments of all calls of one reply together."""
-    max_tool_output_bytes: int = 200_000
+    max_tool_output_bytes: int = MAX_OUTPUT_BYTES
     """A result larger than this is replaced by `TOOL_OUTPUT_TOO_LARGE`."""
     max_concurrent_calls: int = 8
     """Calls of read-only tools that run at the same time."""

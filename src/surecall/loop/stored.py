@@ -6,7 +6,7 @@ from typing import Any, Final
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode
 from surecall.redaction import mask_known
-from surecall.tools.envelopes import plain_data
+from surecall.tools.outputs import plain_data
 
 __all__ = ["checksum", "encode_stored", "seal_line", "split_sealed"]
 

@@ -1,11 +1,17 @@
 """Asking a provider what it really does, and keeping the answers for a time."""
 
-from .asker import Asker, Listing
+from .asker import Asker, Listing, Question
 from .facts import DEFAULT_MAX_AGE_S, FactKey, FactStore, ProbedFact
 from .findings import Cost, Finding, ProbeNote, ProbeReport, Verdict, date_text
 from .listing import fetch_listing
-from .questions import ESSENTIAL, QUESTIONS, Question, select_questions, total_cost
-from .runner import DEFAULT_MAX_REQUESTS, probe_model
+from .runner import (
+    DEFAULT_MAX_REQUESTS,
+    ESSENTIAL,
+    QUESTIONS,
+    probe_model,
+    select_questions,
+    total_cost,
+)
 from .single_flight import Flights, Patience, ensure_probed
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Asking a provider: every request is counted, and none is sent twice."""
+"""Asking a provider with harmless tools: every request is counted, and none is sent twice."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,10 +16,72 @@ from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec
 from surecall.redaction import cut_secret_causes
 from surecall.transport import Transport, ask_transport, fold_stream
 
-from .dummy_tools import PLAIN, user
-from .findings import Cost, quoted
+from .findings import Cost, Finding, quote
 
-__all__ = ["Answered", "Asker", "BudgetSpentError", "Listing", "Refused"]
+__all__ = [
+    "CALL_NAMED",
+    "CALL_TWICE",
+    "CALL_UNNAMED",
+    "ECHO",
+    "NOTE",
+    "ONE_CODE",
+    "PICK",
+    "PING",
+    "PLAIN",
+    "TOKENS_PER_REQUEST",
+    "Answered",
+    "Asker",
+    "BudgetSpentError",
+    "Listing",
+    "Question",
+    "Refused",
+    "question",
+    "user",
+]
+
+
+def _describe_object(**properties: Any) -> dict[str, Any]:
+    required = {"required": list(properties)} if properties else {}
+    object_: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**object_, **required, "additionalProperties": False}
+
+
+_TEXT: Final = _describe_object(text={"type": "string"})
+ONE_CODE: Final = _describe_object(code={"type": "string", "enum": ["Q7"]})
+"""A schema that only one object fits."""
+
+
+def _make_tool(name: str, description: str, parameters: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(
+        name=f"surecall_probe_{name}",
+        description=f"{description} and changes nothing.",
+        parameters=parameters,
+        effect="read",
+    )
+
+
+ECHO: Final = _make_tool("echo", "Returns the text it is given", _TEXT)
+NOTE: Final = _make_tool("note", "Returns how long a text is", _TEXT)
+PING: Final = _make_tool("ping", "Takes no arguments", _describe_object())
+PICK: Final = _make_tool("pick", "Takes a code", ONE_CODE)
+
+# The first text names neither the tool nor its parameter: a call that has both right proves that
+# the model saw the definition.
+CALL_UNNAMED: Final = (
+    'You have been given one tool. Call it now with the text "ping". Do not answer in words.'
+)
+CALL_NAMED: Final = f'Call the tool {ECHO.name} now with the text "ping". Do not answer in words.'
+CALL_TWICE: Final = (
+    f"Call the tool {ECHO.name} two times in this one reply: "
+    'once with the text "one" and once with the text "two". Do not answer in words.'
+)
+PLAIN: Final = "Answer with the single word: ready"
+
+
+def user(text: str) -> tuple[Message, ...]:
+    """Return a conversation that consists of one question."""
+    return (Message("user", text),)
+
 
 Listing = Callable[[], Awaitable[Any]]
 """Fetches the provider's own list of models, decoded."""
@@ -32,6 +94,8 @@ _NOT_IMPLEMENTED: Final = 501
 _REFUSING_PHRASES: Final = ("requires --jinja", "does not support tools")
 """What servers say with a status of 500 when they mean that they never will."""
 _MAX_ADAPTATIONS: Final = 2
+TOKENS_PER_REQUEST: Final = 250
+"""A short question with one small tool, and a short answer; a model that thinks takes more."""
 
 
 class BudgetSpentError(Exception):
@@ -74,9 +138,9 @@ class Answered(NamedTuple):
     def said(self) -> str:
         """What came, in a few words, for the evidence."""
         if self.reply.calls:
-            names = ", ".join(quoted(str(call.name)) for call in self.reply.calls[:3])
+            names = ", ".join(quote(str(call.name)) for call in self.reply.calls[:3])
             return f"{len(self.reply.calls)} call(s) of {names}"
-        return quoted(self.content)
+        return quote(self.content)
 
 
 class Refused(NamedTuple):
@@ -87,7 +151,7 @@ class Refused(NamedTuple):
     @property
     def said(self) -> str:
         """What it said, in a few words."""
-        return f"{self.error.status}: {quoted(self.error.provider_message)}"
+        return f"{self.error.status}: {quote(self.error.provider_message)}"
 
 
 class Asker:
@@ -252,3 +316,37 @@ def _is_refusal(error: ProviderError) -> bool:
     return error.code == Code.NO_TOOL_USE_ENDPOINT or (
         error.code == Code.UPSTREAM_5XX and any(phrase in said for phrase in _REFUSING_PHRASES)
     )
+
+
+Ask = Callable[[Asker], Awaitable[Finding]]
+
+
+class Question(NamedTuple):
+    """One thing to find out about a model at a provider."""
+
+    name: str
+    title: str
+    decides: tuple[str, ...]
+    """The capabilities it decides."""
+    max_requests: int
+    """At most, when no answer can be shared with another question."""
+    ask: Ask
+    tokens: int = TOKENS_PER_REQUEST
+    """About how many a request takes."""
+
+    @property
+    def rough_tokens(self) -> int:
+        """About how many tokens it takes at most."""
+        return self.max_requests * self.tokens
+
+
+def question(
+    title: str, *decides: str, max_requests: int, tokens: int = TOKENS_PER_REQUEST
+) -> Callable[[Ask], Question]:
+    """Make a question of a function that asks it; the function `ask_x` asks the question `x`."""
+
+    def make(ask: Ask) -> Question:
+        name = ask.__name__.removeprefix("ask_")
+        return Question(name, title, decides, max_requests, ask, tokens)
+
+    return make

@@ -1,9 +1,11 @@
 """What a probe found out, as frozen data."""
 
 from datetime import UTC, datetime
+from operator import add, sub
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from surecall.records import ErrorDetail, clip
 from surecall.redaction import redact
@@ -16,7 +18,7 @@ __all__ = [
     "Verdict",
     "date_text",
     "no",
-    "quoted",
+    "quote",
     "unclear",
     "yes",
 ]
@@ -39,11 +41,10 @@ class Cost(Struct, frozen=True):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            self.requests + other.requests,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-        )
+        return Cost(*map(add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(*map(sub, astuple(self), astuple(other)))
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -84,10 +85,7 @@ class ProbeReport(Struct, frozen=True, kw_only=True):
     @property
     def cost(self) -> Cost:
         """What all questions cost together."""
-        total = Cost()
-        for finding in self.findings:
-            total += finding.cost
-        return total
+        return sum((finding.cost for finding in self.findings), Cost())
 
 
 class ProbeNote(Struct, frozen=True, kw_only=True):
@@ -119,11 +117,11 @@ def no(evidence: str, **fields: Any) -> Finding:
 
 
 def unclear(evidence: str, code: str | None = None) -> Finding:
-    """Answer that it cannot be told."""
+    """Answer that nothing can be concluded."""
     return Finding(verdict="inconclusive", evidence=evidence, code=code)
 
 
-def quoted(text: str | None) -> str:
+def quote(text: str | None) -> str:
     """Quote the start of what a model or provider said, without secrets."""
     return repr(clip(redact((text or "").strip()), _MAX_QUOTED_CHARS))
 

@@ -1,8 +1,8 @@
-"""The provider's own list of models, and the context window it may tell."""
+"""The provider's own list of models, and the context window it may name."""
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from surecall.errors import (
     Code,
@@ -13,19 +13,20 @@ from surecall.errors import (
     ProviderTimeoutError,
 )
 from surecall.jsontext import decode
+from surecall.limits import MIB
 from surecall.protocols import WireProtocol
 from surecall.records import ModelRequest
+from surecall.records.values import as_fields, as_list
 from surecall.redaction import Secret, mask_known, secrets_in_headers
 from surecall.transport import join_url
 
-from .asker import Asker
-from .dummy_tools import user
+from .asker import Asker, question, user
 from .findings import Finding, unclear, yes
 
 __all__ = ["ask_context_window", "fetch_listing"]
 
 _DEADLINE_S: Final = 10.0
-_MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+_MAX_BODY_BYTES: Final = 16 * MIB
 _CHUNK_BYTES: Final = 64 * 1024
 
 _WINDOW_FIELDS: Final = (
@@ -40,6 +41,12 @@ _WINDOW_FIELDS: Final = (
 _INNER_FIELDS: Final = ("meta", "top_provider")
 
 
+@question(
+    "Does the provider's list name the size of the context window?",
+    "context_window_tokens",
+    max_requests=1,
+    tokens=0,
+)
 async def ask_context_window(asker: Asker) -> Finding:
     """Look the context window up in the provider's list; it is never found out by filling it."""
     try:
@@ -53,33 +60,28 @@ async def ask_context_window(asker: Asker) -> Finding:
         return unclear("the provider's list does not have this model")
     sizes = dict(_window_sizes(row))
     if not sizes:
-        return unclear("the provider's list does not tell the size")
-    told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    return yes(f"its list says {told}", context_window_tokens=min(sizes.values()))
+        return unclear("the provider's list does not name the size")
+    found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    return yes(f"its list says {found}", context_window_tokens=min(sizes.values()))
 
 
 def _row_of(document: Any, model: str) -> dict[str, Any] | None:
-    fields = _object(document)
-    rows: Any = fields.get("data") or fields.get("models")
-    for row in cast("list[Any]", rows) if isinstance(rows, list) else []:
-        names = (_object(row).get("id"), _object(row).get("name"))
+    fields = as_fields(document)
+    for row in as_list(fields.get("data") or fields.get("models")):
+        names = (as_fields(row).get("id"), as_fields(row).get("name"))
         if model in names or f"models/{model}" in names:
-            return _object(row)
+            return as_fields(row)
     return None
 
 
 def _window_sizes(row: dict[str, Any]) -> list[tuple[str, int]]:
-    places = [("", row), *((f"{name}.", _object(row.get(name))) for name in _INNER_FIELDS)]
+    places = [("", row), *((f"{name}.", as_fields(row.get(name))) for name in _INNER_FIELDS)]
     return [
         (prefix + name, fields[name])
         for prefix, fields in places
         for name in _WINDOW_FIELDS
         if type(fields.get(name)) is int and fields[name] > 0
     ]
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 async def fetch_listing(

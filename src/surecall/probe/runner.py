@@ -1,4 +1,4 @@
-"""Putting questions to a provider, one after the other."""
+"""Every question that can be asked of a provider, and asking them one after the other."""
 
 import asyncio
 import time
@@ -8,18 +8,32 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, ProviderError
+from surecall.errors import Code, ConfigError, ProviderError, did_you_mean
 from surecall.protocols import WireProtocol
 from surecall.records import ErrorDetail
 from surecall.transport import Transport
 
-from .asker import Asker, BudgetSpentError, Listing
+from .ask_replies import REPLY_QUESTIONS
+from .ask_tools import CALL_QUESTIONS
+from .asker import TOKENS_PER_REQUEST, Asker, BudgetSpentError, Listing, Question
 from .facts import FactKey, FactStore
-from .findings import Cost, Finding, ProbeReport, unclear
-from .questions import QUESTIONS, Question
+from .findings import Finding, ProbeReport, unclear
+from .listing import ask_context_window
 
-__all__ = ["DEFAULT_MAX_REQUESTS", "probe_model"]
+__all__ = [
+    "DEFAULT_MAX_REQUESTS",
+    "ESSENTIAL",
+    "QUESTIONS",
+    "probe_model",
+    "select_questions",
+    "total_cost",
+]
 
+QUESTIONS: Final = (*CALL_QUESTIONS, *REPLY_QUESTIONS, ask_context_window)
+"""In the order in which they are asked; where two decide the same, the later one wins."""
+
+ESSENTIAL: Final = tuple(item for item in QUESTIONS if item.name in {"tools", "tools_seen"})
+"""What a run has to know before it can send tools: three requests at most."""
 DEFAULT_MAX_REQUESTS: Final = 40
 
 _HOPELESS: Final = frozenset(
@@ -34,8 +48,32 @@ _HOPELESS: Final = frozenset(
         Code.TLS_FAILURE,
     }
 )
-"""What one request is told, all others will be."""
+"""What one request is answered with, all others will be."""
 _MAX_FAILURES_IN_A_ROW: Final = 2
+
+
+def select_questions(names: Iterable[str]) -> tuple[Question, ...]:
+    """Return the questions of these names, in the order in which they are asked."""
+    wanted = set(names)
+    known = {question.name for question in QUESTIONS}
+    for name in sorted(wanted - known):
+        raise ConfigError(
+            Code.UNKNOWN_QUESTION,
+            f"there is no question {name!r} to ask a provider.",
+            hint=did_you_mean(name, known),
+        )
+    return tuple(question for question in QUESTIONS if question.name in wanted)
+
+
+def total_cost(questions: Iterable[Question]) -> tuple[int, int]:
+    """Return how many requests these take at most, and about how many tokens.
+
+    One request more is counted: a plain one, to tell a refusal of one thing from a refusal of
+    everything.
+    """
+    chosen = tuple(questions)
+    requests = sum(question.max_requests for question in chosen) + 1
+    return requests, sum(question.rough_tokens for question in chosen) + TOKENS_PER_REQUEST
 
 
 async def probe_model(
@@ -87,7 +125,7 @@ async def probe_model(
         findings=tuple(findings),
         error=stopped,
     )
-    return await _kept(report, store) if store is not None and address else report
+    return await _keep(report, store) if store is not None and address else report
 
 
 async def _ask_all(
@@ -108,7 +146,7 @@ async def _ask_all(
             failures = failures + 1 if error is not None else 0
             if error and (failures >= _MAX_FAILURES_IN_A_ROW or error.code in _HOPELESS):
                 stopped = ErrorDetail(error.code, error.message, error.hint)
-        finding = replace(finding, question=question.name, cost=_difference(asker.cost, spent))
+        finding = replace(finding, question=question.name, cost=asker.cost - spent)
         findings.append(finding)
         if on_finding is not None:
             on_finding(finding)
@@ -124,15 +162,7 @@ async def _ask(question: Question, asker: Asker) -> tuple[Finding, ProviderError
         return unclear(error.message, error.code), error
 
 
-def _difference(now: Cost, before: Cost) -> Cost:
-    return Cost(
-        now.requests - before.requests,
-        now.input_tokens - before.input_tokens,
-        now.output_tokens - before.output_tokens,
-    )
-
-
-async def _kept(report: ProbeReport, store: FactStore) -> ProbeReport:
+async def _keep(report: ProbeReport, store: FactStore) -> ProbeReport:
     key = FactKey.of(report.address, report.protocol, report.model)
     try:
         await asyncio.to_thread(store.save, key, report.findings)

@@ -5,9 +5,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError
@@ -15,10 +17,10 @@ from surecall.protocols import WireProtocol
 from surecall.records import ErrorDetail
 from surecall.transport import Transport
 
+from .asker import Question
 from .facts import FactKey, FactStore, ProbedFact
 from .findings import ProbeNote, ProbeReport, date_text
-from .questions import ESSENTIAL, Question
-from .runner import probe_model
+from .runner import ESSENTIAL, probe_model
 
 __all__ = ["Flights", "Patience", "ensure_probed"]
 
@@ -27,7 +29,7 @@ _NEEDED: Final = ("supports_tool_use",)
 
 
 class Patience(NamedTuple):
-    """How long things may take before a run goes on without an answer."""
+    """How long things may take before a run continues without an answer."""
 
     probe_s: float = 60.0
     """One probe in all."""
@@ -119,15 +121,21 @@ async def ensure_probed(
         patience: How long things may take.
         flights: The probes under way in this process.
     """
+    store = store if address else None
     once = _Once(
-        transport,
-        protocol,
-        model,
-        store=store if address else None,
-        address=address,
-        questions=tuple(questions),
+        key=FactKey.of(address, protocol.name, model),
+        ask=partial(
+            probe_model,
+            transport,
+            protocol,
+            model,
+            questions=tuple(questions),
+            store=store,
+            address=address,
+            max_requests=max_requests,
+        ),
+        store=store,
         needed=needed,
-        max_requests=max_requests,
         patience=patience,
     )
     place = address or f"transport:{id(transport)}"
@@ -135,40 +143,22 @@ async def ensure_probed(
     return await flights.join(key, once.run, patience.remember_s if address else 0.0)
 
 
-class _Once:
+class _Once(Struct, frozen=True, kw_only=True):
     """One probe on behalf of everybody."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        protocol: WireProtocol,
-        model: str,
-        *,
-        store: FactStore | None,
-        address: str,
-        questions: tuple[Question, ...],
-        needed: tuple[str, ...],
-        max_requests: int,
-        patience: Patience,
-    ) -> None:
-        self._transport = transport
-        self._protocol = protocol
-        self._model = model
-        self._store = store
-        self._address = address
-        self._questions = questions
-        self._needed = needed
-        self._max_requests = max_requests
-        self._patience = patience
-        self._key = FactKey.of(address, protocol.name, model)
-        self._holder = f"{os.getpid()}-{uuid4().hex}"
+    key: FactKey
+    ask: Callable[[], Awaitable[ProbeReport]]
+    store: FactStore | None
+    needed: tuple[str, ...]
+    patience: Patience
+    holder: str = field(default_factory=lambda: f"{os.getpid()}-{uuid4().hex}")
 
     async def run(self) -> ProbeNote:
         """Return what is known, after asking if it must be."""
-        if self._store is None:
+        if self.store is None:
             return await self._probe()
         try:
-            return await self._share(self._store)
+            return await self._share(self.store)
         except ConfigError as error:
             if error.code != Code.FACTS_UNUSABLE:
                 raise
@@ -179,12 +169,12 @@ class _Once:
 
     async def _share(self, store: FactStore) -> ProbeNote:
         """Probe, or wait for the process that does."""
-        give_up = time.monotonic() + self._patience.wait_s
+        give_up = time.monotonic() + self.patience.wait_s
         while True:
-            if note := await self._stored(store):
+            if note := await self._find_stored(store):
                 return note
             lease = await asyncio.to_thread(
-                store.take_lease, self._key, self._holder, self._patience.probe_s * 1.5
+                store.take_lease, self.key, self.holder, self.patience.probe_s * 1.5
             )
             if lease.taken:
                 return await self._probe_leased(store)
@@ -193,47 +183,39 @@ class _Once:
             if time.monotonic() >= give_up:
                 waited = "another process is still asking the provider."
                 return self._failed_note(ErrorDetail(Code.TOTAL_TIMEOUT, waited))
-            await asyncio.sleep(self._patience.poll_s)
+            await asyncio.sleep(self.patience.poll_s)
 
-    async def _stored(self, store: FactStore) -> ProbeNote | None:
-        known = await asyncio.to_thread(store.fresh, self._key)
-        return _stored_note(known) if set(self._needed) <= {fact.field for fact in known} else None
+    async def _find_stored(self, store: FactStore) -> ProbeNote | None:
+        known = await asyncio.to_thread(store.fresh, self.key)
+        return _stored_note(known) if set(self.needed) <= {fact.field for fact in known} else None
 
     async def _probe_leased(self, store: FactStore) -> ProbeNote:
         failed: ErrorDetail | None = None
         try:
             # Whoever had the lease before may have found it out since we looked.
-            note = await self._stored(store) or await self._probe()
+            note = await self._find_stored(store) or await self._probe()
             if not note.ok:
                 failed = note.error or ErrorDetail(Code.TOTAL_TIMEOUT, "nothing was found out.")
             return note
         finally:
             with suppress(ConfigError):  # a lease that cannot be given back ends by itself
                 store.end_lease(
-                    self._key, self._holder, failed=failed, remember_s=self._patience.remember_s
+                    self.key, self.holder, failed=failed, remember_s=self.patience.remember_s
                 )
 
     async def _probe(self) -> ProbeNote:
         try:
-            async with asyncio.timeout(self._patience.probe_s):
-                report = await probe_model(
-                    self._transport,
-                    self._protocol,
-                    self._model,
-                    questions=self._questions,
-                    store=self._store,
-                    address=self._address,
-                    max_requests=self._max_requests,
-                )
+            async with asyncio.timeout(self.patience.probe_s):
+                report = await self.ask()
         except TimeoutError:
-            seconds = f"{self._patience.probe_s:g} s"
+            seconds = f"{self.patience.probe_s:g} s"
             return self._failed_note(
                 ErrorDetail(Code.TOTAL_TIMEOUT, f"the probe took longer than {seconds}.")
             )
         return self._asked_note(report)
 
     def _asked_note(self, report: ProbeReport) -> ProbeNote:
-        known = set(self._needed) <= report.fields.keys()
+        known = set(self.needed) <= report.fields.keys()
         error = report.error or report.store_error
         if error is None and not known:
             open_ones = [item for item in report.findings if item.verdict == "inconclusive"]

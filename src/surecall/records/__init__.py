@@ -1,7 +1,16 @@
 """Plain frozen data that travels between the layers: no I/O, no policy."""
 
-from .calls import CallState, Certainty, RawCall, ToolCall
-from .defects import Defect
+from .calls import (
+    CallState,
+    Certainty,
+    CoerceMode,
+    Effect,
+    Envelope,
+    RawCall,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from .events import (
     CallRepeated,
     CallSummary,
@@ -23,13 +32,8 @@ from .events import (
     ToolCallStarted,
     ToolNotExecuted,
 )
-from .messages import Message, Role
-from .receipts import Receipt, clip
-from .replies import Reading, Reply, WireReply
-from .requests import ModelRequest, WireRequest
-from .results import Envelope, ErrorDetail, ToolResult
-from .tools import CoerceMode, Effect, ToolSpec
-from .usage import Usage
+from .messages import Message, ModelRequest, Reading, Reply, Role, Usage, WireReply, WireRequest
+from .receipts import Defect, ErrorDetail, Receipt, clip
 from .weights import Weights, WeightsPart
 
 __all__ = [

@@ -1,13 +1,49 @@
-"""What a model asks for: the call as it arrived, and the call as it was read."""
+"""A tool, a call of it, and its result: as data, from what arrived to what the model is shown."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from .receipts import Receipt
-from .results import ErrorDetail
+from .receipts import ErrorDetail, Receipt
 
-__all__ = ["CallState", "Certainty", "RawCall", "ToolCall"]
+__all__ = [
+    "CallState",
+    "Certainty",
+    "CoerceMode",
+    "Effect",
+    "Envelope",
+    "RawCall",
+    "ToolCall",
+    "ToolResult",
+    "ToolSpec",
+]
+
+Effect = Literal["read", "write", "external"]
+CoerceMode = Literal["on", "off"]
+
+
+class ToolSpec(Struct, frozen=True, kw_only=True):
+    """A tool as data: what is sent to the model, and how its calls may be run."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    """JSON Schema of the arguments."""
+    effect: Effect = "write"
+    """`read` runs at the same time as other reads; `write` and `external` run alone, in order."""
+    exposed: bool = True
+    """Whether a model may see and call it."""
+    idempotent: bool = False
+    """Whether running the same call twice does no more than running it once."""
+    polling: bool = False
+    """Whether repeating the same call is expected (exempt from the repeated-call limit)."""
+    timeout_s: float | None = None
+    coerce: CoerceMode = "on"
+    """Whether arguments may be adapted to the schema; `off` takes them as they are."""
+    extra: dict[str, Any] = {}
+    """Fields to send along with the tool, such as `cache_control`, where the format knows them."""
+
 
 CallState = Literal["whole", "cut", "unreadable"]
 Certainty = Literal["certain", "likely"]
@@ -23,7 +59,7 @@ class RawCall(Struct, frozen=True):
     format: str = "tool_calls"
     """Where it was seen: `tool_calls`, `function_call`, or the name of a text format."""
     extra: dict[str, Any] = {}
-    """Fields beside these that the provider may want echoed, such as a signature."""
+    """Other fields that the provider may want echoed, such as a signature."""
     receipts: tuple[Receipt, ...] = ()
     """Changes made to find it, such as reading it without its wrapper."""
 
@@ -48,3 +84,52 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """`likely` when a part of the call may be missing: it runs only on a tool that just reads."""
     doubt: str = ""
     """Why it is only likely: one sentence that a model can read."""
+
+
+class Envelope(Struct, frozen=True):
+    """The one shape in which every tool answers."""
+
+    ok: bool
+    tool_name: str
+    data: dict[str, Any] = {}
+    warnings: tuple[Any, ...] = ()
+    errors: tuple[ErrorDetail, ...] = ()
+
+    @classmethod
+    def failure(
+        cls,
+        tool_name: str,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> "Envelope":
+        """Build the envelope of a call that failed for one reason."""
+        error = ErrorDetail(str(code), message, hint)
+        return cls(ok=False, tool_name=tool_name, data=dict(data or {}), errors=(error,))
+
+    @property
+    def error_codes(self) -> tuple[str, ...]:
+        """The codes of all errors, in order."""
+        return tuple(error.code for error in self.errors)
+
+
+class ToolResult(Struct, frozen=True, kw_only=True):
+    """What became of one call: the envelope, and the text the model is shown."""
+
+    call_id: str
+    name: str
+    envelope: Envelope
+    text: str
+    """The envelope as JSON text, after transforms and limits."""
+    elapsed_ms: float = 0.0
+    executed: bool = False
+    """Whether the tool's own code was started."""
+    replaced: bool = False
+    """Whether the tool's own answer was replaced because of a limit."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the tool succeeded."""
+        return self.envelope.ok

@@ -1,4 +1,4 @@
-"""What a run tells whoever listens, as it happens.
+"""What a run reports while it happens, to whoever listens.
 
 Every event is a frozen record; `type` in its JSON form is the name in the table of
 `docs/reference/events.md`. Events carry sizes and codes; what a model wrote is only in
@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from .calls import ToolCall
-from .receipts import Receipt
-from .results import ErrorDetail
-from .usage import Usage
+from .messages import Usage
+from .receipts import ErrorDetail, Receipt
 
 __all__ = [
     "CallRepeated",
@@ -55,7 +54,7 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class RunStarted(Event, frozen=True, tag="run_start"):
-    """A run begins, or goes on from a journal."""
+    """A run begins, or is resumed from a journal."""
 
     model: str
     fingerprint: str
@@ -170,7 +169,7 @@ class ToolNotExecuted(Event, frozen=True, tag="tool_not_executed"):
     reason: str
     snippet: str
     retrying: bool
-    """Whether the model is told and asked again."""
+    """Whether the model is informed and asked again."""
 
 
 class Escalated(Event, frozen=True, tag="escalated"):

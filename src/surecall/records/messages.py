@@ -1,12 +1,24 @@
-"""One message of a conversation."""
+"""A conversation with a model: messages, a request, and what comes back, raw and as read."""
 
+from operator import add
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
-from .calls import ToolCall
+from .calls import RawCall, ToolCall, ToolSpec
+from .receipts import Defect, Receipt
 
-__all__ = ["Message", "Role"]
+__all__ = [
+    "Message",
+    "ModelRequest",
+    "Reading",
+    "Reply",
+    "Role",
+    "Usage",
+    "WireReply",
+    "WireRequest",
+]
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -29,3 +41,81 @@ class Message(Struct, frozen=True, omit_defaults=True):
             return self.content
         parts = self.content or []
         return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """What is asked of a model, independent of any wire format."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: dict[str, Any] | None = None
+    params: dict[str, Any] = {}
+    """Everything else that goes into the body, such as `temperature`."""
+    stream: bool = False
+
+
+class WireRequest(Struct, frozen=True, kw_only=True):
+    """A request as it goes onto the wire."""
+
+    path: str
+    """Below the provider's prefix, such as `/chat/completions`."""
+    body: dict[str, Any]
+    headers: dict[str, str] = {}
+    stream: bool = False
+
+
+class Usage(Struct, frozen=True):
+    """Token counts of one request, or the sum over several."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(*map(add, astuple(self), astuple(other)))
+
+
+class WireReply(Struct, frozen=True, kw_only=True):
+    """A whole answer as it came off the wire, decompressed."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+    elapsed_ms: float = 0.0
+    attempts: int = 1
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """A parsed reply: structure understood, nothing interpreted."""
+
+    content: str | None = None
+    reasoning: str | None = None
+    calls: tuple[RawCall, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    """The model that answered, as the provider names it."""
+    id: str | None = None
+    defects: tuple[Defect, ...] = ()
+    extra: dict[str, Any] = {}
+    """Fields of the message that a provider may want echoed."""
+    receipts: tuple[Receipt, ...] = ()
+    """Changes made to understand the message, outside the calls that it keeps."""
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """A reply that has been read: clean calls, and a receipt for every change."""
+
+    calls: tuple[ToolCall, ...] = ()
+    content: str = ""
+    reasoning: str | None = None
+    defects: tuple[Defect, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    """Changes outside the calls, such as markers taken out of the content."""
+    finish_reason: str | None = None

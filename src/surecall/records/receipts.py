@@ -1,4 +1,4 @@
-"""A receipt: one change made to what the model said."""
+"""What is noted about a reply or a call: changes made to it, defects found in it, and errors."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from surecall.redaction import redact_start
 
-__all__ = ["Receipt", "clip"]
+__all__ = ["Defect", "ErrorDetail", "Receipt", "clip"]
 
 
 class Receipt(Struct, frozen=True):
@@ -30,3 +30,21 @@ def clip(text: str, limit: int = 200) -> str:
     if len(text) <= limit:
         return text
     return f"{redact_start(text, limit)}… (+{len(text) - limit} characters)"
+
+
+class Defect(Struct, frozen=True):
+    """A finding about the shape of a reply; it changes nothing by itself."""
+
+    code: str
+    message: str
+    place: str = ""
+
+
+class ErrorDetail(Struct, frozen=True, omit_defaults=True):
+    """One error: a stable code, what was wrong, and what to do next."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    path: str | None = None
+    """JSON pointer of the offending argument, when there is one."""

@@ -3,16 +3,16 @@
 import base64
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from .shapes import MASK, looks_like_key
+__all__ = ["MASK", "Secret", "known_secrets", "mask_known", "mask_text"]
 
-__all__ = ["Secret", "known_secrets", "mask_known", "mask_text", "secrets_in_headers"]
+MASK: Final = "[redacted]"
 
 _MIN_SECRET_LENGTH: Final = 6
 _PLACEHOLDERS: Final = frozenset(
@@ -24,13 +24,6 @@ _PLACEHOLDERS: Final = frozenset(
     }
 )
 """What people write where a local server wants a key and ignores it; these are ordinary words."""
-_SECRET_WORDS: Final = ("auth", "credential", "key", "passw", "secret", "token")
-_SECRET_NAMES: Final = frozenset(
-    {
-        *("apikey", "auth", "authorization", "authtoken", "credential", "credentials"),
-        *("key", "passwd", "password", "secret", "token"),
-    }
-)
 _ESCAPED: Final = re.compile(
     r"\\{1,8}(?:u00|x)([0-9a-f]{2})|%(?:25){0,3}([0-9a-f]{2})"
     r"|&#x0{0,6}([0-9a-f]{2});|&#0{0,6}([0-9]{2,3});|\\{1,8}",
@@ -42,6 +35,7 @@ _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _MAX_ESCAPED_CHARS: Final = 16
 
 _T = TypeVar("_T")
+_pack: Final = msgpack.Encoder().encode
 
 
 class _Known(NamedTuple):
@@ -54,7 +48,8 @@ class _Known(NamedTuple):
     """The same without backslashes, which unescaping takes away."""
     longest: int = 0
     escapable: tuple[str, ...] = ()
-    """How characters of the values may be escaped, beside by their numbers."""
+    """How characters of the values may be escaped, apart from their numbers."""
+    is_ascii: bool = True
 
     def is_in(self, text: str) -> bool:
         lowered = text.lower()
@@ -64,6 +59,13 @@ class _Known(NamedTuple):
             return False
         plain = _ESCAPED.sub(_unescape, lowered).lower()
         return any(map(plain.__contains__, self.bare_forms))
+
+    def may_be_in_packed(self, packed: bytes) -> bool:
+        """Tell quickly whether a packed value may hold a secret; most cannot."""
+        lowered = packed.lower().decode("latin-1")  # which leaves ASCII as it is
+        if any(map(lowered.__contains__, self.forms)) or not self.is_ascii:
+            return True
+        return "%" in lowered or "&" in lowered or "\\" in lowered
 
     def _may_be_escaped(self, lowered: str) -> bool:
         # Looking for one character is a hundred times as fast as looking for two.
@@ -104,6 +106,7 @@ class _Registry:
                 bare_forms=tuple(form.replace("\\", "") for form in forms),
                 longest=_MAX_ESCAPED_CHARS * max(map(len, values), default=0),
                 escapable=tuple(marks),
+                is_ascii=all(map(str.isascii, forms)),
             )
         return known
 
@@ -164,37 +167,12 @@ def mask_known(value: _T) -> _T:
             "_T",
             mask_text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"),
         )
-    # What shows a record shows every text in it, and is the quickest way to all of them.
-    return cast("_T", _masked(value)) if known.is_in(repr(value)) else value
-
-
-def secrets_in_headers(headers: Mapping[str, str]) -> list[Secret]:
-    """Return what is secret in headers: by their names, or because it looks like a key.
-
-    Hold them for as long as the headers are in use.
-    """
-    found: list[Secret] = []
-    for name, value in headers.items():
-        if "cookie" in name.lower():
-            values = (item.partition("=")[2] for item in value.split(";"))
-            found += (Secret(part) for part in values if _looks_random(part))
-        if _is_secret_name(name, value) or looks_like_key(value):
-            found.append(Secret(value.rpartition(" ")[2]))  # without `Bearer`
-    return found
-
-
-def _is_secret_name(name: str, value: str) -> bool:
-    """Tell a key from what is only about one, such as `X-Max-Tokens: 100000`."""
-    name = name.lower()
-    if not any(word in name for word in _SECRET_WORDS):
-        return False
-    if not _SECRET_NAMES.isdisjoint(name.replace("_", "-").split("-")):
-        return True
-    return _looks_random(value)
-
-
-def _looks_random(value: str) -> bool:
-    return len(value) >= 12 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    try:  # packed, every text in a value is there as it is, and that is the quickest way to all
+        if not known.may_be_in_packed(_pack(value)):
+            return value
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass  # it cannot be packed, but it can be shown
+    return cast("_T", _mask_value(value)) if known.is_in(repr(value)) else value
 
 
 def known_secrets() -> _Known:
@@ -212,11 +190,11 @@ def mask_text(text: str) -> str:
 
 
 class _Source:
-    """A text to be searched, and where its characters stood before it was unescaped."""
+    """A text to be searched, and where its characters were before it was unescaped."""
 
     def __init__(self, text: str, *, unescaped: bool = False) -> None:
         self._starts = [0]
-        """Where each part begins in the plain text; what is escaped is a part of its own."""
+        """Where each part begins in the plain text; what is escaped is a separate part."""
         self._origins = [0]
         """Where each part begins in the text as it was."""
         parts: list[str] = []
@@ -286,17 +264,17 @@ def _unescape(match: re.Match[str]) -> str:
     return "" if char == "\\" else char
 
 
-def _masked(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     if isinstance(value, str):
         return mask_text(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
-        return {_masked(key): _masked(item) for key, item in items}
+        return {_mask_value(key): _mask_value(item) for key, item in items}
     if isinstance(value, list):
-        return [_masked(item) for item in cast("list[Any]", value)]
+        return [_mask_value(item) for item in cast("list[Any]", value)]
     if isinstance(value, tuple):
-        return tuple(_masked(item) for item in cast("tuple[Any, ...]", value))
+        return tuple(_mask_value(item) for item in cast("tuple[Any, ...]", value))
     if isinstance(value, Struct):
-        fields = {name: _masked(getattr(value, name)) for name in value.__struct_fields__}
+        fields = {name: _mask_value(getattr(value, name)) for name in value.__struct_fields__}
         return replace(value, **fields)
     return value

@@ -1,14 +1,118 @@
-"""Text without secrets: whole, cut to a limit, or as it comes in pieces."""
+"""Text, exceptions and log records without secrets: known ones, and what is shaped like a key."""
 
-from .known import known_secrets, mask_text
-from .shapes import SHAPE_START_CHARS, mask_shapes
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-__all__ = ["StreamMask", "redact", "redact_start"]
+from .known import MASK, Secret, known_secrets, mask_text
+
+__all__ = [
+    "StreamMask",
+    "cut_secret_causes",
+    "looks_like_key",
+    "open_log",
+    "redact",
+    "redact_start",
+    "secrets_in_headers",
+]
+
+_SHAPE_START_CHARS: Final = 512
+"""What begins like a key is recognized by this much of it."""
+_PREFIXES: Final = (
+    *("csk", "fw", "ghp", "gho", "ghr", "ghs", "ghu", "glpat", "gsk", "hf", "jina", "key", "npm"),
+    *("nvapi", "pk", "pplx", "pypi", "r8", "rk", "sk", "tgp", "xai", "xoxa", "xoxb", "xoxp"),
+)
+_JOINED: Final = re.compile(rf"(?:{'|'.join((*_PREFIXES, 'pat'))})[-_]")
+_CASED_SIGNS: Final = ("AIza", "AKIA", "ASIA", "dapi", "eyJ", "ya29.")
+_LABEL_SIGNS: Final = ("bearer", "key", "token", "sig=", "signature=")
+
+_SECRET_WORDS: Final = ("auth", "credential", "key", "passw", "secret", "token")
+_SECRET_NAMES: Final = frozenset(
+    {
+        *("apikey", "auth", "authorization", "authtoken", "credential", "credentials"),
+        *("key", "passwd", "password", "secret", "token"),
+    }
+)
+
+# Bounded, possessive repetitions over one character class each: these cannot backtrack.
+_KEY_SHAPES: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?P<sure>"
+    r"sk-[A-Za-z0-9_-]{12,400}+"
+    r"|AIza[A-Za-z0-9_-]{30,60}+"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+    r"|dapi[a-f0-9]{32}(?:-[0-9])?"
+    r"|eyJ[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{4,4000}+(?:\.[A-Za-z0-9_-]{0,1000}+)?"
+    r"|ya29\.[A-Za-z0-9_-]{16,1000}+"
+    r")"
+    rf"|(?<![A-Za-z0-9])(?:github_pat|{'|'.join(_PREFIXES)})[-_][A-Za-z0-9_-]{{12,400}}+"
+    r"|(?P<label>(?i:\bbearer[ ]{1,3}|(?:[?&]|\b)(?:(?:api|access|auth|secret)[-_ ]?(?:key|token)"
+    r"|(?<=[?&])(?:key|token|sig|signature))[\"']?[ ]{0,2}[:=][ ]{0,2}[\"']?(?:bearer[ ])?))"
+    r"(?P<value>[A-Za-z0-9._~+/=%-]{8,4000}+)"
+)
+
+
+def _may_hold_shape(text: str) -> bool:
+    """Look for the beginnings of keys, several times as fast as for whole ones: most have none."""
+    if ("-" in text or "_" in text) and _JOINED.search(text):
+        return True
+    if any(map(text.__contains__, _CASED_SIGNS)):
+        return True
+    return any(map(text.lower().__contains__, _LABEL_SIGNS))
+
+
+def _mask_shape(match: re.Match[str]) -> str:
+    if match["sure"]:
+        return MASK
+    label, value = match["label"] or "", match["value"] or match[0]
+    # A word such as `key_value_store` or `Bearer authentication` is not a key.
+    if any(map(str.isdigit, value)) or (label and len(value) >= 20):
+        return label + MASK
+    return match[0]
+
+
+def _mask_shapes(text: str) -> str:
+    """Return the text without anything that is shaped like a key."""
+    return _KEY_SHAPES.sub(_mask_shape, text) if _may_hold_shape(text) else text
+
+
+def looks_like_key(text: str) -> bool:
+    """Tell whether a text has the shape of a key."""
+    return any(_mask_shape(match) != match[0] for match in _KEY_SHAPES.finditer(text))
+
+
+def secrets_in_headers(headers: Mapping[str, str]) -> list[Secret]:
+    """Return what is secret in headers: by their names, or because it looks like a key.
+
+    Hold them for as long as the headers are in use.
+    """
+    found: list[Secret] = []
+    for name, value in headers.items():
+        if "cookie" in name.lower():
+            values = (item.partition("=")[2] for item in value.split(";"))
+            found += (Secret(part) for part in values if _looks_random(part))
+        if _is_secret_name(name, value) or looks_like_key(value):
+            found.append(Secret(value.rpartition(" ")[2]))  # without `Bearer`
+    return found
+
+
+def _is_secret_name(name: str, value: str) -> bool:
+    """Tell a key from what is only about one, such as `X-Max-Tokens: 100000`."""
+    name = name.lower()
+    if not any(word in name for word in _SECRET_WORDS):
+        return False
+    if not _SECRET_NAMES.isdisjoint(name.replace("_", "-").split("-")):
+        return True
+    return _looks_random(value)
+
+
+def _looks_random(value: str) -> bool:
+    return len(value) >= 12 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
 def redact(text: str) -> str:
     """Return the text without known secrets and without anything shaped like a key."""
-    return mask_shapes(mask_text(text))
+    return _mask_shapes(mask_text(text))
 
 
 def redact_start(text: str, limit: int) -> str:
@@ -16,7 +120,7 @@ def redact_start(text: str, limit: int) -> str:
 
     A secret that the limit would cut in two is taken out: half of it is still a secret.
     """
-    near = text[: limit + max(SHAPE_START_CHARS, known_secrets().longest)]
+    near = text[: limit + max(_SHAPE_START_CHARS, known_secrets().longest)]
     if redact(near) == near:
         return text[:limit]
     return redact(text)[:limit]
@@ -57,3 +161,48 @@ def _begun_secret(lowered: str, forms: tuple[str, ...]) -> int:
                 break
             start = lowered.find(form[0], start + 1)
     return first
+
+
+def cut_secret_causes(error: BaseException) -> None:
+    """Unlink the exceptions behind an error that show a secret, such as a body not in UTF-8."""
+    for later, earlier in list(_causes(error)):
+        shown = f"{earlier!r} {earlier} {getattr(earlier, '__dict__', '')}"
+        if redact(shown) != shown:
+            later.__cause__ = later.__context__ = None
+
+
+def _causes(error: BaseException) -> Iterator[tuple[BaseException, BaseException]]:
+    seen = {id(error)}
+    waiting = [error]
+    while waiting:
+        later = waiting.pop()
+        for earlier in (later.__cause__, later.__context__):
+            if earlier is not None and id(earlier) not in seen:
+                seen.add(id(earlier))
+                waiting.append(earlier)
+                yield later, earlier
+
+
+def open_log(name: str) -> logging.Logger:
+    """Return a logger whose records hold no secrets, whichever handler takes them."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(item, _SecretFilter) for item in logger.filters):
+        logger.addFilter(_SecretFilter())
+    return logger
+
+
+class _SecretFilter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        clean = redact(message)
+        if clean != message:
+            record.msg, record.args = clean, ()
+        if record.exc_info:
+            text = _FORMATTER.formatException(record.exc_info)
+            shown = f"{text} {record.exc_info[1]!r}"
+            if redact(shown) != shown:
+                record.exc_info, record.exc_text = None, redact(text)
+        return True
+
+
+_FORMATTER: Final = logging.Formatter()

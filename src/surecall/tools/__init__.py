@@ -1,13 +1,10 @@
 """Tools: how they are defined, which of them a model may use, and how their calls are run."""
 
-from .approval import ApprovalDecision, ApprovalRequest, Approver
 from .define import Tool, ToolContext, ToolFailed, as_tool, tool
-from .dispatch import Dispatcher, ResultTransforms
-from .envelopes import envelope_of, render_envelope
-from .execution import run_calls
-from .mask import MaskedRegistry
-from .outputs import OutputLimits, OutputRejection, check_output
-from .registry import ToolRegistry
+from .dispatch import ApprovalDecision, ApprovalRequest, Approver, Dispatcher, ResultTransforms
+from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
+from .registry import MaskedRegistry, ToolRegistry
+from .running import run_calls
 
 __all__ = [
     "ApprovalDecision",

@@ -14,7 +14,7 @@ from surecall.schema import (
     injected_parameters,
 )
 
-__all__ = ["Binder", "make_binder", "render_parameters"]
+__all__ = ["Binder", "invalid_tool", "make_binder", "render_parameters"]
 
 Binder = Callable[[dict[str, Any], Any], Callable[[], Any]]
 """Takes the arguments and the context of a call, and returns the call itself, ready to be made."""
@@ -102,6 +102,11 @@ def render_parameters(tool_name: str, parameters: Any) -> dict[str, Any]:
     return {"type": "object", **schema}
 
 
+def invalid_tool(message: str, hint: str) -> ToolDefinitionError:
+    """Build the error for what cannot be a tool."""
+    return ToolDefinitionError(Code.INVALID_TOOL, message, hint=hint)
+
+
 def _refuse_misfit(tool_name: str, function: Callable[..., Any], schema: Mapping[str, Any]) -> None:
     """Refuse a schema with what the function cannot take, or without what it needs."""
     try:
@@ -112,10 +117,9 @@ def _refuse_misfit(tool_name: str, function: Callable[..., Any], schema: Mapping
     if not _takes_any_keyword(function):
         for name in properties:
             if name not in parameters:
-                raise ToolDefinitionError(
-                    Code.INVALID_TOOL,
+                raise invalid_tool(
                     f"The schema of {tool_name} has {name!r}, which the function does not take.",
-                    hint=did_you_mean(name, parameters),
+                    did_you_mean(name, parameters),
                 )
     if _OPEN_ENDED & schema.keys():
         return
@@ -126,10 +130,9 @@ def _refuse_misfit(tool_name: str, function: Callable[..., Any], schema: Mapping
             and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
             and parameter.name not in filled
         ):
-            raise ToolDefinitionError(
-                Code.INVALID_TOOL,
+            raise invalid_tool(
                 f"The function of {tool_name} needs {parameter.name!r}, which its schema lacks.",
-                hint="Add it to the schema, or give the parameter a default.",
+                "Add it to the schema, or give the parameter a default.",
             )
 
 

@@ -25,7 +25,7 @@ from surecall.errors import Code, ToolDefinitionError, did_you_mean
 from surecall.records import CoerceMode, Effect, ToolSpec
 from surecall.schema import SchemaChecker, infer_parameters, parse_docstring
 
-from .binding import Binder, make_binder, render_parameters
+from .binding import Binder, invalid_tool, make_binder, render_parameters
 
 __all__ = ["Tool", "ToolContext", "ToolFailed", "as_tool", "tool"]
 
@@ -53,7 +53,7 @@ class ToolContext(Struct, frozen=True):
 
 
 class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise ToolFailed(...)`
-    """Raised by a tool to answer with a code of its own."""
+    """Raised by a tool to answer with a chosen code."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise Tool
 
 
 class Tool(Generic[P, R]):
-    """A tool: what a model is told about it, and how its calls are made; never changes."""
+    """A tool: what a model sees of it, and how its calls are made; never changes."""
 
     spec: ToolSpec
     function: Callable[P, R] | None
@@ -170,10 +170,9 @@ def as_tool(obj: Any) -> Tool[..., Any]:
     if isinstance(obj, Tool):
         made = cast("Tool[..., Any]", obj)
         if vars(made)["_rebind"] is not None:
-            raise ToolDefinitionError(
-                Code.INVALID_TOOL,
+            raise invalid_tool(
                 f"{made.name} is a method without its object.",
-                hint="Register it from an object: `registry.add(thing.method)`.",
+                "Register it from an object: `registry.add(thing.method)`.",
             )
         return made
     if isinstance(obj, ToolSpec):
@@ -181,10 +180,9 @@ def as_tool(obj: Any) -> Tool[..., Any]:
         described.checker.compile()
         return described
     if isinstance(obj, Mapping):
-        raise ToolDefinitionError(
-            Code.INVALID_TOOL,
+        raise invalid_tool(
             "A tool given as a dict describes itself but cannot run.",
-            hint="Decorate a function with `@tool(parameters=...)`, or give `ToolSpec`s and one "
+            "Decorate a function with `@tool(parameters=...)`, or give `ToolSpec`s and one "
             "executor to `ToolRegistry.from_executor`.",
         )
     return _define(obj, parameters=None, options={})
@@ -228,17 +226,15 @@ def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:
 
 def _refuse_what_cannot_run(function: Any) -> None:
     if isinstance(function, type) or not callable(function):
-        raise ToolDefinitionError(
-            Code.INVALID_TOOL,
+        raise invalid_tool(
             f"{function!r:.200} cannot be a tool.",
-            hint="Give a function, a bound method, or an object with `__call__`.",
+            "Give a function, a bound method, or an object with `__call__`.",
         )
     target = _innermost(function)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
-        raise ToolDefinitionError(
-            Code.INVALID_TOOL,
+        raise invalid_tool(
             f"{_name_of(function)} is a generator; a tool answers once.",
-            hint="Collect what it yields and return a list.",
+            "Collect what it yields and return a list.",
         )
 
 
@@ -284,15 +280,19 @@ def _lacks_its_object(function: Any) -> bool:
     return next(iter(inspect.signature(function).parameters), "") == "self"
 
 
-def _name_of(function: Any) -> str:
+def _below_partials(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = cast("functools.partial[Any]", function).func
+    return function
+
+
+def _name_of(function: Any) -> str:
+    function = _below_partials(function)
     return getattr(function, "__name__", type(function).__name__)
 
 
 def _doc_of(function: Any) -> str | None:
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
+    function = _below_partials(function)
     if inspect.isroutine(function):
         return inspect.getdoc(function)
     kind = cast("type[Any]", type(function))
@@ -301,8 +301,7 @@ def _doc_of(function: Any) -> str | None:
 
 def _innermost(function: Any) -> Any:
     """Return the function whose code runs: below partials, and below an object's `__call__`."""
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
+    function = _below_partials(function)
     return function if inspect.isroutine(function) else cast("type[Any]", type(function)).__call__
 
 

@@ -1,43 +1,37 @@
-"""One call becomes one result: checked, approved, run, and told in a form a model can use.
+"""One call becomes one result: checked, approved, run, and answered in a form a model can use.
 
 `Dispatcher.dispatch` raises nothing of its own but cancellation and exits of the process: whatever
 else goes wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools`
 at debug.
+
+A person or a policy may stop a call before it runs. The hash that an approver gets covers the
+canonical arguments after repair, and the tool is given exactly those arguments: what was approved
+is what runs. An approver that fails, or returns anything other than a decision, has denied the
+call.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from surecall.apart import run_apart
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import canonical_hash, encode
+from surecall.limits import MAX_ARGUMENTS_BYTES
 from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import open_log
 
-from .approval import ApprovalDecision, ApprovalRequest, Approver
+from . import feedback
 from .define import Tool, ToolContext
-from .envelopes import plain_data, render_envelope
-from .feedback import (
-    explain_approval_denied,
-    explain_arguments_invalid,
-    explain_arguments_unread,
-    explain_exception,
-    explain_not_allowed,
-    explain_not_certain,
-    explain_not_serializable,
-    explain_too_large,
-    explain_too_structured,
-)
-from .mask import MaskedRegistry
-from .outputs import OutputLimits, check_output
-from .registry import ToolRegistry
+from .outputs import OutputLimits, check_output, plain_data, render_envelope
+from .registry import MaskedRegistry, ToolRegistry
 from .running import run_tool
 
-__all__ = ["Dispatcher", "ResultTransforms"]
+__all__ = ["ApprovalDecision", "ApprovalRequest", "Approver", "Dispatcher", "ResultTransforms"]
 
 ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that
@@ -47,6 +41,33 @@ _log = open_log("surecall.tools")
 _SPACES: Final = " \t\r\n"
 _MAX_NAME_CHARS: Final = 64
 _DEFAULT_LIMITS: Final = OutputLimits()
+
+
+class ApprovalRequest(Struct, frozen=True, kw_only=True):
+    """One call that is about to run, and the hash that a decision binds to."""
+
+    call: ToolCall
+    spec: ToolSpec
+    arguments: dict[str, Any]
+    """A copy of the arguments to show; changing it changes nothing."""
+    arguments_hash: str
+    """SHA-256 of the canonical arguments that will run."""
+    context: ToolContext
+
+
+class ApprovalDecision(Struct, frozen=True):
+    """Whether the call may run, and why not."""
+
+    approved: bool
+    reason: str = ""
+
+
+class Approver(Protocol):
+    """Decides whether a call may run."""
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalDecision:
+        """Return the decision; raising denies the call."""
+        ...
 
 
 class _Answer(NamedTuple):
@@ -66,7 +87,7 @@ class Dispatcher:
         limits: OutputLimits = _DEFAULT_LIMITS,
         default_timeout_s: float | None = None,
         result_transforms: ResultTransforms | None = None,
-        max_arguments_bytes: int = 200_000,
+        max_arguments_bytes: int = MAX_ARGUMENTS_BYTES,
     ) -> None:
         # A plain registry holds hidden tools too; only a masked one may be executed from.
         self._view = registry if isinstance(registry, MaskedRegistry) else MaskedRegistry(registry)
@@ -115,20 +136,21 @@ class Dispatcher:
         Args:
             call: The call as it was read.
             context: What the tool may know about it.
-            warnings: Told to the model beside those of the tool.
-            before_run: Awaited when nothing stands between the call and the tool any more; what
+            warnings: Shown to the model in addition to those of the tool.
+            before_run: Awaited when nothing is left between the call and the tool; what
                 it raises is raised here, and the tool does not run.
         """
         started = time.perf_counter()
         tool = self.resolve(call.name)
         if tool is None:
-            refusal = self._refuse_unread(call) or explain_not_allowed(call.name, self._view.names)
+            refusal = self._refuse_unread(call)
+            refusal = refusal or feedback.explain_not_allowed(call.name, self._view.names)
             refusal = _with_warnings(refusal, warnings)
-            return self._refusal(call, _shown_name(call.name), refusal, started)
+            return self._refuse(call, _clip_name(call.name), refusal, started)
         arguments = await self._prepare(call, tool, context)
         if isinstance(arguments, Envelope):
             refusal = _with_warnings(arguments, warnings)
-            return self._refusal(call, tool.name, refusal, started)
+            return self._refuse(call, tool.name, refusal, started)
         timeout_s = tool.spec.timeout_s
         if timeout_s is None:
             timeout_s = self._default_timeout_s
@@ -136,18 +158,9 @@ class Dispatcher:
             await before_run()
         ran = await run_tool(tool, arguments, context, timeout_s)
         if call.name != tool.name:
-            warnings = (f"The tool is named {tool.name}; use that name.", *warnings)
-        envelope = _with_warnings(ran.envelope, warnings)
-        answer = self._answer(envelope, tool.spec, call.id)
-        return ToolResult(
-            call_id=call.id,
-            name=tool.name,
-            envelope=answer.envelope,
-            text=answer.text,
-            elapsed_ms=(time.perf_counter() - started) * 1000,
-            executed=ran.executed,
-            replaced=answer.replaced,
-        )
+            warnings = (feedback.warn_of_name(tool.name), *warnings)
+        answer = self._answer(_with_warnings(ran.envelope, warnings), tool.spec, call.id)
+        return _make_result(call, tool.name, answer, started, executed=ran.executed)
 
     def refuse(
         self,
@@ -159,9 +172,9 @@ class Dispatcher:
     ) -> ToolResult:
         """Return the result of a call that is not run, for a reason the caller gives."""
         tool = self.resolve(call.name)
-        name = _shown_name(call.name) if tool is None else tool.name
+        name = _clip_name(call.name) if tool is None else tool.name
         envelope = Envelope.failure(name, code, message, hint=hint, data=data)
-        return self._refusal(call, name, envelope, time.perf_counter())
+        return self._refuse(call, name, envelope, time.perf_counter())
 
     async def _prepare(
         self, call: ToolCall, tool: Tool[..., Any], context: ToolContext
@@ -172,53 +185,50 @@ class Dispatcher:
             if refusal is not None:
                 return refusal
             if _is_too_doubtful(call, tool.spec):
-                return explain_not_certain(tool.name, call.doubt)
+                return feedback.explain_not_certain(tool.name, call.doubt)
             # A copy, so that neither a tool nor an approver can change what is on record.
             arguments: dict[str, Any] = msgspec.to_builtins(call.arguments)
             checker = tool.checker
             if not checker.is_valid(arguments):
-                return explain_arguments_invalid(tool.name, checker.check(arguments))
+                return feedback.explain_arguments_invalid(tool.name, checker.check(arguments))
             if self._approver is not None:
                 refusal = await _ask(self._approver, call, tool.spec, arguments, context)
             return arguments if refusal is None else refusal
         except Exception as error:
             _log.debug("a call of %s could not be checked", tool.name, exc_info=error)
-            return explain_exception(tool.name, Code.INTERNAL_ERROR, error)
+            return feedback.explain_exception(tool.name, Code.INTERNAL_ERROR, error)
 
     def _refuse_unread(self, call: ToolCall) -> Envelope | None:
-        return explain_arguments_unread(call, _shown_name(call.name), self._max_arguments_bytes)
-
-    def _refusal(self, call: ToolCall, name: str, envelope: Envelope, started: float) -> ToolResult:
-        envelope = msgspec.structs.replace(envelope, tool_name=name)
-        return ToolResult(
-            call_id=call.id,
-            name=name,
-            envelope=envelope,
-            text=self._own_words(envelope, call.id),
-            elapsed_ms=(time.perf_counter() - started) * 1000,
+        return feedback.explain_arguments_unread(
+            call, _clip_name(call.name), self._max_arguments_bytes
         )
+
+    def _refuse(self, call: ToolCall, name: str, envelope: Envelope, started: float) -> ToolResult:
+        envelope = msgspec.structs.replace(envelope, tool_name=name)
+        answer = _Answer(envelope, self._render_own(envelope, call.id))
+        return _make_result(call, name, answer, started)
 
     def _answer(self, envelope: Envelope, spec: ToolSpec, call_id: str) -> _Answer:
         try:
             shown = self._transform(envelope, call_id)
         except Exception as error:
             _log.debug("a result transform failed on %s", spec.name, exc_info=error)
-            failure = explain_exception(spec.name, Code.INTERNAL_ERROR, error)
-            return _Answer(failure, self._own_words(failure, call_id), replaced=True)
+            failure = feedback.explain_exception(spec.name, Code.INTERNAL_ERROR, error)
+            return _Answer(failure, self._render_own(failure, call_id), replaced=True)
         limits = self._limits
         try:
             rejection = check_output(shown, limits)
             data = b"" if rejection is not None else _encode(shown)
         except Exception as error:
-            replacement = explain_not_serializable(spec, error)
+            replacement = feedback.explain_not_serializable(spec, error)
         else:
             if rejection is not None:
-                replacement = explain_too_structured(spec, rejection, limits.max_bytes)
+                replacement = feedback.explain_too_structured(spec, rejection, limits.max_bytes)
             elif len(data) > limits.max_bytes:
-                replacement = explain_too_large(spec, len(data), limits.max_bytes)
+                replacement = feedback.explain_too_large(spec, len(data), limits.max_bytes)
             else:
                 return _Answer(envelope, data.decode("utf-8"))
-        return _Answer(replacement, self._own_words(replacement, call_id), replaced=True)
+        return _Answer(replacement, self._render_own(replacement, call_id), replaced=True)
 
     def _transform(self, envelope: Envelope, call_id: str) -> dict[str, Any]:
         shown = render_envelope(envelope)
@@ -226,7 +236,7 @@ class Dispatcher:
             return shown
         return self._transforms(shown, envelope.tool_name, call_id)
 
-    def _own_words(self, envelope: Envelope, call_id: str) -> str:
+    def _render_own(self, envelope: Envelope, call_id: str) -> str:
         """Return the text of an envelope written here; no limit applies to it."""
         try:
             return encode(self._transform(envelope, call_id)).decode("utf-8")
@@ -234,6 +244,20 @@ class Dispatcher:
             _log.debug("a refusal was shown without its data", exc_info=error)
             bare = msgspec.structs.replace(envelope, data={}, warnings=())
             return encode(render_envelope(bare)).decode("utf-8")
+
+
+def _make_result(
+    call: ToolCall, name: str, answer: _Answer, started: float, *, executed: bool = False
+) -> ToolResult:
+    return ToolResult(
+        call_id=call.id,
+        name=name,
+        envelope=answer.envelope,
+        text=answer.text,
+        elapsed_ms=(time.perf_counter() - started) * 1000,
+        executed=executed,
+        replaced=answer.replaced,
+    )
 
 
 def _is_too_doubtful(call: ToolCall, spec: ToolSpec) -> bool:
@@ -266,10 +290,10 @@ async def _ask(
         raise error
     if not isinstance(decision, ApprovalDecision):  # fail closed
         _log.debug("the approver failed on %s", spec.name, exc_info=error)
-        return explain_approval_denied(spec.name, "the approval could not be obtained.")
+        return feedback.explain_approval_denied(spec.name, feedback.NOT_OBTAINED)
     if decision.approved is True:
         return None
-    return explain_approval_denied(spec.name, decision.reason)
+    return feedback.explain_approval_denied(spec.name, decision.reason)
 
 
 def _encode(shown: dict[str, Any]) -> bytes:
@@ -291,5 +315,5 @@ def _with_warnings(envelope: Envelope, warnings: tuple[str, ...]) -> Envelope:
     return msgspec.structs.replace(envelope, warnings=(*envelope.warnings, *warnings))
 
 
-def _shown_name(name: str) -> str:
+def _clip_name(name: str) -> str:
     return clip(name.strip(_SPACES), _MAX_NAME_CHARS)

@@ -1,4 +1,4 @@
-"""What the model is told when a call is refused or fails: short, specific, and what to do next.
+"""What the model reads when a call is refused or fails: short, specific, and what to do next.
 
 Where a tool has effects, every message says whether it may have acted, so that the model does
 not repeat what is already done.
@@ -14,8 +14,8 @@ from surecall.redaction import redact
 from .outputs import OutputRejection
 
 __all__ = [
+    "NOT_OBTAINED",
     "closest_names",
-    "describe_error",
     "explain_approval_denied",
     "explain_arguments_invalid",
     "explain_arguments_unread",
@@ -27,11 +27,13 @@ __all__ = [
     "explain_timeout",
     "explain_too_large",
     "explain_too_structured",
+    "warn_of_name",
 ]
 
 _MAX_NAMES = 20
 _MAX_NAME_CHARS = 64
 _MAX_MESSAGE_CHARS = 400
+NOT_OBTAINED = "the approval could not be obtained."
 _ASK_FOR_LESS = "Ask for less: a narrower query, fewer fields, or one page at a time."
 
 
@@ -157,7 +159,7 @@ def explain_timeout(spec: ToolSpec, timeout_s: float) -> Envelope:
 
 def explain_exception(tool_name: str, code: str, error: BaseException) -> Envelope:
     """Build the answer of a tool that raised: the class and the message, no traceback."""
-    text = describe_error(error)
+    text = _describe_error(error)
     if code == Code.ARGUMENT_ERROR:
         return Envelope.failure(
             tool_name, code, text, hint="Change the arguments and call the tool again."
@@ -166,7 +168,7 @@ def explain_exception(tool_name: str, code: str, error: BaseException) -> Envelo
     return Envelope.failure(tool_name, code, message)
 
 
-def describe_error(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return the message of an exception, without secrets and bounded."""
     try:
         text = str(error)
@@ -176,7 +178,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def explain_too_large(spec: ToolSpec, size_bytes: int, max_bytes: int) -> Envelope:
-    """Build the answer that stands in for one whose text is too long."""
+    """Build the answer that replaces one whose text is too long."""
     return Envelope.failure(
         spec.name,
         Code.TOOL_OUTPUT_TOO_LARGE,
@@ -188,7 +190,7 @@ def explain_too_large(spec: ToolSpec, size_bytes: int, max_bytes: int) -> Envelo
 
 
 def explain_too_structured(spec: ToolSpec, rejection: OutputRejection, max_bytes: int) -> Envelope:
-    """Build the answer that stands in for one that was too large to turn into text."""
+    """Build the answer that replaces one that was too large to turn into text."""
     return Envelope.failure(
         spec.name,
         Code.TOOL_OUTPUT_TOO_LARGE,
@@ -203,13 +205,13 @@ def explain_too_structured(spec: ToolSpec, rejection: OutputRejection, max_bytes
 
 
 def explain_not_serializable(spec: ToolSpec, error: Exception) -> Envelope:
-    """Build the answer that stands in for one that has no JSON form."""
+    """Build the answer that replaces one that has no JSON form."""
     return Envelope.failure(
         spec.name,
         Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
         f"{spec.name} ran, but its answer has no JSON form and was left out.",
         hint=None if spec.effect == "read" else "It has run: do not repeat the call.",
-        data={"error_class": type(error).__name__, "message": describe_error(error)},
+        data={"error_class": type(error).__name__, "message": _describe_error(error)},
     )
 
 
@@ -217,3 +219,8 @@ def _hint_after_running(spec: ToolSpec) -> str:
     if spec.effect == "read":
         return _ASK_FOR_LESS
     return "It has run: do not repeat the call only to see its answer."
+
+
+def warn_of_name(tool_name: str) -> str:
+    """Return the warning for a call whose name was understood, but not exactly right."""
+    return f"The tool is named {tool_name}; use that name."

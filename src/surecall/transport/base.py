@@ -1,12 +1,12 @@
-"""The seam between a request and the network."""
+"""The seam between a request and the network, and what every transport has in common."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, Self
 
 from surecall.records import WireReply, WireRequest
 
-__all__ = ["Transport", "WireStream"]
+__all__ = ["Closing", "Transport", "WireStream"]
 
 
 class WireStream(Protocol):
@@ -46,3 +46,16 @@ class Transport(Protocol):
     async def aclose(self) -> None:
         """Give up all connections."""
         ...
+
+
+class Closing:
+    """An async context manager that closes itself at its end."""
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

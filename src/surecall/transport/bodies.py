@@ -4,21 +4,14 @@ Only `identity` and `gzip` are read: other codings can burst in a single decoder
 """
 
 import zlib
-from typing import Final, Protocol
+from typing import Final
 
 from surecall.errors import Code, ProviderReplyError
 from surecall.records import clip
 
 from .limits import WireLimits
 
-__all__ = [
-    "ACCEPT_ENCODING",
-    "BodyDecoder",
-    "GzipDecoder",
-    "PlainDecoder",
-    "open_decoder",
-    "too_large",
-]
+__all__ = ["ACCEPT_ENCODING", "BodyDecoder", "open_decoder", "too_large"]
 
 ACCEPT_ENCODING: Final = "gzip, identity"
 
@@ -27,23 +20,7 @@ _STEP_IN_BYTES: Final = 16 * 1024
 _GZIP_ONLY: Final = 31  # zlib: the largest window, gzip header and trailer required
 
 
-class BodyDecoder(Protocol):
-    """Turns bytes off the wire into bytes of the body, in bounded steps."""
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes off the wire; only when `step` had nothing left."""
-        ...
-
-    def step(self) -> bytes:
-        """Return the next bounded piece, or nothing when more input is needed."""
-        ...
-
-    def close(self) -> None:
-        """State that the wire has ended; raise when the body has not."""
-        ...
-
-
-class PlainDecoder:
+class _PlainDecoder:
     """Passes bytes through and counts them."""
 
     __slots__ = ("_code", "_max_bytes", "_pending", "_total_bytes")
@@ -70,7 +47,7 @@ class PlainDecoder:
         """Nothing can be missing."""
 
 
-class GzipDecoder:
+class _GzipDecoder:
     """Inflates one gzip member within the limits of size and ratio."""
 
     __slots__ = ("_code", "_fed_bytes", "_inflater", "_limits", "_max_bytes", "_pending", "_total")
@@ -138,15 +115,17 @@ class GzipDecoder:
             )
 
 
-def open_decoder(
-    encoding: str, limits: WireLimits, *, max_bytes: int, code: Code
-) -> PlainDecoder | GzipDecoder:
+BodyDecoder = _PlainDecoder | _GzipDecoder
+"""Turns bytes off the wire into bytes of the body, in bounded steps: `feed`, `step`, `close`."""
+
+
+def open_decoder(encoding: str, limits: WireLimits, *, max_bytes: int, code: Code) -> BodyDecoder:
     """Return the decoder for a `Content-Encoding`; raise for one that is not read."""
     named = encoding.strip().lower()
     if named in {"", "identity"}:
-        return PlainDecoder(max_bytes, code)
+        return _PlainDecoder(max_bytes, code)
     if named in {"gzip", "x-gzip"}:
-        return GzipDecoder(max_bytes, code, limits)
+        return _GzipDecoder(max_bytes, code, limits)
     raise _bad_encoding(f"uses the content encoding {clip(encoding, 40)!r}")
 
 

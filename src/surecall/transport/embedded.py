@@ -5,15 +5,16 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.jsontext import decode
 from surecall.protocols.faults import parse_fault
 from surecall.records import Weights, WireReply, WireRequest
+from surecall.records.values import as_fields
 
-from .embedded_engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
+from .base import Closing
+from .engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
 from .http import HttpStream, HttpTransport
 from .limits import Deadlines
 from .retry import RetryPolicy
@@ -29,7 +30,7 @@ _NO_SUCH_PATH: Final = 404
 _MARKER: Final = "surecall_template_marker"
 
 
-class EmbeddedTransport:
+class EmbeddedTransport(Closing):
     """Sends chat completions to a model in this process; the first request loads it.
 
     Transports with the same file and settings share one loaded model, which stays in memory
@@ -74,31 +75,20 @@ class EmbeddedTransport:
         name = self._model.name if isinstance(self._model, Weights) else os.fspath(self._model)
         return f"EmbeddedTransport({name!r})"
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
     async def open(self) -> None:
         """Load the model now instead of with the first request."""
-        await self._opened()
+        await self._open()
 
     async def send(self, request: WireRequest) -> WireReply:
         """Send the request and return the whole answer (status below 300)."""
-        engine, http = await self._opened()
+        engine, http = await self._open()
         with engine.in_use():
             return await http.send(request)
 
     @asynccontextmanager
     async def stream(self, request: WireRequest) -> AsyncGenerator[HttpStream, None]:
         """Open a streamed answer; leaving the context ends the generation."""
-        engine, http = await self._opened()
+        engine, http = await self._open()
         with engine.in_use():
             async with http.stream(request) as stream:
                 yield stream
@@ -114,7 +104,7 @@ class EmbeddedTransport:
 
         `None` means that the template could not be tried.
         """
-        engine, _ = await self._opened()
+        engine, _ = await self._open()
         tool: dict[str, Any] = {
             "type": "function",
             "function": {
@@ -129,15 +119,15 @@ class EmbeddedTransport:
         ) as http:
             try:
                 with engine.in_use():
-                    plain = await _rendered(http, body)
-                    offered = await _rendered(http, {**body, "tools": [tool]})
+                    plain = await _render_prompt(http, body)
+                    offered = await _render_prompt(http, {**body, "tools": [tool]})
             except ProviderError:
                 return None
         if plain is None or offered is None:
             return None
         return _MARKER in offered and _MARKER not in plain
 
-    async def _opened(self) -> tuple[Engine, HttpTransport]:
+    async def _open(self) -> tuple[Engine, HttpTransport]:
         if self._engine is None or self._http is None:
             # In a thread for what it reads and hashes; the engine itself blocks all of Python
             # while it loads.
@@ -156,7 +146,7 @@ class EmbeddedTransport:
                     api_key=engine.api_key,
                     deadlines=self._deadlines,
                     retry=_NO_RETRY,
-                    parse_fault=_parse_engine_fault,
+                    parse_fault=_parse_engine_error,
                 )
         return self._engine, self._http
 
@@ -198,17 +188,17 @@ def load_embedded(
     return open_engine(settings, check, passive_wait=passive_wait)
 
 
-async def _rendered(http: HttpTransport, body: dict[str, Any]) -> str | None:
+async def _render_prompt(http: HttpTransport, body: dict[str, Any]) -> str | None:
     reply = await http.send(WireRequest(path="/apply-template", body=body))
     try:
         value = decode(reply.body, surrogates="replace")
     except JSONTextError:
         return None
-    prompt = cast("dict[str, Any]", value).get("prompt") if isinstance(value, dict) else None
+    prompt = as_fields(value).get("prompt")
     return prompt if isinstance(prompt, str) else None
 
 
-def _parse_engine_fault(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+def _parse_engine_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
     error = parse_fault(status, headers, body)
     if b"exceed_context_size_error" in body:
         error.hint = "Send less, or raise n_ctx (the setting local.n_ctx)."

@@ -1,4 +1,4 @@
-"""One request and its answer over aiohttp; only this file and `connector.py` know aiohttp.
+"""One request and its answer over aiohttp; only this file of the transports knows aiohttp.
 
 Failures are turned into our errors and raised without a cause: aiohttp's exceptions carry
 the request headers, and with them the key.
@@ -8,12 +8,16 @@ import asyncio
 import errno
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from surecall.errors import (
@@ -26,11 +30,56 @@ from surecall.errors import (
 from surecall.records import clip
 
 from .bodies import open_decoder, too_large
-from .connector import CleanConnector
-from .limits import WireLimits
-from .watch import Watch
+from .limits import Watch, WireLimits
 
-__all__ = ["Answer", "RequestBody", "Wire"]
+__all__ = ["Answer", "Wire"]
+
+
+class _CleanConnector(aiohttp.TCPConnector):
+    """A connector without a limit, whose connections are clean and whose ends are noticed.
+
+    Two habits of aiohttp are mended here. It hands out an idle connection on which bytes have
+    arrived unasked: they would be taken for the answer to the next request. And when a chunk is
+    malformed in the middle of a body, the reader of that body is not woken up.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=0)  # pyright: ignore[reportUnknownMemberType] - aiohttp's annotation
+        self._readers: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = (
+            WeakKeyDictionary()
+        )
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the overridden signature
+    ) -> Connection:
+        """Return a connection on which nothing has arrived yet."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol = connection.protocol
+            if protocol is None or not protocol.should_close:
+                break
+            connection.close()
+        if protocol is not None and protocol not in self._readers:
+            self._readers[protocol] = None
+            closed = protocol.closed
+            if closed is not None:
+                closed.add_done_callback(partial(self._wake_reader, protocol))
+        return connection
+
+    def note_reader(self, protocol: ResponseHandler, reader: aiohttp.StreamReader) -> None:
+        """Remember who reads from a connection, to wake it when it is lost."""
+        self._readers[protocol] = reader
+
+    def _wake_reader(self, protocol: ResponseHandler, closed: "asyncio.Future[None]") -> None:
+        if not closed.cancelled():
+            closed.exception()  # fetched, or asyncio would complain that nobody did
+        reader = self._readers.pop(protocol, None)
+        if reader is not None and not reader.is_eof() and reader.exception() is None:
+            reader.set_exception(protocol.exception() or aiohttp.ServerDisconnectedError())
+
 
 _SLICE_BYTES: Final = 64 * 1024
 _YIELD_EVERY_BYTES: Final = 1024 * 1024
@@ -41,7 +90,7 @@ _RESETS: Final = frozenset(
 )
 
 
-class RequestBody(aiohttp.Payload):
+class _RequestBody(aiohttp.Payload):
     """A request body that tells the watch when it is being sent."""
 
     _autoclose = True
@@ -73,7 +122,7 @@ class Wire:
     """Connections in one event loop: no cookies, no proxies, no decoding, no redirects."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        self._connector = CleanConnector()
+        self._connector = _CleanConnector()
         self._session = aiohttp.ClientSession(
             connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -95,7 +144,7 @@ class Wire:
         """Send the request and return its answer once the headers are there."""
         try:
             response = await self._session.post(
-                url, data=RequestBody(data, watch), headers=headers, allow_redirects=False
+                url, data=_RequestBody(data, watch), headers=headers, allow_redirects=False
             )
         except asyncio.CancelledError:
             error = watch.convert()
@@ -316,6 +365,8 @@ def _reason(failure: Exception) -> str:
     """Return a short reason that cannot hold a header or a URL."""
     if isinstance(failure, aiohttp.ClientConnectorError):
         failure = failure.os_error
-    told = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
-    words = f"{type(failure).__name__}: {told}" if isinstance(told, str) else type(failure).__name__
+    reason = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
+    words = (
+        f"{type(failure).__name__}: {reason}" if isinstance(reason, str) else type(failure).__name__
+    )
     return clip(" ".join(words.split()), 160)

@@ -37,7 +37,7 @@ async def fold_stream(
     folder: StreamFolder,
     on_delta: Callable[[StreamDelta], None] | None = None,
 ) -> RawReply:
-    """Feed a folder all that a stream brings, tell what can be shown, and return the reply.
+    """Feed a folder all that a stream brings, pass on what can be shown, and return the reply.
 
     However much arrives at once, and in however many events, other tasks get their turns.
     """

@@ -6,21 +6,20 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from surecall.errors import Code, ConfigError, ProviderError
+from surecall.errors import Code, ProviderError, invalid_config
 from surecall.jsontext import encode
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.protocols.faults import check_body, kept_headers
 from surecall.records import WireReply, WireRequest
 from surecall.redaction import Secret, redact, secrets_in_headers
 
+from .base import Closing
 from .bodies import ACCEPT_ENCODING, BodyDecoder, open_decoder
-from .limits import Deadlines, WireLimits
+from .limits import Deadlines, Watch, WireLimits
 from .retry import RetryPolicy, parse_retry_after, run_attempts
 from .urls import join_url
-from .watch import Watch
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -50,7 +49,7 @@ _OWN_HEADERS: Final = frozenset(
 _MAX_REQUEST_SECRETS: Final = 64
 
 
-class HttpTransport:
+class HttpTransport(Closing):
     """Sends requests to one provider over HTTP.
 
     Use it as an async context manager or call `aclose()`. Connections belong to the event
@@ -91,14 +90,14 @@ class HttpTransport:
         self._limits = limits
         self._retry = retry
         self._parse_fault = parse_fault or protocol.parse_fault
-        own = {name.title(): value for name, value in _checked_headers(headers or {}).items()}
+        own = {name.title(): value for name, value in _check_headers(headers or {}).items()}
         # Keys are known, and taken out of everything, while somebody holds them.
         self._secrets = secrets_in_headers(own)
         self._request_secrets: deque[Secret] = deque(maxlen=_MAX_REQUEST_SECRETS)
         if isinstance(api_key, str):
             api_key = Secret(api_key)
         if api_key:
-            for name, value in _checked_headers(protocol.render_auth(api_key.reveal())).items():
+            for name, value in _check_headers(protocol.render_auth(api_key.reveal())).items():
                 own[name.title()] = value
             self._secrets.append(api_key)
         self._has_key = bool(api_key) or "Authorization" in own
@@ -117,17 +116,6 @@ class HttpTransport:
         key = "'***'" if self._has_key else "None"
         return f"HttpTransport({redact(self._shown_url)!r}, api_key={key})"
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
     async def aclose(self) -> None:
         """Give up all connections."""
         wire, self._wire, self._loop = self._wire, None, None
@@ -140,9 +128,9 @@ class HttpTransport:
         answer, attempts = await self._open(request)
         try:
             body = await answer.read_all(self._limits)
-            fault = check_body(answer.headers, body, status=answer.status)
-            if fault is not None:
-                raise fault
+            problem = check_body(answer.headers, body, status=answer.status)
+            if problem is not None:
+                raise problem
         except ProviderError as error:
             _complete(error, answer, attempts)
             raise
@@ -186,20 +174,20 @@ class HttpTransport:
     ) -> tuple["Answer", int]:
         answer = await wire.post(url, data, headers, Watch(self._deadlines))
         if 200 <= answer.status < 300:
-            fault = answer.check_framing()
-            if fault is None:
+            error = answer.check_framing()
+            if error is None:
                 return answer, number
-            _complete(fault, answer, number)
+            _complete(error, answer, number)
         else:
             try:
                 start = await answer.read_start(self._limits)
             finally:
                 answer.close()
-            fault = self._parse_fault(answer.status, answer.headers, start)
-            if fault.retry_after_s is None:
-                fault.retry_after_s = parse_retry_after(answer.headers, time.time())
+            error = self._parse_fault(answer.status, answer.headers, start)
+            if error.retry_after_s is None:
+                error.retry_after_s = parse_retry_after(answer.headers, time.time())
         answer.close()
-        raise fault
+        raise error
 
     def _join(self, path: str) -> "URL":
         from yarl import URL
@@ -215,10 +203,9 @@ class HttpTransport:
         from .exchange import Wire
 
         if self._loop is not None and not self._loop.is_closed():
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 "This HttpTransport is in use in another event loop.",
-                hint="Call aclose() there first, or use one transport for each loop.",
+                "Call aclose() there first, or use one transport for each loop.",
             )
         await self.aclose()
         self._wire = wire = Wire(self._headers)
@@ -230,7 +217,7 @@ class HttpTransport:
         for secret in secrets_in_headers(headers):
             if secret not in self._request_secrets:
                 self._request_secrets.append(secret)
-        return _checked_headers(headers)
+        return _check_headers(headers)
 
 
 class HttpStream:
@@ -255,9 +242,9 @@ class HttpStream:
         try:
             if "text/html" in self.headers.get("content-type", "").lower():
                 page = await self._answer.read_start(self._limits)
-                fault = check_body(self.headers, page, status=self.status)
-                if fault is not None:
-                    raise fault
+                problem = check_body(self.headers, page, status=self.status)
+                if problem is not None:
+                    raise problem
             self._decoder = open_decoder(
                 self.headers.get("content-encoding", ""),
                 self._limits,
@@ -315,19 +302,17 @@ def _complete(error: ProviderError, answer: "Answer", attempts: int) -> None:
         error.request_id = error.headers.get("x-request-id") or error.headers.get("request-id")
 
 
-def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def _check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         usable = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
         if not usable or name.lower() in _OWN_HEADERS:
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"The header {name[:60]!r} cannot be set.",
-                hint="Headers that frame the message are set by the transport.",
+                "Headers that frame the message are set by the transport.",
             )
         if not (value.isascii() and value.isprintable()) or value != value.strip():
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"The value of the header {name!r} has characters that cannot be sent.",
-                hint="Check for a line break or a space at its end.",
+                "Check for a line break or a space at its end.",
             )
     return dict(headers)

@@ -1,17 +1,16 @@
-"""How long an answer may take and how large it may be."""
+"""How long an answer may take and how large it may be, and the one timer of an attempt."""
 
+import asyncio
 from math import isfinite
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.errors import Code, ConfigError
+from surecall.errors import Code, ProviderTimeoutError, invalid_config
+from surecall.limits import MAX_BODY_BYTES, MIB
 
-__all__ = ["Deadlines", "WireLimits"]
-
-_KIB: Final = 1024
-_MIB: Final = 1024 * 1024
+__all__ = ["Deadlines", "Watch", "WireLimits"]
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -37,13 +36,13 @@ class Deadlines(Struct, frozen=True, kw_only=True):
 class WireLimits(Struct, frozen=True, kw_only=True):
     """How large an answer may be, counted after decompression."""
 
-    max_body_bytes: int = 32 * _MIB
-    max_stream_bytes: int = 128 * _MIB
-    max_error_body_bytes: int = 64 * _KIB
+    max_body_bytes: int = MAX_BODY_BYTES
+    max_stream_bytes: int = 128 * MIB
+    max_error_body_bytes: int = 64 * 1024
     """How much of an error answer is read; the rest is left unread."""
     max_ratio: int = 100
     """Decoded bytes per compressed byte, once `ratio_free_bytes` have been decoded."""
-    ratio_free_bytes: int = _MIB
+    ratio_free_bytes: int = MIB
 
     def __post_init__(self) -> None:
         _check_positive(self)
@@ -57,8 +56,120 @@ def _check_positive(settings: Struct) -> None:
             problem = f"is {value}"
         else:
             continue
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"{type(settings).__name__}.{name} {problem}.",
-            hint="Give a finite number above zero.",
+        raise invalid_config(
+            f"{type(settings).__name__}.{name} {problem}.", "Give a finite number above zero."
+        )
+
+
+_WHAT: Final = {
+    Code.CONNECT_TIMEOUT: "no connection to the provider",
+    Code.FIRST_BYTE_TIMEOUT: "no answer from the provider",
+    Code.IDLE_TIMEOUT: "nothing more from the provider",
+    Code.TOTAL_TIMEOUT: "the provider's answer was not complete",
+}
+
+
+class Watch:
+    """Cancels the waiting task when the deadline of the current phase passes.
+
+    Moving a deadline back only stores a number: the timer looks at it when it fires. So an
+    attempt costs one timer, however many chunks arrive.
+    """
+
+    __slots__ = (
+        "_cancelling",
+        "_code",
+        "_deadlines",
+        "_due",
+        "_handle",
+        "_loop",
+        "_passed",
+        "_task",
+        "_total_due",
+        "_within_s",
+    )
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self._loop = asyncio.get_running_loop()
+        self._handle: asyncio.TimerHandle | None = None
+        self._passed: Code | None = None
+        self._total_due = self._loop.time() + deadlines.total_s
+        self._watch_current_task()
+        self._begin(Code.CONNECT_TIMEOUT, deadlines.connect_s)
+
+    def sending(self) -> None:
+        """The request is on its way; the answer is awaited from now.
+
+        An answer may begin before the request was sent in full: then this changes nothing.
+        """
+        if self._code is Code.IDLE_TIMEOUT:
+            return
+        self._begin(Code.FIRST_BYTE_TIMEOUT, self._deadlines.first_byte_s)
+
+    def receiving(self) -> None:
+        """Something arrived; more is awaited from now."""
+        self._begin(Code.IDLE_TIMEOUT, self._deadlines.idle_s)
+
+    def resume(self) -> None:
+        """Watch the current task again, after a `pause`."""
+        self._watch_current_task()
+        self.receiving()
+
+    def pause(self) -> None:
+        """Stop watching while nobody waits."""
+        self._task = None
+
+    def stop(self) -> None:
+        """Stop watching for good; takes back a cancellation that was not needed."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        task, self._task = self._task, None
+        if self._passed is not None and task is not None:
+            task.uncancel()
+
+    def convert(self) -> ProviderTimeoutError | None:
+        """Return the error when a deadline passed and nobody else cancelled the task."""
+        task, self._task = self._task, None
+        if self._passed is None or task is None:
+            return None
+        if task.uncancel() > self._cancelling:
+            return None
+        return self._error(self._passed)
+
+    def _watch_current_task(self) -> None:
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task is not None else 0
+
+    def _begin(self, code: Code, within_s: float) -> None:
+        self._code = code
+        self._within_s = within_s
+        self._due = min(self._loop.time() + within_s, self._total_due)
+        if self._handle is None or self._due < self._handle.when():
+            self._arm()
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = self._loop.call_at(self._due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._handle = None
+        if self._task is None or self._passed is not None:
+            return
+        now = self._loop.time()
+        if now < self._due:
+            self._arm()
+            return
+        self._passed = Code.TOTAL_TIMEOUT if now >= self._total_due else self._code
+        self._task.cancel()
+
+    def _error(self, code: Code) -> ProviderTimeoutError:
+        within_s = self._deadlines.total_s if code is Code.TOTAL_TIMEOUT else self._within_s
+        return ProviderTimeoutError(
+            code,
+            f"After {within_s:g} s, {_WHAT[code]}.",
+            hint="Raise the deadline in Deadlines if such waits are expected.",
+            retryable=True,
         )

@@ -1,7 +1,7 @@
 """When a failed attempt is made again, and how long to wait before it.
 
 Only failures before the first byte of an answer come here. All waits of one request share
-one budget; a provider that asks for a longer wait gets none, and the caller is told at once.
+one budget; a provider that asks for a longer wait gets none, and the caller learns of it at once.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, ProviderError, ProviderTimeoutError
+from surecall.errors import ProviderError, ProviderTimeoutError, invalid_config
 
 __all__ = ["RetryPolicy", "parse_retry_after", "plan_wait", "run_attempts"]
 
@@ -40,10 +40,9 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         numbers = (self.max_retries, self.max_wait_s, self.base_delay_s, self.max_delay_s)
         if not all(isfinite(number) and number >= 0 for number in (*numbers, self.jitter)):
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 "A RetryPolicy has a negative or infinite number.",
-                hint="Give finite numbers, zero or more.",
+                "Give finite numbers, zero or more.",
             )
 
 
@@ -111,14 +110,14 @@ async def run_attempts(
             error.attempts = number
             wait_s = plan_wait(policy, error, retries=number - 1, waited_s=waited_s, random=random)
             if wait_s is None:
-                _tell_refused_wait(policy, error, waited_s)
+                _explain_refused_wait(policy, error, waited_s)
                 raise
         await sleep(wait_s)
         waited_s += wait_s
         number += 1
 
 
-def _tell_refused_wait(policy: RetryPolicy, error: ProviderError, waited_s: float) -> None:
+def _explain_refused_wait(policy: RetryPolicy, error: ProviderError, waited_s: float) -> None:
     asked_s = error.retry_after_s
     left_s = max(0.0, policy.max_wait_s - waited_s)
     if error.retryable and asked_s and asked_s > left_s:

@@ -7,21 +7,28 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from operator import is_
-from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, ProviderReplyError
+from surecall.errors import Code, ProviderReplyError, invalid_config
 from surecall.jsontext import encode, encode_text, render_event
 from surecall.protocols.faults import check_body, parse_fault
 from surecall.records import WireReply, WireRequest
+from surecall.records.values import as_fields, as_list
 
+from .base import Closing
 from .retry import parse_retry_after
-from .script_chunks import render_chunks, render_completion
 
-__all__ = ["ScriptedReply", "ScriptedStream", "ScriptedTransport", "assistant", "tool_call"]
+__all__ = [
+    "ScriptedReply",
+    "ScriptedTransport",
+    "assistant",
+    "render_chunks",
+    "render_completion",
+    "tool_call",
+]
 
 _BODY_KEYS: Final = ("choices", "error", "object")
 """A dict with one of these is a whole body; any other is a message."""
@@ -50,7 +57,7 @@ Reply = str | bytes | dict[str, Any] | ScriptedReply | BaseException
 Replies = Iterable[Reply] | Callable[[WireRequest], Any]
 
 
-class ScriptedTransport:
+class ScriptedTransport(Closing):
     """Answers each request with the next reply of a script, whole or streamed.
 
     Args:
@@ -69,20 +76,6 @@ class ScriptedTransport:
         """Every request, as it was when it was sent; what two in a row have in common is kept
         once."""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
     async def send(self, request: WireRequest) -> WireReply:
         """Return the next reply as a whole answer."""
         started = time.perf_counter()
@@ -95,9 +88,9 @@ class ScriptedTransport:
                 status=reply.status,
                 retryable=True,
             )
-        fault = check_body(headers, body, status=reply.status)
-        if fault is not None:
-            raise fault
+        error = check_body(headers, body, status=reply.status)
+        if error is not None:
+            raise error
         elapsed_ms = (time.perf_counter() - started) * 1000
         return WireReply(status=reply.status, headers=headers, body=body, elapsed_ms=elapsed_ms)
 
@@ -124,18 +117,17 @@ class ScriptedTransport:
             found = next(self._replies, UNSET)
         if found is UNSET:
             count = len(self.requests)
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"The script has {count - 1} replies; request {count} arrived.",
-                hint="Add a reply to the script, or find out why one more request was made.",
+                "Add a reply to the script, or find out why one more request was made.",
             )
         reply = _parse_reply(found)
         await asyncio.sleep(reply.delay_s)
         if not 200 <= reply.status < 300:
             body, headers = _render_body(reply)
-            fault = parse_fault(reply.status, headers, body)
-            fault.retry_after_s = parse_retry_after(headers, time.time())
-            raise fault
+            error = parse_fault(reply.status, headers, body)
+            error.retry_after_s = parse_retry_after(headers, time.time())
+            raise error
         return reply
 
 
@@ -161,7 +153,7 @@ class ScriptedStream:
 def _copy_onto(known: Any, value: Any) -> Any:
     """Return a copy of a JSON value, made of the parts of a known copy that are just the same.
 
-    A conversation is sent whole with every turn: copies of their own would grow with its square.
+    A conversation is sent whole with every turn: whole copies would grow with its square.
     """
     kind = value.__class__
     if kind is str or kind is int:
@@ -209,10 +201,9 @@ def _parse_reply(found: Any) -> ScriptedReply:
             is_body = any(key in fields for key in _BODY_KEYS)
             return ScriptedReply(body=fields) if is_body else ScriptedReply(message=fields)
         case _:
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"A script cannot hold a reply of type {type(found).__name__}.",
-                hint="Use text, a dict, bytes, an exception or a ScriptedReply.",
+                "Use text, a dict, bytes, an exception or a ScriptedReply.",
             )
 
 
@@ -276,3 +267,76 @@ def _cut_into(data: bytes, sizes: int | Sequence[int]) -> list[bytes]:
         pieces.append(data[start : start + size])
         start += size
     return [piece for piece in (*pieces, data[start:]) if piece]
+
+
+_PIECE_CHARS: Final = 12
+_TEXT_FIELDS: Final = ("reasoning_content", "reasoning", "content")
+_ABOUT: Final[dict[str, Any]] = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
+
+
+def render_completion(
+    message: dict[str, Any], finish_reason: str | None, usage: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the body of a chat completion with this message."""
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    body = {**_ABOUT, "object": "chat.completion", "choices": [choice]}
+    return body if usage is None else {**body, "usage": usage}
+
+
+def render_chunks(completion: dict[str, Any]) -> list[Any]:
+    """Return the events that stream a completion, or none when it holds no message."""
+    choices = as_list(completion.get("choices"))
+    fields = as_fields(choices[0] if choices else None)
+    if not isinstance(fields.get("message"), dict):
+        return []
+    about = {name: completion.get(name, value) for name, value in _ABOUT.items()}
+    about["object"] = "chat.completion.chunk"
+    events: list[Any] = [
+        {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in _split_message(fields["message"])
+    ]
+    finish = fields.get("finish_reason")
+    if finish is not None:
+        last: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": finish}
+        events.append({**about, "choices": [last]})
+    if completion.get("usage") is not None:
+        events.append({**about, "choices": [], "usage": completion["usage"]})
+    return [*events, "[DONE]"]
+
+
+def _split_message(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"role": message.get("role", "assistant")}
+    for name in _TEXT_FIELDS:
+        value = message.get(name)
+        if isinstance(value, str):
+            yield from ({name: piece} for piece in _split_text(value))
+        elif value is not None:
+            yield {name: value}
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        for index, call in enumerate(as_list(calls)):
+            yield from ({"tool_calls": [delta]} for delta in _split_call(index, call))
+    elif calls is not None:
+        yield {"tool_calls": calls}
+    known = {"role", "tool_calls", *_TEXT_FIELDS}
+    rest = {name: value for name, value in message.items() if name not in known}
+    if rest:
+        yield rest
+
+
+def _split_call(index: int, call: Any) -> Iterator[Any]:
+    """Yield one call: everything but the text of its arguments, then that text in pieces."""
+    fields = as_fields(call)
+    function = as_fields(fields.get("function"))
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        yield {"index": index, **fields} if fields else call
+        return
+    yield {"index": index, **fields, "function": {**function, "arguments": ""}}
+    for piece in _split_text(arguments):
+        yield {"index": index, "function": {"arguments": piece}}
+
+
+def _split_text(text: str) -> Iterator[str]:
+    for start in range(0, len(text), _PIECE_CHARS):
+        yield text[start : start + _PIECE_CHARS]

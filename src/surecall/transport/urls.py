@@ -2,14 +2,12 @@
 
 from urllib.parse import SplitResult, urlsplit
 
-from surecall.errors import Code, ConfigError
+from surecall.errors import ConfigError, invalid_config
 
-__all__ = ["DEFAULT_PREFIX", "check_base_url", "join_url"]
-
-DEFAULT_PREFIX = "/v1"
+__all__ = ["join_url"]
 
 
-def check_base_url(base_url: str) -> SplitResult:
+def _split_base_url(base_url: str) -> SplitResult:
     """Return the parts of a usable base URL; raise `ConfigError` for any other.
 
     Messages never repeat the URL: it may hold a password or a key.
@@ -40,14 +38,14 @@ def check_base_url(base_url: str) -> SplitResult:
 
 
 def join_url(
-    base_url: str, api_prefix: str | None, path: str, *, default_prefix: str = DEFAULT_PREFIX
+    base_url: str, api_prefix: str | None, path: str, *, default_prefix: str = "/v1"
 ) -> str:
     """Return the URL of `path` below the provider's prefix.
 
     Without a prefix given (`None`), the default is used for a base URL that has no path, and the
     base URL's own path otherwise. A base URL that already ends in the prefix keeps it once.
     """
-    parts = check_base_url(base_url)
+    parts = _split_base_url(base_url)
     base_path = parts.path.rstrip("/")
     tail = "/" + path.strip("/")
     if tail != "/" and base_path.endswith(tail):
@@ -55,22 +53,21 @@ def join_url(
     if api_prefix is None:
         prefix = "" if base_path else default_prefix
     else:
-        prefix = _checked_prefix(api_prefix)
+        prefix = _clean_prefix(api_prefix)
     if prefix and (base_path == prefix or base_path.endswith(prefix)):
         prefix = ""
     return f"{parts.scheme}://{parts.netloc}{base_path}{prefix}{tail.rstrip('/')}"
 
 
-def _checked_prefix(api_prefix: str) -> str:
+def _clean_prefix(api_prefix: str) -> str:
     if any(ord(char) <= 0x20 or char in "?#" for char in api_prefix) or "//" in api_prefix:
-        raise ConfigError(
-            Code.INVALID_CONFIG,
+        raise invalid_config(
             f"The API prefix {api_prefix!r} is not a plain path.",
-            hint="Write it like /v1, or '' for none.",
+            "Write it like /v1, or '' for none.",
         )
     trimmed = api_prefix.strip("/")
     return f"/{trimmed}" if trimmed else ""
 
 
 def _refusal(problem: str, hint: str) -> ConfigError:
-    return ConfigError(Code.INVALID_CONFIG, f"The base URL {problem}.", hint=hint)
+    return invalid_config(f"The base URL {problem}.", hint)

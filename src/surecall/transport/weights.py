@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 
 from surecall.errors import Code, JSONTextError, SetupError
+from surecall.files import write_whole
 from surecall.jsontext import decode, encode
 from surecall.records import Weights
 
@@ -26,7 +27,6 @@ __all__ = [
 
 WeightsState = Literal["installed", "fetched", "partial", "damaged", "missing"]
 
-_PIECE_BYTES: Final = 1024 * 1024
 _MAGIC: Final = b"GGUF"
 
 
@@ -89,11 +89,7 @@ def require_model_file(path: Path) -> None:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
     except OSError as error:
-        raise SetupError(
-            Code.MODEL_WEIGHTS_MISSING,
-            f"the model file {path} cannot be read: {error.strerror or error}.",
-            hint="Check the path behind `embedded:`.",
-        ) from error
+        raise _unreadable(path, error, "Check the path behind `embedded:`.") from error
     if start != _MAGIC:
         raise SetupError(
             Code.MODEL_NOT_LOADABLE,
@@ -109,11 +105,7 @@ def require_verified(path: Path, weights: Weights, cache_dir: Path | None) -> No
             return
         found = hash_file(path) if path.stat().st_size == weights.size_bytes else None
     except OSError as error:
-        raise SetupError(
-            Code.MODEL_WEIGHTS_MISSING,
-            f"the model file {path} cannot be read: {error.strerror or error}.",
-            hint="Check its permissions.",
-        ) from error
+        raise _unreadable(path, error, "Check its permissions.") from error
     if found != weights.sha256:
         raise SetupError(
             Code.WEIGHTS_HASH_MISMATCH,
@@ -123,13 +115,15 @@ def require_verified(path: Path, weights: Weights, cache_dir: Path | None) -> No
     note_verified(path, weights, cache_dir)
 
 
+def _unreadable(path: Path, error: OSError, hint: str) -> SetupError:
+    message = f"the model file {path} cannot be read: {error.strerror or error}."
+    return SetupError(Code.MODEL_WEIGHTS_MISSING, message, hint=hint)
+
+
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def note_verified(path: Path, weights: Weights, cache_dir: Path | None) -> None:
@@ -139,9 +133,8 @@ def note_verified(path: Path, weights: Weights, cache_dir: Path | None) -> None:
     note = _note_file(weights, cache_dir)
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
-        fresh = note.with_name(f"{note.name}.{os.getpid()}")
-        fresh.write_bytes(encode(_state_of(path, weights)))
-        fresh.replace(note)
+        with write_whole(note) as file:
+            file.write(encode(_state_of(path, weights)))
     except OSError:
         return
 

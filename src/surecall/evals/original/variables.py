@@ -9,9 +9,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.config.checks import invalid_config
 from surecall.config.load import list_variables
-from surecall.errors import JSONTextError
+from surecall.errors import JSONTextError, invalid_config
 from surecall.jsontext import decode
 
 __all__ = ["ORIGINAL_PROFILES", "OriginalSettings", "read_original_settings"]

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.faults.answers import Answer, Flood, Pause, Piece
-from surecall.faults.inputs import as_fields, as_list
 from surecall.faults.rendering import CHAT, render_body, render_failure
 from surecall.faults.replies import Occasion
 from surecall.jsontext import encode, render_comment, render_event
+from surecall.records.values import as_fields, as_list
 
 from .fault import CHAT_ONLY, FaultTable, WireEdit
 

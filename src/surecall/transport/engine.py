@@ -1,6 +1,6 @@
 """The engine of embedded models: llama.cpp inside this process, loaded once for all who ask.
 
-The engine answers over HTTP on a loopback port of its own, which only those can use who know a
+The engine answers over HTTP on a loopback port, which only those can use who know a
 random key. That costs next to nothing and gives what its in-process call does not: streaming and
 a generation that ends when the one who asked has gone.
 """
@@ -135,8 +135,8 @@ def _load(settings: EngineSettings, *, passive_wait: bool) -> Engine:
 
 
 def _import_engine(*, passive_wait: bool) -> Any:
-    # The engine's threads wait busily for each other unless told otherwise, and on a machine with
-    # other work that makes it slower by an order of magnitude. It is told while it is loaded only.
+    # The engine's threads wait busily for each other unless asked not to, and on a machine with
+    # other work that makes it slower by an order of magnitude. It is asked while it is loaded.
     if passive_wait:
         os.putenv(_WAIT_POLICY, "passive")
     try:
@@ -175,5 +175,5 @@ def _parameters(module: Any, settings: EngineSettings, api_key: Secret) -> Any:
 def _core_count() -> int:
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # pragma: no cover - systems that do not tell
+    except AttributeError:  # pragma: no cover - systems that do not say
         return os.cpu_count() or 1

