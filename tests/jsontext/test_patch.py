@@ -96,7 +96,7 @@ REFUSED = [
     Refused("no-from", {}, [op("copy", "/a")],
             "operation 0 (copy /a): its 'from' must be a string and is missing."),
     Refused("unknown-op", {}, [op("replcae", "/a", value=1)],
-            "operation 0 (replcae /a): 'replcae' is no operation."),
+            "operation 0 (replcae /a): 'replcae' is not an operation."),
     Refused("bad-pointer", {}, [op("add", "a", value=1)],
             "operation 0 (add a): the pointer 'a' does not start with '/'."),
     Refused("add-without-parent", {"b": 1}, [op("add", "/a/b", value=1)],

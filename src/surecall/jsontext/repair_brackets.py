@@ -1,8 +1,8 @@
 """Brackets: opened, closed, doubled, round, of the wrong kind."""
 
 from surecall.errors import Code
+from surecall.limits import MAX_JSON_DEPTH as MAX_DEPTH
 
-from .diagnosis import MAX_DEPTH
 from .repair_patterns import BLANKS, ENTRY_AHEAD
 from .repair_scalars import ScalarReader
 from .repair_signals import RefusedError

@@ -3,8 +3,9 @@
 import re
 from typing import Final, NamedTuple
 
+from surecall.limits import MAX_JSON_DEPTH as MAX_DEPTH
+
 from .codec import is_start_of_json
-from .diagnosis import MAX_DEPTH
 
 __all__ = ["Resumption", "find_resumption"]
 

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from surecall.errors import Code, ProviderReplyError, SetupError
+from surecall.limits import MAX_LINE_BYTES
 
-from .surrogates import mend_surrogates
+from .text import mend_surrogates
 
 __all__ = ["SSEEvent", "SSEReader", "render_comment", "render_event"]
 
-_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _MAX_SHORT_VALUE_BYTES: Final = 64 * 1024
 """Of every field but `data`."""
 _MAX_RETRY_DIGITS: Final = 10
@@ -61,9 +61,9 @@ class SSEReader:
 
     def __init__(
         self,
-        max_line_bytes: int = _MAX_EVENT_BYTES,
+        max_line_bytes: int = MAX_LINE_BYTES,
         *,
-        max_event_bytes: int = _MAX_EVENT_BYTES,
+        max_event_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self.comments = 0
         self._max_line_bytes = max_line_bytes
@@ -243,26 +243,26 @@ def render_event(data: str, *, event: str | None = None, id: str | None = None) 
     """Return one event as bytes; a carriage return in the data becomes a line feed."""
     lines: list[str] = []
     if event is not None:
-        lines.append(f"event: {_checked(event, 'event name')}")
+        lines.append(f"event: {_refuse_line_break(event, 'event name')}")
     if id is not None:
-        lines.append(f"id: {_checked(id, 'event id')}")
-    lines.extend(f"data: {line}" for line in _lines(data))
+        lines.append(f"id: {_refuse_line_break(id, 'event id')}")
+    lines.extend(f"data: {line}" for line in _split_lines(data))
     return mend_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
 
 
 def render_comment(text: str = "") -> bytes:
     """Return a comment as bytes, which readers ignore: it keeps a connection alive."""
-    lines = [f": {line}" for line in _lines(text)]
+    lines = [f": {line}" for line in _split_lines(text)]
     return mend_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.split("\n")
 
 
-def _checked(value: str, what: str) -> str:
+def _refuse_line_break(value: str, what: str) -> str:
     if "\n" in value or "\r" in value or "\0" in value:
         message = f"the {what} {value[:60]!r} has a line break or NUL in it."
         raise SetupError(Code.INVALID_OPTION, message, hint="Leave them out.")
