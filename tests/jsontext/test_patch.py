@@ -109,8 +109,8 @@ REFUSED = [
     Refused("remove-missing", {}, [op("remove", "/a")],
             "operation 0 (remove /a): the document has no key 'a': it is empty."),
     Refused("remove-dash", [1], [op("remove", "/-")],
-            "operation 0 (remove /-): '-' names no element of the document, "
-            "only the place after the last."),
+            "operation 0 (remove /-): '-' is the place after the last element of the document, "
+            "not an element."),
     Refused("remove-whole", {}, [op("remove", "")],
             "operation 0 (remove ): the whole document cannot be removed."),
     Refused("replace-missing", {}, [op("replace", "/a", value=1)],

@@ -16,8 +16,8 @@ import pytest
 from surecall.formats import ToolNames
 from surecall.formats.catalogue import FORMATS, TAUGHT_FORMATS
 from surecall.formats.reader import TextReader
-from surecall.jsontext.repair_search import Search
-from surecall.jsontext.repair_signals import Steps
+from surecall.jsontext.repair.search import Search
+from surecall.jsontext.repair.outcome import Steps
 from surecall.reading.tools import parse_tools
 
 MAX_GROWTH = 2.6

@@ -14,9 +14,15 @@ from .codec import (
 )
 from .lexer import ScanState, ValueScanner, scan_value_end
 from .pointer import apply_patch, parse_pointer, render_pointer, resolve_pointer
-from .repair import repair_json, repair_json_all
-from .repaired import MAX_ARGUMENT_STEPS, CutPolicy, NonFinitePolicy, Repaired
-from .spellings import number_spellings
+from .repair import (
+    MAX_ARGUMENT_STEPS,
+    CutPolicy,
+    NonFinitePolicy,
+    Repaired,
+    number_spellings,
+    repair_json,
+    repair_json_all,
+)
 from .sse import SSEEvent, SSEReader, render_comment, render_event
 from .text import TextBuffer, mend_surrogates, mend_surrogates_in
 

@@ -1,16 +1,64 @@
-"""What stops the repairer: the text ended too soon, says more than one thing, or costs too much."""
+"""What a repair comes to: a value, a refusal, a text that ends too soon, or too much work."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from surecall.errors import Code
+from surecall.records import CallState, ErrorDetail, Receipt
 
-__all__ = ["CutKind", "CutShortError", "RefusedError", "Steps"]
+__all__ = [
+    "MAX_ARGUMENT_STEPS",
+    "CutKind",
+    "CutPolicy",
+    "CutShortError",
+    "NonFinitePolicy",
+    "RefusedError",
+    "Repaired",
+    "Steps",
+    "explain_repeated_key",
+    "refuse",
+]
+
+MAX_ARGUMENT_STEPS: Final = 10_000
+"""How many places of the arguments of one call a repair may look at one by one: some 25 ms."""
+
+CutPolicy: TypeAlias = Literal["refuse", "close"]
+"""What becomes of a value that the end of the text cut: refused, or closed with loss."""
+
+NonFinitePolicy: TypeAlias = Literal["refuse", "null", "text"]
+"""What becomes of NaN and the infinities: an error, null, or their name as text."""
+
+CutKind: TypeAlias = Literal["entry", "after_entry", "member", "string", "word", "comment"]
+"""What was being read when the text ended."""
 
 _FREE_STEPS: Final = 10_000
 _CHARACTERS_PER_STEP: Final = 8
 
-CutKind: TypeAlias = Literal["entry", "after_entry", "member", "string", "word", "comment"]
-"""What was being read when the text ended."""
+
+class Repaired(Struct, frozen=True):
+    """What became of one JSON text."""
+
+    value: Any = None
+    """The value; None (also) when it was refused, see `state`."""
+    state: CallState = "whole"
+    """`whole`, `cut` (the text ends inside the value) or `unreadable`."""
+    receipts: tuple[Receipt, ...] = ()
+    errors: tuple[ErrorDetail, ...] = ()
+    rest: tuple[Any, ...] = ()
+    """Values besides the one that was taken, in the order of the text."""
+
+
+def refuse(error: ErrorDetail, state: CallState = "unreadable") -> Repaired:
+    """Return what became of a text of which no value is taken."""
+    return Repaired(state=state, errors=(error,))
+
+
+def explain_repeated_key(pointer: str) -> ErrorDetail:
+    """Return the error for a key with two values."""
+    shown = pointer if len(pointer) <= 80 else pointer[:80] + "…"
+    message = f"{shown!r} is given more than once, with differing values."
+    return ErrorDetail(Code.DUPLICATE_KEY, message, "Send each key once.", pointer)
 
 
 class CutShortError(Exception):

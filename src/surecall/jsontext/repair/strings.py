@@ -1,11 +1,11 @@
 """Strings as models write them: any quotes, raw line breaks, inner quotes, odd escapes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from .repair_contents import write_content
-from .repair_patterns import (
+from .outcome import CutShortError, RefusedError, Steps
+from .patterns import (
     AFTER_ARRAY_STRING,
     AFTER_KEY,
     AFTER_LATER_ARRAY_QUOTE,
@@ -15,9 +15,8 @@ from .repair_patterns import (
     GAP_ANY,
     STRICT_STRING,
 )
-from .repair_signals import CutShortError, RefusedError, Steps
 
-__all__ = ["Role", "StringRead", "close_string", "read_string"]
+__all__ = ["Role", "close_string", "read_string"]
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
 """Where a string stands; that decides what may follow it."""
@@ -103,10 +102,10 @@ _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "") -> StringRead:
     """Read the string whose quote is at `start`; strings joined to it are read with it."""
     first = _read_one(text, start, role, steps, prefix)
-    joint = _joint(text, first.end, text[start], role)
+    joint = _find_joint(text, first.end, text[start], role)
     if joint is None:
         return first
-    contents = [_content(text, start, first)]
+    contents = [_get_content(text, start, first)]
     rules = [*first.rules, "join_strings"]
     end = first.end
     while joint is not None:
@@ -114,10 +113,10 @@ def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "
         start = match.end() if match else joint
         steps.take(1, start)
         part = _read_one(text, start, role, steps, text[joint:start])
-        contents.append(_content(text, start, part))
+        contents.append(_get_content(text, start, part))
         rules.extend(part.rules)
         end = part.end
-        joint = _joint(text, end, text[start], role)
+        joint = _find_joint(text, end, text[start], role)
     return StringRead(end, f'"{"".join(contents)}"', tuple(dict.fromkeys(rules)))
 
 
@@ -129,7 +128,7 @@ def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
+    return write_get_content(content, steps, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -139,11 +138,11 @@ _HALF_ESCAPE: Final = re.compile(
 )
 
 
-def _content(text: str, start: int, read: StringRead) -> str:
+def _get_content(text: str, start: int, read: StringRead) -> str:
     return text[start + 1 : read.end - 1] if read.written is None else read.written[1:-1]
 
 
-def _joint(text: str, end: int, quote: str, role: Role) -> int | None:
+def _find_joint(text: str, end: int, quote: str, role: Role) -> int | None:
     if role == "key":
         return None
     match = _JOINT.match(text, end)
@@ -170,7 +169,7 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
         end = text.find(quote * 3, start + 3)
         if end >= 0 and _ends(text, end + 3, role):
             rules.append("replace_quotes")
-            return _finished(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
+            return _finish(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
     close, length, more = _find_close(text, start, role, steps, prefix)
     content = text[start + 1 : close]
     steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
@@ -182,13 +181,13 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
         rules.append("escape_inner_quotes")
     if quote in _STRUCTURE and role != "top":
         _refuse_structure(content, start, quote, role, is_open=length == 0)
-    return _finished(text, start + 1, close, length, steps, rules + more, is_raw=is_raw)
+    return _finish(text, start + 1, close, length, steps, rules + more, is_raw=is_raw)
 
 
-def _finished(
+def _finish(
     text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
 ) -> StringRead:
-    written, found = write_content(text[start:close], steps, is_raw=is_raw)
+    written, found = write_get_content(text[start:close], steps, is_raw=is_raw)
     return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
@@ -231,7 +230,7 @@ def _find_close(
                 return comma, 0, ["add_missing_closing_quote"]
         is_first = False
     if not is_first and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
-        raise RefusedError("it cannot be told where this string ends", start)
+        raise RefusedError("it is not clear where this string ends", start)
     raise CutShortError("string", start, "inside a string", prefix=prefix)
 
 
@@ -280,7 +279,7 @@ def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_op
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
     is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
     if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
-        raise RefusedError("it cannot be told where this string ends", start)
+        raise RefusedError("it is not clear where this string ends", start)
 
 
 def _count_inner(content: str, quote: str) -> int:
@@ -292,3 +291,119 @@ def _comma_before(text: str, start: int, position: int) -> int | None:
     if not before.endswith(","):
         return None
     return text.rindex(",", start, position)
+
+
+# What is between the quotes
+
+# What needs no change is passed over together with what comes behind it, up to the end.
+_TO_WRITE: Final = re.compile(
+    r"(?P<keep>(?:[^\x00-\x1f\"\\]++|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"
+    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
+    r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
+    r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
+    r"|(?P<other>))|\Z)"
+)
+_RAW: Final = re.compile(
+    r"(?P<keep>[^\x00-\x1f\"\\]*+)"
+    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)|\Z)"
+)
+_SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
+_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_CONTROLS: Final = {one: _NAMED.get(chr(one)) or f"\\u{one:04x}" for one in range(0x20)}
+_MAX_CODE_POINT: Final = 0x10FFFF
+_CHANGES_PER_STEP: Final = 2
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:(?P<sign>[bf])|(?P<blank>[nrt](?=[a-zA-Z]))|(?P<known>[nrt\"\\/]|u[0-9a-fA-F]{4})"
+    r"|(?P<word>[a-zA-Z]{2})|.)",
+    re.DOTALL,
+)
+_HOST: Final = r"[\w.$\-]{2,}+"
+_NAME: Final = r"[^\\/:*?\"<>|\x00-\x1f]++"
+_PATH: Final = re.compile(
+    rf"[a-zA-Z]:(?:\\{{1,2}}+(?:{_NAME})?+)++|\\\\{_HOST}(?:\\(?:{_NAME})?+)++"
+)
+_BACKSLASHES: Final = re.compile(r"\\\\?+")
+
+
+def write_get_content(
+    content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
+) -> tuple[str, list[str]]:
+    """Return the JSON of what stood between quotes, and the rules that it took."""
+    if not _SPECIAL.search(content):
+        return f'"{content}"', []
+    written, kinds = _rewrite(content, steps, _RAW if is_raw else _TO_WRITE)
+    if "other" in kinds and (plain := _double_backslashes(content, is_cut)) is not None:
+        written, kinds = _rewrite(plain, steps, _TO_WRITE)
+        kinds["other"] = None
+    rules: list[str] = []
+    for kind in kinds:
+        rule = _RULES.get(kind, "fix_escapes")
+        if rule and rule not in rules:
+            rules.append(rule)
+    return f'"{written}"', rules
+
+
+_RULES: Final = {"keep": "", "quote": "", "back": "", "control": "escape_control_characters"}
+
+
+def _rewrite(content: str, steps: Steps, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
+    """Return the content with what JSON does not take replaced, and what kinds that were."""
+    kinds: dict[str, None] = {}
+
+    def write(match: re.Match[str]) -> str:
+        kind = match.lastgroup or ""
+        kinds[kind] = None
+        return match["keep"] + _WRITERS[kind](match)
+
+    written, count = pattern.subn(write, content, 1 + _CHANGES_PER_STEP * (steps.left + 1))
+    steps.take(count // _CHANGES_PER_STEP, 0)
+    return written, kinds
+
+
+def _double_backslashes(content: str, is_cut: bool) -> str | None:
+    r"""Double the backslashes of text that shows, by `\d` or `\alpha`, that it escapes none.
+
+    A path is all plain. Nobody means a backspace or a form feed beside `\d`: that is `\b` or
+    `\frac`. A line break beside `\alpha` may be one, or the start of `\nu`.
+    """
+    if _PATH.fullmatch(content.strip()):
+        is_share = content.lstrip().startswith("\\\\")
+        return _BACKSLASHES.sub(
+            lambda match: "\\" * (4 if is_share and len(match[0]) == 2 else 2), content
+        )
+    kinds = {match.lastgroup for match in _ESCAPE.finditer(content)}
+    if not kinds & {"sign", "word"}:
+        return None
+    if "blank" in kinds and not is_cut:
+        raise RefusedError("it is not clear whether a backslash begins an escape", 0)
+    if "sign" not in kinds:
+        return None
+    return _ESCAPE.sub(
+        lambda match: f"\\{match[0]}" if match.lastgroup == "sign" else match[0], content
+    )
+
+
+def _code_point(match: re.Match[str]) -> str:
+    number = int(match[match.lastgroup or 0], 16)
+    if number > _MAX_CODE_POINT:
+        raise RefusedError("an escape names a character that does not exist", match.end("keep"))
+    if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
+        return f"\\u{number:04x}"
+    return chr(number)
+
+
+_WRITERS: Final[dict[str, Callable[[re.Match[str]], str]]] = {
+    "keep": lambda _: "",
+    "quote": lambda match: '\\"' * len(match["quote"]),
+    "control": lambda match: match["control"].translate(_CONTROLS),
+    "back": lambda match: "\\\\" * len(match["back"]),
+    "hex": _code_point,
+    "long": _code_point,
+    "braced": _code_point,
+    "nul": lambda _: "\\u0000",
+    "line": lambda _: "",
+    "tab": lambda _: "\\u000b",
+    "plain": lambda match: match["plain"],
+    "other": lambda _: "\\\\",
+}
