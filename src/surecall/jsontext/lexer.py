@@ -24,18 +24,6 @@ _LOOK_BACK: Final = 64
 class ValueScanner:
     """Is fed text and tells when the first JSON value in it is complete."""
 
-    __slots__ = (
-        "_end",
-        "_is_escaped",
-        "_is_scalar",
-        "_last",
-        "_quote",
-        "_seen",
-        "depth",
-        "marks",
-        "state",
-    )
-
     def __init__(self) -> None:
         self.state: ScanState = "before"
         """`before` the value, `inside` it, or `complete`."""
@@ -49,11 +37,6 @@ class ValueScanner:
         self._is_escaped = False
         self._is_scalar = False
         self._last = ","
-
-    @property
-    def is_in_string(self) -> bool:
-        """Whether the text so far ends inside a string."""
-        return bool(self._quote)
 
     def feed(self, text: str, start: int = 0) -> int | None:
         """Take more text; return where the value ends, counted over all text fed, or None.

@@ -44,21 +44,6 @@ class SSEReader:
     event is kept, and of comments nothing.
     """
 
-    __slots__ = (
-        "_at_start",
-        "_data",
-        "_event",
-        "_id",
-        "_line_feed_belongs_before",
-        "_max_event_bytes",
-        "_max_line_bytes",
-        "_partial",
-        "_partial_bytes",
-        "_refusal",
-        "_retry_ms",
-        "comments",
-    )
-
     def __init__(
         self,
         max_line_bytes: int = MAX_LINE_BYTES,
@@ -159,13 +144,13 @@ class SSEReader:
             partial += piece
         self._partial_bytes += len(piece)
         if self._partial_bytes - mark_bytes > self._max_line_bytes:
-            self._refuse_line()
+            self._refuse("a line of the event stream", self._max_line_bytes)
         elif is_data:
             start = mark_bytes + 5
             start += partial[start : start + 1] == b" "
             before = 0 if self._data is None else len(self._data) + 1
             if before + len(partial) - start > self._max_event_bytes:
-                self._refuse_event()
+                self._refuse("an event of the stream", self._max_event_bytes)
 
     def _take_line(self, line: bytes | bytearray, events: list[SSEEvent]) -> None:
         if not line:
@@ -174,7 +159,7 @@ class SSEReader:
         if self._refusal:
             return
         if len(line) > self._max_line_bytes:
-            self._refuse_line()
+            self._refuse("a line of the event stream", self._max_line_bytes)
             return
         colon = line.find(b":", 0, _MAX_FIELD_NAME_BYTES)
         if colon == 0:
@@ -201,7 +186,7 @@ class SSEReader:
         else:
             self._data = bytearray(memoryview(line)[start:])
         if len(self._data) > self._max_event_bytes:
-            self._refuse_event()
+            self._refuse("an event of the stream", self._max_event_bytes)
 
     def _set_field(self, field: bytes, value: bytes | bytearray) -> None:
         if len(value) > _MAX_SHORT_VALUE_BYTES:
@@ -222,12 +207,6 @@ class SSEReader:
             events.append(SSEEvent(data, self._event or "message", self._id, self._retry_ms))
         self._event = ""
         self._retry_ms = None
-
-    def _refuse_line(self) -> None:
-        self._refuse("a line of the event stream", self._max_line_bytes)
-
-    def _refuse_event(self) -> None:
-        self._refuse("an event of the stream", self._max_event_bytes)
 
     def _refuse(self, what: str, max_bytes: int) -> None:
         self._refusal = f"{what} is longer than {max_bytes} bytes."

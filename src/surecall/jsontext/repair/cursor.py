@@ -2,6 +2,8 @@
 
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from surecall.errors import Code
 from surecall.limits import MAX_JSON_DEPTH
 
@@ -23,36 +25,37 @@ Edit: TypeAlias = tuple[int, int, str, str, bool]
 """One change: start, end, what stands there afterwards, the rule, whether it is lossless."""
 
 
-class Cursor:
+class Cursor(Struct):
     """Moves over a text, opens and closes its brackets, and notes what must change.
 
     Readers of entries and scalars move it; it is used for one value only.
     """
 
-    # Defaults of the class: most values need none of them, and an instance is soon made.
-    pos = 0
-    has_evidence = False
+    text: str
+    non_finite: NonFinitePolicy
+    steps: Steps
+    is_fenced: bool = False
+    edits: list[Edit] = []
+    stack: list[str] = []
+    """The brackets that are open, by their closers."""
+    groups: list[tuple[int, bool]] = []
+    """For each round bracket, the index of its edit, and whether a comma was read in it."""
+    pos: int = 0
+    has_evidence: bool = False
     """Something was read that prose would not hold: quotes, a number, a literal."""
-    is_committed = False
+    is_committed: bool = False
     """So much was read that what follows cannot be prose."""
-    is_after = False
-    is_quote_moved = False
-    comma = -1
-    done_at = 0
-    entry = 0
-    _tail = -1
-
-    def __init__(
-        self, text: str, non_finite: NonFinitePolicy, steps: Steps, *, is_fenced: bool = False
-    ) -> None:
-        self.text = text
-        self.steps = steps
-        self.non_finite: NonFinitePolicy = non_finite
-        self.is_fenced = is_fenced
-        self.edits: list[Edit] = []
-        self.stack: list[str] = []
-        """The brackets that are open, by their closers."""
-        self._groups: list[tuple[int, bool]] = []
+    is_after: bool = False
+    """An entry was read, and not yet what separates it from the next."""
+    is_quote_moved: bool = False
+    comma: int = -1
+    """Where the comma is that nothing has followed so far."""
+    done_at: int = 0
+    """Where the last entry ends."""
+    entry: int = 0
+    """Where the entry begins that is being read."""
+    tail: int = -1
+    """Where closing brackets begin that are all that is left, once that was looked for."""
 
     def skip_gap(self, start: int) -> int:
         """Pass over blanks and comments; return where something else begins, or the end."""
@@ -136,7 +139,7 @@ class Cursor:
     def note_group_comma(self) -> None:
         """Note that a comma follows, if what is open is a round bracket: then it is a tuple."""
         if self.stack[-1] == ")":
-            self._groups[-1] = (self._groups[-1][0], True)
+            self.groups[-1] = (self.groups[-1][0], True)
 
     def _skip_odd(self, pos: int) -> int:
         self.steps.take(1, pos)
@@ -169,7 +172,7 @@ class Cursor:
         if mark == "[":
             self.stack.append("]")
         elif mark == "(":
-            self._groups.append((len(self.edits), False))
+            self.groups.append((len(self.edits), False))
             self.note(pos, pos + 1, "[", "tuple_to_array")
             self.stack.append(")")
         else:
@@ -211,7 +214,7 @@ class Cursor:
 
     def _close_group(self, pos: int, closer: str) -> None:
         """Close a round bracket: around one item without a comma it means nothing."""
-        index, has_comma = self._groups.pop()
+        index, has_comma = self.groups.pop()
         opened = self.edits[index]
         is_empty = self.text[opened[1] : pos].strip() == ""
         if has_comma or is_empty:
@@ -225,12 +228,12 @@ class Cursor:
         pos = self.pos
         stack = self.stack
         parent = stack[-2] if len(stack) > 1 else None
-        if self._tail < 0:
-            self._tail = len(self.text.rstrip(" \t\n\r}])`~;"))
+        if self.tail < 0:
+            self.tail = len(self.text.rstrip(" \t\n\r}])`~;"))
         is_missing = parent is not None and _CLOSERS[parent] == mark
         ways = ["insert" if is_missing and self._count_closers(pos) < len(stack) else "replace"]
         follow = ENTRY_AHEAD.match(self.text, pos + 1)
-        if follow and pos < self._tail:
+        if follow and pos < self.tail:
             grandparent = stack[-3] if len(stack) > 2 else None
             frames = {"drop": stack[-1], "replace": parent}
             if is_missing:

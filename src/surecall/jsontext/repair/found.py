@@ -4,7 +4,7 @@ import re
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from surecall.records import CallState, Receipt, clip
+from surecall.records import Receipt, clip
 
 from .cursor import MAX_RECEIPTS_PER_RULE, Edit
 from .outcome import RefusedError
@@ -46,7 +46,6 @@ class Found(NamedTuple):
     start: int
     end: int
     edits: list[Edit]
-    state: CallState = "whole"
     cut: str | None = None
     """Where the text ends, in words, when it ends inside the value."""
     is_fenced: bool = False

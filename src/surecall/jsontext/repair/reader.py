@@ -9,24 +9,9 @@ import re
 from itertools import islice
 from typing import Final
 
+from . import patterns
 from .cursor import MAX_RECEIPTS_PER_RULE, OBJECTS, Cursor
 from .outcome import CutShortError, RefusedError
-from .patterns import (
-    BARE_KEY,
-    BARE_KEY_AHEAD,
-    EXTRA_COLON,
-    EXTRA_COMMAS,
-    FENCE,
-    ITEMS,
-    KEY_AHEAD,
-    LOOSE_ITEM,
-    LOOSE_MEMBER,
-    MEMBERS,
-    PLAIN_ITEM,
-    PLAIN_ITEMS,
-    QUOTES,
-    VALUE_AHEAD,
-)
 from .scalars import (
     DIGITS,
     STRING_PREFIXES,
@@ -99,7 +84,7 @@ def _read_separator(cursor: Cursor) -> None:
         cursor.note_group_comma()
     elif mark in "}])":
         cursor.close(mark)
-    elif cursor.is_fenced and FENCE.match(text, pos):
+    elif cursor.is_fenced and patterns.FENCE.match(text, pos):
         raise CutShortError("after_entry", pos, "before all brackets are closed")
     else:
         _add_comma(cursor, pos)
@@ -108,9 +93,9 @@ def _read_separator(cursor: Cursor) -> None:
 def _add_comma(cursor: Cursor, pos: int) -> None:
     text = cursor.text
     if cursor.stack[-1] in OBJECTS:
-        is_next = KEY_AHEAD.match(text, pos) is not None
+        is_next = patterns.KEY_AHEAD.match(text, pos) is not None
     else:
-        is_next = VALUE_AHEAD.match(text, pos) is not None
+        is_next = patterns.VALUE_AHEAD.match(text, pos) is not None
         if is_next and text[pos] in "0123456789." and _may_be_one_number(cursor, pos):
             raise RefusedError("a blank between digits: one number, or two?", pos)
     is_apart = pos > cursor.done_at or text[pos] in "{["
@@ -126,11 +111,20 @@ def _may_be_one_number(cursor: Cursor, pos: int) -> bool:
     return cursor.text[cursor.done_at - 1] in "0123456789." and "\n" not in between
 
 
-def _drop_extra_commas(cursor: Cursor, pos: int) -> None:
-    match = EXTRA_COMMAS.match(cursor.text, pos)
-    assert match is not None
-    cursor.note(pos, match.end(), " ", "drop_extra_comma")
-    cursor.pos = match.end()
+def _begin_entry(cursor: Cursor) -> str:
+    """Return the character that an entry begins with, or nothing if another thing was there."""
+    pos = cursor.advance()
+    mark = cursor.text[pos]
+    if mark in "}])":
+        cursor.close(mark)
+        return ""
+    match = patterns.EXTRA_COMMAS.match(cursor.text, pos)
+    if match:
+        cursor.note(pos, match.end(), " ", "drop_extra_comma")
+        cursor.pos = match.end()
+        return ""
+    cursor.entry = pos
+    return mark
 
 
 # Entries
@@ -138,25 +132,18 @@ def _drop_extra_commas(cursor: Cursor, pos: int) -> None:
 
 def _read_member(cursor: Cursor) -> None:
     text = cursor.text
-    match = MEMBERS.match(text, cursor.pos)
+    match = patterns.MEMBERS.match(text, cursor.pos)
     if match:
         cursor.is_committed = cursor.has_evidence = True
         cursor.end_entry_and_comma(match.end())
         return
-    match = LOOSE_MEMBER.match(text, cursor.pos)
+    match = patterns.LOOSE_MEMBER.match(text, cursor.pos)
     if match:
         _take_loose_member(cursor, match)
         return
-    pos = cursor.advance()
-    mark = text[pos]
-    if mark in "}])":
-        cursor.close(mark)
-    elif mark in ",;":
-        _drop_extra_commas(cursor, pos)
-    else:
-        cursor.entry = pos
-        is_quoted = _read_key(cursor, pos, mark)
-        _read_colon(cursor, is_quoted)
+    mark = _begin_entry(cursor)
+    if mark:
+        _read_colon(cursor, _read_key(cursor, cursor.pos, mark))
         cursor.is_committed = True
         _read_value(cursor)
 
@@ -197,27 +184,20 @@ def _take_loose_value(cursor: Cursor, match: re.Match[str], kind: str) -> None:
 
 
 def _read_item(cursor: Cursor) -> None:
-    match = ITEMS.match(cursor.text, cursor.pos)
+    match = patterns.ITEMS.match(cursor.text, cursor.pos)
     if match:
         cursor.has_evidence = True
         cursor.end_entry(match.end())
         return
-    match = PLAIN_ITEMS.match(cursor.text, cursor.pos) if cursor.stack[-1] == "]" else None
+    match = patterns.PLAIN_ITEMS.match(cursor.text, cursor.pos) if cursor.stack[-1] == "]" else None
     if match:
         _take_plain_items(cursor, match)
         return
-    match = LOOSE_ITEM.match(cursor.text, cursor.pos)
+    match = patterns.LOOSE_ITEM.match(cursor.text, cursor.pos)
     if match:
         _take_loose_value(cursor, match, match.lastgroup or "")
         return
-    pos = cursor.advance()
-    mark = cursor.text[pos]
-    if mark in "}])":
-        cursor.close(mark)
-    elif mark in ",;":
-        _drop_extra_commas(cursor, pos)
-    else:
-        cursor.entry = pos
+    if _begin_entry(cursor):
         _read_value(cursor)
         cursor.is_committed |= cursor.has_evidence
 
@@ -231,7 +211,7 @@ def _take_plain_items(cursor: Cursor, match: re.Match[str]) -> None:
     start, end = match.span()
     cursor.comma = text.rindex(",", start, end)
     cursor.done_at = text.rindex("'", start, cursor.comma) + 1
-    first = islice(PLAIN_ITEM.finditer(text, start, end), MAX_RECEIPTS_PER_RULE)
+    first = islice(patterns.PLAIN_ITEM.finditer(text, start, end), MAX_RECEIPTS_PER_RULE)
     for item in first:
         cursor.note(*item.span(), f'"{item[1]}"', "replace_quotes")
     noted = cursor.edits[-1][1]
@@ -247,15 +227,15 @@ def _take_plain_items(cursor: Cursor, match: re.Match[str]) -> None:
 def _read_key(cursor: Cursor, pos: int, mark: str) -> bool:
     """Read a key and tell whether it has quotes."""
     text = cursor.text
-    if mark in QUOTES:
+    if mark in patterns.QUOTES:
         read_quoted(cursor, pos, "key")
         return True
-    match = BARE_KEY.match(text, pos)
+    match = patterns.BARE_KEY.match(text, pos)
     if match is None:
         refuse_ellipsis(cursor, pos)
         raise RefusedError("something else where a key should be", pos)
     end = match.end()
-    ahead = BARE_KEY_AHEAD.match(text, end)
+    ahead = patterns.BARE_KEY_AHEAD.match(text, end)
     if ahead is None:
         if end >= len(text.rstrip()):
             raise CutShortError("member", pos, "inside a key")
@@ -293,15 +273,11 @@ def _read_colon(cursor: Cursor, is_quoted: bool) -> None:
         cursor.note(pos, pos, ":", "add_missing_colon")
     else:
         raise RefusedError("a key without ':'", pos)
-    cursor.pos = end
-    _drop_extra_colon(cursor)
-
-
-def _drop_extra_colon(cursor: Cursor) -> None:
-    match = EXTRA_COLON.match(cursor.text, cursor.pos)
+    match = patterns.EXTRA_COLON.match(text, end)
     if match:
-        cursor.note(match.end() - 1, match.end(), " ", "drop_extra_colon")
-        cursor.pos = match.end()
+        end = match.end()
+        cursor.note(end - 1, end, " ", "drop_extra_colon")
+    cursor.pos = end
 
 
 # Values
@@ -325,7 +301,7 @@ def _read_value(cursor: Cursor) -> None:
         if cursor.stack and cursor.stack[-1] not in OBJECTS:
             cursor.has_evidence = True
         cursor.open(mark, pos)
-    elif mark in QUOTES:
+    elif mark in patterns.QUOTES:
         cursor.has_evidence = True
         read_quoted(cursor, pos)
         cursor.end_entry(cursor.pos)

@@ -5,20 +5,9 @@ from typing import Final
 
 from surecall.errors import Code
 
+from . import patterns
 from .cursor import OBJECTS, Cursor
 from .outcome import CutShortError, RefusedError
-from .patterns import (
-    BARE_TEXT,
-    BARE_TEXT_END,
-    BLANKS,
-    KEY_AHEAD,
-    LITERAL_END,
-    NUMBER,
-    NUMBER_TO_END,
-    STRICT_NUMBER,
-    VALUE_AHEAD,
-    WORD,
-)
 from .strings import Role, read_string
 
 __all__ = [
@@ -56,14 +45,15 @@ _NON_FINITE_WORDS: Final = {
 }
 
 _MAX_CHARACTERS: Final = 4400
+_TOO_LONG: Final = "a number has too many digits"
 _DIGITS: Final = r"[0-9]++(?:_[0-9]++)*+"
 _DECIMAL: Final = re.compile(
     rf"(?P<sign>[+-]?+)(?P<whole>(?:{_DIGITS})?+)(?P<dot>\.?+)(?P<part>(?:{_DIGITS})?+)"
     r"(?P<exponent>(?:[eE][+-]?+[0-9]++)?+)"
 )
 _BASED: Final = re.compile(
-    r"(?P<sign>[+-]?+)0(?:[xX](?P<x16>[0-9a-fA-F]++(?:_[0-9a-fA-F]++)*+)"
-    r"|[oO](?P<x8>[0-7]++(?:_[0-7]++)*+)|[bB](?P<x2>[01]++(?:_[01]++)*+))"
+    r"[+-]?+0(?:[xX][0-9a-fA-F]++(?:_[0-9a-fA-F]++)*+|[oO][0-7]++(?:_[0-7]++)*+"
+    r"|[bB][01]++(?:_[01]++)*+)"
 )
 _TEXT_IN_DIGITS: Final = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[T ][0-9:.]++(?:Z|[+-][0-9:]++)?+)?+"
@@ -113,28 +103,30 @@ def refuse_moved_quotes(cursor: Cursor, pos: int) -> None:
 def read_number(cursor: Cursor, pos: int) -> None:
     """Read a number, or text that begins like one."""
     text = cursor.text
-    match = STRICT_NUMBER.match(text, pos) or NUMBER.match(text, pos)
+    match = patterns.STRICT_NUMBER.match(text, pos) or patterns.NUMBER.match(text, pos)
     refuse_ellipsis(cursor, pos)
-    if (cursor.stack or match is None) and NUMBER_TO_END.match(text, pos):
+    if (cursor.stack or match is None) and patterns.NUMBER_TO_END.match(text, pos):
         raise CutShortError("member", pos, "inside a number")
     if match is None:
         read_word(cursor, pos)
         return
     literal = match[0]
     end = match.end()
-    number = literal if match.re is STRICT_NUMBER else rewrite_number(literal, pos)
-    if number is None or not (LITERAL_END.match(text, end) or _has_entry_after(cursor, end)):
+    number = literal if match.re is patterns.STRICT_NUMBER else rewrite_number(literal, pos)
+    if number is None or not _has_end(cursor, end):
         _read_bare_text(cursor, pos)
     else:
         _take_number(cursor, pos, end, literal, number)
 
 
-def _has_entry_after(cursor: Cursor, end: int) -> bool:
-    """Tell whether blanks and then another entry follow: a comma was left out."""
-    match = BLANKS.match(cursor.text, end)
+def _has_end(cursor: Cursor, end: int) -> bool:
+    """Tell whether a number or literal may end here; blanks and an entry follow a missing comma."""
+    if patterns.LITERAL_END.match(cursor.text, end):
+        return True
+    match = patterns.BLANKS.match(cursor.text, end)
     if match is None:
         return False
-    ahead = KEY_AHEAD if cursor.is_in_object() else VALUE_AHEAD
+    ahead = patterns.KEY_AHEAD if cursor.is_in_object() else patterns.VALUE_AHEAD
     return bool(ahead.match(cursor.text, match.end()))
 
 
@@ -174,7 +166,7 @@ def _take_non_finite(cursor: Cursor, pos: int, end: int, name: str) -> None:
 def read_word(cursor: Cursor, pos: int) -> None:
     """Read a literal, a string with a prefix, or text without quotes."""
     text = cursor.text
-    match = WORD.match(text, pos)
+    match = patterns.WORD.match(text, pos)
     if match is None:
         refuse_ellipsis(cursor, pos)
         raise RefusedError("something else where a value should be", pos)
@@ -188,7 +180,7 @@ def read_word(cursor: Cursor, pos: int) -> None:
         return
     literal = LITERALS.get(lowered)
     name = None if literal else _NON_FINITE_WORDS.get(lowered)
-    if (literal or name) and (LITERAL_END.match(text, end) or _has_entry_after(cursor, end)):
+    if (literal or name) and _has_end(cursor, end):
         if end >= len(text) and cursor.stack:
             raise CutShortError("word", pos, "after a literal")
         if name:
@@ -206,20 +198,20 @@ def read_word(cursor: Cursor, pos: int) -> None:
 def _is_string_prefix(cursor: Cursor, end: int) -> bool:
     if cursor.text[end : end + 1] not in {'"', "'"}:
         return False
-    return not BARE_TEXT_END[cursor.is_in_object()].match(cursor.text, end)
+    return not patterns.BARE_TEXT_END[cursor.is_in_object()].match(cursor.text, end)
 
 
 def _read_bare_text(cursor: Cursor, pos: int) -> None:
     """Take a plain word or phrase without quotes for text, if it is clear where it ends."""
     text = cursor.text
-    match = BARE_TEXT.match(text, pos)
+    match = patterns.BARE_TEXT.match(text, pos)
     if match is None or not cursor.stack:
         raise RefusedError("something else where a value should be", pos)
     end = match.end()
     phrase = match[0].rstrip(" \t")
     if end >= len(text):
         raise CutShortError("member", pos, "inside text without quotes")
-    follows = BARE_TEXT_END[cursor.stack[-1] in OBJECTS].match(text, end)
+    follows = patterns.BARE_TEXT_END[cursor.stack[-1] in OBJECTS].match(text, end)
     if follows is None or "..." in phrase or _is_like_literal(phrase):
         raise RefusedError("text without quotes that does not end clearly", pos)
     if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
@@ -251,17 +243,12 @@ def _is_like_literal(phrase: str) -> bool:
 def rewrite_number(literal: str, position: int) -> str | None:
     """Return the number as JSON writes it, or None when the text is not a number."""
     if len(literal) > _MAX_CHARACTERS:
-        raise RefusedError("a number has too many digits", position, Code.NUMBER_TOO_LONG)
-    based = _BASED.fullmatch(literal)
-    if based:
-        base = based.lastgroup or "x16"
-        number = int(based[base], int(base[1:]))
+        raise RefusedError(_TOO_LONG, position, Code.NUMBER_TOO_LONG)
+    if _BASED.fullmatch(literal):
         try:
-            return str(-number if based["sign"] == "-" else number)
+            return str(int(literal, 0))
         except ValueError:
-            raise RefusedError(
-                "a number has too many digits", position, Code.NUMBER_TOO_LONG
-            ) from None
+            raise RefusedError(_TOO_LONG, position, Code.NUMBER_TOO_LONG) from None
     found = _DECIMAL.fullmatch(literal)
     if found is None or not (found["whole"] or found["part"]):
         return None

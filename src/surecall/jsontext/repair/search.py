@@ -4,6 +4,8 @@ import re
 from itertools import pairwise
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext.codec import decode_noting, encode
 from surecall.records import ErrorDetail, Receipt, clip
@@ -52,26 +54,17 @@ _WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer")
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
 
-class Search:
+class Search(Struct):
     """Looks for values in one text."""
 
-    def __init__(
-        self,
-        text: str,
-        cut: CutPolicy,
-        non_finite: NonFinitePolicy,
-        steps: Steps,
-        *,
-        ended: bool,
-        nested: Literal["decode", "keep"],
-    ) -> None:
-        self._text = text
-        self._cut: CutPolicy = cut
-        self._non_finite: NonFinitePolicy = non_finite
-        self._steps = steps
-        self._ended = ended
-        self._nested = nested
-        self._lead: list[Edit] = []
+    text: str
+    cut: CutPolicy
+    non_finite: NonFinitePolicy
+    steps: Steps
+    ended: bool
+    nested: Literal["decode", "keep"]
+    lead: list[Edit] = []
+    """What was changed before the value."""
 
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
@@ -79,12 +72,12 @@ class Search:
             found = self._find()
             chosen, others = self._choose(found)
             return self._repair(
-                chosen, others, make_surrounding_receipts(self._text, chosen, others, self._lead)
+                chosen, others, make_surrounding_receipts(self.text, chosen, others, self.lead)
             )
         except RefusedError as refusal:
             escaped = None
             if refusal.code != Code.REPAIR_BUDGET_EXCEEDED:
-                escaped = read_escaped(self._text, self._steps)
+                escaped = read_escaped(self.text, self.steps)
             return escaped or refuse(self._explain(refusal))
 
     def every(self) -> tuple[Repaired, ...]:
@@ -97,12 +90,12 @@ class Search:
     # Finding
 
     def _find(self) -> list[Found]:
-        text = self._text
+        text = self.text
         if text[:1] in {"{", "["}:
             return self._find_brackets(0)
-        lead = Cursor(text, self._non_finite, self._steps)
+        lead = Cursor(text, self.non_finite, self.steps)
         start = lead.skip_gap(1 if text.startswith(_MARK) else 0)
-        self._lead = lead.edits
+        self.lead = lead.edits
         fence = _FENCE_START.match(text, start)
         if fence:
             start = lead.skip_gap(fence.end())
@@ -119,8 +112,8 @@ class Search:
 
     def _try_whole(self, start: int, *, is_fenced: bool) -> Found | None:
         """Read a value that is not an object or array, if the text is nothing else."""
-        text = self._text
-        cursor = Cursor(text, self._non_finite, self._steps, is_fenced=is_fenced)
+        text = self.text
+        cursor = Cursor(text, self.non_finite, self.steps, is_fenced=is_fenced)
         try:
             end = read(cursor, start)
         except CutShortError as cut:
@@ -129,7 +122,7 @@ class Search:
             if refusal.code != Code.INVALID_JSON:
                 raise
             return None
-        if not self._ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
+        if not self.ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
             return self._cut_scalar(
                 cursor, start, CutShortError("member", start, "inside a number")
             )
@@ -144,28 +137,25 @@ class Search:
         return Found(start, end, cursor.edits, is_fenced=is_fenced)
 
     def _cut_scalar(self, cursor: Cursor, start: int, cut: CutShortError) -> Found | None:
-        text = self._text
+        text = self.text
         is_open_text = text[start] == '"' and not STRICT_STRING.match(text, start)
         is_number = cut.kind == "member"
         word = text[start:].lower()
         is_literal = cut.kind == "word" and any(name.startswith(word) for name in LITERALS)
         if text[start] != "(" and not (is_open_text or is_number or is_literal):
             return None
-        return Found(start, len(text), self._close(cursor, cut), "cut", cut.what)
+        return Found(start, len(text), self._close(cursor, cut), cut.what)
 
     def _find_brackets(self, start: int) -> list[Found]:
         found: list[Found] = []
         failures = 0
-        match = _BRACKET.search(self._text, start)
+        match = _BRACKET.search(self.text, start)
         end = 0
         while match:
             start = match.start()
-            self._steps.take(_STEPS_PER_BRACKET, start)
+            self.steps.take(_STEPS_PER_BRACKET, start)
             one = self._read_at(start, end)
-            if one is None:
-                failures += 1
-                end = start + 1
-            elif isinstance(one, int):
+            if isinstance(one, int):
                 failures += 1
                 end = one
             else:
@@ -174,14 +164,14 @@ class Search:
             if failures > _MAX_PROSE_BRACKETS or len(found) > _MAX_VALUES:
                 reason = "the text has more brackets outside a value than the limit allows"
                 raise RefusedError(reason, start, Code.REPAIR_BUDGET_EXCEEDED)
-            match = _BRACKET.search(self._text, end)
+            match = _BRACKET.search(self.text, end)
         return found
 
-    def _read_at(self, start: int, previous_end: int) -> "Found | int | None":
+    def _read_at(self, start: int, previous_end: int) -> Found | int:
         """Return the value at a bracket, or where to look on when it belongs to prose."""
-        text = self._text
+        text = self.text
         is_fenced = start > 0 and has_fence_before(text, previous_end, start)
-        cursor = Cursor(text, self._non_finite, self._steps, is_fenced=is_fenced)
+        cursor = Cursor(text, self.non_finite, self.steps, is_fenced=is_fenced)
         known = find_resumption(text) if start == 0 else None
         try:
             end = resume(cursor, *known) if known else read(cursor, start)
@@ -200,17 +190,17 @@ class Search:
 
     def _end_early(
         self, cursor: Cursor, start: int, cut: CutShortError, *, is_fenced: bool
-    ) -> Found | None:
-        text = self._text
+    ) -> Found | int:
+        text = self.text
         is_doubtful = text[start] == "[" and not cursor.has_evidence and not is_fenced
         if is_doubtful and text[:start].strip():
             # All of the text was looked at, and will be again from the next bracket on.
-            self._steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
-            return None
+            self.steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
+            return start + 1
         has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
         is_complete = (
             cut.kind == "after_entry"
-            and self._ended
+            and self.ended
             and cursor.ended_with_closer
             and not any(edit[3] in BRACKET_RULES for edit in cursor.edits)
         )
@@ -219,18 +209,16 @@ class Search:
             closers = cursor.written_closers
             cursor.note(end, end, closers, "close_missing_brackets", lossless=False)
             return Found(start, end, cursor.edits, is_fenced=is_fenced)
-        return Found(
-            start, len(text), self._close(cursor, cut), "cut", cut.what, is_fenced=is_fenced
-        )
+        return Found(start, len(text), self._close(cursor, cut), cut.what, is_fenced=is_fenced)
 
     def _close(self, cursor: Cursor, cut: CutShortError) -> list[Edit]:
         """Note how what was cut is brought to an end; each of these changes may lose something."""
-        if self._cut != "close":
+        if self.cut != "close":
             return cursor.edits
-        text = self._text
+        text = self.text
         end = len(text)
         if cut.kind == "string":
-            closed = close_string(text, cut.start, self._steps, is_raw=cut.is_raw)
+            closed = close_string(text, cut.start, self.steps, is_raw=cut.is_raw)
             start = cut.start - cut.prefix_characters
             cursor.note(start, end, closed, "close_cut_string", lossless=False)
         elif cut.kind == "comment":
@@ -260,14 +248,14 @@ class Search:
             self._refuse_prose_value(found[0])
             return found[0], []
         if all(
-            SEPARATOR.fullmatch(self._text, one.end, other.start) for one, other in pairwise(found)
+            SEPARATOR.fullmatch(self.text, one.end, other.start) for one, other in pairwise(found)
         ):
             return found[0], found[1:]
         found = [one for one in found if one.has_evidence] or found
         if len(found) == 1:
             return found[0], []
         fenced = [one for one in found if one.is_fenced]
-        objects = [one for one in found if self._text[one.start] == "{" and one.has_evidence]
+        objects = [one for one in found if self.text[one.start] == "{" and one.has_evidence]
         for group in (fenced, objects):
             if len(group) == 1:
                 chosen = group[0]
@@ -276,13 +264,13 @@ class Search:
 
     def _refuse_prose_value(self, one: Found) -> None:
         """Refuse brackets that are part of a sentence."""
-        before = self._text[: one.start].strip()
-        after = self._text[one.end :].strip(" \t\n\r}]);,`~")
+        before = self.text[: one.start].strip()
+        after = self.text[one.end :].strip(" \t\n\r}]);,`~")
         if one.has_evidence or one.is_fenced:
             return
         is_bare = any(edit[3] == "quote_bare_text" for edit in one.edits)
         is_marked = not after and (not before or before[-1] == ":" or before[-1] == "\n")
-        if self._text[one.start] == "{" and is_marked:
+        if self.text[one.start] == "{" and is_marked:
             return
         if is_bare or not is_marked:
             raise RefusedError("brackets in prose are not a JSON value", one.start)
@@ -290,14 +278,14 @@ class Search:
     # Results
 
     def _repair(self, chosen: Found, others: list[Found], around: list[Receipt]) -> Repaired:
-        if chosen.cut is not None and self._cut == "refuse":
+        if chosen.cut is not None and self.cut == "refuse":
             return refuse(self._explain_cut(chosen), "cut")
         if others and others[-1].cut is not None:
             return refuse(self._explain_cut(others[-1]), "cut")
         value = self._decode(chosen)
         if isinstance(value, ErrorDetail):
             return refuse(value, "cut" if chosen.cut else "unreadable")
-        receipts = [*around, *make_edit_receipts(self._text, [*self._lead, *chosen.edits])]
+        receipts = [*around, *make_edit_receipts(self.text, [*self.lead, *chosen.edits])]
         rest: list[Any] = []
         if others:
             rest = [self._decode(one) for one in others]
@@ -305,10 +293,10 @@ class Search:
             if failed is not None:
                 return refuse(failed)
             receipts.append(self._make_extra_receipt(value, others, rest))
-        if chosen.state == "cut":
+        if chosen.cut is not None:
             errors = (self._explain_cut(chosen),)
             return Repaired(value, "cut", tuple(receipts), errors, tuple(rest))
-        if isinstance(value, str) and self._nested == "decode":
+        if isinstance(value, str) and self.nested == "decode":
             value = self._unwrap(value, chosen, receipts)
             if isinstance(value, ErrorDetail):
                 return refuse(value)
@@ -319,12 +307,12 @@ class Search:
         encoded = encode(value)
         is_same = all(encode(one) == encoded for one in rest)
         why = f"{len(rest)} besides the one that was taken; see `rest`"
-        shown = clip(self._text[start:end])
+        shown = clip(self.text[start:end])
         return Receipt("extra_values", f"{start}:{end}", shown, "", is_same, why)
 
     def _decode(self, found: Found) -> Any:
         """Return the value, or the error that it has after all repairs."""
-        mended = apply_edits(self._text, found)
+        mended = apply_edits(self.text, found)
         if found.cut is not None and (not mended or mended.isspace()):
             return self._explain_cut(found)
         try:
@@ -358,14 +346,13 @@ class Search:
         return text
 
     def _explain_cut(self, found: Found) -> ErrorDetail:
-        what = found.cut or "before all brackets are closed"
-        tail = clip(self._text[-40:], 40)
+        message = f"the text ends {found.cut}, after {clip(self.text[-40:], 40)!r}."
         hint = "Send the whole value, or a shorter one."
-        return ErrorDetail(Code.INVALID_JSON, f"the text ends {what}, after {tail!r}.", hint)
+        return ErrorDetail(Code.INVALID_JSON, message, hint)
 
     def _explain(self, refusal: RefusedError) -> ErrorDetail:
         position = refusal.position
-        near = self._text[max(0, position - 24) : position + 24]
+        near = self.text[max(0, position - 24) : position + 24]
         message = f"{refusal.reason}, at character {position} near {near!r}."
         return ErrorDetail(refusal.code, message, _HINT)
 

@@ -4,17 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from . import patterns
 from .outcome import CutShortError, RefusedError, Steps
-from .patterns import (
-    AFTER_ARRAY_STRING,
-    AFTER_KEY,
-    AFTER_LATER_ARRAY_QUOTE,
-    AFTER_LATER_OBJECT_QUOTE,
-    AFTER_OBJECT_STRING,
-    AFTER_TOP_STRING,
-    GAP_ANY,
-    STRICT_STRING,
-)
 
 __all__ = ["Role", "close_string", "read_string"]
 
@@ -31,18 +22,6 @@ class StringRead(NamedTuple):
     rules: tuple[str, ...]
 
 
-_FIRST: Final = {
-    "key": AFTER_KEY,
-    "object": AFTER_OBJECT_STRING,
-    "array": AFTER_ARRAY_STRING,
-    "top": AFTER_TOP_STRING,
-}
-_LATER: Final = {
-    "key": AFTER_KEY,
-    "object": AFTER_LATER_OBJECT_QUOTE,
-    "array": AFTER_LATER_ARRAY_QUOTE,
-    "top": AFTER_TOP_STRING,
-}
 _TO_QUOTE: Final = {
     opening: re.compile(rf"(?:[^\\{closing}]++|\\.)*+[{closing}]", re.DOTALL)
     for opening, closing in {
@@ -156,7 +135,7 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
     if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
         raise CutShortError("string", start, "inside a string", prefix=prefix)
     if quote == '"' and not prefix:
-        match = STRICT_STRING.match(text, start)
+        match = patterns.STRICT_STRING.match(text, start)
         if match and _ends(text, match.end(), role):
             return StringRead(match.end(), None, ())
     elif quote in _SIMPLE and not prefix:
@@ -192,7 +171,7 @@ def _finish(
 
 
 def _ends(text: str, end: int, role: Role) -> bool:
-    if _FIRST[role].match(text, end):
+    if patterns.AFTER_FIRST_QUOTE[role].match(text, end):
         return not (role == "array" and _AMBIGUOUS_NEIGHBOUR["array"].match(text, end))
     if role == "object":
         return _JOINT_BY_LINE.match(text, end) is not None
@@ -206,7 +185,7 @@ def _find_close(
     if role == "key":
         return _find_key_close(text, start, steps)
     quote = text[start]
-    after = _LATER[role]
+    after = patterns.AFTER_LATER_QUOTE[role]
     raw = _TO_RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
     opened = 0
     is_first = True
@@ -242,11 +221,11 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
         steps.take(1, start)
         has_end = True
         between = text[start + 1 : end - 1]
-        if AFTER_KEY.match(text, end):
+        if patterns.AFTER_LATER_QUOTE["key"].match(text, end):
             if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
                 return end - 1, 1, []
             break
-        if GAP_ANY.fullmatch(text, end):
+        if patterns.GAP_ANY.fullmatch(text, end):
             raise CutShortError("member", start, "after a key")
         if len(between) > 200 or set(between) & set(":,\n{}[]"):
             break
