@@ -5,7 +5,7 @@ Reading is strict RFC 8259 with one policy for what the standard leaves open:
 - a byte order mark at the start is dropped;
 - numbers are finite, integers are exact up to 4,300 digits;
 - at most 128 containers are nested in one another;
-- the last of repeated keys wins, and `decode_noting` tells which keys said different things;
+- the last of repeated keys wins, and `decode_noting` reports which keys had differing values;
 - half of a surrogate pair is refused, replaced or kept, as the caller asks.
 
 An error's `position` counts bytes when bytes were given, and characters when text was.
@@ -112,8 +112,8 @@ def decode_own(data: bytes) -> Any:
 def decode_plain(data: bytes | str, unsure: Any = None) -> Any:
     """Return the value of JSON text when nothing about it is in doubt, or else `unsure`.
 
-    This is the quick way for text that is almost always right. `unsure` is no verdict: the text
-    may be invalid, too deep, or repeat a key, and `decode_noting` tells.
+    This is the quick way for text that is almost always right. `unsure` is not a verdict: the
+    text may be invalid, too deep, or repeat a key, and `decode_noting` finds out.
     """
     try:
         raw = data.encode() if type(data) is str else _as_bytes(data)
@@ -130,7 +130,7 @@ def decode_plain(data: bytes | str, unsure: Any = None) -> Any:
             if type(text) is str and ":" in text:
                 part = text.encode()
                 more -= len(part) - len(part.replace(b":", b""))
-                if more == 0:  # all others stand in values
+                if more == 0:  # all others are in values
                     return value
     return value if _has_no_repeated_key(value, raw) else unsure
 

@@ -1,7 +1,7 @@
 """Says in plain words why JSON cannot be read from a text, or written from a value, and where."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
@@ -23,12 +23,17 @@ _BRACKETS: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 _NUMBERS: Final = re.compile(r'\\.|"|-?(?:[0-9][0-9.eE+-]*+|Infinity|NaN)', re.DOTALL)
 
 _WORDS: Final = (
-    ("Expecting value", "where a value should be"),
-    ("Expecting property name", "where a key in double quotes should be"),
-    ("Expecting ':'", "where a ':' should be"),
-    ("Expecting ','", "where a ',' or a closing bracket should be"),
-    ("Extra data", "after the end of the value"),
+    ("Expecting value", "{found} where a value should be"),
+    ("Expecting property name", "{found} where a key in double quotes should be"),
+    ("Expecting ':'", "{found} where a ':' should be"),
+    ("Expecting ','", "{found} where a ',' or a closing bracket should be"),
+    ("Extra data", "{found} after the end of the value"),
+    ("Unterminated string", "a string starts here and never ends"),
+    ("Invalid control character", "a raw control character U+{mark:04X} inside a string"),
+    ("Invalid \\", "an escape inside a string that JSON does not know"),
+    ("Illegal trailing comma", "a comma with no value after it"),
 )
+"""What the standard library finds, and how we say it."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -61,14 +66,8 @@ class Source(msgspec.Struct, frozen=True):
     def find_depth(self, end: int = _SEARCHED_CHARACTERS) -> JSONTextError | None:
         """Return an error when containers nest too deep before an index, if that can be seen."""
         depth = 0
-        in_string = False
-        for match in _BRACKETS.finditer(self.text, 0, min(end, _SEARCHED_CHARACTERS)):
-            mark = match[0]
-            if mark == '"':
-                in_string = not in_string
-            elif in_string or mark[0] == "\\":
-                continue
-            elif mark in "[{":
+        for match in self._find_outside_strings(_BRACKETS, end):
+            if match[0] in "[{":
                 depth += 1
                 if depth > MAX_JSON_DEPTH:
                     message = f"more than {MAX_JSON_DEPTH} containers are nested in one another"
@@ -110,13 +109,18 @@ class Source(msgspec.Struct, frozen=True):
         return JSONTextError(code, message, position=position, hint=hint)
 
     def _index_of_number(self, literal: str) -> int | None:
+        numbers = self._find_outside_strings(_NUMBERS, _SEARCHED_CHARACTERS)
+        starts = (match.start() for match in numbers)
+        return next((start for start in starts if self.text.startswith(literal, start)), None)
+
+    def _find_outside_strings(self, pattern: re.Pattern[str], end: int) -> Iterator[re.Match[str]]:
         in_string = False
-        for match in _NUMBERS.finditer(self.text, 0, _SEARCHED_CHARACTERS):
-            if match[0] == '"':
+        for match in pattern.finditer(self.text, 0, min(end, _SEARCHED_CHARACTERS)):
+            mark = match[0]
+            if mark == '"':
                 in_string = not in_string
-            elif not in_string and self.text.startswith(literal, match.start()):
-                return match.start()
-        return None
+            elif not in_string and mark[0] != "\\":
+                yield match
 
     def _position(self, index: int) -> int:
         if self.unit == "character":
@@ -131,19 +135,11 @@ class Source(msgspec.Struct, frozen=True):
         return repr(before + self.text[start:end] + after)
 
     def _describe(self, message: str, index: int) -> str:
-        at_end = index >= len(self.text)
-        found = "the text ends" if at_end else f"found {self.text[index]!r}"
-        for start, where in _WORDS:
+        mark = self.text[index : index + 1]
+        found = f"found {mark!r}" if mark else "the text ends"
+        for start, words in _WORDS:
             if message.startswith(start):
-                return f"{found} {where}"
-        if message.startswith("Unterminated string"):
-            return "a string starts here and never ends"
-        if message.startswith("Invalid control character") and not at_end:
-            return f"a raw control character U+{ord(self.text[index]):04X} inside a string"
-        if message.startswith("Invalid \\"):
-            return "an escape inside a string that JSON does not know"
-        if message.startswith("Illegal trailing comma"):
-            return "a comma with no value after it"
+                return words.format(found=found, mark=ord(mark or "\0"))
         return message[:1].lower() + message[1:]
 
 

@@ -140,7 +140,9 @@ class _Work:
             case "insert":
                 self._insert(parts, members.get("index"), _value(members))
             case _:
-                raise _refusal(f"{quote_text(name)} is not an operation.", did_you_mean(name, OPERATIONS))
+                raise _refusal(
+                    f"{quote_text(name)} is not an operation.", did_you_mean(name, OPERATIONS)
+                )
 
     def _parts(self, path: str) -> tuple[str, ...]:
         if not path.startswith(f"/{self._root}/"):
@@ -207,7 +209,9 @@ def _put(container: Any, part: str, value: Any) -> None:
         container[part] = value
         return
     if not isinstance(container, list):
-        raise _refusal(f"there is {json_type(container)} on the way, which holds no {quote_text(part)}.")
+        raise _refusal(
+            f"there is {json_type(container)} on the way, which holds no {quote_text(part)}."
+        )
     items = cast("list[Any]", container)
     index = _index(part, len(items))
     if not 0 <= index <= len(items) + _MAX_PADDING:

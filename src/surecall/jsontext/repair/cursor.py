@@ -2,8 +2,6 @@
 
 from typing import Final, TypeAlias
 
-from msgspec import Struct
-
 from surecall.errors import Code
 from surecall.limits import MAX_JSON_DEPTH
 
@@ -22,40 +20,43 @@ MAX_RECEIPTS_PER_RULE: Final = 20
 """Further changes by the same rule are only counted."""
 
 Edit: TypeAlias = tuple[int, int, str, str, bool]
-"""One change: start, end, what stands there afterwards, the rule, whether it is lossless."""
+"""One change: start, end, what is there afterwards, the rule, whether it is lossless."""
 
 
-class Cursor(Struct):
+class Cursor:
     """Moves over a text, opens and closes its brackets, and notes what must change.
 
     Readers of entries and scalars move it; it is used for one value only.
     """
 
-    text: str
-    non_finite: NonFinitePolicy
-    steps: Steps
-    is_fenced: bool = False
-    edits: list[Edit] = []
-    stack: list[str] = []
-    """The brackets that are open, by their closers."""
-    groups: list[tuple[int, bool]] = []
-    """For each round bracket, the index of its edit, and whether a comma was read in it."""
-    pos: int = 0
-    has_evidence: bool = False
+    # Defaults of the class: most values need none of them, and an instance is soon made.
+    pos = 0
+    has_evidence = False
     """Something was read that prose would not hold: quotes, a number, a literal."""
-    is_committed: bool = False
+    is_committed = False
     """So much was read that what follows cannot be prose."""
-    is_after: bool = False
+    is_after = False
     """An entry was read, and not yet what separates it from the next."""
-    is_quote_moved: bool = False
-    comma: int = -1
+    is_quote_moved = False
+    comma = -1
     """Where the comma is that nothing has followed so far."""
-    done_at: int = 0
+    done_at = 0
     """Where the last entry ends."""
-    entry: int = 0
+    entry = 0
     """Where the entry begins that is being read."""
-    tail: int = -1
-    """Where closing brackets begin that are all that is left, once that was looked for."""
+    _tail = -1
+
+    def __init__(
+        self, text: str, non_finite: NonFinitePolicy, steps: Steps, *, is_fenced: bool = False
+    ) -> None:
+        self.text = text
+        self.non_finite: NonFinitePolicy = non_finite
+        self.steps = steps
+        self.is_fenced = is_fenced
+        self.edits: list[Edit] = []
+        self.stack: list[str] = []
+        """The brackets that are open, by their closers."""
+        self._groups: list[tuple[int, bool]] = []
 
     def skip_gap(self, start: int) -> int:
         """Pass over blanks and comments; return where something else begins, or the end."""
@@ -70,10 +71,10 @@ class Cursor(Struct):
         """Whether the last thing read is a closing bracket."""
         return self.done_at > 0 and self.text[self.done_at - 1] in "}])"
 
-    @property
-    def written_closers(self) -> str:
-        """The closers of all brackets that are open."""
-        return "".join([_WRITTEN_CLOSERS[closer] for closer in reversed(self.stack)])
+    def close_all(self, end: int, rule: str) -> None:
+        """Note that all brackets that are open are closed at a place, with what that may lose."""
+        closers = "".join([_WRITTEN_CLOSERS[closer] for closer in reversed(self.stack)])
+        self.note(end, end, closers, rule, lossless=False)
 
     def is_in_object(self) -> bool:
         """Tell whether the innermost open bracket is that of an object."""
@@ -139,7 +140,7 @@ class Cursor(Struct):
     def note_group_comma(self) -> None:
         """Note that a comma follows, if what is open is a round bracket: then it is a tuple."""
         if self.stack[-1] == ")":
-            self.groups[-1] = (self.groups[-1][0], True)
+            self._groups[-1] = (self._groups[-1][0], True)
 
     def _skip_odd(self, pos: int) -> int:
         self.steps.take(1, pos)
@@ -172,7 +173,7 @@ class Cursor(Struct):
         if mark == "[":
             self.stack.append("]")
         elif mark == "(":
-            self.groups.append((len(self.edits), False))
+            self._groups.append((len(self.edits), False))
             self.note(pos, pos + 1, "[", "tuple_to_array")
             self.stack.append(")")
         else:
@@ -214,7 +215,7 @@ class Cursor(Struct):
 
     def _close_group(self, pos: int, closer: str) -> None:
         """Close a round bracket: around one item without a comma it means nothing."""
-        index, has_comma = self.groups.pop()
+        index, has_comma = self._groups.pop()
         opened = self.edits[index]
         is_empty = self.text[opened[1] : pos].strip() == ""
         if has_comma or is_empty:
@@ -228,12 +229,12 @@ class Cursor(Struct):
         pos = self.pos
         stack = self.stack
         parent = stack[-2] if len(stack) > 1 else None
-        if self.tail < 0:
-            self.tail = len(self.text.rstrip(" \t\n\r}])`~;"))
+        if self._tail < 0:
+            self._tail = len(self.text.rstrip(" \t\n\r}])`~;"))
         is_missing = parent is not None and _CLOSERS[parent] == mark
         ways = ["insert" if is_missing and self._count_closers(pos) < len(stack) else "replace"]
         follow = ENTRY_AHEAD.match(self.text, pos + 1)
-        if follow and pos < self.tail:
+        if follow and pos < self._tail:
             grandparent = stack[-3] if len(stack) > 2 else None
             frames = {"drop": stack[-1], "replace": parent}
             if is_missing:

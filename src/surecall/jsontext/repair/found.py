@@ -4,6 +4,8 @@ import re
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from surecall.records import Receipt, clip
 
 from .cursor import MAX_RECEIPTS_PER_RULE, Edit
@@ -27,7 +29,7 @@ BRACKET_RULES: Final = frozenset(
 """With one of these, a bracket too many or too few is not the only thing that is wrong."""
 
 SEPARATOR: Final = re.compile(r"[\s,;`~]*+(?:json[5lc]?\s*+)?+")
-"""What may stand between values in a row."""
+"""What may be between values in a row."""
 STRAY: Final = re.compile(r"[\s}\]);,]*+")
 """What may be left over right after a value."""
 
@@ -83,11 +85,8 @@ def make_edit_receipts(text: str, edits: list[Edit]) -> list[Receipt]:
             receipts.append(_make_receipt(text, edit))
     for rule, count in counts.items():
         if count > MAX_RECEIPTS_PER_RULE:
-            one = receipts[last[rule]]
             why = f"and {count - MAX_RECEIPTS_PER_RULE} more of the same after it"
-            receipts[last[rule]] = Receipt(
-                one.rule, one.place, one.before, one.after, one.lossless, why
-            )
+            receipts[last[rule]] = replace(receipts[last[rule]], why=why)
     return receipts
 
 
@@ -115,7 +114,7 @@ def has_fence_before(text: str, start: int, end: int) -> bool:
 def make_surrounding_receipts(
     text: str, chosen: Found, others: list[Found], lead: list[Edit]
 ) -> list[Receipt]:
-    """Return receipts for what stood around the value; refuse what looks like more of it."""
+    """Return receipts for what was around the value; refuse what looks like more of it."""
     if chosen.start == 0 and chosen.end == len(text):
         return []
     if _KEY_BEFORE.search(text[max(0, chosen.start - 40) : chosen.start]):

@@ -71,7 +71,7 @@ class CutShortError(Exception):
         """Where the piece begins that has no end."""
         self.what = what
         self.prefix_characters = len(prefix)
-        """How much stands before the quote of a string, as in `r"\\d"`."""
+        """How much is before the quote of a string, as in `r"\\d"`."""
         self.is_raw = prefix != "" and "r" in prefix.lower()
 
 
@@ -95,16 +95,11 @@ class Steps:
         limit: How many it may take instead, at most.
     """
 
-    __slots__ = ("left", "limit")
+    __slots__ = ("left",)
 
     def __init__(self, text: str, limit: int | None = None) -> None:
         allowed = _FREE_STEPS + len(text) // _CHARACTERS_PER_STEP
-        self.left = self.limit = allowed if limit is None else min(limit, allowed)
-
-    @property
-    def taken(self) -> int:
-        """How many steps were taken."""
-        return self.limit - self.left
+        self.left = allowed if limit is None else min(limit, allowed)
 
     def take(self, count: int, position: int) -> None:
         """Count steps.

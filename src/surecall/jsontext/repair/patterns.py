@@ -45,7 +45,7 @@ QUOTES: Final = "\"'`“”„‘’«»"
 
 _WS: Final = r"[ \t\n\r]*+"
 _ANY_WS: Final = r"[\s\ufeff\u200b\u2060]*+"
-# Ranges of what may stand are matched faster than what may not.
+# Ranges of what is allowed are matched faster than of what is not.
 _STRING: Final = r'"(?:[ !#-\[\]-\U0010ffff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
 # At most two digits of exponent: a number that may be beyond a float is looked at one by one.
 _NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2})?+"

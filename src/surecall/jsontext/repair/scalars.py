@@ -232,7 +232,7 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
 def refuse_ellipsis(cursor: Cursor, pos: int) -> None:
     """Refuse dots where an entry should be."""
     if cursor.text.startswith(_ELLIPSES, pos):
-        raise RefusedError("an ellipsis stands for something that was left out", pos)
+        raise RefusedError("an ellipsis is in the place of something that was left out", pos)
 
 
 def _is_like_literal(phrase: str) -> bool:

@@ -69,11 +69,9 @@ class Search(Struct):
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
         try:
-            found = self._find()
-            chosen, others = self._choose(found)
-            return self._repair(
-                chosen, others, make_surrounding_receipts(self.text, chosen, others, self.lead)
-            )
+            chosen, others = self._choose(self._find())
+            around = make_surrounding_receipts(self.text, chosen, others, self.lead)
+            return self._repair(chosen, others, around)
         except RefusedError as refusal:
             escaped = None
             if refusal.code != Code.REPAIR_BUDGET_EXCEEDED:
@@ -123,11 +121,9 @@ class Search(Struct):
                 raise
             return None
         if not self.ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
-            return self._cut_scalar(
-                cursor, start, CutShortError("member", start, "inside a number")
-            )
-        after = cursor.skip_gap(end)
-        after = _skip(STRAY, text, after)
+            cut = CutShortError("member", start, "inside a number")
+            return self._cut_scalar(cursor, start, cut)
+        after = _skip(STRAY, text, cursor.skip_gap(end))
         fence = FENCE.match(text, after)
         if fence and is_fenced:
             after = _skip(GAP_ANY, text, fence.end())
@@ -197,18 +193,15 @@ class Search(Struct):
             # All of the text was looked at, and will be again from the next bracket on.
             self.steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
             return start + 1
-        has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
+        has_fence_after = cut.start < len(text)
         is_complete = (
-            cut.kind == "after_entry"
-            and self.ended
+            self.ended
             and cursor.ended_with_closer
             and not any(edit[3] in BRACKET_RULES for edit in cursor.edits)
         )
-        if is_complete or has_fence_after:
-            end = cut.start
-            closers = cursor.written_closers
-            cursor.note(end, end, closers, "close_missing_brackets", lossless=False)
-            return Found(start, end, cursor.edits, is_fenced=is_fenced)
+        if cut.kind == "after_entry" and (is_complete or has_fence_after):
+            cursor.close_all(cut.start, "close_missing_brackets")
+            return Found(start, cut.start, cursor.edits, is_fenced=is_fenced)
         return Found(start, len(text), self._close(cursor, cut), cut.what, is_fenced=is_fenced)
 
     def _close(self, cursor: Cursor, cut: CutShortError) -> list[Edit]:
@@ -236,14 +229,13 @@ class Search(Struct):
         else:
             cursor.drop_comma()
         if cursor.stack:
-            closers = cursor.written_closers
-            cursor.note(end, end, closers, "close_cut_brackets", lossless=False)
+            cursor.close_all(end, "close_cut_brackets")
         return cursor.edits
 
     # Choosing
 
     def _choose(self, found: list[Found]) -> tuple[Found, list[Found]]:
-        """Return the value that is meant and the others; refuse when that cannot be told."""
+        """Return the value that is meant and the others; refuse when that is not clear."""
         if len(found) == 1:
             self._refuse_prose_value(found[0])
             return found[0], []

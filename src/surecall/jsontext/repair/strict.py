@@ -6,7 +6,7 @@ or ending too soon.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext.codec import (
@@ -22,31 +22,30 @@ from surecall.records import ErrorDetail, Receipt, clip
 
 from .outcome import RefusedError, Repaired, Steps, explain_repeated_key, refuse
 
-__all__ = ["Resumption", "find_resumption", "read_escaped", "read_fenced", "read_strictly"]
+__all__ = ["find_resumption", "read_escaped", "read_fenced", "read_strictly"]
 
+_MARK: Final = "\ufeff"
 _ENDS: Final = {"{": "}", "[": "]"}
-_ROUNDS: Final = 8
-_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
-_NO_BRACKETS: Final = dict.fromkeys(map(ord, " \t\n\r,:+-.0123456789Eaeflnrstu"))
+_PLAIN_STARTS: Final = frozenset('"-0123456789tfn')
+_REPAIRABLE: Final = frozenset((Code.INVALID_JSON, Code.NON_FINITE_NUMBER))
+
+_FENCE_START: Final = re.compile(r"([^{\[`~]*+)(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+(?=[{\[])")
+_FENCE_END: Final = re.compile(r"\s*+(`{3,}+|~{3,}+)[^{\[`~]*+\Z")
 
 _ENTITY: Final = re.compile(r"&(?:quot|amp|lt|gt|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _QUOTED_OR_BLANK: Final = re.compile(r"(\"(?:[^\"\\]++|\\.)*+\"?+|\\[^nrt])|\\[nrt]", re.DOTALL)
 _RAW_BLANKS: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
-
-
 _MARKS_PER_STEP: Final = 3
 
-_MARK: Final = "\ufeff"
-_PLAIN_STARTS: Final = frozenset('"-0123456789tfn')
-_FENCE_START: Final = re.compile(r"([^{\[`~]*+)(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+(?=[{\[])")
-_FENCE_END: Final = re.compile(r"\s*+(`{3,}+|~{3,}+)[^{\[`~]*+\Z")
-_REPAIRABLE: Final = frozenset((Code.INVALID_JSON, Code.NON_FINITE_NUMBER))
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+_NO_BRACKETS: Final = dict.fromkeys(map(ord, " \t\n\r,:+-.0123456789Eaeflnrstu"))
+_ROUNDS: Final = 8
 
 
 def read_strictly(
     text: str | bytes,
     max_bytes: int | None,
-    decode: Callable[..., Decoded],
+    read: Callable[..., Decoded],
     *,
     ended: bool,
     nested: str,
@@ -55,7 +54,7 @@ def read_strictly(
     if max_bytes is None and isinstance(text, str) and not _may_be_strict(text):
         return None
     try:
-        value, repeated = decode(text, max_bytes=max_bytes)
+        value, repeated = read(text, max_bytes=max_bytes)
     except JSONTextError as error:
         if error.code in _REPAIRABLE:
             return None
@@ -90,12 +89,11 @@ def read_fenced(text: str) -> Repaired | None:
     first, last = opening.end(1), closing.end(1)
     shown = clip(text[first:last])
     fence = Receipt("strip_code_fence", f"{first}:{last}", shown, clip(inner))
-    before, after = text[:first].strip(), text[last:].strip()
     receipts = [fence]
-    if before:
-        receipts.append(Receipt("strip_prose", f"0:{first}", clip(before), ""))
-    if after:
-        receipts.append(Receipt("strip_prose", f"{last}:{len(text)}", clip(after), ""))
+    for start, end in ((0, first), (last, len(text))):
+        prose = text[start:end].strip()
+        if prose:
+            receipts.append(Receipt("strip_prose", f"{start}:{end}", clip(prose), ""))
     return Repaired(value, "whole", tuple(receipts))
 
 
@@ -106,10 +104,7 @@ def _may_be_strict(text: str) -> bool:
     end = _ENDS.get(first)
     if end is None:
         return first in _PLAIN_STARTS or first == _MARK
-    if bare[-1] != end:
-        return False
-    second = bare[1]
-    return first == "[" or second in '"} \t\n\r'
+    return bare[-1] == end and (first == "[" or bare[1] in '"} \t\n\r')
 
 
 def read_escaped(text: str, steps: Steps) -> Repaired | None:
@@ -152,23 +147,17 @@ def _unescape(text: str) -> Iterator[tuple[str, str]]:
         yield "strip_invisible", _QUOTED_OR_BLANK.sub(lambda match: match[1] or " ", text)
 
 
-class Resumption(NamedTuple):
-    """A place before which everything is strict JSON."""
-
-    position: int
-    """Where a comma or an opening bracket stands, or the quote of a value that has no end."""
-    stack: list[str]
-    """The closers of the brackets that are open there."""
-
-
-def find_resumption(text: str) -> Resumption | None:
+def find_resumption(text: str) -> tuple[int, list[str]] | None:
     """Return the last place to begin at in a text that is the start of strict JSON.
+
+    That is a comma, an opening bracket, or the quote of a value that has no end. With it come the
+    closers of the brackets that are open there.
 
     None for any other text, and for one that has no such place but its first character.
     """
     if text[-1] == _ENDS[text[0]] or not is_start_of_json(text):
         return None
-    # Every other part stands outside the strings.
+    # Every other part is outside the strings.
     parts = (_ESCAPE.sub("__", text) if "\\" in text else text).split('"')
     last = len(parts) - 1
     end = len(text)
@@ -184,7 +173,7 @@ def find_resumption(text: str) -> Resumption | None:
     return _make_resumption(position, "".join(parts[:last:2]) + parts[last][:found])
 
 
-def _make_resumption(position: int, outside: str) -> Resumption | None:
+def _make_resumption(position: int, outside: str) -> tuple[int, list[str]] | None:
     brackets = outside.translate(_NO_BRACKETS)
     # Pairs go quickly where few are nested; each round passes over all that is left.
     for _ in range(_ROUNDS):
@@ -201,7 +190,7 @@ def _make_resumption(position: int, outside: str) -> Resumption | None:
         else:
             opened.pop()
     # Nothing is open at the first character.
-    return Resumption(position, opened) if opened else None
+    return (position, opened) if opened else None
 
 
 def _find_last_mark(part: str) -> int:

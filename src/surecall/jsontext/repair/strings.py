@@ -10,7 +10,7 @@ from .outcome import CutShortError, RefusedError, Steps
 __all__ = ["Role", "close_string", "read_string"]
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
-"""Where a string stands; that decides what may follow it."""
+"""Where a string is; that decides what may follow it."""
 
 
 class StringRead(NamedTuple):
@@ -18,7 +18,7 @@ class StringRead(NamedTuple):
 
     end: int
     written: str | None
-    """Its JSON; None when it is strict JSON as it stands."""
+    """Its JSON; None when it is strict JSON as it is."""
     rules: tuple[str, ...]
 
 
@@ -107,7 +107,7 @@ def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return write_get_content(content, steps, is_raw=is_raw, is_cut=True)[0]
+    return _write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -136,24 +136,24 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
         raise CutShortError("string", start, "inside a string", prefix=prefix)
     if quote == '"' and not prefix:
         match = patterns.STRICT_STRING.match(text, start)
-        if match and _ends(text, match.end(), role):
+        if match and _is_end(text, match.end(), role):
             return StringRead(match.end(), None, ())
     elif quote in _SIMPLE and not prefix:
         match = _SIMPLE[quote].match(text, start)
-        if match and _ends(text, match.end(), role):
+        if match and _is_end(text, match.end(), role):
             return StringRead(match.end(), f'"{match[0][1:-1]}"', ("replace_quotes",))
     is_raw = "r" in prefix.lower()
     rules = ["drop_string_prefix"] if prefix else []
     if quote in "\"'" and text.startswith(quote * 3, start):
         end = text.find(quote * 3, start + 3)
-        if end >= 0 and _ends(text, end + 3, role):
+        if end >= 0 and _is_end(text, end + 3, role):
             rules.append("replace_quotes")
             return _finish(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
     close, length, more = _find_close(text, start, role, steps, prefix)
     content = text[start + 1 : close]
     steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
     if quote == "`" and "${" in content:
-        raise RefusedError("a template with a placeholder has no value of its own", start)
+        raise RefusedError("a template with a placeholder is not a fixed value", start)
     if quote != '"':
         rules.append("replace_quotes")
     elif '"' in content and (is_raw or _count_inner(content, '"')):
@@ -166,11 +166,11 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
 def _finish(
     text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
 ) -> StringRead:
-    written, found = write_get_content(text[start:close], steps, is_raw=is_raw)
+    written, found = _write_content(text[start:close], steps, is_raw=is_raw)
     return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
-def _ends(text: str, end: int, role: Role) -> bool:
+def _is_end(text: str, end: int, role: Role) -> bool:
     if patterns.AFTER_FIRST_QUOTE[role].match(text, end):
         return not (role == "array" and _AMBIGUOUS_NEIGHBOUR["array"].match(text, end))
     if role == "object":
@@ -190,11 +190,12 @@ def _find_close(
     opened = 0
     is_first = True
     counted = start + 1
-    for end in _quote_ends(raw or _TO_QUOTE[quote], text, start + 1):
+    for end in _find_quote_ends(raw or _TO_QUOTE[quote], text, start + 1):
         steps.take(1, end)
         if is_first:
-            _refuse_ambiguous(text, end, role)
-            is_end = _ends(text, end, role)
+            if role in _AMBIGUOUS_NEIGHBOUR and _AMBIGUOUS_NEIGHBOUR[role].match(text, end):
+                raise RefusedError("two strings side by side: joined, or a comma left out?", end)
+            is_end = _is_end(text, end, role)
         else:
             is_end = after.match(text, end) is not None
         if text.startswith(")", end):
@@ -217,7 +218,7 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
     """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
     quote = text[start]
     has_end = False
-    for end in _quote_ends(_TO_QUOTE[quote], text, start + 1):
+    for end in _find_quote_ends(_TO_QUOTE[quote], text, start + 1):
         steps.take(1, start)
         has_end = True
         between = text[start + 1 : end - 1]
@@ -241,17 +242,11 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
     return match.end(), 0, ["add_missing_closing_quote"]
 
 
-def _quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
+def _find_quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
     """Yield the ends of the quotes that may close a string, none of them escaped."""
     while match := to_quote.match(text, at):
         at = match.end()
         yield at
-
-
-def _refuse_ambiguous(text: str, end: int, role: Role) -> None:
-    neighbour = _AMBIGUOUS_NEIGHBOUR.get(role)
-    if neighbour and neighbour.match(text, end):
-        raise RefusedError("two strings side by side: joined, or a comma left out?", end)
 
 
 def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_open: bool) -> None:
@@ -305,10 +300,10 @@ _PATH: Final = re.compile(
 _BACKSLASHES: Final = re.compile(r"\\\\?+")
 
 
-def write_get_content(
+def _write_content(
     content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
 ) -> tuple[str, list[str]]:
-    """Return the JSON of what stood between quotes, and the rules that it took."""
+    """Return the JSON of what is between quotes, and the rules that it took."""
     if not _SPECIAL.search(content):
         return f'"{content}"', []
     written, kinds = _rewrite(content, steps, _RAW if is_raw else _TO_WRITE)
@@ -343,8 +338,8 @@ def _rewrite(content: str, steps: Steps, pattern: re.Pattern[str]) -> tuple[str,
 def _double_backslashes(content: str, is_cut: bool) -> str | None:
     r"""Double the backslashes of text that shows, by `\d` or `\alpha`, that it escapes none.
 
-    A path is all plain. Nobody means a backspace or a form feed beside `\d`: that is `\b` or
-    `\frac`. A line break beside `\alpha` may be one, or the start of `\nu`.
+    A path is all plain. Nobody means a backspace or a form feed next to `\d`: that is `\b` or
+    `\frac`. A line break next to `\alpha` may be one, or the start of `\nu`.
     """
     if _PATH.fullmatch(content.strip()):
         is_share = content.lstrip().startswith("\\\\")
