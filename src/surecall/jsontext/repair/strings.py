@@ -84,7 +84,7 @@ def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "
     joint = _find_joint(text, first.end, text[start], role)
     if joint is None:
         return first
-    contents = [_get_content(text, start, first)]
+    contents = [_read_content(text, start, first)]
     rules = [*first.rules, "join_strings"]
     end = first.end
     while joint is not None:
@@ -92,7 +92,7 @@ def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "
         start = match.end() if match else joint
         steps.take(1, start)
         part = _read_one(text, start, role, steps, text[joint:start])
-        contents.append(_get_content(text, start, part))
+        contents.append(_read_content(text, start, part))
         rules.extend(part.rules)
         end = part.end
         joint = _find_joint(text, end, text[start], role)
@@ -117,7 +117,7 @@ _HALF_ESCAPE: Final = re.compile(
 )
 
 
-def _get_content(text: str, start: int, read: StringRead) -> str:
+def _read_content(text: str, start: int, read: StringRead) -> str:
     return text[start + 1 : read.end - 1] if read.written is None else read.written[1:-1]
 
 
