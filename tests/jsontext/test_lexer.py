@@ -58,13 +58,12 @@ def test_an_open_value_has_no_end(text: str) -> None:
 
 
 def test_the_state_follows_the_value() -> None:
-    """State, depth and strings can be asked for at any time."""
+    """State and depth can be asked for at any time."""
     scanner = ValueScanner()
     assert (scanner.state, scanner.depth) == ("before", 0)
     scanner.feed('  {"a": [')
-    assert (scanner.state, scanner.depth, scanner.is_in_string) == ("inside", 2, False)
+    assert (scanner.state, scanner.depth) == ("inside", 2)
     scanner.feed('"x')
-    assert scanner.is_in_string
     assert scanner.feed('"]} more') == 14
     assert (scanner.state, scanner.depth) == ("complete", 0)
     assert scanner.feed("ignored") == 14

@@ -96,7 +96,7 @@ REFUSED = [
     Refused("no-from", {}, [op("copy", "/a")],
             "operation 0 (copy /a): its 'from' must be a string and is missing."),
     Refused("unknown-op", {}, [op("replcae", "/a", value=1)],
-            "operation 0 (replcae /a): 'replcae' is no operation."),
+            "operation 0 (replcae /a): 'replcae' is not an operation."),
     Refused("bad-pointer", {}, [op("add", "a", value=1)],
             "operation 0 (add a): the pointer 'a' does not start with '/'."),
     Refused("add-without-parent", {"b": 1}, [op("add", "/a/b", value=1)],
@@ -109,8 +109,8 @@ REFUSED = [
     Refused("remove-missing", {}, [op("remove", "/a")],
             "operation 0 (remove /a): the document has no key 'a': it is empty."),
     Refused("remove-dash", [1], [op("remove", "/-")],
-            "operation 0 (remove /-): '-' names no element of the document, "
-            "only the place after the last."),
+            "operation 0 (remove /-): '-' is the place after the last element of the document, "
+            "not an element."),
     Refused("remove-whole", {}, [op("remove", "")],
             "operation 0 (remove ): the whole document cannot be removed."),
     Refused("replace-missing", {}, [op("replace", "/a", value=1)],

@@ -88,7 +88,8 @@ def test_a_pointer_leads_to_its_value(text: str, value: Any) -> None:
         pytest.param("/foo/1\n", "'1\\n' is not an index of the value at '/foo'.", id="newline"),
         pytest.param("/foo/", "'' is not an index of the value at '/foo'.", id="empty-index"),
         pytest.param(
-            "/foo/-", "'-' names no element of the value at '/foo', only the place after the last.",
+            "/foo/-",
+            "'-' is the place after the last element of the value at '/foo', not an element.",
             id="dash",
         ),
         pytest.param(

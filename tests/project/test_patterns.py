@@ -16,7 +16,7 @@ def modules() -> Iterator[Any]:
     for name in PACKAGES:
         package = importlib.import_module(f"surecall.{name}")
         yield package
-        for found in pkgutil.iter_modules(getattr(package, "__path__", ()), f"surecall.{name}."):
+        for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"surecall.{name}."):
             yield importlib.import_module(found.name)
 
 

@@ -16,8 +16,8 @@ import pytest
 from surecall.formats import ToolNames
 from surecall.formats.catalogue import FORMATS, TAUGHT_FORMATS
 from surecall.formats.reader import TextReader
-from surecall.jsontext.repair_search import Search
-from surecall.jsontext.repair_signals import Steps
+from surecall.jsontext.repair.outcome import Steps
+from surecall.jsontext.repair.search import Search
 from surecall.reading.tools import parse_tools
 
 MAX_GROWTH = 2.6
@@ -46,9 +46,9 @@ def shapes(seed: int) -> list[Any]:
 def steps_of(text: str) -> int:
     """Return how many steps the repairer takes when nothing stops it."""
     steps = Steps(text)
-    steps.left = steps.limit = 10**9
+    steps.left = 10**9
     Search(text, "close", "text", steps, ended=True, nested="decode").one()
-    return steps.taken
+    return 10**9 - steps.left
 
 
 def questions_of(text: str, *, taught: bool, piece: int) -> int:
@@ -90,7 +90,7 @@ def test_questions_about_a_stream_grow_with_it() -> None:
 
 def test_a_repair_gives_up_after_as_many_steps_as_its_text_may_take() -> None:
     """The limit grows with the text, and a caller can set a lower one."""
-    assert Steps("").limit == 10_000
-    assert Steps("x" * 800_000).limit == 110_000
-    assert Steps("x" * 800_000, 5).limit == 5
-    assert Steps("", 10**9).limit == 10_000
+    assert Steps("").left == 10_000
+    assert Steps("x" * 800_000).left == 110_000
+    assert Steps("x" * 800_000, 5).left == 5
+    assert Steps("", 10**9).left == 10_000

@@ -56,7 +56,7 @@ APPLIED = [
 
 REFUSED = [
     Refused("no object", "set", "an operation is an object"),
-    Refused("unknown", op("sett", "/draft/a", 1), "'sett' is no operation"),
+    Refused("unknown", op("sett", "/draft/a", 1), "'sett' is not an operation"),
     Refused("no op", {"path": "/draft/a"}, "'op' must be a string and is missing"),
     Refused("no path", {"op": "set", "value": 1}, "'path' must be a string and is missing"),
     Refused("no value", op("set", "/draft/a"), "'value' is missing"),
@@ -68,11 +68,11 @@ REFUSED = [
     Refused("root to a text", op("set", "/draft/", "x"), "only be set to an object"),
     Refused("root deleted", op("delete", "/draft/"), "cannot be deleted"),
     Refused("through a text", op("set", "/draft/t/a", 1), "a string on the way", {"t": "x"}),
-    Refused("no index", op("set", "/draft/l/a", 1), "'a' is no index", {"l": [1]}),
-    Refused("odd digits", op("set", "/draft/l/²", 1), "is no index", {"l": [1]}),
+    Refused("no index", op("set", "/draft/l/a", 1), "'a' is not an index", {"l": [1]}),
+    Refused("odd digits", op("set", "/draft/l/²", 1), "is not an index", {"l": [1]}),
     Refused("before the start", op("set", "/draft/l/-2", 1), "outside the list", {"l": [1]}),
     Refused("a huge index", op("set", "/draft/l/999999", 1), "outside the list", {"l": [1]}),
-    Refused("delete by name", op("delete", "/draft/l/a"), "'a' is no index", {"l": [1]}),
+    Refused("delete by name", op("delete", "/draft/l/a"), "'a' is not an index", {"l": [1]}),
     Refused("append to a text", op("append", "/draft/t", 1), "not an array", {"t": "x"}),
     Refused("append to the root", op("append", "/draft/", 1), "not an array"),
     Refused("no place", op("insert", "/draft/l", 1), "'index' must be", {"l": [1]}),

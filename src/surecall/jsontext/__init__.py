@@ -1,9 +1,10 @@
 """JSON as text, without I/O: codec, canonical form, pointers, patches, event streams."""
 
-from .canonical import canonical_bytes, canonical_hash
 from .codec import (
     Decoded,
     SurrogatePolicy,
+    canonical_bytes,
+    canonical_hash,
     decode,
     decode_noting,
     decode_own,
@@ -12,14 +13,18 @@ from .codec import (
     encode_text,
 )
 from .lexer import ScanState, ValueScanner, scan_value_end
-from .patch import apply_patch
-from .pointer import parse_pointer, render_pointer, resolve_pointer
-from .repair import repair_json, repair_json_all
-from .repaired import MAX_ARGUMENT_STEPS, CutPolicy, NonFinitePolicy, Repaired
-from .spellings import number_spellings
+from .pointer import apply_patch, parse_pointer, render_pointer, resolve_pointer
+from .repair import (
+    MAX_ARGUMENT_STEPS,
+    CutPolicy,
+    NonFinitePolicy,
+    Repaired,
+    number_spellings,
+    repair_json,
+    repair_json_all,
+)
 from .sse import SSEEvent, SSEReader, render_comment, render_event
-from .surrogates import mend_surrogates, mend_surrogates_in
-from .text_buffer import TextBuffer
+from .text import TextBuffer, mend_surrogates, mend_surrogates_in
 
 __all__ = [
     "MAX_ARGUMENT_STEPS",

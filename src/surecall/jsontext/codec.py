@@ -5,7 +5,7 @@ Reading is strict RFC 8259 with one policy for what the standard leaves open:
 - a byte order mark at the start is dropped;
 - numbers are finite, integers are exact up to 4,300 digits;
 - at most 128 containers are nested in one another;
-- the last of repeated keys wins, and `decode_noting` tells which keys said different things;
+- the last of repeated keys wins, and `decode_noting` reports which keys had differing values;
 - half of a surrogate pair is refused, replaced or kept, as the caller asks.
 
 An error's `position` counts bytes when bytes were given, and characters when text was.
@@ -13,31 +13,38 @@ An error's `position` counts bytes when bytes were given, and characters when te
 Writing is compact UTF-8. What msgspec can encode by itself may be written (structs, dataclasses,
 datetimes, UUIDs, enums, bytes as base64, sets as arrays), and number keys become their text.
 Depth is limited only by the stack.
+
+The canonical form, for approval, idempotency and fingerprints, has its keys sorted by code point
+and nothing that need not be written; floats have their shortest text. An integer and a float stay
+apart as they were decoded: `1` and `1.0` hash differently, and so do `0.0` and `-0.0`. Keys must
+be text.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, cast
 
 import msgspec
 
 from surecall.errors import Code, JSONTextError
+from surecall.limits import MAX_JSON_DEPTH
 
-from .diagnosis import MAX_DEPTH, Source
+from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
 from .pointer import render_pointer
-from .surrogates import replace_lone_surrogates
-from .unwritable import WRITE_FAILURES, explain_unwritable, find_non_finite
+from .text import replace_lone_surrogates
 
 __all__ = [
     "Decoded",
     "SurrogatePolicy",
+    "canonical_bytes",
+    "canonical_hash",
     "decode",
     "decode_doubtful",
     "decode_noting",
     "decode_own",
     "decode_plain",
     "encode",
-    "encode_sorted",
     "encode_text",
     "is_start_of_json",
 ]
@@ -53,7 +60,7 @@ _BACKSLASH: Final = 0x5C
 _Scalar: TypeAlias = str | int | float | bool | None
 
 
-def _shallow_decoder(depth: int) -> msgspec.json.Decoder[Any]:
+def _make_shallow_decoder(depth: int) -> msgspec.json.Decoder[Any]:
     """Return a decoder that refuses what nests deeper, and reads the rest as fast as any does.
 
     Making it takes twice as long for each level; seven, which the body of a reply with calls has,
@@ -69,7 +76,7 @@ _decoder: Final = msgspec.json.Decoder()
 # Reads what it can exactly as the decoder above does, and refuses objects inside the object and
 # arrays inside arrays: that no key is repeated then shows in two numbers.
 _decode_flat: Final = msgspec.json.Decoder(dict[str, _Scalar | list[_Scalar]]).decode
-_decode_shallow: Final = _shallow_decoder(7).decode
+_decode_shallow: Final = _make_shallow_decoder(7).decode
 _encoder: Final = msgspec.json.Encoder()
 _sorted_encoder: Final = msgspec.json.Encoder(order="sorted")
 
@@ -105,8 +112,8 @@ def decode_own(data: bytes) -> Any:
 def decode_plain(data: bytes | str, unsure: Any = None) -> Any:
     """Return the value of JSON text when nothing about it is in doubt, or else `unsure`.
 
-    This is the quick way for text that is almost always right. `unsure` is no verdict: the text
-    may be invalid, too deep, or repeat a key, and `decode_noting` tells.
+    This is the quick way for text that is almost always right. `unsure` is not a verdict: the
+    text may be invalid, too deep, or repeat a key, and `decode_noting` finds out.
     """
     try:
         raw = data.encode() if type(data) is str else _as_bytes(data)
@@ -123,7 +130,7 @@ def decode_plain(data: bytes | str, unsure: Any = None) -> Any:
             if type(text) is str and ":" in text:
                 part = text.encode()
                 more -= len(part) - len(part.replace(b":", b""))
-                if more == 0:  # all others stand in values
+                if more == 0:  # all others are in values
                     return value
     return value if _has_no_repeated_key(value, raw) else unsure
 
@@ -148,9 +155,9 @@ def decode_doubtful(
         return Decoded(value, ())
     text = source if isinstance(source, str) else source.decode("utf-8")
     try:
-        conflicts = tuple(dict.fromkeys(_conflicts(_pairs_decoder.decode(text))))
+        conflicts = tuple(dict.fromkeys(_find_conflicts(_pairs_decoder.decode(text))))
     except RecursionError:
-        raise _too_deep(_source(data)) from None
+        raise _make_source(data).explain_depth() from None
     return Decoded(value, conflicts)
 
 
@@ -179,12 +186,17 @@ def encode_text(value: Any, *, indent: int | None = None) -> str:
     return (data if indent is None else msgspec.json.format(data, indent=indent)).decode("utf-8")
 
 
-def encode_sorted(value: Any, *, finite: bool = False) -> bytes:
-    """Return the value as compact JSON with sorted keys; keys that are not text are refused.
+def canonical_bytes(value: Any) -> bytes:
+    """Return the same bytes for the same value, however its keys are ordered."""
+    return _write(value, _sorted_encoder)
+
+
+def canonical_hash(value: Any, *, finite: bool = False) -> str:
+    """Return the SHA-256 of the canonical bytes, in hexadecimal.
 
     `finite` says that the value is known to hold no NaN and no infinity, which saves a walk.
     """
-    return _write(value, _sorted_encoder, finite=finite)
+    return sha256(_write(value, _sorted_encoder, finite=finite)).hexdigest()
 
 
 def _write(value: Any, encoder: msgspec.json.Encoder, *, finite: bool = False) -> bytes:
@@ -209,11 +221,11 @@ def _load(
     if max_bytes is not None:
         _refuse_oversize(data, max_bytes)
     try:
-        value, is_shallow = _decode_at_once(data)
+        value, fits = _decode_at_once(data)
     except (ValueError, RecursionError):
-        return _load_carefully(_source(data), surrogates)
-    if not is_shallow and _has_many_brackets(data) and _nests_too_deep(value):
-        raise _too_deep(_source(data))
+        return _load_carefully(_make_source(data), surrogates)
+    if not fits:
+        raise _make_source(data).explain_depth()
     return value, data
 
 
@@ -223,27 +235,26 @@ def _load_carefully(source: Source, surrogates: SurrogatePolicy) -> tuple[Any, s
     try:
         value = _careful_decoder.decode(text)
     except json.JSONDecodeError as error:
-        raise source.too_deep(error.pos) or source.malformed(error.msg, error.pos) from None
-    except _TooLongError as error:
-        raise source.number_too_long(error.literal) from None
-    except _NonFiniteError as error:
-        raise source.non_finite(error.literal) from None
+        malformed = source.find_depth(error.pos) or source.explain_malformed(error.msg, error.pos)
+        raise malformed from None
+    except _NumberError as error:
+        raise error.explain(source, error.literal) from None
     except RecursionError:
-        raise _too_deep(source) from None
+        raise source.explain_depth() from None
     if _nests_too_deep(value):
-        raise _too_deep(source)
+        raise source.explain_depth()
     try:
         _encoder.encode(value)
     except UnicodeEncodeError:
         if surrogates == "refuse":
-            raise source.lone_surrogate() from None
+            raise source.explain_lone_surrogate() from None
         if surrogates == "replace":
             text = replace_lone_surrogates(text)
             value = _careful_decoder.decode(text)
     return value, text
 
 
-def _source(data: bytes | str) -> Source:
+def _make_source(data: bytes | str) -> Source:
     if isinstance(data, str):
         return Source(data.removeprefix(_MARK), "character", data.startswith(_MARK))
     try:
@@ -269,7 +280,7 @@ def _has_many_brackets(data: bytes | str) -> bool:
     # `count` looks at one byte after the other; `replace` skips to where the character is, which
     # is several times as fast for one that is rare.
     data = _as_bytes(data)
-    return len(data) - len(data.replace(b"[", b"").replace(b"{", b"")) > MAX_DEPTH
+    return len(data) - len(data.replace(b"[", b"").replace(b"{", b"")) > MAX_JSON_DEPTH
 
 
 def _as_bytes(data: bytes | str) -> bytes:
@@ -280,7 +291,7 @@ def _as_bytes(data: bytes | str) -> bytes:
 
 def _nests_too_deep(value: Any) -> bool:
     level: list[Any] = [[value]]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_JSON_DEPTH + 1):
         level = [
             child
             for container in level
@@ -292,45 +303,33 @@ def _nests_too_deep(value: Any) -> bool:
     return True
 
 
-def _too_deep(source: Source) -> JSONTextError:
-    message = "containers are nested deeper than the limit, or than the stack that is left."
-    return source.too_deep() or JSONTextError(
-        Code.JSON_TOO_DEEP, message, hint="Send a flatter value."
-    )
-
-
 class _NumberError(Exception):
-    def __init__(self, literal: str) -> None:
+    """A number that is refused, and which error that is."""
+
+    def __init__(self, explain: Callable[[Source, str], JSONTextError], literal: str) -> None:
         super().__init__()
+        self.explain = explain
         self.literal = literal
-
-
-class _TooLongError(_NumberError):
-    pass
-
-
-class _NonFiniteError(_NumberError):
-    pass
 
 
 def _parse_int(literal: str) -> int:
     if len(literal) > _MAX_DIGITS + (literal[0] == "-"):
-        raise _TooLongError(literal)
+        raise _NumberError(Source.explain_long_number, literal)
     try:
         return int(literal)
     except ValueError:  # the program lowered `sys.set_int_max_str_digits`
-        raise _TooLongError(literal) from None
+        raise _NumberError(Source.explain_long_number, literal) from None
 
 
 def _parse_float(literal: str) -> float:
     value = float(literal)
     if value - value != 0:
-        raise _NonFiniteError(literal)
+        raise _NumberError(Source.explain_non_finite, literal)
     return value
 
 
 def _refuse_constant(literal: str) -> NoReturn:
-    raise _NonFiniteError(literal)
+    raise _NumberError(Source.explain_non_finite, literal)
 
 
 class _Repeated(dict[str, Any]):
@@ -357,20 +356,19 @@ _pairs_decoder: Final = json.JSONDecoder(object_pairs_hook=_keep_pairs)
 def _decode_nested(raw: bytes, unsure: Any) -> Any:
     """Do the same for any value."""
     try:
-        value, is_shallow = _decode_at_once(raw)
+        value, fits = _decode_at_once(raw)
     except (ValueError, RecursionError):
         return unsure
-    if not is_shallow and _has_many_brackets(raw) and _nests_too_deep(value):
-        return unsure
-    return value if _has_no_repeated_key(value, raw) else unsure
+    return value if fits and _has_no_repeated_key(value, raw) else unsure
 
 
 def _decode_at_once(data: bytes | str) -> tuple[Any, bool]:
-    """Return the value, and whether it is known to nest no deeper than it may."""
+    """Return the value, and whether it nests no deeper than it may."""
     try:
         return _decode_shallow(data), True
     except msgspec.ValidationError:
-        return _decoder.decode(data), False
+        value = _decoder.decode(data)
+        return value, not (_has_many_brackets(data) and _nests_too_deep(value))
 
 
 def _has_no_repeated_key(value: Any, source: bytes | str) -> bool:
@@ -400,7 +398,7 @@ def _has_escaped_colon(raw: bytes) -> bool:
     return b"\\u003a" in raw or b"\\u003A" in raw
 
 
-def _conflicts(tree: Any) -> Iterator[str]:
+def _find_conflicts(tree: Any) -> Iterator[str]:
     """Yield the pointers of repeated keys whose values differ, in the order of the text."""
     known: dict[Any, int] = {}
     stack: list[tuple[Any, tuple[str | int, ...]]] = [(tree, ())]

@@ -1,18 +1,18 @@
-"""Says in plain words why JSON text was refused, and where."""
+"""Says in plain words why JSON cannot be read from a text, or written from a value, and where."""
 
 import re
-from typing import Final, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from surecall.errors import Code, JSONTextError
+from surecall.limits import MAX_JSON_DEPTH
 
-from .surrogates import find_lone_surrogate
+from .pointer import render_pointer
+from .text import find_lone_surrogate
 
-__all__ = ["MAX_DEPTH", "Source"]
-
-MAX_DEPTH: Final = 128
-"""How many containers may be nested in one another."""
+__all__ = ["WRITE_FAILURES", "Source", "explain_unwritable", "find_non_finite"]
 
 _SNIPPET_CHARACTERS: Final = 24
 
@@ -23,16 +23,21 @@ _BRACKETS: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 _NUMBERS: Final = re.compile(r'\\.|"|-?(?:[0-9][0-9.eE+-]*+|Infinity|NaN)', re.DOTALL)
 
 _WORDS: Final = (
-    ("Expecting value", "where a value should be"),
-    ("Expecting property name", "where a key in double quotes should be"),
-    ("Expecting ':'", "where a ':' should be"),
-    ("Expecting ','", "where a ',' or a closing bracket should be"),
-    ("Extra data", "after the end of the value"),
+    ("Expecting value", "{found} where a value should be"),
+    ("Expecting property name", "{found} where a key in double quotes should be"),
+    ("Expecting ':'", "{found} where a ':' should be"),
+    ("Expecting ','", "{found} where a ',' or a closing bracket should be"),
+    ("Extra data", "{found} after the end of the value"),
+    ("Unterminated string", "a string starts here and never ends"),
+    ("Invalid control character", "a raw control character U+{mark:04X} inside a string"),
+    ("Invalid \\", "an escape inside a string that JSON does not know"),
+    ("Illegal trailing comma", "a comma with no value after it"),
 )
+"""What the standard library finds, and how we say it."""
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Text under diagnosis, and how a place in it is told to the caller."""
+    """Text under diagnosis, and how a place in it is described."""
 
     text: str
     """What was given, as text, without its byte order mark."""
@@ -40,56 +45,53 @@ class Source(msgspec.Struct, frozen=True):
     """What positions count: bytes when bytes were given."""
     had_mark: bool
 
-    def malformed(self, message: str, index: int) -> JSONTextError:
+    def explain_malformed(self, message: str, index: int) -> JSONTextError:
         """Return the error for text that is not JSON, given the standard library's finding."""
         if not self.text.strip(" \t\n\r"):
             what = "only whitespace" if self.text else "empty"
-            return JSONTextError(
-                Code.INVALID_JSON,
-                f"the text is {what}.",
-                position=self._position(0),
-                hint="Send one JSON value.",
-            )
+            message, hint = f"the text is {what}.", "Send one JSON value."
+            position = self._position(0)
+            return JSONTextError(Code.INVALID_JSON, message, position=position, hint=hint)
         index = min(index, len(self.text))
         hint = "Send strict JSON: keys and text in double quotes, no comments, no spare commas."
-        return self._refusal(Code.INVALID_JSON, self._words(message, index), index, hint)
+        return self._refusal(Code.INVALID_JSON, self._describe(message, index), index, hint)
 
-    def too_deep(self, end: int | None = None) -> JSONTextError | None:
+    def explain_depth(self) -> JSONTextError:
+        """Return the error for containers that nest too deep."""
+        message = "containers are nested deeper than the limit, or than the stack that is left."
+        return self.find_depth() or JSONTextError(
+            Code.JSON_TOO_DEEP, message, hint="Send a flatter value."
+        )
+
+    def find_depth(self, end: int = _SEARCHED_CHARACTERS) -> JSONTextError | None:
         """Return an error when containers nest too deep before an index, if that can be seen."""
         depth = 0
-        in_string = False
-        end = _SEARCHED_CHARACTERS if end is None else min(end, _SEARCHED_CHARACTERS)
-        for match in _BRACKETS.finditer(self.text, 0, end):
-            mark = match[0]
-            if mark == '"':
-                in_string = not in_string
-            elif in_string or mark[0] == "\\":
-                continue
-            elif mark in "[{":
+        for match in self._find_outside_strings(_BRACKETS, end):
+            if match[0] in "[{":
                 depth += 1
-                if depth > MAX_DEPTH:
-                    message = f"more than {MAX_DEPTH} containers are nested in one another"
+                if depth > MAX_JSON_DEPTH:
+                    message = f"more than {MAX_JSON_DEPTH} containers are nested in one another"
                     hint = "Send a flatter value."
                     return self._refusal(Code.JSON_TOO_DEEP, message, match.start(), hint)
             elif depth:
                 depth -= 1
         return None
 
-    def lone_surrogate(self) -> JSONTextError:
+    def explain_lone_surrogate(self) -> JSONTextError:
         """Return the error for half of a surrogate pair."""
         message = "half of a surrogate pair is not a character"
         hint = "Send the whole character, or its two escapes next to each other."
         index = find_lone_surrogate(self.text, _SEARCHED_CHARACTERS)
         return self._refusal(Code.LONE_SURROGATE, message, index, hint)
 
-    def number_too_long(self, literal: str) -> JSONTextError:
+    def explain_long_number(self, literal: str) -> JSONTextError:
         """Return the error for an integer with too many digits."""
         message = f"an integer of {len(literal.lstrip('-'))} digits is too long to be kept exactly"
         index = self._index_of_number(literal)
         return self._refusal(Code.NUMBER_TOO_LONG, message, index, "Send it as a string.")
 
-    def non_finite(self, literal: str) -> JSONTextError:
-        """Return the error for a number that is no number or too large for a float."""
+    def explain_non_finite(self, literal: str) -> JSONTextError:
+        """Return the error for a number that is not a number, or too large for a float."""
         shown = literal if len(literal) <= _SNIPPET_CHARACTERS else literal[:20] + "…"
         hint = "Send null, a string, or a number that a 64-bit float can hold."
         index = self._index_of_number(literal)
@@ -107,13 +109,18 @@ class Source(msgspec.Struct, frozen=True):
         return JSONTextError(code, message, position=position, hint=hint)
 
     def _index_of_number(self, literal: str) -> int | None:
+        numbers = self._find_outside_strings(_NUMBERS, _SEARCHED_CHARACTERS)
+        starts = (match.start() for match in numbers)
+        return next((start for start in starts if self.text.startswith(literal, start)), None)
+
+    def _find_outside_strings(self, pattern: re.Pattern[str], end: int) -> Iterator[re.Match[str]]:
         in_string = False
-        for match in _NUMBERS.finditer(self.text, 0, _SEARCHED_CHARACTERS):
-            if match[0] == '"':
+        for match in pattern.finditer(self.text, 0, min(end, _SEARCHED_CHARACTERS)):
+            mark = match[0]
+            if mark == '"':
                 in_string = not in_string
-            elif not in_string and self.text.startswith(literal, match.start()):
-                return match.start()
-        return None
+            elif not in_string and mark[0] != "\\":
+                yield match
 
     def _position(self, index: int) -> int:
         if self.unit == "character":
@@ -127,18 +134,158 @@ class Source(msgspec.Struct, frozen=True):
         after = "…" if end < len(self.text) else ""
         return repr(before + self.text[start:end] + after)
 
-    def _words(self, message: str, index: int) -> str:
-        at_end = index >= len(self.text)
-        found = "the text ends" if at_end else f"found {self.text[index]!r}"
-        for start, where in _WORDS:
+    def _describe(self, message: str, index: int) -> str:
+        mark = self.text[index : index + 1]
+        found = f"found {mark!r}" if mark else "the text ends"
+        for start, words in _WORDS:
             if message.startswith(start):
-                return f"{found} {where}"
-        if message.startswith("Unterminated string"):
-            return "a string starts here and never ends"
-        if message.startswith("Invalid control character") and not at_end:
-            return f"a raw control character U+{ord(self.text[index]):04X} inside a string"
-        if message.startswith("Invalid \\"):
-            return "an escape inside a string that JSON does not know"
-        if message.startswith("Illegal trailing comma"):
-            return "a comma with no value after it"
+                return words.format(found=found, mark=ord(mark or "\0"))
         return message[:1].lower() + message[1:]
+
+
+WRITE_FAILURES: Final = (TypeError, ValueError, AttributeError, RecursionError)
+"""What encoding a value may raise."""
+
+_SCALARS: Final = frozenset((str, int, bool, type(None)))
+
+_Way: TypeAlias = "tuple[_Way, str | int] | None"
+"""The way to a node, as a chain from the node up to the root."""
+
+
+def explain_unwritable(
+    value: Any, error: Exception, write: Callable[[Any], object]
+) -> JSONTextError:
+    """Return our error for the one that `write(value)` raised."""
+    if isinstance(error, RecursionError):
+        if _contains_itself(value):
+            message = "a container that contains itself cannot be written as JSON."
+            return JSONTextError(Code.NOT_SERIALIZABLE, message, hint="Write a finite value.")
+        message = "the value is nested too deep to be written as JSON."
+        return JSONTextError(Code.JSON_TOO_DEEP, message, hint="Write a flatter value.")
+    culprit, way, reason = _find_culprit(value, error, write)
+    where = _describe_way(way)
+    if isinstance(reason, UnicodeEncodeError):
+        message = f"the text{where} has half of a surrogate pair, which is not a character."
+        return JSONTextError(Code.LONE_SURROGATE, message, hint="Mend the text before writing it.")
+    if isinstance(culprit, int) and isinstance(reason, ValueError):
+        message = f"the integer{where} has more than 4300 digits."
+        return JSONTextError(Code.NUMBER_TOO_LONG, message, hint="Write it as a string.")
+    message = (
+        f"a value of type {type(culprit).__name__}{where} cannot be written as JSON: {reason}."
+    )
+    hint = "Use dict, list, str, int, float, bool or None."
+    return JSONTextError(Code.NOT_SERIALIZABLE, message, hint=hint)
+
+
+def find_non_finite(value: Any) -> JSONTextError | None:
+    """Return an error when a float in the value is NaN or infinite."""
+    if _is_plainly_finite(value):
+        return None
+    stack: list[tuple[Any, _Way]] = [(value, None)]
+    while stack:
+        node, way = stack.pop()
+        if isinstance(node, float):
+            if node - node != 0:
+                where = _describe_way(way)
+                message = f"the number{where} is {node}, which JSON cannot express."
+                hint = "Write null or a string instead."
+                return JSONTextError(Code.NON_FINITE_NUMBER, message, hint=hint)
+        elif node is not None and not isinstance(node, (str, int)):
+            stack.extend((child, (way, key)) for key, child in _members(node))
+    return None
+
+
+def _is_plainly_finite(value: Any) -> bool:
+    """Tell, for plain JSON values and without noting the way, that all floats are finite."""
+    nodes: list[Any] = [value]
+    for node in nodes:
+        kind: Any = node.__class__
+        if kind is dict:
+            nodes.extend(node.values())
+        elif kind is list:
+            nodes.extend(node)
+        elif kind is float:
+            if node - node != 0:
+                return False
+        elif kind not in _SCALARS:
+            return False
+    return True
+
+
+def _members(node: Any) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(node, dict):
+        return cast("dict[str, Any]", node).items()
+    if isinstance(node, (list, tuple, set, frozenset)):
+        return enumerate(cast("list[Any]", node))
+    try:
+        plain: Any = msgspec.to_builtins(node)
+    except WRITE_FAILURES:
+        return ()
+    return _members(plain) if isinstance(plain, (dict, list)) else ()
+
+
+def _find_culprit(
+    value: Any, error: Exception, write: Callable[[Any], object]
+) -> tuple[Any, _Way, Exception]:
+    """Return the part that cannot be written, the way to it, and why."""
+    stack: list[tuple[Any, _Way]] = [(value, None)]
+    seen: set[int] = set()
+    while stack:
+        node, way = stack.pop()
+        if not _is_container(node):
+            failure = _failure(node, write)
+            if failure:
+                return node, way, failure
+        elif id(node) not in seen:
+            seen.add(id(node))
+            members = list(_members(node))
+            for key, _ in members:
+                failure = _failure({key: None}, write) if isinstance(node, dict) else None
+                if failure:
+                    return key, way, failure
+            stack.extend((child, (way, key)) for key, child in reversed(members))
+    return value, None, error
+
+
+def _is_container(node: Any) -> bool:
+    return isinstance(node, (dict, list, tuple))
+
+
+def _failure(part: Any, write: Callable[[Any], object]) -> Exception | None:
+    try:
+        write(part)
+    except WRITE_FAILURES as error:
+        return error
+    return None
+
+
+def _contains_itself(value: Any) -> bool:
+    """Tell whether a container is among its own descendants, without recursion."""
+    open_ids: set[int] = set()
+    done_ids: set[int] = set()
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    while stack:
+        node, is_left = stack.pop()
+        if not _is_container(node):
+            continue
+        identity = id(node)
+        if is_left:
+            open_ids.discard(identity)
+            done_ids.add(identity)
+        elif identity in open_ids:
+            return True
+        elif identity not in done_ids:
+            open_ids.add(identity)
+            stack.append((node, True))
+            stack.extend((child, False) for _, child in _members(node))
+    return False
+
+
+def _describe_way(way: _Way) -> str:
+    if way is None:
+        return ""
+    parts: list[str | int] = []
+    while way is not None:
+        way, part = way
+        parts.append(part)
+    return f" at {render_pointer(reversed(parts))!r}"

@@ -17,24 +17,12 @@ _MARK: Final = re.compile(r"[\"'{}\[\]]")
 _IN_STRING: Final = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.DOTALL) for quote in "\"'"}
 _SCALAR_END: Final = re.compile(r"[\s,:;{}\[\]()\"'`<]")
 _BEFORE_QUOTE: Final = frozenset("{[(,:=")
-# An apostrophe after more blanks than this begins a string wherever it stands.
+# An apostrophe after more blanks than this begins a string wherever it is.
 _LOOK_BACK: Final = 64
 
 
 class ValueScanner:
-    """Is fed text and tells when the first JSON value in it is complete."""
-
-    __slots__ = (
-        "_end",
-        "_is_escaped",
-        "_is_scalar",
-        "_last",
-        "_quote",
-        "_seen",
-        "depth",
-        "marks",
-        "state",
-    )
+    """Takes text in pieces and reports when the first JSON value in it is complete."""
 
     def __init__(self) -> None:
         self.state: ScanState = "before"
@@ -50,15 +38,10 @@ class ValueScanner:
         self._is_scalar = False
         self._last = ","
 
-    @property
-    def is_in_string(self) -> bool:
-        """Whether the text so far ends inside a string."""
-        return bool(self._quote)
-
     def feed(self, text: str, start: int = 0) -> int | None:
         """Take more text; return where the value ends, counted over all text fed, or None.
 
-        What stands before `start` is counted and not looked at.
+        What is before `start` is counted and not looked at.
         """
         if self.state == "complete":
             return self._end
@@ -72,7 +55,9 @@ class ValueScanner:
                 end = self._in_scalar(text, end)
             else:
                 end = self._in_container(text, end)
-        self._remember(text)
+        tail = text[-_LOOK_BACK:].rstrip()
+        if tail:
+            self._last = tail[-1]
         self._seen += len(text)
         return self._end
 
@@ -136,17 +121,12 @@ class ValueScanner:
         return match.end()
 
     def _may_begin_string(self, text: str, position: int) -> bool:
-        """Tell an opening quote from an apostrophe by what stands before it."""
+        """Tell an opening quote from an apostrophe by what is before it."""
         start = max(0, position - _LOOK_BACK)
         before = text[start:position].rstrip()
         if before:
             return before[-1] in _BEFORE_QUOTE
         return start > 0 or self._last in _BEFORE_QUOTE
-
-    def _remember(self, text: str) -> None:
-        tail = text[-_LOOK_BACK:].rstrip()
-        if tail:
-            self._last = tail[-1]
 
     def _finish(self, end: int) -> None:
         self.state = "complete"

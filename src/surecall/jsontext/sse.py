@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from surecall.errors import Code, ProviderReplyError, SetupError
+from surecall.limits import MAX_LINE_BYTES
 
-from .surrogates import mend_surrogates
+from .text import mend_surrogates
 
 __all__ = ["SSEEvent", "SSEReader", "render_comment", "render_event"]
 
-_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _MAX_SHORT_VALUE_BYTES: Final = 64 * 1024
 """Of every field but `data`."""
 _MAX_RETRY_DIGITS: Final = 10
@@ -44,26 +44,11 @@ class SSEReader:
     event is kept, and of comments nothing.
     """
 
-    __slots__ = (
-        "_at_start",
-        "_data",
-        "_event",
-        "_id",
-        "_line_feed_belongs_before",
-        "_max_event_bytes",
-        "_max_line_bytes",
-        "_partial",
-        "_partial_bytes",
-        "_refusal",
-        "_retry_ms",
-        "comments",
-    )
-
     def __init__(
         self,
-        max_line_bytes: int = _MAX_EVENT_BYTES,
+        max_line_bytes: int = MAX_LINE_BYTES,
         *,
-        max_event_bytes: int = _MAX_EVENT_BYTES,
+        max_event_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self.comments = 0
         self._max_line_bytes = max_line_bytes
@@ -159,13 +144,13 @@ class SSEReader:
             partial += piece
         self._partial_bytes += len(piece)
         if self._partial_bytes - mark_bytes > self._max_line_bytes:
-            self._refuse_line()
+            self._refuse("a line of the event stream", self._max_line_bytes)
         elif is_data:
             start = mark_bytes + 5
             start += partial[start : start + 1] == b" "
             before = 0 if self._data is None else len(self._data) + 1
             if before + len(partial) - start > self._max_event_bytes:
-                self._refuse_event()
+                self._refuse("an event of the stream", self._max_event_bytes)
 
     def _take_line(self, line: bytes | bytearray, events: list[SSEEvent]) -> None:
         if not line:
@@ -174,7 +159,7 @@ class SSEReader:
         if self._refusal:
             return
         if len(line) > self._max_line_bytes:
-            self._refuse_line()
+            self._refuse("a line of the event stream", self._max_line_bytes)
             return
         colon = line.find(b":", 0, _MAX_FIELD_NAME_BYTES)
         if colon == 0:
@@ -201,7 +186,7 @@ class SSEReader:
         else:
             self._data = bytearray(memoryview(line)[start:])
         if len(self._data) > self._max_event_bytes:
-            self._refuse_event()
+            self._refuse("an event of the stream", self._max_event_bytes)
 
     def _set_field(self, field: bytes, value: bytes | bytearray) -> None:
         if len(value) > _MAX_SHORT_VALUE_BYTES:
@@ -223,12 +208,6 @@ class SSEReader:
         self._event = ""
         self._retry_ms = None
 
-    def _refuse_line(self) -> None:
-        self._refuse("a line of the event stream", self._max_line_bytes)
-
-    def _refuse_event(self) -> None:
-        self._refuse("an event of the stream", self._max_event_bytes)
-
     def _refuse(self, what: str, max_bytes: int) -> None:
         self._refusal = f"{what} is longer than {max_bytes} bytes."
         self._partial.clear()
@@ -243,26 +222,26 @@ def render_event(data: str, *, event: str | None = None, id: str | None = None) 
     """Return one event as bytes; a carriage return in the data becomes a line feed."""
     lines: list[str] = []
     if event is not None:
-        lines.append(f"event: {_checked(event, 'event name')}")
+        lines.append(f"event: {_refuse_line_break(event, 'event name')}")
     if id is not None:
-        lines.append(f"id: {_checked(id, 'event id')}")
-    lines.extend(f"data: {line}" for line in _lines(data))
+        lines.append(f"id: {_refuse_line_break(id, 'event id')}")
+    lines.extend(f"data: {line}" for line in _split_lines(data))
     return mend_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
 
 
 def render_comment(text: str = "") -> bytes:
     """Return a comment as bytes, which readers ignore: it keeps a connection alive."""
-    lines = [f": {line}" for line in _lines(text)]
+    lines = [f": {line}" for line in _split_lines(text)]
     return mend_surrogates("\n".join(lines) + "\n\n").encode("utf-8")
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.split("\n")
 
 
-def _checked(value: str, what: str) -> str:
+def _refuse_line_break(value: str, what: str) -> str:
     if "\n" in value or "\r" in value or "\0" in value:
         message = f"the {what} {value[:60]!r} has a line break or NUL in it."
         raise SetupError(Code.INVALID_OPTION, message, hint="Leave them out.")

@@ -69,7 +69,7 @@ _ENDINGS: Final = """
     tool_calls tool_call tool_use tool_uses function_call function_calls
 """
 _PREFIX: Final = "finishreason"
-_OTHER_CHARACTERS: Final = re.compile(r"[\W_]+")
+_OTHER_CHARACTERS: Final = re.compile(r"[\W_]++")
 
 
 def _squash(word: str) -> str:

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from surecall.errors import Code, JSONTextError, WorkspaceError, did_you_mean
 from surecall.jsontext import apply_patch, parse_pointer
-from surecall.jsontext.pointer import json_type, shown
+from surecall.jsontext.pointer import json_type, quote_text
 
 __all__ = [
     "OPERATIONS",
@@ -46,7 +46,7 @@ def split_path(pointer: str) -> tuple[str, ...]:
     while count and not parts[count - 1]:
         count -= 1
     if count > _MAX_PARTS:
-        message = f"the path {shown(pointer)} has more than {_MAX_PARTS} parts."
+        message = f"the path {quote_text(pointer)} has more than {_MAX_PARTS} parts."
         raise WorkspaceError(Code.ARGUMENT_ERROR, message)
     return parts[:count]
 
@@ -140,12 +140,14 @@ class _Work:
             case "insert":
                 self._insert(parts, members.get("index"), _value(members))
             case _:
-                raise _refusal(f"{shown(name)} is no operation.", did_you_mean(name, OPERATIONS))
+                raise _refusal(
+                    f"{quote_text(name)} is not an operation.", did_you_mean(name, OPERATIONS)
+                )
 
     def _parts(self, path: str) -> tuple[str, ...]:
         if not path.startswith(f"/{self._root}/"):
             raise _refusal(
-                f"the path {shown(path)} is not inside the {self._root}.",
+                f"the path {quote_text(path)} is not inside the {self._root}.",
                 f"A path here begins with '/{self._root}/'.",
             )
         return split_path(path)[1:]
@@ -207,7 +209,9 @@ def _put(container: Any, part: str, value: Any) -> None:
         container[part] = value
         return
     if not isinstance(container, list):
-        raise _refusal(f"there is {json_type(container)} on the way, which holds no {shown(part)}.")
+        raise _refusal(
+            f"there is {json_type(container)} on the way, which holds no {quote_text(part)}."
+        )
     items = cast("list[Any]", container)
     index = _index(part, len(items))
     if not 0 <= index <= len(items) + _MAX_PADDING:
@@ -219,7 +223,7 @@ def _put(container: Any, part: str, value: Any) -> None:
 def _index(part: str, length: int) -> int:
     index = list_index(part, length)
     if index is None:
-        raise _refusal(f"{shown(part)} is no index of a list.")
+        raise _refusal(f"{quote_text(part)} is not an index of a list.")
     return index
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, WorkspaceError
 from surecall.jsontext import canonical_bytes, render_pointer
-from surecall.jsontext.pointer import shown
+from surecall.jsontext.pointer import quote_text
 
 from .patch import apply_operations, clean_pointer, copy_value, find_value, is_under, split_path
 
@@ -124,7 +124,7 @@ def patch_draft(
     if etag is not None and etag != state.draft_etag:
         raise WorkspaceError(
             Code.ARGUMENT_ERROR,
-            f"the draft is at {state.draft_etag}, not at {shown(etag)}.",
+            f"the draft is at {state.draft_etag}, not at {quote_text(etag)}.",
             hint="Read the workspace again.",
         )
     if not operations:
@@ -173,7 +173,7 @@ def commit_facts(state: WorkspaceState, proposal_id: str, *, user_confirmed: boo
     facts = state.proposals.get(proposal_id)
     if facts is None:
         raise WorkspaceError(
-            Code.ARGUMENT_ERROR, f"there is no proposal {shown(proposal_id)} to commit."
+            Code.ARGUMENT_ERROR, f"there is no proposal {quote_text(proposal_id)} to commit."
         )
     operations = _as_operations(facts)
     _refuse_locked(state, operations)

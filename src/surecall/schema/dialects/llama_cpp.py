@@ -150,7 +150,7 @@ _TOKEN: Final = re.compile(
     r"""
     (?P<open>\((?:\?:)?(?!\?)) | (?P<close>\)) | (?P<either>\|)
     | (?P<repeat>[*+?]|\{(?P<low>\d{1,4})(?:,(?P<high>\d{1,4})?)?\})
-    | \[(?P<set>(?:\\.|[^\]\\])+)\]
+    | \[(?P<set>(?:\\.|[^\]\\])++)\]
     | (?P<atom>\\?.)
     """,
     re.ASCII | re.DOTALL | re.VERBOSE,

@@ -4,27 +4,38 @@ import re
 from itertools import pairwise
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 from surecall.errors import Code, JSONTextError
+from surecall.jsontext.codec import decode_noting, encode
 from surecall.records import ErrorDetail, Receipt, clip
 
-from .codec import decode_noting, encode
-from .mender import Mender
-from .repair_escaped import read_escaped
-from .repair_found import Found, apply_edits, edit_receipts
-from .repair_numbers import LITERALS
-from .repair_patterns import FENCE, GAP_ANY, QUOTES, STRICT_STRING
-from .repair_resume import find_resumption
-from .repair_signals import CutShortError, RefusedError, Steps
-from .repair_strings import close_string
-from .repair_surroundings import (
+from .cursor import Cursor, Edit
+from .found import (
     BRACKET_RULES,
     SEPARATOR,
     STRAY,
+    Found,
+    apply_edits,
     has_fence_before,
-    surrounding_receipts,
+    make_edit_receipts,
+    make_surrounding_receipts,
 )
-from .repair_walker import Edit
-from .repaired import CutPolicy, NonFinitePolicy, Repaired, repeated_key
+from .outcome import (
+    CutPolicy,
+    CutShortError,
+    NonFinitePolicy,
+    RefusedError,
+    Repaired,
+    Steps,
+    explain_repeated_key,
+    refuse,
+)
+from .patterns import FENCE, GAP_ANY, QUOTES, STRICT_STRING
+from .reader import read, resume
+from .scalars import LITERALS
+from .strict import find_resumption, read_escaped
+from .strings import close_string
 
 __all__ = ["Search"]
 
@@ -43,57 +54,46 @@ _WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer")
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
 
-class Search:
+class Search(Struct):
     """Looks for values in one text."""
 
-    def __init__(
-        self,
-        text: str,
-        cut: CutPolicy,
-        non_finite: NonFinitePolicy,
-        steps: Steps,
-        *,
-        ended: bool,
-        nested: Literal["decode", "keep"],
-    ) -> None:
-        self._text = text
-        self._cut: CutPolicy = cut
-        self._non_finite: NonFinitePolicy = non_finite
-        self._steps = steps
-        self._ended = ended
-        self._nested = nested
-        self._lead: list[Edit] = []
+    text: str
+    cut: CutPolicy
+    non_finite: NonFinitePolicy
+    steps: Steps
+    ended: bool
+    nested: Literal["decode", "keep"]
+    lead: list[Edit] = []
+    """What was changed before the value."""
 
     def one(self) -> Repaired:
         """Return the one value of the text, or the first of several in a row."""
         try:
-            found = self._find()
-            chosen, others = self._choose(found)
-            return self._repaired(
-                chosen, others, surrounding_receipts(self._text, chosen, others, self._lead)
-            )
+            chosen, others = self._choose(self._find())
+            around = make_surrounding_receipts(self.text, chosen, others, self.lead)
+            return self._repair(chosen, others, around)
         except RefusedError as refusal:
             escaped = None
             if refusal.code != Code.REPAIR_BUDGET_EXCEEDED:
-                escaped = read_escaped(self._text, self._steps)
-            return escaped or _unreadable(self._error(refusal))
+                escaped = read_escaped(self.text, self.steps)
+            return escaped or refuse(self._explain(refusal))
 
     def every(self) -> tuple[Repaired, ...]:
         """Return all values of the text."""
         try:
-            return tuple([self._repaired(found, [], []) for found in self._find()])
+            return tuple([self._repair(found, [], []) for found in self._find()])
         except RefusedError as refusal:
-            return (_unreadable(self._error(refusal)),)
+            return (refuse(self._explain(refusal)),)
 
     # Finding
 
     def _find(self) -> list[Found]:
-        text = self._text
+        text = self.text
         if text[:1] in {"{", "["}:
             return self._find_brackets(0)
-        lead = Mender(text, self._non_finite, self._steps)
+        lead = Cursor(text, self.non_finite, self.steps)
         start = lead.skip_gap(1 if text.startswith(_MARK) else 0)
-        self._lead = lead.edits
+        self.lead = lead.edits
         fence = _FENCE_START.match(text, start)
         if fence:
             start = lead.skip_gap(fence.end())
@@ -109,54 +109,49 @@ class Search:
         return found
 
     def _try_whole(self, start: int, *, is_fenced: bool) -> Found | None:
-        """Read a value that is no object or array, if the text is nothing else."""
-        text = self._text
-        mender = Mender(text, self._non_finite, self._steps, is_fenced=is_fenced)
+        """Read a value that is not an object or array, if the text is nothing else."""
+        text = self.text
+        cursor = Cursor(text, self.non_finite, self.steps, is_fenced=is_fenced)
         try:
-            end = mender.read(start)
+            end = read(cursor, start)
         except CutShortError as cut:
-            return self._cut_scalar(mender, start, cut)
+            return self._cut_scalar(cursor, start, cut)
         except RefusedError as refusal:
             if refusal.code != Code.INVALID_JSON:
                 raise
             return None
-        if not self._ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
-            return self._cut_scalar(
-                mender, start, CutShortError("member", start, "inside a number")
-            )
-        after = mender.skip_gap(end)
-        after = _skip(STRAY, text, after)
+        if not self.ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
+            cut = CutShortError("member", start, "inside a number")
+            return self._cut_scalar(cursor, start, cut)
+        after = _skip(STRAY, text, cursor.skip_gap(end))
         fence = FENCE.match(text, after)
         if fence and is_fenced:
             after = _skip(GAP_ANY, text, fence.end())
-        # Two backticks are no text: they may be the start of a code fence.
+        # Two backticks are not text: they may be the start of a code fence.
         if after < len(text) or text[start:end] == "``":
             return None
-        return Found(start, end, mender.edits, is_fenced=is_fenced)
+        return Found(start, end, cursor.edits, is_fenced=is_fenced)
 
-    def _cut_scalar(self, mender: Mender, start: int, cut: CutShortError) -> Found | None:
-        text = self._text
+    def _cut_scalar(self, cursor: Cursor, start: int, cut: CutShortError) -> Found | None:
+        text = self.text
         is_open_text = text[start] == '"' and not STRICT_STRING.match(text, start)
         is_number = cut.kind == "member"
         word = text[start:].lower()
         is_literal = cut.kind == "word" and any(name.startswith(word) for name in LITERALS)
         if text[start] != "(" and not (is_open_text or is_number or is_literal):
             return None
-        return Found(start, len(text), self._closed(mender, cut), "cut", cut.what)
+        return Found(start, len(text), self._close(cursor, cut), cut.what)
 
     def _find_brackets(self, start: int) -> list[Found]:
         found: list[Found] = []
         failures = 0
-        match = _BRACKET.search(self._text, start)
+        match = _BRACKET.search(self.text, start)
         end = 0
         while match:
             start = match.start()
-            self._steps.take(_STEPS_PER_BRACKET, start)
+            self.steps.take(_STEPS_PER_BRACKET, start)
             one = self._read_at(start, end)
-            if one is None:
-                failures += 1
-                end = start + 1
-            elif isinstance(one, int):
+            if isinstance(one, int):
                 failures += 1
                 end = one
             else:
@@ -165,100 +160,94 @@ class Search:
             if failures > _MAX_PROSE_BRACKETS or len(found) > _MAX_VALUES:
                 reason = "the text has more brackets outside a value than the limit allows"
                 raise RefusedError(reason, start, Code.REPAIR_BUDGET_EXCEEDED)
-            match = _BRACKET.search(self._text, end)
+            match = _BRACKET.search(self.text, end)
         return found
 
-    def _read_at(self, start: int, previous_end: int) -> "Found | int | None":
+    def _read_at(self, start: int, previous_end: int) -> Found | int:
         """Return the value at a bracket, or where to look on when it belongs to prose."""
-        text = self._text
+        text = self.text
         is_fenced = start > 0 and has_fence_before(text, previous_end, start)
-        mender = Mender(text, self._non_finite, self._steps, is_fenced=is_fenced)
+        cursor = Cursor(text, self.non_finite, self.steps, is_fenced=is_fenced)
         known = find_resumption(text) if start == 0 else None
         try:
-            end = mender.resume(*known) if known else mender.read(start)
+            end = resume(cursor, *known) if known else read(cursor, start)
         except RefusedError as refusal:
-            if mender.is_committed or refusal.code != Code.INVALID_JSON or start == 0:
+            if cursor.is_committed or refusal.code != Code.INVALID_JSON or start == 0:
                 raise
             return max(refusal.position, start + 1)
         except CutShortError as cut:
-            return self._ended_early(mender, start, cut, is_fenced=is_fenced)
-        kinds = {edit[3] for edit in mender.edits} & BRACKET_RULES if mender.edits else ()
+            return self._end_early(cursor, start, cut, is_fenced=is_fenced)
+        kinds = {edit[3] for edit in cursor.edits} & BRACKET_RULES if cursor.edits else ()
         if len(kinds) > 1 and not _WRONG_CLOSERS.isdisjoint(kinds):
             raise RefusedError("brackets are wrong in more than one way", start)
         return Found(
-            start, end, mender.edits, is_fenced=is_fenced, has_evidence=mender.has_evidence
+            start, end, cursor.edits, is_fenced=is_fenced, has_evidence=cursor.has_evidence
         )
 
-    def _ended_early(
-        self, mender: Mender, start: int, cut: CutShortError, *, is_fenced: bool
-    ) -> Found | None:
-        text = self._text
-        is_doubtful = text[start] == "[" and not mender.has_evidence and not is_fenced
+    def _end_early(
+        self, cursor: Cursor, start: int, cut: CutShortError, *, is_fenced: bool
+    ) -> Found | int:
+        text = self.text
+        is_doubtful = text[start] == "[" and not cursor.has_evidence and not is_fenced
         if is_doubtful and text[:start].strip():
             # All of the text was looked at, and will be again from the next bracket on.
-            self._steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
-            return None
-        has_fence_after = cut.kind == "after_entry" and cut.start < len(text)
+            self.steps.take((len(text) - start) // _CHARACTERS_PER_STEP, start)
+            return start + 1
+        has_fence_after = cut.start < len(text)
         is_complete = (
-            cut.kind == "after_entry"
-            and self._ended
-            and mender.ended_with_closer
-            and not any(edit[3] in BRACKET_RULES for edit in mender.edits)
+            self.ended
+            and cursor.ended_with_closer
+            and not any(edit[3] in BRACKET_RULES for edit in cursor.edits)
         )
-        if is_complete or has_fence_after:
-            end = cut.start
-            closers = mender.written_closers
-            mender.note(end, end, closers, "close_missing_brackets", lossless=False)
-            return Found(start, end, mender.edits, is_fenced=is_fenced)
-        return Found(
-            start, len(text), self._closed(mender, cut), "cut", cut.what, is_fenced=is_fenced
-        )
+        if cut.kind == "after_entry" and (is_complete or has_fence_after):
+            cursor.close_all(cut.start, "close_missing_brackets")
+            return Found(start, cut.start, cursor.edits, is_fenced=is_fenced)
+        return Found(start, len(text), self._close(cursor, cut), cut.what, is_fenced=is_fenced)
 
-    def _closed(self, mender: Mender, cut: CutShortError) -> list[Edit]:
+    def _close(self, cursor: Cursor, cut: CutShortError) -> list[Edit]:
         """Note how what was cut is brought to an end; each of these changes may lose something."""
-        if self._cut != "close":
-            return mender.edits
-        text = self._text
+        if self.cut != "close":
+            return cursor.edits
+        text = self.text
         end = len(text)
         if cut.kind == "string":
-            closed = close_string(text, cut.start, self._steps, is_raw=cut.is_raw)
+            closed = close_string(text, cut.start, self.steps, is_raw=cut.is_raw)
             start = cut.start - cut.prefix_characters
-            mender.note(start, end, closed, "close_cut_string", lossless=False)
+            cursor.note(start, end, closed, "close_cut_string", lossless=False)
         elif cut.kind == "comment":
-            mender.note(cut.start, end, "", "drop_cut_comment", lossless=False)
-            mender.drop_comma()
+            cursor.note(cut.start, end, "", "drop_cut_comment", lossless=False)
+            cursor.drop_comma()
         elif cut.kind == "word":
             word = text[cut.start :].lower()
             names = {LITERALS[name] for name in LITERALS if word and name.startswith(word)}
             if len(names) == 1:
-                mender.note(cut.start, end, names.pop(), "complete_cut_literal", lossless=False)
+                cursor.note(cut.start, end, names.pop(), "complete_cut_literal", lossless=False)
             else:
-                mender.drop_entry()
+                cursor.drop_entry()
         elif cut.kind == "member":
-            mender.drop_entry()
+            cursor.drop_entry()
         else:
-            mender.drop_comma()
-        if mender.stack:
-            closers = mender.written_closers
-            mender.note(end, end, closers, "close_cut_brackets", lossless=False)
-        return mender.edits
+            cursor.drop_comma()
+        if cursor.stack:
+            cursor.close_all(end, "close_cut_brackets")
+        return cursor.edits
 
     # Choosing
 
     def _choose(self, found: list[Found]) -> tuple[Found, list[Found]]:
-        """Return the value that is meant and the others; refuse when that cannot be told."""
+        """Return the value that is meant and the others; refuse when that is not clear."""
         if len(found) == 1:
             self._refuse_prose_value(found[0])
             return found[0], []
         if all(
-            SEPARATOR.fullmatch(self._text, one.end, other.start) for one, other in pairwise(found)
+            SEPARATOR.fullmatch(self.text, one.end, other.start) for one, other in pairwise(found)
         ):
             return found[0], found[1:]
         found = [one for one in found if one.has_evidence] or found
         if len(found) == 1:
             return found[0], []
         fenced = [one for one in found if one.is_fenced]
-        objects = [one for one in found if self._text[one.start] == "{" and one.has_evidence]
+        objects = [one for one in found if self.text[one.start] == "{" and one.has_evidence]
         for group in (fenced, objects):
             if len(group) == 1:
                 chosen = group[0]
@@ -267,64 +256,64 @@ class Search:
 
     def _refuse_prose_value(self, one: Found) -> None:
         """Refuse brackets that are part of a sentence."""
-        before = self._text[: one.start].strip()
-        after = self._text[one.end :].strip(" \t\n\r}]);,`~")
+        before = self.text[: one.start].strip()
+        after = self.text[one.end :].strip(" \t\n\r}]);,`~")
         if one.has_evidence or one.is_fenced:
             return
         is_bare = any(edit[3] == "quote_bare_text" for edit in one.edits)
         is_marked = not after and (not before or before[-1] == ":" or before[-1] == "\n")
-        if self._text[one.start] == "{" and is_marked:
+        if self.text[one.start] == "{" and is_marked:
             return
         if is_bare or not is_marked:
             raise RefusedError("brackets in prose are not a JSON value", one.start)
 
     # Results
 
-    def _repaired(self, chosen: Found, others: list[Found], around: list[Receipt]) -> Repaired:
-        if chosen.cut is not None and self._cut == "refuse":
-            return Repaired(state="cut", errors=(self._cut_error(chosen),))
+    def _repair(self, chosen: Found, others: list[Found], around: list[Receipt]) -> Repaired:
+        if chosen.cut is not None and self.cut == "refuse":
+            return refuse(self._explain_cut(chosen), "cut")
         if others and others[-1].cut is not None:
-            return Repaired(state="cut", errors=(self._cut_error(others[-1]),))
-        value = self._decoded(chosen)
+            return refuse(self._explain_cut(others[-1]), "cut")
+        value = self._decode(chosen)
         if isinstance(value, ErrorDetail):
-            return Repaired(state="cut" if chosen.cut else "unreadable", errors=(value,))
-        receipts = [*around, *edit_receipts(self._text, [*self._lead, *chosen.edits])]
+            return refuse(value, "cut" if chosen.cut else "unreadable")
+        receipts = [*around, *make_edit_receipts(self.text, [*self.lead, *chosen.edits])]
         rest: list[Any] = []
         if others:
-            rest = [self._decoded(one) for one in others]
+            rest = [self._decode(one) for one in others]
             failed = next((one for one in rest if isinstance(one, ErrorDetail)), None)
             if failed is not None:
-                return _unreadable(failed)
-            receipts.append(self._extra_receipt(value, others, rest))
-        if chosen.state == "cut":
-            errors = (self._cut_error(chosen),)
+                return refuse(failed)
+            receipts.append(self._make_extra_receipt(value, others, rest))
+        if chosen.cut is not None:
+            errors = (self._explain_cut(chosen),)
             return Repaired(value, "cut", tuple(receipts), errors, tuple(rest))
-        if isinstance(value, str) and self._nested == "decode":
-            value = self._unwrapped(value, chosen, receipts)
+        if isinstance(value, str) and self.nested == "decode":
+            value = self._unwrap(value, chosen, receipts)
             if isinstance(value, ErrorDetail):
-                return _unreadable(value)
+                return refuse(value)
         return Repaired(value, "whole", tuple(receipts), (), tuple(rest))
 
-    def _extra_receipt(self, value: Any, others: list[Found], rest: list[Any]) -> Receipt:
+    def _make_extra_receipt(self, value: Any, others: list[Found], rest: list[Any]) -> Receipt:
         start, end = others[0].start, others[-1].end
         encoded = encode(value)
         is_same = all(encode(one) == encoded for one in rest)
-        why = f"{len(rest)} beside the one that was taken; see `rest`"
-        shown = clip(self._text[start:end])
+        why = f"{len(rest)} besides the one that was taken; see `rest`"
+        shown = clip(self.text[start:end])
         return Receipt("extra_values", f"{start}:{end}", shown, "", is_same, why)
 
-    def _decoded(self, found: Found) -> Any:
+    def _decode(self, found: Found) -> Any:
         """Return the value, or the error that it has after all repairs."""
-        mended = apply_edits(self._text, found)
+        mended = apply_edits(self.text, found)
         if found.cut is not None and (not mended or mended.isspace()):
-            return self._cut_error(found)
+            return self._explain_cut(found)
         try:
             value, repeated = decode_noting(mended)
         except JSONTextError as error:
             return ErrorDetail(error.code, error.message, error.hint)
-        return repeated_key(repeated[0]) if repeated else value
+        return explain_repeated_key(repeated[0]) if repeated else value
 
-    def _unwrapped(self, text: str, found: Found, receipts: list[Receipt]) -> Any:
+    def _unwrap(self, text: str, found: Found, receipts: list[Receipt]) -> Any:
         """Return the object or array that a text is, or the text."""
         inner: Any = text
         for _ in range(_MAX_NESTED_TEXTS):
@@ -336,7 +325,7 @@ class Search:
             except JSONTextError:
                 break
             if repeated:
-                return repeated_key(repeated[0])
+                return explain_repeated_key(repeated[0])
             if inner.__class__ is dict or inner.__class__ is list:
                 place = f"{found.start}:{found.end}"
                 receipts.append(Receipt("decode_nested_text", place, clip(text), clip(bare)))
@@ -345,24 +334,19 @@ class Search:
                 break
         if any(edit[3] == "escape_inner_quotes" for edit in found.edits):
             reason = "text in quotes, with more quotes inside, is not a JSON value"
-            return self._error(RefusedError(reason, found.start))
+            return self._explain(RefusedError(reason, found.start))
         return text
 
-    def _cut_error(self, found: Found) -> ErrorDetail:
-        what = found.cut or "before all brackets are closed"
-        tail = clip(self._text[-40:], 40)
+    def _explain_cut(self, found: Found) -> ErrorDetail:
+        message = f"the text ends {found.cut}, after {clip(self.text[-40:], 40)!r}."
         hint = "Send the whole value, or a shorter one."
-        return ErrorDetail(Code.INVALID_JSON, f"the text ends {what}, after {tail!r}.", hint)
+        return ErrorDetail(Code.INVALID_JSON, message, hint)
 
-    def _error(self, refusal: RefusedError) -> ErrorDetail:
+    def _explain(self, refusal: RefusedError) -> ErrorDetail:
         position = refusal.position
-        near = self._text[max(0, position - 24) : position + 24]
+        near = self.text[max(0, position - 24) : position + 24]
         message = f"{refusal.reason}, at character {position} near {near!r}."
         return ErrorDetail(refusal.code, message, _HINT)
-
-
-def _unreadable(error: ErrorDetail) -> Repaired:
-    return Repaired(state="unreadable", errors=(error,))
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -9,12 +9,8 @@ import re
 from typing import Final
 
 __all__ = [
-    "AFTER_ARRAY_STRING",
-    "AFTER_KEY",
-    "AFTER_LATER_ARRAY_QUOTE",
-    "AFTER_LATER_OBJECT_QUOTE",
-    "AFTER_OBJECT_STRING",
-    "AFTER_TOP_STRING",
+    "AFTER_FIRST_QUOTE",
+    "AFTER_LATER_QUOTE",
     "BARE_KEY",
     "BARE_KEY_AHEAD",
     "BARE_TEXT",
@@ -49,7 +45,7 @@ QUOTES: Final = "\"'`“”„‘’«»"
 
 _WS: Final = r"[ \t\n\r]*+"
 _ANY_WS: Final = r"[\s\ufeff\u200b\u2060]*+"
-# Ranges of what may stand are matched faster than what may not.
+# Ranges of what is allowed are matched faster than of what is not.
 _STRING: Final = r'"(?:[ !#-\[\]-\U0010ffff]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
 # At most two digits of exponent: a number that may be beyond a float is looked at one by one.
 _NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2})?+"
@@ -131,27 +127,35 @@ _WORDS: Final = r"(?:[tT]rue|[fF]alse|[nN]ull|None|TRUE|FALSE|NULL|NaN|nil|undef
 _VALUE_NEXT: Final = rf"(?:{_OPEN}|[{{\[(]|[+-]?+\.?+[0-9]|[+-]?+{_WORDS})"
 _JOIN: Final = rf"\+{_ANY_WS}[\"'`]"
 
-AFTER_OBJECT_STRING: Final = re.compile(
-    rf"[ \t]*+[\n\r]{_ANY_WS}{_BARE_KEY}{_ANY_WS}[:=]"
-    rf"|{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_JOIN}|{_KEY_QUOTED}{_ANY_WS}[:=]|`{{3}}|~~~"
-    rf"|[,;]{_ANY_WS}(?:{_OPEN}|[}}\]),;]|\Z|{_COMMENT}|{_BARE_KEY_NEXT}))"
-)
-AFTER_LATER_OBJECT_QUOTE: Final = re.compile(
-    rf"{_ANY_WS}(?:[}}\])]|\Z|{_KEY_QUOTED}{_ANY_WS}:|`{{3}}|~~~"
-    rf"|,{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_KEY_NEXT}))"
-)
-AFTER_ARRAY_STRING: Final = re.compile(
-    rf"[ \t]*+[\n\r]{_ANY_WS}{_VALUE_NEXT}"
-    rf"|{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_JOIN}|[{{\[\"'“„‘«]|`{{3}}(?!`)|~~~"
-    rf"|[,;]{_ANY_WS}(?:{_VALUE_NEXT}|[}}\]),;]|\Z|{_COMMENT}|[\w$][\w$ .@%\-]*+[,\]\n]))"
-)
-AFTER_LATER_ARRAY_QUOTE: Final = re.compile(
-    rf"{_ANY_WS}(?:[}}\])]|\Z|`{{3}}|~~~|,{_ANY_WS}(?:{_VALUE_NEXT}|[}}\])]|\Z))"
-)
-AFTER_KEY: Final = re.compile(rf"{_ANY_WS}[:=]")
-AFTER_TOP_STRING: Final = re.compile(
-    rf"{_ANY_WS}(?:\Z|;{_ANY_WS}\Z|`{{3}}|~~~|{_COMMENT}|{_JOIN}|[)])"
-)
+_AFTER_KEY: Final = re.compile(rf"{_ANY_WS}[:=]")
+_AFTER_TOP: Final = re.compile(rf"{_ANY_WS}(?:\Z|;{_ANY_WS}\Z|`{{3}}|~~~|{_COMMENT}|{_JOIN}|[)])")
+AFTER_FIRST_QUOTE: Final = {
+    "key": _AFTER_KEY,
+    "object": re.compile(
+        rf"[ \t]*+[\n\r]{_ANY_WS}{_BARE_KEY}{_ANY_WS}[:=]"
+        rf"|{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_JOIN}|{_KEY_QUOTED}{_ANY_WS}[:=]|`{{3}}|~~~"
+        rf"|[,;]{_ANY_WS}(?:{_OPEN}|[}}\]),;]|\Z|{_COMMENT}|{_BARE_KEY_NEXT}))"
+    ),
+    "array": re.compile(
+        rf"[ \t]*+[\n\r]{_ANY_WS}{_VALUE_NEXT}"
+        rf"|{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_JOIN}|[{{\[\"'“„‘«]|`{{3}}(?!`)|~~~"
+        rf"|[,;]{_ANY_WS}(?:{_VALUE_NEXT}|[}}\]),;]|\Z|{_COMMENT}|[\w$][\w$ .@%\-]*+[,\]\n]))"
+    ),
+    "top": _AFTER_TOP,
+}
+"""What may follow the first quote that may close a string, by where the string is."""
+AFTER_LATER_QUOTE: Final = {
+    "key": _AFTER_KEY,
+    "object": re.compile(
+        rf"{_ANY_WS}(?:[}}\])]|\Z|{_KEY_QUOTED}{_ANY_WS}:|`{{3}}|~~~"
+        rf"|,{_ANY_WS}(?:[}}\])]|\Z|{_COMMENT}|{_KEY_NEXT}))"
+    ),
+    "array": re.compile(
+        rf"{_ANY_WS}(?:[}}\])]|\Z|`{{3}}|~~~|,{_ANY_WS}(?:{_VALUE_NEXT}|[}}\])]|\Z))"
+    ),
+    "top": _AFTER_TOP,
+}
+"""The same for every quote after it."""
 
 KEY_AHEAD: Final = re.compile(_KEY_AT_ONCE)
 VALUE_AHEAD: Final = re.compile(

@@ -1,4 +1,4 @@
-"""Halves of surrogate pairs: found, joined, replaced.
+"""Text that arrives in pieces, and the halves of surrogate pairs that this leaves in it.
 
 JSON may escape half a pair; UTF-8 cannot carry it. A stream may cut a pair between two events.
 """
@@ -7,6 +7,7 @@ import re
 from typing import Any, Final, cast
 
 __all__ = [
+    "TextBuffer",
     "find_lone_surrogate",
     "mend_surrogates",
     "mend_surrogates_in",
@@ -31,7 +32,7 @@ def mend_surrogates(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return _PAIR_OR_HALF.sub(_mended, text)
+        return _PAIR_OR_HALF.sub(_join_pair, text)
     return text
 
 
@@ -57,15 +58,41 @@ def find_lone_surrogate(text: str, end: int) -> int | None:
 
 def replace_lone_surrogates(text: str) -> str:
     """Return JSON text with every half of a pair replaced by U+FFFD."""
-    return mend_surrogates(_ESCAPES.sub(_replaced, text))
+    return mend_surrogates(_ESCAPES.sub(_replace_half, text))
 
 
-def _mended(match: re.Match[str]) -> str:
+def _join_pair(match: re.Match[str]) -> str:
     pair: str | None = match[1]
     if pair is None:
         return "\ufffd"
     return pair.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-def _replaced(match: re.Match[str]) -> str:
+def _replace_half(match: re.Match[str]) -> str:
     return "\\ufffd" if match.lastindex == 1 else match[0]
+
+
+class TextBuffer:
+    """Text in one buffer of bytes: many short pieces weigh no more than one long text.
+
+    `str()` gives the text, with halves of characters as they came.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def __bool__(self) -> bool:
+        return bool(self._data)
+
+    def __str__(self) -> str:
+        return self._data.decode("utf-8", "surrogatepass")
+
+    def append(self, piece: str) -> None:
+        """Add the next piece."""
+        self._data += piece.encode("utf-8", "surrogatepass")
+
+    def clear(self) -> None:
+        """Forget the text."""
+        self._data = bytearray()

@@ -1,16 +1,27 @@
-"""What stands around a value: fences and prose, or more of the value."""
+"""A value that was found in a text: its changes applied, what is around it, and the receipts."""
 
 import re
-from typing import Final
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from surecall.records import Receipt, clip
 
-from .repair_found import Found
-from .repair_patterns import FENCE
-from .repair_signals import RefusedError
-from .repair_walker import Edit
+from .cursor import MAX_RECEIPTS_PER_RULE, Edit
+from .outcome import RefusedError
+from .patterns import FENCE
 
-__all__ = ["BRACKET_RULES", "SEPARATOR", "STRAY", "has_fence_before", "surrounding_receipts"]
+__all__ = [
+    "BRACKET_RULES",
+    "SEPARATOR",
+    "STRAY",
+    "Found",
+    "apply_edits",
+    "has_fence_before",
+    "make_edit_receipts",
+    "make_surrounding_receipts",
+]
 
 BRACKET_RULES: Final = frozenset(
     ("add_missing_comma", "drop_extra_comma", "drop_stray_closer", "fix_mismatched_closer")
@@ -18,7 +29,7 @@ BRACKET_RULES: Final = frozenset(
 """With one of these, a bracket too many or too few is not the only thing that is wrong."""
 
 SEPARATOR: Final = re.compile(r"[\s,;`~]*+(?:json[5lc]?\s*+)?+")
-"""What may stand between values in a row."""
+"""What may be between values in a row."""
 STRAY: Final = re.compile(r"[\s}\]);,]*+")
 """What may be left over right after a value."""
 
@@ -28,6 +39,70 @@ _FENCE_BEFORE: Final = re.compile(r"(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+\Z")
 _KEY_BEFORE: Final = re.compile(r"[\"'”]\s*+[:=,]\s*+\Z")
 _MORE_AFTER: Final = re.compile(r"\s*+[}\]]*+\s*+(?:,\s*+(?:[\"'{\[]|[\w$]++\s*+:)|:|[\"'])")
 _KEY_AFTER: Final = re.compile(r"[\"'][\w$.\-]++[\"']\s*+:")
+_MAX_SHOWN: Final = 200
+
+
+class Found(NamedTuple):
+    """One value, or what is left of it."""
+
+    start: int
+    end: int
+    edits: list[Edit]
+    cut: str | None = None
+    """Where the text ends, in words, when it ends inside the value."""
+    is_fenced: bool = False
+    has_evidence: bool = True
+
+
+_start: Final = itemgetter(0)
+
+
+def apply_edits(text: str, found: Found) -> str:
+    """Return the value as strict JSON."""
+    pieces: list[str] = []
+    position = found.start
+    # Some changes are noted late, such as a comma that turns out to be the last thing.
+    for start, end, after, _, _ in sorted(found.edits, key=_start):
+        if start >= position:
+            pieces += (text[position:start], after)
+            position = end
+    pieces.append(text[position : found.end])
+    return "".join(pieces)
+
+
+def make_edit_receipts(text: str, edits: list[Edit]) -> list[Receipt]:
+    """Return a receipt for each change; many of one rule are summed up in the last of them."""
+    if len(edits) <= MAX_RECEIPTS_PER_RULE:
+        return [_make_receipt(text, edit) for edit in edits]
+    counts: dict[str, int] = {}
+    receipts: list[Receipt] = []
+    last: dict[str, int] = {}
+    for edit in edits:
+        rule = edit[3]
+        count = counts[rule] = counts.get(rule, 0) + _count_changes(edit)
+        if count <= MAX_RECEIPTS_PER_RULE:
+            last[rule] = len(receipts)
+            receipts.append(_make_receipt(text, edit))
+    for rule, count in counts.items():
+        if count > MAX_RECEIPTS_PER_RULE:
+            why = f"and {count - MAX_RECEIPTS_PER_RULE} more of the same after it"
+            receipts[last[rule]] = replace(receipts[last[rule]], why=why)
+    return receipts
+
+
+def _count_changes(edit: Edit) -> int:
+    """Return how many changes were noted as one: strings in a row begin with a comma."""
+    after = edit[2]
+    is_row = edit[3] == "replace_quotes" and not after.startswith('"')
+    return after.count('"') // 2 if is_row else 1
+
+
+def _make_receipt(text: str, edit: Edit) -> Receipt:
+    start, end, after, rule, lossless = edit
+    before = text[start:end]
+    if end - start > _MAX_SHOWN or len(after) > _MAX_SHOWN:
+        before, after = clip(before), clip(after)
+    return Receipt(rule, f"{start}:{end}", before, after, lossless)
 
 
 def has_fence_before(text: str, start: int, end: int) -> bool:
@@ -36,14 +111,14 @@ def has_fence_before(text: str, start: int, end: int) -> bool:
     return bool(before) and _FENCE_BEFORE.search(before) is not None
 
 
-def surrounding_receipts(
+def make_surrounding_receipts(
     text: str, chosen: Found, others: list[Found], lead: list[Edit]
 ) -> list[Receipt]:
-    """Return receipts for what stood around the value; refuse what looks like more of it."""
+    """Return receipts for what was around the value; refuse what looks like more of it."""
     if chosen.start == 0 and chosen.end == len(text):
         return []
     if _KEY_BEFORE.search(text[max(0, chosen.start - 40) : chosen.start]):
-        raise RefusedError("a key stands before the value", chosen.start)
+        raise RefusedError("there is a key before the value", chosen.start)
     _refuse_more(text, chosen, others)
     start = min(one.start for one in (chosen, *others))
     end = max(one.end for one in (chosen, *others))

@@ -1,26 +1,16 @@
 """Strings as models write them: any quotes, raw line breaks, inner quotes, odd escapes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from .repair_contents import write_content
-from .repair_patterns import (
-    AFTER_ARRAY_STRING,
-    AFTER_KEY,
-    AFTER_LATER_ARRAY_QUOTE,
-    AFTER_LATER_OBJECT_QUOTE,
-    AFTER_OBJECT_STRING,
-    AFTER_TOP_STRING,
-    GAP_ANY,
-    STRICT_STRING,
-)
-from .repair_signals import CutShortError, RefusedError, Steps
+from . import patterns
+from .outcome import CutShortError, RefusedError, Steps
 
-__all__ = ["Role", "StringRead", "close_string", "read_string"]
+__all__ = ["Role", "close_string", "read_string"]
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
-"""Where a string stands; that decides what may follow it."""
+"""Where a string is; that decides what may follow it."""
 
 
 class StringRead(NamedTuple):
@@ -28,22 +18,10 @@ class StringRead(NamedTuple):
 
     end: int
     written: str | None
-    """Its JSON; None when it is strict JSON as it stands."""
+    """Its JSON; None when it is strict JSON as it is."""
     rules: tuple[str, ...]
 
 
-_FIRST: Final = {
-    "key": AFTER_KEY,
-    "object": AFTER_OBJECT_STRING,
-    "array": AFTER_ARRAY_STRING,
-    "top": AFTER_TOP_STRING,
-}
-_LATER: Final = {
-    "key": AFTER_KEY,
-    "object": AFTER_LATER_OBJECT_QUOTE,
-    "array": AFTER_LATER_ARRAY_QUOTE,
-    "top": AFTER_TOP_STRING,
-}
 _TO_QUOTE: Final = {
     opening: re.compile(rf"(?:[^\\{closing}]++|\\.)*+[{closing}]", re.DOTALL)
     for opening, closing in {
@@ -103,10 +81,10 @@ _IS_CLOSED: Final = re.compile(r"[}\])](?=\s*+\Z)")
 def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "") -> StringRead:
     """Read the string whose quote is at `start`; strings joined to it are read with it."""
     first = _read_one(text, start, role, steps, prefix)
-    joint = _joint(text, first.end, text[start], role)
+    joint = _find_joint(text, first.end, text[start], role)
     if joint is None:
         return first
-    contents = [_content(text, start, first)]
+    contents = [_read_content(text, start, first)]
     rules = [*first.rules, "join_strings"]
     end = first.end
     while joint is not None:
@@ -114,10 +92,10 @@ def read_string(text: str, start: int, role: Role, steps: Steps, prefix: str = "
         start = match.end() if match else joint
         steps.take(2, start)
         part = _read_one(text, start, role, steps, text[joint:start])
-        contents.append(_content(text, start, part))
+        contents.append(_read_content(text, start, part))
         rules.extend(part.rules)
         end = part.end
-        joint = _joint(text, end, text[start], role)
+        joint = _find_joint(text, end, text[start], role)
     return StringRead(end, f'"{"".join(contents)}"', tuple(dict.fromkeys(rules)))
 
 
@@ -129,7 +107,7 @@ def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
+    return _write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -139,11 +117,11 @@ _HALF_ESCAPE: Final = re.compile(
 )
 
 
-def _content(text: str, start: int, read: StringRead) -> str:
+def _read_content(text: str, start: int, read: StringRead) -> str:
     return text[start + 1 : read.end - 1] if read.written is None else read.written[1:-1]
 
 
-def _joint(text: str, end: int, quote: str, role: Role) -> int | None:
+def _find_joint(text: str, end: int, quote: str, role: Role) -> int | None:
     if role == "key":
         return None
     match = _JOINT.match(text, end)
@@ -157,43 +135,43 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
     if quote == '"' and role != "key" and text.find('"', start + 1) < 0:
         raise CutShortError("string", start, "inside a string", prefix=prefix)
     if quote == '"' and not prefix:
-        match = STRICT_STRING.match(text, start)
-        if match and _ends(text, match.end(), role):
+        match = patterns.STRICT_STRING.match(text, start)
+        if match and _is_end(text, match.end(), role):
             return StringRead(match.end(), None, ())
     elif quote in _SIMPLE and not prefix:
         match = _SIMPLE[quote].match(text, start)
-        if match and _ends(text, match.end(), role):
+        if match and _is_end(text, match.end(), role):
             return StringRead(match.end(), f'"{match[0][1:-1]}"', ("replace_quotes",))
     is_raw = "r" in prefix.lower()
     rules = ["drop_string_prefix"] if prefix else []
     if quote in "\"'" and text.startswith(quote * 3, start):
         end = text.find(quote * 3, start + 3)
-        if end >= 0 and _ends(text, end + 3, role):
+        if end >= 0 and _is_end(text, end + 3, role):
             rules.append("replace_quotes")
-            return _finished(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
+            return _finish(text, start + 3, end, 3, steps, rules, is_raw=is_raw)
     close, length, more = _find_close(text, start, role, steps, prefix)
     content = text[start + 1 : close]
     steps.take((content.count("\\") + content.count(quote)) // _COUNTED_PER_STEP, start)
     if quote == "`" and "${" in content:
-        raise RefusedError("a template with a placeholder has no value of its own", start)
+        raise RefusedError("a template with a placeholder is not a fixed value", start)
     if quote != '"':
         rules.append("replace_quotes")
     elif '"' in content and (is_raw or _count_inner(content, '"')):
         rules.append("escape_inner_quotes")
     if quote in _STRUCTURE and role != "top":
         _refuse_structure(content, start, quote, role, is_open=length == 0)
-    return _finished(text, start + 1, close, length, steps, rules + more, is_raw=is_raw)
+    return _finish(text, start + 1, close, length, steps, rules + more, is_raw=is_raw)
 
 
-def _finished(
+def _finish(
     text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
 ) -> StringRead:
-    written, found = write_content(text[start:close], steps, is_raw=is_raw)
+    written, found = _write_content(text[start:close], steps, is_raw=is_raw)
     return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
-def _ends(text: str, end: int, role: Role) -> bool:
-    if _FIRST[role].match(text, end):
+def _is_end(text: str, end: int, role: Role) -> bool:
+    if patterns.AFTER_FIRST_QUOTE[role].match(text, end):
         return not (role == "array" and _AMBIGUOUS_NEIGHBOUR["array"].match(text, end))
     if role == "object":
         return _JOINT_BY_LINE.match(text, end) is not None
@@ -207,16 +185,17 @@ def _find_close(
     if role == "key":
         return _find_key_close(text, start, steps)
     quote = text[start]
-    after = _LATER[role]
+    after = patterns.AFTER_LATER_QUOTE[role]
     raw = _TO_RAW_QUOTE.get(quote) if "r" in prefix.lower() else None
     opened = 0
     is_first = True
     counted = start + 1
-    for end in _quote_ends(raw or _TO_QUOTE[quote], text, start + 1):
+    for end in _find_quote_ends(raw or _TO_QUOTE[quote], text, start + 1):
         steps.take(1, end)
         if is_first:
-            _refuse_ambiguous(text, end, role)
-            is_end = _ends(text, end, role)
+            if role in _AMBIGUOUS_NEIGHBOUR and _AMBIGUOUS_NEIGHBOUR[role].match(text, end):
+                raise RefusedError("two strings side by side: joined, or a comma left out?", end)
+            is_end = _is_end(text, end, role)
         else:
             is_end = after.match(text, end) is not None
         if text.startswith(")", end):
@@ -231,7 +210,7 @@ def _find_close(
                 return comma, 0, ["add_missing_closing_quote"]
         is_first = False
     if not is_first and _IS_CLOSED.search(text, len(text) - _LOOK_BACK):
-        raise RefusedError("it cannot be told where this string ends", start)
+        raise RefusedError("it is not clear where this string ends", start)
     raise CutShortError("string", start, "inside a string", prefix=prefix)
 
 
@@ -239,15 +218,15 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
     """Find the end of a key; a key with inner quotes has no colon, comma or line break in it."""
     quote = text[start]
     has_end = False
-    for end in _quote_ends(_TO_QUOTE[quote], text, start + 1):
+    for end in _find_quote_ends(_TO_QUOTE[quote], text, start + 1):
         steps.take(1, start)
         has_end = True
         between = text[start + 1 : end - 1]
-        if AFTER_KEY.match(text, end):
+        if patterns.AFTER_LATER_QUOTE["key"].match(text, end):
             if not _KEY_WITHOUT_END.match(text, start) or not set(between) & set(",\n"):
                 return end - 1, 1, []
             break
-        if GAP_ANY.fullmatch(text, end):
+        if patterns.GAP_ANY.fullmatch(text, end):
             raise CutShortError("member", start, "after a key")
         if len(between) > 200 or set(between) & set(":,\n{}[]"):
             break
@@ -263,24 +242,18 @@ def _find_key_close(text: str, start: int, steps: Steps) -> tuple[int, int, list
     return match.end(), 0, ["add_missing_closing_quote"]
 
 
-def _quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
+def _find_quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[int]:
     """Yield the ends of the quotes that may close a string, none of them escaped."""
     while match := to_quote.match(text, at):
         at = match.end()
         yield at
 
 
-def _refuse_ambiguous(text: str, end: int, role: Role) -> None:
-    neighbour = _AMBIGUOUS_NEIGHBOUR.get(role)
-    if neighbour and neighbour.match(text, end):
-        raise RefusedError("two strings side by side: joined, or a comma left out?", end)
-
-
 def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_open: bool) -> None:
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
     is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
     if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
-        raise RefusedError("it cannot be told where this string ends", start)
+        raise RefusedError("it is not clear where this string ends", start)
 
 
 def _count_inner(content: str, quote: str) -> int:
@@ -292,3 +265,119 @@ def _comma_before(text: str, start: int, position: int) -> int | None:
     if not before.endswith(","):
         return None
     return text.rindex(",", start, position)
+
+
+# What is between the quotes
+
+# What needs no change is passed over together with what comes behind it, up to the end.
+_TO_WRITE: Final = re.compile(
+    r"(?P<keep>(?:[^\x00-\x1f\"\\]++|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"
+    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)"
+    r"|\\(?:x(?P<hex>[0-9a-fA-F]{2})|U(?P<long>[0-9a-fA-F]{8})|u\{(?P<braced>[0-9a-fA-F]{1,6})\}"
+    r"|(?P<nul>0)(?![0-9])|(?P<line>\r\n|[\n\r\u2028\u2029])|(?P<tab>v)|(?P<plain>['`“”„‘’«»])"
+    r"|(?P<other>))|\Z)"
+)
+_RAW: Final = re.compile(
+    r"(?P<keep>[^\x00-\x1f\"\\]*+)"
+    r"(?:(?P<control>[\x00-\x1f]++)|(?P<quote>\"++)|(?P<back>\\++)|\Z)"
+)
+_SPECIAL: Final = re.compile(r"[\x00-\x1f\"\\]")
+_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_CONTROLS: Final = {one: _NAMED.get(chr(one)) or f"\\u{one:04x}" for one in range(0x20)}
+_MAX_CODE_POINT: Final = 0x10FFFF
+_CHANGES_PER_STEP: Final = 2
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:(?P<sign>[bf])|(?P<blank>[nrt](?=[a-zA-Z]))|(?P<known>[nrt\"\\/]|u[0-9a-fA-F]{4})"
+    r"|(?P<word>[a-zA-Z]{2})|.)",
+    re.DOTALL,
+)
+_HOST: Final = r"[\w.$\-]{2,}+"
+_NAME: Final = r"[^\\/:*?\"<>|\x00-\x1f]++"
+_PATH: Final = re.compile(
+    rf"[a-zA-Z]:(?:\\{{1,2}}+(?:{_NAME})?+)++|\\\\{_HOST}(?:\\(?:{_NAME})?+)++"
+)
+_BACKSLASHES: Final = re.compile(r"\\\\?+")
+
+
+def _write_content(
+    content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
+) -> tuple[str, list[str]]:
+    """Return the JSON of what is between quotes, and the rules that it took."""
+    if not _SPECIAL.search(content):
+        return f'"{content}"', []
+    written, kinds = _rewrite(content, steps, _RAW if is_raw else _TO_WRITE)
+    if "other" in kinds and (plain := _double_backslashes(content, is_cut)) is not None:
+        written, kinds = _rewrite(plain, steps, _TO_WRITE)
+        kinds["other"] = None
+    rules: list[str] = []
+    for kind in kinds:
+        rule = _RULES.get(kind, "fix_escapes")
+        if rule and rule not in rules:
+            rules.append(rule)
+    return f'"{written}"', rules
+
+
+_RULES: Final = {"keep": "", "quote": "", "back": "", "control": "escape_control_characters"}
+
+
+def _rewrite(content: str, steps: Steps, pattern: re.Pattern[str]) -> tuple[str, dict[str, None]]:
+    """Return the content with what JSON does not take replaced, and what kinds that were."""
+    kinds: dict[str, None] = {}
+
+    def write(match: re.Match[str]) -> str:
+        kind = match.lastgroup or ""
+        kinds[kind] = None
+        return match["keep"] + _WRITERS[kind](match)
+
+    written, count = pattern.subn(write, content, 1 + _CHANGES_PER_STEP * (steps.left + 1))
+    steps.take(count // _CHANGES_PER_STEP, 0)
+    return written, kinds
+
+
+def _double_backslashes(content: str, is_cut: bool) -> str | None:
+    r"""Double the backslashes of text that shows, by `\d` or `\alpha`, that it escapes none.
+
+    A path is all plain. Nobody means a backspace or a form feed next to `\d`: that is `\b` or
+    `\frac`. A line break next to `\alpha` may be one, or the start of `\nu`.
+    """
+    if _PATH.fullmatch(content.strip()):
+        is_share = content.lstrip().startswith("\\\\")
+        return _BACKSLASHES.sub(
+            lambda match: "\\" * (4 if is_share and len(match[0]) == 2 else 2), content
+        )
+    kinds = {match.lastgroup for match in _ESCAPE.finditer(content)}
+    if not kinds & {"sign", "word"}:
+        return None
+    if "blank" in kinds and not is_cut:
+        raise RefusedError("it is not clear whether a backslash begins an escape", 0)
+    if "sign" not in kinds:
+        return None
+    return _ESCAPE.sub(
+        lambda match: f"\\{match[0]}" if match.lastgroup == "sign" else match[0], content
+    )
+
+
+def _code_point(match: re.Match[str]) -> str:
+    number = int(match[match.lastgroup or 0], 16)
+    if number > _MAX_CODE_POINT:
+        raise RefusedError("an escape names a character that does not exist", match.end("keep"))
+    if number < 0x20 or chr(number) in '"\\' or 0xD800 <= number <= 0xDFFF:
+        return f"\\u{number:04x}"
+    return chr(number)
+
+
+_WRITERS: Final[dict[str, Callable[[re.Match[str]], str]]] = {
+    "keep": lambda _: "",
+    "quote": lambda match: '\\"' * len(match["quote"]),
+    "control": lambda match: match["control"].translate(_CONTROLS),
+    "back": lambda match: "\\\\" * len(match["back"]),
+    "hex": _code_point,
+    "long": _code_point,
+    "braced": _code_point,
+    "nul": lambda _: "\\u0000",
+    "line": lambda _: "",
+    "tab": lambda _: "\\u000b",
+    "plain": lambda match: match["plain"],
+    "other": lambda _: "\\\\",
+}

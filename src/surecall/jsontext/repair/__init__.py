@@ -1,0 +1,147 @@
+"""Repair of JSON that a model wrote: lossless, with a receipt for every change, or refused.
+
+Valid JSON is returned as it is. What can be read in one way only is repaired; what could mean
+two things is refused, and never guessed at. See `repair_json` for the policy on text that ends
+too soon.
+"""
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from surecall.errors import JSONTextError
+from surecall.jsontext.codec import decode, decode_doubtful, decode_noting, decode_plain
+
+from .outcome import MAX_ARGUMENT_STEPS, CutPolicy, NonFinitePolicy, Repaired, Steps
+from .strict import read_fenced, read_strictly
+
+if TYPE_CHECKING:
+    from .search import Search
+
+__all__ = [
+    "MAX_ARGUMENT_STEPS",
+    "CutPolicy",
+    "NonFinitePolicy",
+    "Repaired",
+    "number_spellings",
+    "repair_json",
+    "repair_json_all",
+]
+
+_CLOSED_STRINGS: Final = re.compile(r'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_STRING: Final = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"?+|\\.", re.DOTALL)
+_MAX_NUMBER_CHARACTERS: Final = 400
+
+
+def repair_json(
+    text: str | bytes,
+    *,
+    cut: CutPolicy = "refuse",
+    non_finite: NonFinitePolicy = "refuse",
+    max_bytes: int | None = None,
+    ended: bool = True,
+    nested: Literal["decode", "keep"] = "decode",
+    max_steps: int | None = None,
+) -> Repaired:
+    """Return the JSON value in a text, repaired where that loses nothing; nothing is raised.
+
+    A text that ends inside its value is `cut`. Its value is None, or, with `cut="close"`, what can
+    be saved of it, marked by receipts that are not lossless.
+
+    Brackets missing at the end are added, and the value is `whole`, only if `ended` is true and
+    at least one closing bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing
+    code fence after the value proves as much. The receipt is `close_missing_brackets`, which is not
+    lossless: what was written may still have been meant to go on. Who knows that the text may be
+    cut (a stream without its end, a token limit) says `ended=False`: then no value is `whole`
+    unless its own last bracket or quote is there.
+
+    Args:
+        text: What the model wrote; bytes are read as UTF-8.
+        cut: What becomes of a value that is cut.
+        non_finite: What becomes of NaN and the infinities.
+        max_bytes: Longer text is refused unread.
+        ended: Whether the text is known to have come to its own end.
+        nested: Whether a text that is itself one JSON object or array is decoded, at the top.
+        max_steps: How many places may be looked at one by one, if fewer than a text of this
+            length may have: each takes up to three microseconds.
+    """
+    read = decode_noting
+    # Text that begins with a letter, a digit or a quote is less than a brace.
+    if max_bytes is None and type(text) is str and text >= "{":
+        value = decode_plain(text)
+        if value is not None:
+            return Repaired(value)
+        read = decode_doubtful
+    strict = read_strictly(text, max_bytes, read, ended=ended, nested=nested)
+    if strict is not None:
+        return strict
+    text = _as_text(text)
+    fenced = read_fenced(text)
+    if fenced is not None:
+        return fenced
+    search = _load_search()
+    steps = Steps(text, max_steps)
+    found = search(text, cut, non_finite, steps, ended=ended, nested=nested).one()
+    if found.state == "unreadable" and (start := _open_string_start(text)) > 0:
+        # What cannot be read may be the start of a string that the end of the text cut off.
+        before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
+        return before if before.state == "cut" else found
+    return found
+
+
+def _open_string_start(text: str) -> int:
+    """Return where a string in double quotes begins that never ends; -1 for none."""
+    match = _CLOSED_STRINGS.match(text)
+    end = match.end() if match else 0
+    return end if end < len(text) else -1
+
+
+def repair_json_all(
+    text: str | bytes,
+    *,
+    cut: CutPolicy = "refuse",
+    non_finite: NonFinitePolicy = "refuse",
+    max_bytes: int | None = None,
+    ended: bool = True,
+) -> tuple[Repaired, ...]:
+    """Return every JSON value in a text, such as one a line, each as `repair_json` would."""
+    strict = read_strictly(text, max_bytes, decode_noting, ended=ended, nested="keep")
+    if strict is not None:
+        return (strict,)
+    text = _as_text(text)
+    return _load_search()(text, cut, non_finite, Steps(text), ended=ended, nested="keep").every()
+
+
+@cache
+def _load_search() -> "type[Search]":
+    # Compiling its patterns takes a while, and most programs never need them.
+    from .search import Search
+
+    return Search
+
+
+def _as_text(text: str | bytes) -> str:
+    # Decoding as strict JSON came first: bytes that are not UTF-8 were refused by it.
+    return text if isinstance(text, str) else text.decode("utf-8")
+
+
+def number_spellings(text: str) -> dict[tuple[str, float], list[str]]:
+    """Return the ways in which JSON text writes each number, by the name of its type and its value.
+
+    Only when no number is outside its strings are those inside counted: it may be JSON in JSON.
+    """
+    from .patterns import NUMBER
+    from .scalars import rewrite_number
+
+    outside = _STRING.sub('""', text)
+    found: dict[tuple[str, float], list[str]] = {}
+    for literal in dict.fromkeys(NUMBER.findall(outside) or NUMBER.findall(text)):
+        written = rewrite_number(literal, 0) if len(literal) <= _MAX_NUMBER_CHARACTERS else None
+        if written is None:
+            continue
+        try:
+            value: Any = decode(written)
+        except JSONTextError:  # beyond a float
+            continue
+        found.setdefault((value.__class__.__name__, value), []).append(literal)
+    return found
