@@ -146,7 +146,7 @@ async def _fetch(url: str, headers: dict[str, str], protocol: WireProtocol) -> A
                 )
     if not 200 <= response.status < 300:
         lowered = {name.lower(): value for name, value in response.headers.items()}
-        raise protocol.parse_fault(response.status, lowered, bytes(body))
+        raise protocol.parse_error(response.status, lowered, bytes(body))
     try:
         return decode(bytes(body), surrogates="replace")
     except JSONTextError:

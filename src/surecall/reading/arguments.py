@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import decode, decode_noting, decode_plain, encode, repair_json
-from surecall.protocols.standins import UNREADABLE_KEY
+from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
 

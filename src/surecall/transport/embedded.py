@@ -10,7 +10,7 @@ from typing import Any, Final, Self, cast
 
 from surecall.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.jsontext import decode
-from surecall.protocols.faults import parse_fault
+from surecall.protocols.errors import parse_error
 from surecall.records import Weights, WireReply, WireRequest
 
 from .embedded_engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
@@ -209,7 +209,7 @@ async def _rendered(http: HttpTransport, body: dict[str, Any]) -> str | None:
 
 
 def _parse_engine_fault(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-    error = parse_fault(status, headers, body)
+    error = parse_error(status, headers, body)
     if b"exceed_context_size_error" in body:
         error.hint = "Send less, or raise n_ctx (the setting local.n_ctx)."
     elif status == _NO_SUCH_PATH:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, ProviderReplyError
 from surecall.jsontext import encode, encode_text, render_event
-from surecall.protocols.faults import check_body, parse_fault
+from surecall.protocols.errors import check_body, parse_error
 from surecall.records import WireReply, WireRequest
 
 from .retry import parse_retry_after
@@ -133,7 +133,7 @@ class ScriptedTransport:
         await asyncio.sleep(reply.delay_s)
         if not 200 <= reply.status < 300:
             body, headers = _render_body(reply)
-            fault = parse_fault(reply.status, headers, body)
+            fault = parse_error(reply.status, headers, body)
             fault.retry_after_s = parse_retry_after(headers, time.time())
             raise fault
         return reply

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.jsontext import encode_text
-from surecall.protocols.standins import stand_in_arguments, stand_in_name
+from surecall.protocols.substitutes import stand_in_arguments, stand_in_name
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 

@@ -1,13 +1,50 @@
-"""Parts of a message: between the shape of chat completions and content blocks."""
+"""Content blocks: parts of a message, arguments and ids of calls, in both directions."""
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from typing import Any, Final, Literal, TypeAlias, cast
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode_noting
+from surecall.narrow import as_fields
 from surecall.records import clip
 
-__all__ = ["SERVER_BLOCKS", "THOUGHT_BLOCKS", "Place", "parse_block", "plain_text", "render_parts"]
+__all__ = [
+    "SERVER_BLOCKS",
+    "THOUGHT_BLOCKS",
+    "Place",
+    "parse_block",
+    "parse_object",
+    "plain_text",
+    "render_parts",
+    "wire_id",
+]
+
+
+def parse_object(text: str) -> dict[str, Any] | None:
+    """Return the object that JSON text holds; None unless it is one and says each thing once."""
+    try:
+        value, repeated = decode_noting(text)
+    except JSONTextError:
+        return None
+    return as_fields(value) if isinstance(value, dict) and not repeated else None
+
+
+_VALID: Final = re.compile(r"[A-Za-z0-9_-]+")
+_NOT_VALID: Final = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_SHOWN: Final = 40
+
+
+def wire_id(call_id: str) -> str:
+    """Return the id itself when the format takes it, else one that is always the same for it."""
+    if _VALID.fullmatch(call_id):
+        return call_id
+    digest = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{_NOT_VALID.sub('_', call_id[:_MAX_SHOWN]) or 'call'}_{digest}"
+
 
 Place: TypeAlias = Literal["assistant", "tool", "user"]
 
@@ -65,9 +102,9 @@ def parse_block(block: dict[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] | None = None
     if isinstance(source, dict):
         if block.get("type") == "image":
-            part = _parse_image(cast("dict[str, Any]", source), block)
+            part = _parse_image(as_fields(source), block)
         elif block.get("type") == "document":
-            part = _parse_document(cast("dict[str, Any]", source), block)
+            part = _parse_document(as_fields(source), block)
     return block if part is None else part
 
 
@@ -96,7 +133,7 @@ def _text_block(text: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
 
 def _render_image(part: dict[str, Any]) -> dict[str, Any] | None:
     image: Any = part.get("image_url")
-    url = cast("dict[str, Any]", image).get("url") if isinstance(image, dict) else image
+    url = as_fields(image).get("url") if isinstance(image, dict) else image
     if not isinstance(url, str) or not url:
         return None
     source: dict[str, Any] = {"type": "url", "url": url}
@@ -117,7 +154,7 @@ def _parse_image(source: dict[str, Any], block: dict[str, Any]) -> dict[str, Any
 
 def _render_file(part: dict[str, Any]) -> dict[str, Any] | None:
     inner: Any = part.get("file")
-    file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    file = as_fields(inner)
     source = _file_source(file)
     if source is None:
         return None

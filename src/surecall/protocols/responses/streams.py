@@ -10,15 +10,14 @@ from typing import Any, Final
 
 from surecall.errors import Code
 from surecall.jsontext import SSEEvent, mend_surrogates_in
+from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
-from surecall.protocols.event_folder import EventFolder
-from surecall.protocols.refusals import refuse_reply
+from surecall.protocols.replies import refuse_reply
+from surecall.protocols.streams import EventFolder
 from surecall.records import Defect
 
-from .drafts import OutputDraft, deltas_differ
-from .output import parse_output
-from .replies import parse_body, parse_response, repeated_keys
-from .shapes import as_fields, as_list
+from .partial_output import PartialOutput, deltas_differ
+from .replies import find_repeated_keys, parse_body, parse_output, parse_response
 
 __all__ = ["ResponsesStreamFolder"]
 
@@ -54,7 +53,7 @@ class ResponsesStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._draft = OutputDraft(self._kept)
+        self._output = PartialOutput(self._kept)
         self._sequence: int | None = None
         self._has_gap = False
         self._has_begun = False
@@ -65,7 +64,7 @@ class ResponsesStreamFolder(EventFolder):
     ) -> None:
         data = event.data
         if "\\ud" in data or "\\uD" in data:
-            self._draft.has_halves = True
+            self._output.has_halves = True
         kind = fields.get("type")
         if not isinstance(kind, str):
             kind = event.event
@@ -81,13 +80,13 @@ class ResponsesStreamFolder(EventFolder):
         return parse_body(body, self._headers)
 
     def _so_far(self) -> tuple[str, int]:
-        return self._draft.text, self._draft.calls_count
+        return self._output.text, self._output.calls_count
 
     def _render(self) -> RawReply:
         output, differing = self._final_output()
-        if self._draft:  # items were streamed, which only a response has
+        if self._output:  # items were streamed, which only a response has
             self._response.setdefault("object", "response")
-        defects = (*self._draft.defects.values(), *differing, *self._repeated)
+        defects = (*self._output.defects.values(), *differing, *self._repeated)
         return parse_response(self._response, output, (*defects, *self._lost()))
 
     def _take(self, kind: str, fields: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
@@ -97,18 +96,18 @@ class ResponsesStreamFolder(EventFolder):
             if not isinstance(piece, str):
                 self._refuse_event(data, "its delta is not text.")
                 return
-            self._draft.add(_key(fields), part, _index(fields, numbered_by), piece, shown)
+            self._output.add(_key(fields), part, _index(fields, numbered_by), piece, shown)
         elif kind in _WHOLES:
             part, numbered_by, name = _WHOLES[kind]
             text = fields.get(name)
             if isinstance(text, str):
-                self._draft.settle(_key(fields), part, _index(fields, numbered_by), text, shown)
+                self._output.settle(_key(fields), part, _index(fields, numbered_by), text, shown)
         elif kind == "response.output_item.added":
-            self._draft.begin(_key(fields), as_fields(fields.get("item")), shown)
+            self._output.begin(_key(fields), as_fields(fields.get("item")), shown)
         elif kind == "response.output_item.done":
             item = as_fields(fields.get("item"))
-            self._draft.finish(_key(fields), item, shown)
-            self._repeated = self._repeated or repeated_keys([item], data)
+            self._output.finish(_key(fields), item, shown)
+            self._repeated = self._repeated or find_repeated_keys([item], data)
             if item.get("type") == "reasoning":
                 shown.append(
                     StreamDelta("reasoning", "", {"reasoning_items": self._mended([item])})
@@ -133,18 +132,18 @@ class ResponsesStreamFolder(EventFolder):
         if response.get("status") not in _BROKEN_OFF:  # whichever of the two says less is believed
             self._response["status"] = _ENDS[kind]
         output = as_list(response.get("output"))
-        self._repeated = self._repeated or repeated_keys(output, data)
-        if output and not self._draft:
+        self._repeated = self._repeated or find_repeated_keys(output, data)
+        if output and not self._output:
             for index, item in enumerate(output):
                 if isinstance(item, dict):
-                    self._draft.finish(index, as_fields(item), shown)
-        self._draft.flush(shown)
-        self._draft.catch_up(parse_output({"output": self._mended(output)}).text or "", shown)
+                    self._output.finish(index, as_fields(item), shown)
+        self._output.flush(shown)
+        self._output.catch_up(parse_output({"output": self._mended(output)}).text or "", shown)
 
     def _final_output(self) -> tuple[list[Any], list[Defect]]:
         """Return the items of the reply, and what the two tellings of it differ in."""
         told = self._response.get("output")
-        streamed = self._mended(self._draft.render())
+        streamed = self._mended(self._output.render())
         if not isinstance(told, list):
             if not streamed and self._response["status"] == "completed":
                 message = "The stream ended without any output."
@@ -156,12 +155,12 @@ class ResponsesStreamFolder(EventFolder):
         if not final:
             return streamed, [deltas_differ("output")]
         before, after = (parse_output({"output": items}).words for items in (streamed, final))
-        known = self._draft.defects.values()
+        known = self._output.defects.values()
         differing = [deltas_differ(what) for what in after if after[what] != before[what]]
         return final, [defect for defect in differing if defect not in known]
 
     def _mended(self, items: list[Any]) -> list[Any]:
-        return mend_surrogates_in(items) if self._draft.has_halves else items
+        return mend_surrogates_in(items) if self._output.has_halves else items
 
     def _count(self, number: Any) -> None:
         if type(number) is not int:
@@ -174,7 +173,7 @@ class ResponsesStreamFolder(EventFolder):
         """Tell of events that were passed over, or of a gap that nothing else filled."""
         if self._skipped:
             note = f"{self._skipped} events were passed over."
-        elif self._has_gap and not self._response.get("output") and not self._draft.is_whole:
+        elif self._has_gap and not self._response.get("output") and not self._output.is_whole:
             note = "The numbers of the events have a gap."
         else:
             return ()

@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
-from surecall.protocols.base import WireFault
+from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.endings import ending_of
-from surecall.protocols.statuses import error_text, status_of
+from surecall.protocols.server import error_text, finish_of, new_id, status_of
 from surecall.records import RawCall, Reply, Usage
 
 from .names import wire_name
-from .results import render_arguments
+from .parts import render_arguments
 
-__all__ = ["GeminiStreamWriter", "render_fault", "render_reply"]
+__all__ = ["GeminiStreamWriter", "render_error", "render_reply"]
 
 _FINISHES: Final = {
     "stop": "STOP",
@@ -53,16 +51,16 @@ def render_reply(reply: Reply) -> dict[str, Any]:
     if reply.content or signature:
         parts.append(_signed({"text": reply.content or ""}, signature))
     parts += [_render_call(call, ids) for call in reply.calls]
-    chunk = _chunk(parts, reply.model or "", reply.id or _new_id())
+    chunk = _chunk(parts, reply.model or "", reply.id or new_id())
     return _finished(chunk, reply)
 
 
-def render_fault(error: SurecallError) -> WireFault:
+def render_error(error: SurecallError) -> WireError:
     """Render an error with the status and the shape that clients of the format know."""
     status = status_of(error)
     name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
     fields = {"code": status, "message": error_text(error), "status": name}
-    return WireFault(status, {"error": fields})
+    return WireError(status, {"error": fields})
 
 
 class GeminiStreamWriter:
@@ -70,7 +68,7 @@ class GeminiStreamWriter:
 
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._model = model
-        self._id = reply_id or _new_id()
+        self._id = reply_id or new_id()
         self._ids = CallIds()
 
     def begin(self) -> bytes:
@@ -97,7 +95,7 @@ class GeminiStreamWriter:
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error; no end follows."""
-        return render_event(encode_text(render_fault(error).body))
+        return render_event(encode_text(render_error(error).body))
 
     def _event(self, parts: list[dict[str, Any]]) -> bytes:
         return render_event(encode_text(_chunk(parts, self._model, self._id)))
@@ -109,7 +107,7 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
 
 
 def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    chunk["candidates"][0]["finishReason"] = _FINISHES.get(ending_of(reply), "OTHER")
+    chunk["candidates"][0]["finishReason"] = _FINISHES.get(finish_of(reply), "OTHER")
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
     return chunk
@@ -143,7 +141,3 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
     if usage.cached_tokens:
         counts["cachedContentTokenCount"] = usage.cached_tokens
     return counts
-
-
-def _new_id() -> str:
-    return uuid4().hex

@@ -5,7 +5,7 @@ Errors take secrets out of what they are given; what is cut here is redacted bef
 
 from collections.abc import Mapping
 from html import unescape
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from surecall.errors import (
@@ -16,10 +16,11 @@ from surecall.errors import (
     ProviderStatusError,
 )
 from surecall.jsontext import decode
+from surecall.narrow import as_fields, as_list
 from surecall.records import clip
 from surecall.redaction import redact_start
 
-__all__ = ["check_body", "kept_headers", "parse_error_object", "parse_fault"]
+__all__ = ["check_body", "kept_headers", "parse_error", "parse_error_object"]
 
 _MAX_MESSAGE_CHARS: Final = 400
 _MAX_BODY_CHARS: Final = 2000
@@ -119,7 +120,7 @@ _HINTS: Final[Mapping[Code, str]] = {
 }
 
 
-def parse_fault(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
     """Return the error an answer with a status outside 200-299 stands for.
 
     Args:
@@ -315,11 +316,11 @@ def _text(value: Any) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return as_fields(value)
 
 
 def _first(value: Any) -> Any:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
+    items = as_list(value)
     return items[0] if items else None
 
 

@@ -1,16 +1,77 @@
-"""Names of tools between two wire formats: one mapping for tools, choice and history, and back."""
+"""What a request says instead of what a wire format or a provider does not take.
+
+Arguments that cannot be read, names of tools with other characters, and a choice among some of the
+tools where the format has no word for it.
+"""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import encode_text
+from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, Reply, ToolCall
 
-from .standins import stand_in_name
+__all__ = [
+    "UNREADABLE_KEY",
+    "narrow_to_allowed",
+    "rename_tools",
+    "restore_names",
+    "stand_in_arguments",
+    "stand_in_name",
+]
 
-__all__ = ["rename_tools", "restore_names"]
+UNREADABLE_KEY: Final = "_unreadable_arguments"
+"""The one key of arguments that stand for some that could not be read."""
+
+_MAX_ECHO: Final = 200
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def stand_in_arguments(raw: Any) -> dict[str, Any]:
+    """Return a small valid object that shows the start of arguments that could not be read."""
+    return {UNREADABLE_KEY: _echo(raw)}
+
+
+def stand_in_name(name: str, max_chars: int = 64, offered: Container[str] = ()) -> str:
+    """Return a name that providers accept in history, though no such tool may exist.
+
+    Args:
+        name: The name that a call has.
+        max_chars: How long a name may be.
+        offered: Names of the tools of the same request; these stay, so that both agree.
+    """
+    if name in offered or (len(name) <= max_chars and _NAME.fullmatch(name)):
+        return name
+    return _NOT_IN_NAMES.sub("_", name[:max_chars]) or "unnamed"
+
+
+def _echo(raw: Any) -> str:
+    if not isinstance(raw, str):
+        try:
+            raw = encode_text(_preview(raw, 2))
+        except JSONTextError:
+            raw = f"({type(raw).__name__})"
+    return raw[:_MAX_ECHO].encode("utf-8", "replace").decode()
+
+
+def _preview(value: Any, levels: int) -> Any:
+    """Return the first part of a value, at a cost that does not depend on its size."""
+    if isinstance(value, str):
+        return value[:_MAX_ECHO].encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        items = islice(cast("dict[Any, Any]", value).items(), 8 if levels else 0)
+        return {str(key)[:_MAX_ECHO]: _preview(item, levels - 1) for key, item in items}
+    if isinstance(value, list):
+        head = as_list(value)[: 8 if levels else 0]
+        return [_preview(item, levels - 1) for item in head]
+    return value
+
 
 _OPENAI: Final = (64, re.compile(r"[A-Za-z0-9_-]+", re.ASCII))
 _RULES: Final[Mapping[str, tuple[int, re.Pattern[str]]]] = {
@@ -94,8 +155,32 @@ def _renamed_choice(
     function: Any = choice.get("function") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(function, dict):
         return choice
-    fields = cast("dict[str, Any]", function)
+    fields = as_fields(function)
     name = fields.get("name")
     if not isinstance(name, str):
         return choice
     return {**choice, "function": {**fields, "name": names.get(name, name)}}
+
+
+def narrow_to_allowed(request: ModelRequest) -> ModelRequest:
+    """Return a request that offers only the tools its choice allows, which is what that means."""
+    choice = request.tool_choice
+    if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        return request
+    inner: Any = choice.get("allowed_tools")
+    allowed = as_fields(inner) if isinstance(inner, dict) else choice
+    entries: Any = allowed.get("tools")
+    names = {_name_in(entry) for entry in cast("list[Any]", entries or ())}
+    return replace(
+        request,
+        tools=tuple(tool for tool in request.tools if tool.name in names),
+        tool_choice="required" if allowed.get("mode") == "required" else "auto",
+    )
+
+
+def _name_in(entry: Any) -> Any:
+    """Return the name of a tool, which chat completions nest and responses do not."""
+    fields = as_fields(entry)
+    inner: Any = fields.get("function")
+    name = (as_fields(inner) if isinstance(inner, dict) else fields).get("name")
+    return name if isinstance(name, str) else None
