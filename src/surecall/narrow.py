@@ -1,9 +1,9 @@
 """JSON values of an unknown shape, narrowed to the one that is expected."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, cast
 
-__all__ = ["as_fields", "as_list", "count_or_none", "other_fields", "text_or_none"]
+__all__ = ["as_fields", "as_list", "count_or_none", "other_fields", "pick_fields", "text_or_none"]
 
 
 def as_fields(value: Any) -> dict[str, Any]:
@@ -29,3 +29,8 @@ def count_or_none(value: Any) -> int | None:
 def other_fields(fields: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
     """Return the fields apart from the known ones and those that are null."""
     return {key: value for key, value in fields.items() if key not in known and value is not None}
+
+
+def pick_fields(fields: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of these names that are not null."""
+    return {key: fields[key] for key in keys if fields.get(key) is not None}

@@ -185,7 +185,8 @@ def parse_error_object(
         status,
         headers,
         shown,
-        retryable=code in _RETRYABLE or (code == fallback and _is_transient(kinds)),
+        retryable=code in _RETRYABLE
+        or (code == fallback and not _TRANSIENT_KINDS.isdisjoint(kinds)),
         provider_code=kinds[0] if kinds else None,
         provider_message=shown or None,
         request_id=_request_id(headers, value),
@@ -280,9 +281,9 @@ def _should_retry(headers: Mapping[str, str], code: Code, *, retryable: bool) ->
 def _error_part(value: Any) -> Any:
     """Return the part of an error body that describes the error."""
     for _ in range(3):
-        fields = _fields(value)
+        fields = as_fields(value)
         nested = fields.get("error")
-        inner = _first(value) or _fields(nested) or _first(nested) or _first(fields.get("errors"))
+        inner = _first(value) or as_fields(nested) or _first(nested) or _first(fields.get("errors"))
         if not inner:
             break
         value = inner
@@ -290,15 +291,15 @@ def _error_part(value: Any) -> Any:
 
 
 def _message(value: Any, error: Any) -> str:
-    text = _told(error) or _told(value)
-    metadata = _fields(_fields(error).get("metadata"))
+    text = _message_in(error) or _message_in(value)
+    metadata = as_fields(as_fields(error).get("metadata"))
     name, raw = _text(metadata.get("provider_name")), _text(metadata.get("raw"))
     extra = f"{name}: {raw}" if name and raw else name or raw
     return f"{text} ({extra})" if extra and text else text or extra
 
 
-def _told(value: Any) -> str:
-    fields = _fields(value)
+def _message_in(value: Any) -> str:
+    fields = as_fields(value)
     for name in ("message", "error", "detail", "title", "msg"):
         text = _text(fields.get(name))
         if text:
@@ -307,7 +308,7 @@ def _told(value: Any) -> str:
 
 
 def _detail(fields: dict[str, Any]) -> str:
-    first = _fields(_first(fields.get("detail")))
+    first = as_fields(_first(fields.get("detail")))
     return _text(first.get("msg")) or _text(first.get("message"))
 
 
@@ -315,19 +316,14 @@ def _text(value: Any) -> str:
     return redact_start(value, _MAX_BODY_CHARS).strip() if isinstance(value, str) else ""
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return as_fields(value)
-
-
 def _first(value: Any) -> Any:
-    items = as_list(value)
-    return items[0] if items else None
+    return next(iter(as_list(value)), None)
 
 
 def _kinds(value: Any, error: Any) -> tuple[str, ...]:
     """Return the codes and types an error names, as text, most specific first."""
     found: list[str] = []
-    for part in (_fields(error), _fields(value)):
+    for part in (as_fields(error), as_fields(value)):
         for name in ("code", "type", "status"):
             kind = part.get(name)
             if isinstance(kind, int) and not isinstance(kind, bool) and abs(kind) < 10**9:
@@ -344,14 +340,10 @@ def _status_among(kinds: tuple[str, ...]) -> int | None:
     return None
 
 
-def _is_transient(kinds: tuple[str, ...]) -> bool:
-    return any(kind in _TRANSIENT_KINDS for kind in kinds)
-
-
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:
-    told = headers.get("x-request-id") or headers.get("request-id")
-    told = told or _text(_fields(value).get("request_id"))
-    return redact_start(told, 200) if told else None
+    found = headers.get("x-request-id") or headers.get("request-id")
+    found = found or _text(as_fields(value).get("request_id"))
+    return redact_start(found, 200) if found else None
 
 
 def _is_page(headers: Mapping[str, str], body: bytes) -> bool:

@@ -16,18 +16,24 @@ from surecall.errors import (
     RequestError,
     SetupError,
     SurecallError,
+    did_you_mean,
 )
+from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
-from surecall.records import Reply, ToolSpec, clip
+from surecall.records import RawCall, Reply, ToolSpec, clip
 
 __all__ = [
+    "ERROR_TYPES",
+    "arguments_text",
     "error_text",
     "finish_of",
     "invalid_message",
     "invalid_request",
+    "name_text",
     "new_id",
-    "offer_allowed",
+    "parse_choice",
     "parse_description",
+    "parse_function",
     "parse_model",
     "parse_object",
     "parse_switch",
@@ -37,6 +43,17 @@ __all__ = [
     "tool_name_in",
 ]
 
+ERROR_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""What chat completions and messages call the error of a status."""
 _BY_CODE: Final[Mapping[str, int]] = {
     Code.AUTH: 401,
     Code.BAD_REQUEST: 400,
@@ -123,6 +140,48 @@ def parse_description(tool: Mapping[str, Any], place: str) -> tuple[str, str]:
     return name, description or ""
 
 
+def parse_function(function: Mapping[str, Any], place: str, extra: dict[str, Any]) -> ToolSpec:
+    """Return the tool that a function with a name and parameters describes."""
+    name, description = parse_description(function, place)
+    parameters = function.get("parameters")
+    if parameters is not None and not isinstance(parameters, dict):
+        raise invalid_request(
+            f"{place} has the parameters {show(parameters)}.", "Use a JSON Schema."
+        )
+    return ToolSpec(
+        name=name, description=description, parameters=as_fields(parameters), extra=extra
+    )
+
+
+def parse_choice(
+    choice: Any, words: Mapping[str, str], tools: tuple[ToolSpec, ...], place: str = "tool_choice"
+) -> tuple[tuple[ToolSpec, ...], str | dict[str, Any] | None]:
+    """Return the tools that are offered, and the choice among them.
+
+    Args:
+        choice: What the client sent.
+        words: The words the format knows, and those of the records for them.
+        tools: The tools of the request.
+        place: The name of the field.
+    """
+    if choice is None:
+        return tools, None
+    if isinstance(choice, str):
+        if choice not in words:
+            raise invalid_request(f"{place} is {show(choice)}.", did_you_mean(choice, words))
+        return tools, words[choice]
+    fields = as_fields(choice)
+    if fields.get("type") == "allowed_tools":
+        inner = fields.get("allowed_tools")
+        return _offer_allowed({"mode": "auto", **as_fields(inner)} if inner else fields, tools)
+    name = tool_name_in(fields)
+    if name is None or fields.get("type", "function") != "function":
+        raise invalid_request(
+            f"{place} is {show(choice)}.", "Use auto, none, required, or name a function."
+        )
+    return tools, {"type": "function", "function": {"name": name}}
+
+
 def tool_name_in(entry: Any) -> str | None:
     """Return the name of a tool, which chat completions nest and responses do not."""
     fields = as_fields(entry)
@@ -130,7 +189,7 @@ def tool_name_in(entry: Any) -> str | None:
     return text_or_none((as_fields(inner) if isinstance(inner, dict) else fields).get("name"))
 
 
-def offer_allowed(
+def _offer_allowed(
     allowed: Mapping[str, Any], tools: tuple[ToolSpec, ...]
 ) -> tuple[tuple[ToolSpec, ...], str]:
     """Offer only the tools that are allowed, which is what such a choice means."""
@@ -182,3 +241,16 @@ def status_of(error: SurecallError) -> int:
 def error_text(error: SurecallError) -> str:
     """Return what a client reads: what was wrong, and what to do."""
     return f"{error.message} {error.hint}" if error.hint else error.message
+
+
+def arguments_text(call: RawCall) -> str:
+    """Return the arguments of a call as text, also where the model gave none or an object."""
+    arguments = call.arguments
+    if isinstance(arguments, str):
+        return arguments
+    return encode_text({} if arguments is None else arguments)
+
+
+def name_text(call: RawCall) -> str:
+    """Return the name of a call, empty where the model gave none."""
+    return call.name if isinstance(call.name, str) else ""

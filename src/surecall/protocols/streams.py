@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
-from surecall.jsontext import SSEEvent, SSEReader, TextBuffer, decode, mend_surrogates
+from surecall.jsontext import SSEEvent, SSEReader, TextBuffer, decode, encode_text, mend_surrogates
 from surecall.narrow import as_fields, as_list
 from surecall.records import Defect, clip
 
@@ -20,7 +20,7 @@ from .base import RawReply, StreamDelta
 from .errors import check_body, parse_error_object
 from .replies import MAX_SNIPPET, refuse_reply
 
-__all__ = ["EventFolder", "HeldHalves", "Kept", "KeptText"]
+__all__ = ["EventFolder", "HeldHalves", "Kept", "KeptText", "Noted", "may_have_halves", "text_of"]
 
 _MAX_BYTES: Final = 6 * 1024 * 1024
 _MAX_PARTS: Final = 25_000
@@ -333,6 +333,37 @@ def _refuse_many_values(data: str) -> None:
             f"or more than {_MAX_VALUES} values.",
             hint="Look at what the provider sends; no reply is made of so many.",
         )
+
+
+def may_have_halves(data: str) -> bool:
+    """Tell whether halves of surrogate pairs may be in the text of an event."""
+    return "\\ud" in data or "\\uD" in data
+
+
+def text_of(value: Any) -> str:
+    """Return a value as JSON text; its type when it cannot be written."""
+    try:
+        return encode_text(value)
+    except JSONTextError:
+        return f"({type(value).__name__})"
+
+
+class Noted:
+    """What was odd about the pieces of a reply: each kind is noted once."""
+
+    place = ""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._defects: dict[str, Defect] = {}
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """What was odd about the pieces, each kind once."""
+        return tuple(self._defects.values())
+
+    def _note(self, code: Code, message: str) -> None:
+        self._defects.setdefault(code, Defect(code, message, self.place))
 
 
 class HeldHalves:

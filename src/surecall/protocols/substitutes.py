@@ -5,7 +5,7 @@ tools where the format has no word for it.
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -23,6 +23,7 @@ __all__ = [
     "restore_names",
     "stand_in_arguments",
     "stand_in_name",
+    "stand_in_object",
 ]
 
 UNREADABLE_KEY: Final = "_unreadable_arguments"
@@ -36,6 +37,18 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 def stand_in_arguments(raw: Any) -> dict[str, Any]:
     """Return a small valid object that shows the start of arguments that could not be read."""
     return {UNREADABLE_KEY: _echo(raw)}
+
+
+def stand_in_object(
+    arguments: Any, parse: Callable[[str], dict[str, Any] | None]
+) -> dict[str, Any]:
+    """Return arguments as an object; what cannot be read is shown, and never made empty."""
+    if isinstance(arguments, dict):
+        return as_fields(arguments)
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return {}
+    found = parse(arguments) if isinstance(arguments, str) else None
+    return stand_in_arguments(arguments) if found is None else found
 
 
 def stand_in_name(name: str, max_chars: int = 64, offered: Container[str] = ()) -> str:

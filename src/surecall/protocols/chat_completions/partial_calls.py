@@ -10,10 +10,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, encode_text, mend_surrogates
+from surecall.jsontext import decode, mend_surrogates
 from surecall.narrow import as_fields, as_list
-from surecall.protocols.streams import Kept, KeptText
-from surecall.records import Defect
+from surecall.protocols.streams import Kept, KeptText, Noted, text_of
 
 __all__ = ["PartialCall", "PartialCalls"]
 
@@ -93,7 +92,7 @@ class PartialCall:
         if all(item == {} for item in objects):
             return text
         # Two things were said; written one after the other they are refused as not one object.
-        return "".join(map(_as_text, self.runs))
+        return "".join(str(run) if isinstance(run, KeptText) else text_of(run) for run in self.runs)
 
     def render(self) -> list[dict[str, Any]]:
         """Return the call as a whole reply would carry it, or several that shared its place."""
@@ -116,28 +115,24 @@ class PartialCall:
         return texts if len(texts) > 1 and all(map(_is_object, texts)) else []
 
 
-class PartialCalls:
+class PartialCalls(Noted):
     """All calls of one reply, as far as they have arrived."""
 
+    place = "/tool_calls"
+
     def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+        super().__init__(kept)
         self.has_objects = False
         """Whether any arguments came as an object, in which a key can be repeated."""
         self._calls: list[PartialCall] = []
         self._by_index: dict[int, PartialCall] = {}
         self._by_id: dict[Any, PartialCall] = {}
-        self._defects: dict[str, Defect] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
 
     def __len__(self) -> int:
         return len(self._calls)
-
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """What was odd about the pieces, each kind once."""
-        return tuple(self._defects.values())
 
     def take(self, delta: Any) -> None:
         """Add what one event brought in its `tool_calls`."""
@@ -236,24 +231,12 @@ class PartialCalls:
             self._by_index[index] = call
         return call
 
-    def _note(self, code: Code, message: str) -> None:
-        self._defects.setdefault(code, Defect(code, message, "/tool_calls"))
-
 
 def _is_new_name(call: PartialCall, name: Any) -> bool:
     """Tell whether a name starts another call: it differs, and arguments have begun."""
     if not name or call.name is None or name == call.name:
         return False
     return call.has_arguments
-
-
-def _as_text(run: Any) -> str:
-    if isinstance(run, KeptText):
-        return str(run)
-    try:
-        return encode_text(run)
-    except JSONTextError:
-        return f"({type(run).__name__})"
 
 
 def _is_object(text: str) -> bool:

@@ -23,13 +23,12 @@ from surecall.protocols.replies import (
 from surecall.records import Defect, RawCall, Receipt, Reply, Usage
 
 __all__ = [
+    "PLAIN_FINISHES",
     "REASONING_KEYS",
-    "Content",
     "check_reply",
     "choices_ignored",
     "find_repeated_keys",
     "parse_body",
-    "parse_content",
     "parse_message",
     "parse_usage",
     "split_parts",
@@ -41,7 +40,7 @@ REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 _REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
 
 
-class Content(Struct, frozen=True):
+class _Content(Struct, frozen=True):
     """The text of a message, the reasoning before it, and what was odd about them."""
 
     text: str | None
@@ -49,7 +48,7 @@ class Content(Struct, frozen=True):
     defects: tuple[Defect, ...]
 
 
-def parse_content(message: Mapping[str, Any]) -> Content:
+def _parse_content(message: Mapping[str, Any]) -> _Content:
     """Read text and reasoning from whatever shape they have."""
     content = message.get("content")
     text: str | None = None
@@ -71,7 +70,7 @@ def parse_content(message: Mapping[str, Any]) -> Content:
         if isinstance(stated, str) and stated:
             reasoning = stated
             break
-    return Content(text, reasoning or None, defects)
+    return _Content(text, reasoning or None, defects)
 
 
 def split_parts(content: list[Any] | dict[str, Any]) -> tuple[str, str, str]:
@@ -115,6 +114,8 @@ _NOT_ECHOED: Final = frozenset(
     {"annotations", "audio", "content", "function_call", "refusal", "role", "tool_calls"}
 )
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
+PLAIN_FINISHES: Final = frozenset({None, "stop", "tool_calls", "function_call"})
+"""Finish reasons that a later one of the same stream replaces; the records have the same words."""
 find_repeated_keys: Final = partial(
     repeated_keys, inside=re.compile("/(?:tool_calls|function_call)/"), place="/tool_calls"
 )
@@ -183,7 +184,7 @@ def parse_message(raw: RawReply) -> Reply:
                 defects=raw.defects,
                 receipts=receipts,
             )
-    content = parse_content(message)
+    content = _parse_content(message)
     return Reply(
         content=content.text,
         reasoning=content.reasoning,

@@ -5,8 +5,17 @@ from typing import Any, Final, cast, get_args
 
 from surecall.errors import Code, JSONTextError, RequestError, did_you_mean
 from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list, other_fields
-from surecall.protocols.server import invalid_message, invalid_request, show
+from surecall.narrow import as_fields, as_list, other_fields, pick_fields
+from surecall.protocols.server import (
+    invalid_message,
+    invalid_request,
+    parse_choice,
+    parse_function,
+    parse_model,
+    parse_switch,
+    parse_tools,
+    show,
+)
 from surecall.records import Message, ModelRequest, Role, ToolCall, ToolSpec, WireRequest
 
 __all__ = ["parse_history_message", "parse_request"]
@@ -68,7 +77,7 @@ def _history_content(content: Any, role: str) -> str | list[dict[str, Any]] | No
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list | tuple):
-        parts = list(as_list(content))
+        parts = list(cast("list[Any]", content))
         if all(isinstance(part, dict) for part in parts):
             return parts
     raise invalid_message(
@@ -92,7 +101,7 @@ def _history_calls(calls: Any, role: str) -> tuple[ToolCall, ...]:
             f"The {role} message has tool_calls {show(calls)}.",
             "Only an assistant message has tool_calls, as a list.",
         )
-    return tuple(_history_call(call) for call in as_list(calls))
+    return tuple(_history_call(call) for call in cast("list[Any]", calls))
 
 
 def _history_call(item: Any) -> ToolCall:
@@ -157,8 +166,6 @@ _CHOICES: Final[Mapping[str, str]] = {
     "none": "none",
     "required": "required",
 }
-_FUNCTION_EXTRA: Final = ("strict",)
-_TOOL_EXTRA: Final = ("cache_control",)
 
 
 def parse_request(request: WireRequest) -> ModelRequest:
@@ -170,20 +177,18 @@ def parse_request(request: WireRequest) -> ModelRequest:
         RequestError: `INVALID_MESSAGE` or `INVALID_REQUEST`, naming the field that is wrong.
     """
     body = request.body
-    model = body.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise invalid_request(f"model is {show(model)}.", "Name the model as text.")
-    tools = _parse_tools(body)
-    tools, choice = _parse_choice(body, tools)
+    model = parse_model(body)
+    field = "tool_choice" if body.get("tool_choice") is not None else "function_call"
+    tools, choice = parse_choice(body.get(field), _CHOICES, _parse_tools(body), field)
     return ModelRequest(
         model=model,
         messages=_parse_messages(body.get("messages")),
         tools=tools,
         tool_choice=choice,
-        parallel_tool_calls=_switch(body, "parallel_tool_calls"),
+        parallel_tool_calls=parse_switch(body, "parallel_tool_calls"),
         response_format=_parse_response_format(body.get("response_format")),
         params=other_fields(body, _OWN_FIELDS),
-        stream=request.stream or bool(_switch(body, "stream")),
+        stream=request.stream or bool(parse_switch(body, "stream")),
     )
 
 
@@ -233,107 +238,27 @@ def _modern(
 
 
 def _parse_tools(body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
-    items, place = body.get("tools"), "tools"
-    if items is None:
-        items, place = body.get("functions"), "functions"
-    if items is None:
-        return ()
-    if not isinstance(items, list):
-        raise invalid_request(f"{place} is {show(items)}.", "Send a list of tools.")
-    return tuple(
-        _parse_tool(item, f"{place}[{index}]", legacy=place == "functions")
-        for index, item in enumerate(as_list(items))
-    )
+    if body.get("tools") is not None:
+        return parse_tools(body["tools"], _parse_tool)
+    return parse_tools(body.get("functions"), _parse_legacy_tool, "functions")
 
 
-def _parse_tool(item: Any, place: str, *, legacy: bool) -> ToolSpec:
-    tool = as_fields(item)
-    kind = tool.get("type", "function")
-    if not legacy and kind != "function":
+def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
+    kind, function = tool.get("type", "function"), as_fields(tool.get("function"))
+    if kind != "function":
         raise invalid_request(
             f"{place} is a tool of type {show(kind)}.", "Only function tools can be carried."
         )
-    inner: Any = tool if legacy else tool.get("function")
-    function = as_fields(inner)
-    name = function.get("name")
-    if not isinstance(name, str) or not name:
-        raise invalid_request(f"{place} has the name {show(name)}.", "Give every tool a name.")
-    description, parameters = function.get("description"), function.get("parameters")
-    if description is not None and not isinstance(description, str):
-        raise invalid_request(f"{place} has the description {show(description)}.", "Use text.")
-    if parameters is not None and not isinstance(parameters, dict):
-        raise invalid_request(
-            f"{place} has the parameters {show(parameters)}.", "Use a JSON Schema."
-        )
-    extra = {key: function[key] for key in _FUNCTION_EXTRA if function.get(key) is not None}
-    extra |= {key: tool[key] for key in _TOOL_EXTRA if tool.get(key) is not None}
-    return ToolSpec(
-        name=name,
-        description=description or "",
-        parameters=cast("dict[str, Any]", parameters or {}),
-        extra=extra,
-    )
+    extra = pick_fields(function, ("strict",)) | pick_fields(tool, ("cache_control",))
+    return parse_function(function, place, extra)
 
 
-def _parse_choice(
-    body: Mapping[str, Any], tools: tuple[ToolSpec, ...]
-) -> tuple[tuple[ToolSpec, ...], str | dict[str, Any] | None]:
-    choice, place = body.get("tool_choice"), "tool_choice"
-    if choice is None:
-        choice, place = body.get("function_call"), "function_call"
-    if choice is None:
-        return tools, None
-    if isinstance(choice, str):
-        if choice not in _CHOICES:
-            raise invalid_request(f"{place} is {show(choice)}.", did_you_mean(choice, _CHOICES))
-        return tools, _CHOICES[choice]
-    fields = as_fields(choice)
-    if fields.get("type") == "allowed_tools":
-        return _allowed_tools(fields, tools)
-    inner: Any = fields.get("function")
-    named = as_fields(inner) if isinstance(inner, dict) else fields
-    name = named.get("name")
-    if not isinstance(name, str) or not name or fields.get("type", "function") != "function":
-        raise invalid_request(
-            f"{place} is {show(choice)}.", "Use auto, none, required, or name a function."
-        )
-    return tools, {"type": "function", "function": {"name": name}}
-
-
-def _allowed_tools(
-    fields: dict[str, Any], tools: tuple[ToolSpec, ...]
-) -> tuple[tuple[ToolSpec, ...], str]:
-    """Offer only the tools that are allowed, which is what such a choice means."""
-    inner: Any = fields.get("allowed_tools")
-    allowed = as_fields(inner)
-    mode, entries = allowed.get("mode", "auto"), allowed.get("tools")
-    if mode not in {"auto", "required"} or not isinstance(entries, list):
-        raise invalid_request(
-            "tool_choice allows tools without saying which, or in an unknown mode.",
-            "Use the mode auto or required and a list of tools.",
-        )
-    names = {_name_in(entry) for entry in as_list(entries)}
-    return tuple(tool for tool in tools if tool.name in names), mode
-
-
-def _name_in(entry: Any) -> Any:
-    fields = as_fields(entry)
-    inner: Any = fields.get("function")
-    name = as_fields(inner).get("name")
-    return name if isinstance(name, str) else None
+def _parse_legacy_tool(function: dict[str, Any], place: str) -> ToolSpec:
+    return parse_function(function, place, pick_fields(function, ("strict", "cache_control")))
 
 
 def _parse_response_format(value: Any) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not isinstance(as_fields(value).get("type"), str):
-        raise invalid_request(f"response_format is {show(value)}.", "Use an object with a type.")
     fields = as_fields(value)
-    return None if fields["type"] == "text" else fields
-
-
-def _switch(body: Mapping[str, Any], key: str) -> bool | None:
-    value = body.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise invalid_request(f"{key} is {show(value)}.", "Use true or false.")
-    return value
+    if value is not None and not isinstance(fields.get("type"), str):
+        raise invalid_request(f"response_format is {show(value)}.", "Use an object with a type.")
+    return None if value is None or fields["type"] == "text" else fields

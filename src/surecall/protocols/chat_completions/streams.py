@@ -14,11 +14,19 @@ from surecall.jsontext import SSEEvent, mend_surrogates, mend_surrogates_in
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.replies import check_role, finish_word
-from surecall.protocols.streams import EventFolder, HeldHalves, Kept, KeptText
+from surecall.protocols.streams import (
+    EventFolder,
+    HeldHalves,
+    Kept,
+    KeptText,
+    Noted,
+    may_have_halves,
+)
 from surecall.records import Defect, Usage
 
 from .partial_calls import PartialCall, PartialCalls
 from .replies import (
+    PLAIN_FINISHES,
     REASONING_KEYS,
     check_reply,
     choices_ignored,
@@ -28,18 +36,20 @@ from .replies import (
     split_parts,
 )
 
-__all__ = ["ChatStreamFolder", "PartialMessage"]
+__all__ = ["ChatStreamFolder"]
 
 _Kind: TypeAlias = Literal["text", "reasoning"]
 
 _JOINED_DETAILS: Final = ("reasoning.text", "reasoning.summary")
 
 
-class PartialMessage:
+class _PartialMessage(Noted):
     """The message as far as it has arrived."""
 
+    place = "/content"
+
     def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+        super().__init__(kept)
         self.has_halves = False
         """Whether halves of surrogate pairs may be among the pieces."""
         self.calls = PartialCalls(kept)
@@ -47,7 +57,6 @@ class PartialMessage:
         self._texts: dict[str, KeptText] = {}
         self._details: list[Any] = []
         self._extra: dict[str, Any] = {}
-        self._defects: dict[str, Defect] = {}
         self._halves = HeldHalves()
 
     def __bool__(self) -> bool:
@@ -165,9 +174,6 @@ class PartialMessage:
         elif text:
             shown.append(StreamDelta(kind, text))
 
-    def _note(self, code: Code, message: str) -> None:
-        self._defects.setdefault(code, Defect(code, message, "/content"))
-
 
 class _Detail:
     """One thought of `reasoning_details`, in pieces."""
@@ -198,7 +204,6 @@ def _joined(detail: Any) -> Any:
 
 _CALL_KEYS: Final = ("tool_calls", "function_call")
 _TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
-_PLAIN_ENDS: Final = frozenset({None, "stop", "tool_calls", "function_call"})
 
 
 class ChatStreamFolder(EventFolder):
@@ -208,7 +213,7 @@ class ChatStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._message = PartialMessage(self._kept)
+        self._message = _PartialMessage(self._kept)
         self._choice: int | None = None
         self._other_choices: set[int] = set()
         self._has_delta = False
@@ -222,7 +227,7 @@ class ChatStreamFolder(EventFolder):
         self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
     ) -> None:
         data = event.data
-        if "\\ud" in data or "\\uD" in data:
+        if may_have_halves(data):
             self._message.has_halves = True
         self._take_chunk(fields, data, shown)
         if self._message.calls.has_objects and not self._repeated:
@@ -303,7 +308,7 @@ class ChatStreamFolder(EventFolder):
             self._take_piece(as_fields(piece), finish, shown)
         if finish is not None:
             # A plain end does not take back what was said about the end before.
-            if self._finish in _PLAIN_ENDS:
+            if self._finish in PLAIN_FINISHES:
                 self._finish = finish
             self._message.flush(shown)
 

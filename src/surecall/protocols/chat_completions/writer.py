@@ -8,7 +8,15 @@ from surecall.errors import ProviderError, SurecallError
 from surecall.jsontext import encode_text, render_event
 from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.server import error_text, finish_of, new_id, status_of
+from surecall.protocols.server import (
+    ERROR_TYPES,
+    arguments_text,
+    error_text,
+    finish_of,
+    name_text,
+    new_id,
+    status_of,
+)
 from surecall.records import RawCall, Reply, Usage
 
 __all__ = ["ChatStreamWriter", "render_error", "render_reply"]
@@ -16,16 +24,6 @@ __all__ = ["ChatStreamWriter", "render_error", "render_reply"]
 _DONE: Final = render_event("[DONE]")
 _REASONING_KEY: Final = "reasoning_content"
 _REASONING_KEYS: Final = frozenset({_REASONING_KEY, "reasoning", "thinking"})
-_ERROR_TYPES: Final = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 
 
 def render_reply(reply: Reply) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def render_error(error: SurecallError) -> WireError:
     code = error.provider_code if isinstance(error, ProviderError) else None
     fields = {
         "message": error_text(error),
-        "type": _ERROR_TYPES.get(status, kind),
+        "type": ERROR_TYPES.get(status, kind),
         "param": None,
         "code": code or error.code,
     }
@@ -134,20 +132,9 @@ class ChatStreamWriter:
 
 def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; a client needs an id and text, also where the model gave neither."""
-    arguments = call.arguments
-    if not isinstance(arguments, str):
-        arguments = encode_text({} if arguments is None else arguments)
-    wire: dict[str, Any] = {
-        "id": ids.assign_to(call),
-        "type": "function",
-        "function": {
-            "name": call.name if isinstance(call.name, str) else "",
-            "arguments": arguments,
-        },
-    }
-    for key, value in call.extra.items():
-        wire.setdefault(key, value)
-    return wire
+    function = {"name": name_text(call), "arguments": arguments_text(call)}
+    wire = {"id": ids.assign_to(call), "type": "function", "function": function}
+    return wire | call.extra | wire
 
 
 def _echoed(reply: Reply) -> dict[str, Any]:

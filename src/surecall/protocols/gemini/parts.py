@@ -12,17 +12,14 @@ from surecall.jsontext import decode, encode_text, mend_surrogates
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.server import show
 from surecall.protocols.streams import Kept, KeptText
-from surecall.protocols.substitutes import stand_in_arguments
 
 from .names import member
 
 __all__ = [
     "PartialParts",
-    "parse_arguments",
+    "object_in",
     "parse_part",
     "parse_response",
-    "render_arguments",
-    "render_part",
     "render_parts",
     "render_response",
 ]
@@ -49,10 +46,10 @@ def render_parts(content: str | list[dict[str, Any]] | None) -> list[dict[str, A
     """
     if isinstance(content, str):
         return [{"text": content}] if content else []
-    return [render_part(part) for part in content or ()]
+    return [_render_part(part) for part in content or ()]
 
 
-def render_part(part: dict[str, Any]) -> dict[str, Any]:
+def _render_part(part: dict[str, Any]) -> dict[str, Any]:
     """Render one part in the chat completions shape."""
     kind = part.get("type")
     if kind in {"text", "input_text", "output_text"} and isinstance(part.get("text"), str):
@@ -128,7 +125,7 @@ _WRAPPERS: Final = ("output", "error", "result")
 
 def render_response(text: str, *, is_error: bool) -> dict[str, Any]:
     """Render the text of a result."""
-    found = _object_in(text)
+    found = object_in(text)
     if is_error:
         return {"error": text if found is None else found}
     if found is None or (len(found) == 1 and next(iter(found)) in _WRAPPERS):
@@ -148,22 +145,8 @@ def parse_response(response: Any) -> tuple[str, bool]:
     return encode_text(fields), False
 
 
-def render_arguments(arguments: Any) -> dict[str, Any]:
-    """Render arguments, however they came; a stand-in for those that are no object."""
-    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
-        return {}
-    if isinstance(arguments, dict):
-        return as_fields(arguments)
-    found = _object_in(arguments) if isinstance(arguments, str) else None
-    return stand_in_arguments(arguments) if found is None else found
-
-
-def parse_arguments(args: Any) -> Any:
-    """Return arguments as they came; none at all are an empty object."""
-    return {} if args is None else args
-
-
-def _object_in(text: str) -> dict[str, Any] | None:
+def object_in(text: str) -> dict[str, Any] | None:
+    """Return the object that JSON text holds, if it holds one."""
     if not text.lstrip().startswith("{"):
         return None
     try:

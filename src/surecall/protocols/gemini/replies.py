@@ -33,9 +33,10 @@ from surecall.protocols.streams import Kept
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .names import member, own_name
-from .parts import PartialParts, parse_arguments
+from .parts import PartialParts
 
 __all__ = [
+    "FINISH_REASONS",
     "ReplyFold",
     "find_repeated_keys",
     "parse_body",
@@ -117,6 +118,17 @@ _FINISHES: Final = {
     "IMAGE_RECITATION": "content_filter",
     "FINISH_REASON_UNSPECIFIED": None,
 }
+FINISH_REASONS: Final = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+    "language": "LANGUAGE",
+    "malformed_function_call": "MALFORMED_FUNCTION_CALL",
+    "too_many_tool_calls": "TOO_MANY_TOOL_CALLS",
+    "unexpected_tool_call": "UNEXPECTED_TOOL_CALL",
+}
+"""What a finish reason of the records is called; any other is OTHER."""
 find_repeated_keys: Final = partial(
     repeated_keys, inside=re.compile("/(?:functionCall|function_call)/"), place="/parts"
 )
@@ -341,7 +353,9 @@ def parse_usage(usage: Any) -> Usage | None:
 def _parse_call(
     call: dict[str, Any], part: dict[str, Any], place: str, defects: list[Defect]
 ) -> RawCall:
-    arguments = parse_arguments(call.get("args"))
+    arguments: Any = call.get("args")
+    if arguments is None:
+        arguments = {}
     if isinstance(arguments, str):
         note = "The arguments are text, not an object."
         defects.append(Defect(Code.ARGUMENTS_AS_TEXT, note, place))

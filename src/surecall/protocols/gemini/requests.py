@@ -15,17 +15,10 @@ from .names import wire_name
 from .parts import render_parts, render_response
 from .settings import render_choice, render_config
 
-__all__ = [
-    "render_auth",
-    "render_contents",
-    "render_instruction",
-    "render_request",
-    "render_tool",
-    "schema_losses",
-]
+__all__ = ["render_auth", "render_request", "render_tool", "schema_losses"]
 
 
-def render_instruction(messages: Iterable[Message]) -> dict[str, Any] | None:
+def _render_instruction(messages: Iterable[Message]) -> dict[str, Any] | None:
     """Render what system and developer say, wherever in the conversation they say it."""
     parts: list[dict[str, Any]] = []
     for message in messages:
@@ -34,7 +27,7 @@ def render_instruction(messages: Iterable[Message]) -> dict[str, Any] | None:
     return {"parts": parts} if parts else None
 
 
-def render_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def _render_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Render the turns; messages of one side that follow each other become one turn."""
     turns: list[dict[str, Any]] = []
     names: dict[str, str] = {}
@@ -120,8 +113,8 @@ def render_request(request: ModelRequest) -> WireRequest:
         RequestError: `INVALID_MESSAGE`, when a part of a message cannot be sent.
     """
     request = narrow_to_allowed(request)
-    body: dict[str, Any] = {"contents": render_contents(request.messages)}
-    instruction = render_instruction(request.messages)
+    body: dict[str, Any] = {"contents": _render_contents(request.messages)}
+    instruction = _render_instruction(request.messages)
     if instruction is not None:
         body["systemInstruction"] = instruction
     if request.tools:

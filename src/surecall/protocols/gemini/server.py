@@ -5,19 +5,19 @@ from urllib.parse import unquote
 
 from surecall.errors import Code, RequestError, did_you_mean
 from surecall.narrow import as_fields, as_list
-from surecall.protocols.server import invalid_message, invalid_request, show
+from surecall.protocols.server import invalid_message, invalid_request, parse_description, show
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 
 from .names import known_members, member, own_name
 from .parts import parse_part, parse_response
 from .settings import parse_choice, parse_config, parse_schema
 
-__all__ = ["parse_contents", "parse_instruction", "parse_request"]
+__all__ = ["parse_request"]
 
 _ROLES: Final = ("function", "model", "user")
 
 
-def parse_instruction(instruction: Any) -> list[Message]:
+def _parse_instruction(instruction: Any) -> list[Message]:
     """Turn the system instruction into a message, if there is one."""
     if isinstance(instruction, str):
         return [Message("system", instruction)]
@@ -25,7 +25,7 @@ def parse_instruction(instruction: Any) -> list[Message]:
     return [Message("system", _content(parts))] if parts else []
 
 
-def parse_contents(contents: Any) -> list[Message]:
+def _parse_contents(contents: Any) -> list[Message]:
     """Turn contents into messages; each result becomes one of its own.
 
     Calls without an id are given one, and results without one answer the first call of the turn
@@ -182,8 +182,8 @@ def parse_request(request: WireRequest) -> ModelRequest:
     choice, allowed = parse_choice(as_fields(member(body, "toolConfig")))
     if allowed is not None:
         tools = tuple(tool for tool in tools if tool.name in allowed)
-    messages = parse_contents(body.get("contents"))
-    instruction = parse_instruction(member(body, "systemInstruction"))
+    messages = _parse_contents(body.get("contents"))
+    instruction = _parse_instruction(member(body, "systemInstruction"))
     return ModelRequest(
         model=model,
         messages=(*instruction, *messages),
@@ -229,14 +229,8 @@ def _parse_tools(items: Any) -> tuple[ToolSpec, ...]:
 
 def _parse_tool(item: Any, place: str) -> ToolSpec:
     fields = as_fields(item)
-    name, description = fields.get("name"), fields.get("description")
-    if not isinstance(name, str) or not name:
-        raise invalid_request(f"{place} has the name {show(name)}.", "Give every function a name.")
-    if description is not None and not isinstance(description, str):
-        raise invalid_request(f"{place} has the description {show(description)}.", "Use text.")
+    name, description = parse_description(fields, place)
     schema = member(fields, "parametersJsonSchema")
     if schema is None and fields.get("parameters") is not None:
         schema = parse_schema(fields["parameters"])
-    return ToolSpec(
-        name=own_name(name), description=description or "", parameters=as_fields(schema)
-    )
+    return ToolSpec(name=own_name(name), description=description, parameters=as_fields(schema))

@@ -12,7 +12,7 @@ from surecall.errors import Code, ProviderError
 from surecall.jsontext import SSEEvent, decode
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
-from surecall.protocols.streams import EventFolder, HeldHalves
+from surecall.protocols.streams import EventFolder, HeldHalves, may_have_halves
 
 from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object
 
@@ -50,7 +50,15 @@ class GeminiStreamFolder(EventFolder):
             self._halves.flush(shown)
 
     def _decode(self, data: str) -> Any:
-        return _decoded(data)
+        """Decode a chunk; halves of characters are kept in text only, which is joined later."""
+        if may_have_halves(data):
+            kept: Any = decode(data, surrogates="keep")
+            candidates = as_list(as_fields(kept).get("candidates"))
+            contents = [as_fields(as_fields(item).get("content")) for item in candidates]
+            parts = [part for content in contents for part in as_list(content.get("parts"))]
+            if all(isinstance(as_fields(part).get("text"), str) for part in parts):
+                return kept
+        return decode(data, surrogates="replace")
 
     def _has_ended(self) -> bool:
         return self._fold.finish is not None
@@ -69,15 +77,3 @@ class GeminiStreamFolder(EventFolder):
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
         error.body = self._text_so_far() or error.body
         return error
-
-
-def _decoded(data: str) -> Any:
-    """Decode a chunk; halves of characters are kept in text only, which is joined later."""
-    if "\\ud" not in data and "\\uD" not in data:
-        return decode(data, surrogates="replace")
-    kept: Any = decode(data, surrogates="keep")
-    for candidate in as_list(as_fields(kept).get("candidates")):
-        for part in as_list(as_fields(as_fields(candidate).get("content")).get("parts")):
-            if not isinstance(as_fields(part).get("text"), str):
-                return decode(data, surrogates="replace")
-    return kept

@@ -7,24 +7,16 @@ from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
 from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.server import error_text, finish_of, new_id, status_of
+from surecall.protocols.server import error_text, finish_of, name_text, new_id, status_of
+from surecall.protocols.substitutes import stand_in_object
 from surecall.records import RawCall, Reply, Usage
 
 from .names import wire_name
-from .parts import render_arguments
+from .parts import object_in
+from .replies import FINISH_REASONS
 
 __all__ = ["GeminiStreamWriter", "render_error", "render_reply"]
 
-_FINISHES: Final = {
-    "stop": "STOP",
-    "tool_calls": "STOP",
-    "length": "MAX_TOKENS",
-    "content_filter": "SAFETY",
-    "language": "LANGUAGE",
-    "malformed_function_call": "MALFORMED_FUNCTION_CALL",
-    "too_many_tool_calls": "TOO_MANY_TOOL_CALLS",
-    "unexpected_tool_call": "UNEXPECTED_TOOL_CALL",
-}
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -107,7 +99,7 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
 
 
 def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    chunk["candidates"][0]["finishReason"] = _FINISHES.get(finish_of(reply), "OTHER")
+    chunk["candidates"][0]["finishReason"] = FINISH_REASONS.get(finish_of(reply), "OTHER")
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
     return chunk
@@ -116,8 +108,8 @@ def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
 def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; without an id its result is matched by the name and the order."""
     function: dict[str, Any] = {
-        "name": wire_name(call.name if isinstance(call.name, str) else ""),
-        "args": render_arguments(call.arguments),
+        "name": wire_name(name_text(call)),
+        "args": stand_in_object(call.arguments, object_in),
     }
     if isinstance(call.id, str) and call.id:
         function = {"id": ids.assign(call.id), **function}

@@ -15,16 +15,15 @@ from surecall.records import clip
 __all__ = [
     "SERVER_BLOCKS",
     "THOUGHT_BLOCKS",
-    "Place",
+    "parse_arguments",
     "parse_block",
-    "parse_object",
     "plain_text",
     "render_parts",
     "wire_id",
 ]
 
 
-def parse_object(text: str) -> dict[str, Any] | None:
+def parse_arguments(text: str) -> dict[str, Any] | None:
     """Return the object that JSON text holds; None unless it is one and says each thing once."""
     try:
         value, repeated = decode_noting(text)
@@ -46,7 +45,7 @@ def wire_id(call_id: str) -> str:
     return f"{_NOT_VALID.sub('_', call_id[:_MAX_SHOWN]) or 'call'}_{digest}"
 
 
-Place: TypeAlias = Literal["assistant", "tool", "user"]
+_Place: TypeAlias = Literal["assistant", "tool", "user"]
 
 SERVER_BLOCKS: Final = frozenset(
     {
@@ -66,7 +65,7 @@ SERVER_BLOCKS: Final = frozenset(
 
 THOUGHT_BLOCKS: Final = frozenset({"redacted_thinking", "thinking"})
 
-_NATIVE: Final[dict[Place, frozenset[str]]] = {
+_NATIVE: Final[dict[_Place, frozenset[str]]] = {
     "assistant": SERVER_BLOCKS,
     "tool": frozenset({"browser_state", "document", "image", "search_result", "tool_reference"}),
     "user": frozenset({"container_upload", "document", "image", "search_result"}),
@@ -77,7 +76,7 @@ _PDF: Final = "application/pdf"
 _PLAIN: Final = "text/plain"
 
 
-def render_parts(content: str | list[dict[str, Any]] | None, place: Place) -> list[dict[str, Any]]:
+def render_parts(content: str | list[dict[str, Any]] | None, place: _Place) -> list[dict[str, Any]]:
     """Render content as blocks; text without words is left out, as the format refuses it.
 
     A part that has no block here, such as audio, becomes a line of text that says so.
@@ -108,7 +107,7 @@ def parse_block(block: dict[str, Any]) -> dict[str, Any]:
     return block if part is None else part
 
 
-def _render_part(part: dict[str, Any], place: Place) -> dict[str, Any] | None:
+def _render_part(part: dict[str, Any], place: _Place) -> dict[str, Any] | None:
     given = part.get("type")
     kind = given if isinstance(given, str) else "text" if "text" in part else "unknown"
     if kind == "text":

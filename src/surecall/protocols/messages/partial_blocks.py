@@ -7,19 +7,19 @@ judged when it is whole.
 
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode_text, mend_surrogates
+from surecall.errors import Code
+from surecall.jsontext import mend_surrogates
 from surecall.narrow import as_list
-from surecall.protocols.streams import Kept, KeptText
-from surecall.records import Defect, clip
+from surecall.protocols.streams import Kept, KeptText, Noted, text_of
+from surecall.records import clip
 
-from .blocks import THOUGHT_BLOCKS, parse_object
+from .blocks import THOUGHT_BLOCKS, parse_arguments
 
-__all__ = ["PartialBlock", "PartialBlocks"]
+__all__ = ["PIECES", "PartialBlocks"]
 
 _Field: TypeAlias = Literal["text", "thinking", "input"]
 
-_PIECES: Final[dict[str, tuple[str, _Field, str]]] = {
+PIECES: Final[dict[str, tuple[str, _Field, str]]] = {
     "input_json_delta": ("partial_json", "input", "tool_use"),
     "text_delta": ("text", "text", "text"),
     "thinking_delta": ("thinking", "thinking", "thinking"),
@@ -27,7 +27,7 @@ _PIECES: Final[dict[str, tuple[str, _Field, str]]] = {
 """For each kind of piece: where it is, which field it continues, and the block it implies."""
 
 
-class PartialBlock:
+class _PartialBlock:
     """One block, as far as it has arrived."""
 
     __slots__ = ("field", "fields", "index", "is_told", "kind", "text")
@@ -60,19 +60,15 @@ class PartialBlock:
         return {**self.fields, "input": _whole_input(self.fields.get("input"), text)}
 
 
-class PartialBlocks:
+class PartialBlocks(Noted):
     """All blocks of one reply, as far as they have arrived."""
 
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
-        self._blocks: list[PartialBlock] = []
-        self._by_index: dict[int, PartialBlock] = {}
-        self._defects: dict[str, Defect] = {}
+    place = "/content"
 
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """What was odd about the pieces, each kind once."""
-        return tuple(self._defects.values())
+    def __init__(self, kept: Kept) -> None:
+        super().__init__(kept)
+        self._blocks: list[_PartialBlock] = []
+        self._by_index: dict[int, _PartialBlock] = {}
 
     @property
     def text(self) -> str:
@@ -85,13 +81,13 @@ class PartialBlocks:
         """How many calls have begun."""
         return sum(block.kind == "tool_use" for block in self._blocks)
 
-    def begin(self, index: Any, fields: dict[str, Any]) -> PartialBlock:
+    def begin(self, index: Any, fields: dict[str, Any]) -> _PartialBlock:
         """Begin a block; two with one index are two blocks."""
         place = index if type(index) is int and index >= 0 else None
         if place is None or place in self._by_index:
             self._note(Code.INDEX_NOT_USABLE, "A block came without an index of its own.")
             place = None
-        block = PartialBlock(self._kept, place, fields)
+        block = _PartialBlock(self._kept, place, fields)
         self._blocks.append(block)
         if type(index) is int:
             self._by_index[index] = block
@@ -102,8 +98,8 @@ class PartialBlocks:
         kind = delta.get("type")
         if not isinstance(kind, str):
             return False
-        if kind in _PIECES:
-            key, field, _ = _PIECES[kind]
+        if kind in PIECES:
+            key, field, _ = PIECES[kind]
             piece = delta.get(key)
             return isinstance(piece, str) or (piece is None and field != "input")
         block = self._find(index)
@@ -113,8 +109,8 @@ class PartialBlocks:
         """Add one piece; return its kind and text when it is text."""
         block = self._find(index)
         kind = delta.get("type")
-        if isinstance(kind, str) and kind in _PIECES:
-            key, field, implied = _PIECES[kind]
+        if isinstance(kind, str) and kind in PIECES:
+            key, field, implied = PIECES[kind]
             piece = delta.get(key)
             if not isinstance(piece, str):
                 return None
@@ -151,20 +147,17 @@ class PartialBlocks:
             blocks = sorted(blocks, key=lambda block: block.index or 0)
         return [block.render() for block in blocks]
 
-    def _find(self, index: Any) -> PartialBlock | None:
+    def _find(self, index: Any) -> _PartialBlock | None:
         if type(index) is int:
             return self._by_index.get(index)
         return self._blocks[-1] if self._blocks else None
 
-    def _stray(self, index: Any, implied: str) -> PartialBlock:
-        block = PartialBlock(self._kept, None, {"type": implied})
+    def _stray(self, index: Any, implied: str) -> _PartialBlock:
+        block = _PartialBlock(self._kept, None, {"type": implied})
         self._blocks.append(block)
         if type(index) is int:
             self._by_index[index] = block
         return block
-
-    def _note(self, code: Code, message: str) -> None:
-        self._defects.setdefault(code, Defect(code, message, "/content"))
 
 
 def _whole_input(start: Any, text: str) -> Any:
@@ -174,17 +167,10 @@ def _whole_input(start: Any, text: str) -> Any:
     """
     if not text:
         return start
-    found = parse_object(text)
+    found = parse_arguments(text)
     if start is None or start in ({}, ""):
         return text if found is None else found
     if found == start:
         return start
     # Two things were said; written one after the other they are refused as not one object.
-    return (start if isinstance(start, str) else _as_text(start)) + text
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return encode_text(value)
-    except JSONTextError:
-        return f"({type(value).__name__})"
+    return (start if isinstance(start, str) else text_of(start)) + text

@@ -23,6 +23,7 @@ from surecall.records import Defect, RawCall, Reply, Usage, clip
 from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
 
 __all__ = [
+    "STOP_REASONS",
     "find_repeated_keys",
     "parse_body",
     "parse_fields",
@@ -44,6 +45,16 @@ _FINISHES: Final[Mapping[str, str]] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
+STOP_REASONS: Final[Mapping[str, str]] = {
+    "content_filter": "refusal",
+    "eos": "end_turn",
+    "function_call": "end_turn",
+    "length": "max_tokens",
+    "stop": "end_turn",
+    "tool_calls": "end_turn",
+}
+"""What a finish reason of the records is called; any other stays. A reply with calls that ended
+its turn says `tool_use`."""
 
 
 def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:

@@ -22,7 +22,7 @@ from surecall.schema import clean_parameters
 
 from .blocks import plain_text, render_parts, wire_id
 
-__all__ = ["DEFAULT_MAX_TOKENS", "MAX_NAME_CHARS", "render_request", "render_tool", "render_turns"]
+__all__ = ["MAX_NAME_CHARS", "render_request", "render_tool"]
 
 MAX_NAME_CHARS: Final = 128
 
@@ -32,7 +32,7 @@ _LOST_CALL: Final = "[The result of a call that is not part of this conversation
 _CALL_FIELDS: Final = ("cache_control", "caller", "toolset_name")
 
 
-def render_turns(
+def _render_turns(
     messages: tuple[Message, ...], offered: Container[str] = ()
 ) -> list[dict[str, Any]]:
     """Render messages as alternating turns.
@@ -170,7 +170,7 @@ def _is_thought(block: dict[str, Any]) -> bool:
     )
 
 
-DEFAULT_MAX_TOKENS: Final = 4096
+_DEFAULT_MAX_TOKENS: Final = 4096
 """The format demands a limit; this one holds when the caller names none."""
 
 _PATH: Final = "/messages"
@@ -238,7 +238,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": _max_tokens(request.params),
-        "messages": render_turns(messages, {tool.name for tool in request.tools}),
+        "messages": _render_turns(messages, {tool.name for tool in request.tools}),
     }
     if system:
         text = plain_text(system)
@@ -288,7 +288,7 @@ def _max_tokens(params: Mapping[str, Any]) -> Any:
             return params[key]
     thinking: Any = params.get("thinking")
     budget = as_fields(thinking).get("budget_tokens") if isinstance(thinking, dict) else None
-    return DEFAULT_MAX_TOKENS + (budget if isinstance(budget, int) else 0)
+    return _DEFAULT_MAX_TOKENS + (budget if isinstance(budget, int) else 0)
 
 
 def _add_tools(request: ModelRequest, body: dict[str, Any]) -> None:

@@ -5,18 +5,27 @@ from typing import Any, Final
 
 from surecall.errors import did_you_mean
 from surecall.narrow import as_fields, as_list, other_fields
-from surecall.protocols.server import invalid_message, invalid_request, show
+from surecall.protocols.server import (
+    invalid_message,
+    invalid_request,
+    parse_description,
+    parse_model,
+    parse_object,
+    parse_switch,
+    parse_tools,
+    show,
+)
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 
 from .blocks import THOUGHT_BLOCKS, parse_block, plain_text
 
-__all__ = ["parse_conversation", "parse_request", "parse_system"]
+__all__ = ["parse_request"]
 
 _ROLES: Final = ("assistant", "system", "user")
 _CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
 
 
-def parse_system(system: Any) -> list[Message]:
+def _parse_system(system: Any) -> list[Message]:
     """Turn the system prompt into a message, if there is one."""
     content = _blocks(system, "system") if system is not None else []
     if not content:
@@ -24,7 +33,7 @@ def parse_system(system: Any) -> list[Message]:
     return [Message("system", _content([_parsed(block, "system") for block in content]))]
 
 
-def parse_conversation(items: list[Any]) -> list[Message]:
+def _parse_conversation(items: list[Any]) -> list[Message]:
     """Turn the turns of a conversation into messages; each result becomes one of its own.
 
     Raises:
@@ -157,6 +166,7 @@ _OWN_FIELDS: Final = frozenset(
 )
 _CHOICES: Final[Mapping[str, str]] = {"any": "required", "auto": "auto", "none": "none"}
 _CHOICE_KINDS: Final = (*_CHOICES, "tool")
+_KINDS_HINT: Final = f"Use an object with the type {', '.join(_CHOICE_KINDS)}."
 _TOOL_FIELDS: Final = frozenset({"description", "input_schema", "name", "type"})
 
 
@@ -169,27 +179,23 @@ def parse_request(request: WireRequest) -> ModelRequest:
         RequestError: `INVALID_MESSAGE` or `INVALID_REQUEST`, naming the field that is wrong.
     """
     body = request.body
-    model = body.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise invalid_request(f"model is {show(model)}.", "Name the model as text.")
+    model = parse_model(body)
     items = body.get("messages")
     if not isinstance(items, list) or not items:
         raise invalid_request(
             f"messages is {show(items)}.", "Send a list with at least one message."
         )
-    stream = body.get("stream")
-    if stream is not None and not isinstance(stream, bool):
-        raise invalid_request(f"stream is {show(stream)}.", "Use true or false.")
+    stream = parse_switch(body, "stream")
     messages: list[Message] = [
-        *parse_system(body.get("system")),
-        *parse_conversation(as_list(items)),
+        *_parse_system(body.get("system")),
+        *_parse_conversation(as_list(items)),
     ]
     choice, parallel = _parse_choice(body.get("tool_choice"))
     params, response_format = _parse_params(body)
     return ModelRequest(
         model=model,
         messages=tuple(messages),
-        tools=_parse_tools(body.get("tools")),
+        tools=parse_tools(body.get("tools"), _parse_tool),
         tool_choice=choice,
         parallel_tool_calls=parallel,
         response_format=response_format,
@@ -198,32 +204,19 @@ def parse_request(request: WireRequest) -> ModelRequest:
     )
 
 
-def _parse_tools(items: Any) -> tuple[ToolSpec, ...]:
-    if items is None:
-        return ()
-    if not isinstance(items, list):
-        raise invalid_request(f"tools is {show(items)}.", "Send a list of tools.")
-    tools = as_list(items)
-    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(tools))
-
-
-def _parse_tool(item: Any, place: str) -> ToolSpec:
-    tool = as_fields(item)
-    kind, name = tool.get("type"), tool.get("name")
+def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
+    kind = tool.get("type")
     if kind not in (None, "custom"):
         raise invalid_request(
             f"{place} is a tool of type {show(kind)}.", "Only custom tools can be carried."
         )
-    if not isinstance(name, str) or not name:
-        raise invalid_request(f"{place} has the name {show(name)}.", "Give every tool a name.")
-    description, schema = tool.get("description"), tool.get("input_schema")
-    if description is not None and not isinstance(description, str):
-        raise invalid_request(f"{place} has the description {show(description)}.", "Use text.")
+    name, description = parse_description(tool, place)
+    schema = tool.get("input_schema")
     if not isinstance(schema, dict):
         raise invalid_request(f"{place} has the input_schema {show(schema)}.", "Use a JSON Schema.")
     return ToolSpec(
         name=name,
-        description=description or "",
+        description=description,
         parameters=as_fields(schema),
         extra=other_fields(tool, _TOOL_FIELDS),
     )
@@ -235,7 +228,7 @@ def _parse_choice(value: Any) -> tuple[str | dict[str, Any] | None, bool | None]
     fields = as_fields(value)
     kind, name = fields.get("type"), fields.get("name")
     if not isinstance(kind, str) or kind not in _CHOICE_KINDS:
-        hint = did_you_mean(kind, _CHOICE_KINDS) if isinstance(kind, str) else _one_of_the_kinds()
+        hint = did_you_mean(kind, _CHOICE_KINDS) if isinstance(kind, str) else _KINDS_HINT
         raise invalid_request(f"tool_choice has the type {show(kind)}.", hint)
     parallel = False if fields.get("disable_parallel_tool_use") is True else None
     if kind != "tool":
@@ -243,10 +236,6 @@ def _parse_choice(value: Any) -> tuple[str | dict[str, Any] | None, bool | None]
     if not isinstance(name, str) or not name:
         raise invalid_request(f"tool_choice names {show(name)}.", "Name a tool.")
     return {"type": "function", "function": {"name": name}}, parallel
-
-
-def _one_of_the_kinds() -> str:
-    return f"Use an object with the type {', '.join(_CHOICE_KINDS)}."
 
 
 def _parse_params(body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -260,10 +249,10 @@ def _parse_params(body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
         if not isinstance(stop, list):
             raise invalid_request(f"stop_sequences is {show(stop)}.", "Send a list of texts.")
         params["stop"] = stop
-    metadata = _object(body, "metadata")
+    metadata = parse_object(body, "metadata")
     if metadata.get("user_id") is not None:
         params["user"] = metadata["user_id"]
-    output = dict(_object(body, "output_config"))
+    output = dict(parse_object(body, "output_config"))
     effort, form = output.pop("effort", None), output.pop("format", None)
     if effort is not None:
         params["reasoning_effort"] = effort
@@ -283,12 +272,3 @@ def _parse_format(value: Any) -> dict[str, Any] | None:
         )
     named: dict[str, Any] = {"name": "answer", "schema": schema, "strict": True}
     return {"type": "json_schema", "json_schema": named}
-
-
-def _object(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise invalid_request(f"{key} is {show(value)}.", "Use an object.")
-    return as_fields(value)

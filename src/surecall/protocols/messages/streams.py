@@ -14,10 +14,10 @@ from surecall.jsontext import SSEEvent, decode
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.replies import check_role
-from surecall.protocols.streams import EventFolder, HeldHalves
+from surecall.protocols.streams import EventFolder, HeldHalves, may_have_halves
 from surecall.records import Defect
 
-from .partial_blocks import PartialBlocks
+from .partial_blocks import PIECES, PartialBlocks
 from .replies import find_repeated_keys, parse_body, parse_fields
 
 __all__ = ["MessagesStreamFolder"]
@@ -74,7 +74,13 @@ class MessagesStreamFolder(EventFolder):
             self._end_message(fields, data)
 
     def _decode(self, data: str) -> Any:
-        return _decoded(data)
+        """Decode an event; halves of characters are kept in pieces only, which are joined later."""
+        if may_have_halves(data):
+            event: Any = decode(data, surrogates="keep")
+            kind = as_fields(as_fields(event).get("delta")).get("type")
+            if isinstance(kind, str) and kind in PIECES:
+                return event
+        return decode(data, surrogates="replace")
 
     def _has_ended(self) -> bool:
         return self._done
@@ -104,8 +110,8 @@ class MessagesStreamFolder(EventFolder):
         self._has_begun = True
         fields = as_fields(message)
         check_role(fields.get("role"))
-        self._keep_fields(fields)
-        self._take_usage(fields.get("usage"))
+        self._put(self._fields, fields)
+        self._put(self._usage, fields.get("usage"))
         content: Any = fields.get("content")
         blocks = as_list(content)
         for index, block in enumerate(blocks):
@@ -120,8 +126,8 @@ class MessagesStreamFolder(EventFolder):
         check_role(fields.get("role"))
         if fields.get("stop_reason") is not None:
             self._has_stopped = True
-        self._keep_fields(fields)
-        self._take_usage(event.get("usage"))
+        self._put(self._fields, fields)
+        self._put(self._usage, event.get("usage"))
 
     def _begin_block(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         fields: Any = event.get("content_block")
@@ -154,16 +160,9 @@ class MessagesStreamFolder(EventFolder):
         if block is not None:
             shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
 
-    def _keep_fields(self, fields: dict[str, Any]) -> None:
-        self._put(self._fields, fields)
-
-    def _take_usage(self, usage: Any) -> None:
-        """Add counts to those before: each is a total, and one that is left out still holds."""
-        if isinstance(usage, dict):
-            self._put(self._usage, as_fields(usage))
-
-    def _put(self, target: dict[str, Any], fields: dict[str, Any]) -> None:
-        for key, value in fields.items():
+    def _put(self, target: dict[str, Any], fields: Any) -> None:
+        """Add fields to those before: each count is a total, and one left out still holds."""
+        for key, value in as_fields(fields).items():
             if value is not None:
                 self._kept.put(target, key, value)
 
@@ -172,15 +171,3 @@ class MessagesStreamFolder(EventFolder):
             self._halves.show("text", text, shown)
         elif field == "thinking":
             self._halves.show("reasoning", text, shown)
-
-
-def _decoded(data: str) -> Any:
-    """Decode an event; halves of characters are kept in pieces only, which are joined later."""
-    if "\\ud" not in data and "\\uD" not in data:
-        return decode(data, surrogates="replace")
-    kept: Any = decode(data, surrogates="keep")
-    event = as_fields(kept)
-    delta: Any = event.get("delta")
-    kind = as_fields(delta).get("type")
-    is_piece = kind in ("text_delta", "thinking_delta", "input_json_delta")
-    return event if is_piece else decode(data, surrogates="replace")

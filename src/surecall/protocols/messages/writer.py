@@ -8,44 +8,24 @@ from surecall.jsontext import encode_text, mend_surrogates, render_event
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.server import error_text, finish_of, new_id, status_of
-from surecall.protocols.substitutes import stand_in_arguments, stand_in_name
+from surecall.protocols.server import (
+    ERROR_TYPES,
+    error_text,
+    finish_of,
+    name_text,
+    new_id,
+    status_of,
+)
+from surecall.protocols.substitutes import stand_in_name, stand_in_object
 from surecall.records import RawCall, Reply, Usage
 
-from .blocks import parse_object, wire_id
+from .blocks import parse_arguments, wire_id
+from .replies import STOP_REASONS
 from .requests import MAX_NAME_CHARS
 
-__all__ = [
-    "MessagesStreamWriter",
-    "call_ids",
-    "render_call",
-    "render_error",
-    "render_reply",
-    "render_stop_reason",
-    "render_usage",
-    "thoughts_of",
-]
+__all__ = ["MessagesStreamWriter", "render_error", "render_reply"]
 
-_STOP_REASONS: Final[Mapping[str, str]] = {
-    "content_filter": "refusal",
-    "eos": "end_turn",
-    "function_call": "end_turn",
-    "length": "max_tokens",
-    "stop": "end_turn",
-    "tool_calls": "end_turn",
-}
-_ERROR_TYPES: Final[Mapping[int, str]] = {
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
+_ERROR_TYPES: Final = {**ERROR_TYPES, 402: "billing_error", 409: "conflict_error"}
 
 
 def render_reply(reply: Reply) -> dict[str, Any]:
@@ -53,22 +33,22 @@ def render_reply(reply: Reply) -> dict[str, Any]:
 
     Reasoning that came without a signature gets an empty one: none is ever invented.
     """
-    content = thoughts_of(reply.extra)
+    content = _thoughts_of(reply.extra)
     if not content and reply.reasoning:
         content.append({"type": "thinking", "thinking": reply.reasoning, "signature": ""})
     if reply.content:
         content.append({"type": "text", "text": reply.content})
-    ids = call_ids(reply.id)
-    content += [render_call(call, ids) for call in reply.calls]
+    ids = _call_ids(reply.id)
+    content += [_render_call(call, ids) for call in reply.calls]
     return {
         "id": reply.id or new_id("msg_"),
         "type": "message",
         "role": "assistant",
         "model": reply.model or "",
         "content": content,
-        "stop_reason": render_stop_reason(reply),
+        "stop_reason": _render_stop_reason(reply),
         "stop_sequence": None,
-        "usage": render_usage(reply.usage),
+        "usage": _render_usage(reply.usage),
     }
 
 
@@ -80,30 +60,29 @@ def render_error(error: SurecallError) -> WireError:
     return WireError(status, {"type": "error", "error": fields})
 
 
-def call_ids(reply_id: str | None) -> CallIds:
+def _call_ids(reply_id: str | None) -> CallIds:
     """Return what gives the calls of a reply their ids."""
     return CallIds(wire_id, prefix="toolu_", seed=reply_id or "")
 
 
-def render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
+def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; a client needs an id and an object, also where the model gave neither."""
-    name = call.name if isinstance(call.name, str) else ""
     return {
         "type": "tool_use",
         "id": ids.assign_to(call),
-        "name": stand_in_name(name, MAX_NAME_CHARS),
-        "input": _render_input(call.arguments),
+        "name": stand_in_name(name_text(call), MAX_NAME_CHARS),
+        "input": stand_in_object(call.arguments, parse_arguments),
     }
 
 
-def render_stop_reason(reply: Reply, *, wrote_calls: bool = False) -> str:
+def _render_stop_reason(reply: Reply, *, wrote_calls: bool = False) -> str:
     """Render a finish reason: clients look for calls when it is `tool_use`, and only then."""
     finish = finish_of(reply)
-    reason = _STOP_REASONS.get(finish, finish)
+    reason = STOP_REASONS.get(finish, finish)
     return "tool_use" if (reply.calls or wrote_calls) and reason == "end_turn" else reason
 
 
-def render_usage(usage: Usage | None) -> dict[str, Any]:
+def _render_usage(usage: Usage | None) -> dict[str, Any]:
     """Render token counts; clients of the format read them from every reply."""
     usage = usage or Usage()
     cached = min(usage.cached_tokens, usage.input_tokens)
@@ -118,23 +97,12 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
     return wire
 
 
-def thoughts_of(extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _thoughts_of(extra: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the thoughts that a client has to send back as they are."""
     blocks: Any = extra.get("thinking_blocks")
     items = as_list(blocks)
     found = [as_fields(item) for item in items if isinstance(item, dict)]
     return [{"signature": "", **item} if "thinking" in item else dict(item) for item in found]
-
-
-def _render_input(arguments: Any) -> dict[str, Any]:
-    """Return arguments as an object; what cannot be read is shown, and never made empty."""
-    if arguments is None:
-        return {}
-    if isinstance(arguments, str):
-        found = parse_object(arguments) if arguments.strip() else {}
-    else:
-        found = as_fields(arguments) if isinstance(arguments, dict) else None
-    return stand_in_arguments(arguments) if found is None else found
 
 
 _Kind: TypeAlias = Literal["text", "thinking"]
@@ -150,7 +118,7 @@ class MessagesStreamWriter:
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._model = model
         self._id = reply_id or new_id("msg_")
-        self._ids = call_ids(reply_id)
+        self._ids = _call_ids(reply_id)
         self._index = -1
         self._open: _Kind | None = None
         self._words: list[str] = []
@@ -169,7 +137,7 @@ class MessagesStreamWriter:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": render_usage(None),
+            "usage": _render_usage(None),
         }
         return _event("message_start", message=message)
 
@@ -182,7 +150,7 @@ class MessagesStreamWriter:
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
-        blocks = [block for block in thoughts_of(extra or {}) if block not in self._thoughts]
+        blocks = [block for block in _thoughts_of(extra or {}) if block not in self._thoughts]
         told = "".join(block["thinking"] for block in blocks if _is_readable(block))
         written = b""
         if "".join([*self._words, text]) != told:  # the words are not only those of the blocks
@@ -192,7 +160,7 @@ class MessagesStreamWriter:
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         self._has_calls = True
-        block = render_call(call, self._ids)
+        block = _render_call(call, self._ids)
         begun = self._close() + self._start({**block, "input": {}})
         delta = {"type": "input_json_delta", "partial_json": encode_text(block["input"])}
         return begun + self._delta(delta) + self._stop()
@@ -200,9 +168,9 @@ class MessagesStreamWriter:
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self.reasoning("", reply.extra) + self._close()
-        reason = render_stop_reason(reply, wrote_calls=self._has_calls)
+        reason = _render_stop_reason(reply, wrote_calls=self._has_calls)
         delta = {"stop_reason": reason, "stop_sequence": None}
-        ended = _event("message_delta", delta=delta, usage=render_usage(reply.usage))
+        ended = _event("message_delta", delta=delta, usage=_render_usage(reply.usage))
         return written + ended + _event("message_stop")
 
     def fail(self, error: SurecallError) -> bytes:

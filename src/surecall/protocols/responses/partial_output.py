@@ -12,7 +12,7 @@ from surecall.records import Defect
 
 from .replies import REASONING_BREAK
 
-__all__ = ["PartialItem", "PartialOutput", "deltas_differ"]
+__all__ = ["PartialOutput", "deltas_differ"]
 
 _Kind: TypeAlias = Literal["text", "reasoning"]
 _Place: TypeAlias = tuple[str, int]
@@ -39,7 +39,7 @@ def deltas_differ(what: str) -> Defect:
     return Defect(Code.DELTAS_DIFFER, note, "/output")
 
 
-class PartialItem:
+class _PartialItem:
     """One item as far as it has arrived."""
 
     __slots__ = ("is_begun", "is_whole", "item", "key", "texts")
@@ -74,9 +74,9 @@ class PartialOutput:
         self.has_halves = False
         """Whether halves of surrogate pairs may be among the pieces."""
         self.defects: dict[str, Defect] = {}
-        self._items: list[PartialItem] = []
-        self._by_key: dict[Any, PartialItem] = {}
-        self._by_item: dict[Any, PartialItem] = {}
+        self._items: list[_PartialItem] = []
+        self._by_key: dict[Any, _PartialItem] = {}
+        self._by_item: dict[Any, _PartialItem] = {}
         self._has_words = False
         self._halves = HeldHalves()
         self._last_thought: Any = None
@@ -157,31 +157,31 @@ class PartialOutput:
             partials = sorted(partials, key=lambda partial: partial.key)
         return [partial.render() for partial in partials]
 
-    def _find(self, key: Any, item_type: Any) -> PartialItem:
+    def _find(self, key: Any, item_type: Any) -> _PartialItem:
         """Return the partial of an item; without a usable key, that of the last one."""
         if key is None:
             self._note_index()
             key = self._items[-1].key if self._items else None
         return self._by_key.get(key) or self._open(key, item_type)
 
-    def _open(self, key: Any, item_type: Any) -> PartialItem:
+    def _open(self, key: Any, item_type: Any) -> _PartialItem:
         """Begin a partial; an item under a key that is taken is one more, not the same."""
         if key is None or key in self._by_key:
             self._note_index()
         self._kept.add_part(key)
-        partial = PartialItem(key, item_type)
+        partial = _PartialItem(key, item_type)
         self._items.append(partial)
         self._by_key[key] = partial
         return partial
 
     def _add(
-        self, partial: PartialItem, place: _Place, text: str, shown: list[StreamDelta]
+        self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
     ) -> None:
         self._text(partial, place).append(text)
         self._show(partial, place, text, shown)
 
     def _settle(
-        self, partial: PartialItem, place: _Place, text: str, shown: list[StreamDelta]
+        self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
     ) -> None:
         so_far = str(partial.texts.get(place, ""))
         if place in partial.texts:
@@ -194,7 +194,7 @@ class PartialOutput:
         if text.startswith(so_far):
             self._show(partial, place, text[len(so_far) :], shown)
 
-    def _text(self, partial: PartialItem, place: _Place) -> KeptText:
+    def _text(self, partial: _PartialItem, place: _Place) -> KeptText:
         text = partial.texts.get(place)
         if text is None:
             self._kept.add_part()
@@ -206,7 +206,7 @@ class PartialOutput:
         self.defects[Code.INDEX_NOT_USABLE] = Defect(Code.INDEX_NOT_USABLE, note, "/output")
 
     def _show(
-        self, partial: PartialItem, place: _Place, text: str, shown: list[StreamDelta]
+        self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
     ) -> None:
         part_kind = place[0]
         if part_kind == "arguments" or not text or (part_kind == "refusal" and self._has_words):

@@ -24,9 +24,9 @@ from surecall.records import Defect, RawCall, Reply, Usage, clip
 from .content import mark_places, reasoning_parts
 
 __all__ = [
+    "COMPLETE_FINISHES",
+    "INCOMPLETE_REASONS",
     "REASONING_BREAK",
-    "Output",
-    "finish_reason_of",
     "parse_body",
     "parse_message",
     "parse_output",
@@ -40,9 +40,13 @@ REASONING_BREAK: Final = "\n\n"
 _CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
 _TEXT_PARTS: Final = ("output_text", "refusal", "text")
 _REASONS: Final = {"max_output_tokens": "length"}
+"""The reason of an incomplete response, as a finish reason; any other stays."""
+INCOMPLETE_REASONS: Final = {finish: reason for reason, finish in _REASONS.items()}
+COMPLETE_FINISHES: Final = frozenset({"function_call", "stop", "tool_calls"})
+"""Finish reasons of a response that is complete."""
 
 
-class Output(Struct, frozen=True):
+class _Output(Struct, frozen=True):
     """The items of one output, understood."""
 
     text: str | None
@@ -59,7 +63,7 @@ class Output(Struct, frozen=True):
         return {"text": self.text or "", "reasoning": self.reasoning or "", "calls": calls}
 
 
-def parse_output(message: dict[str, Any]) -> Output:
+def parse_output(message: dict[str, Any]) -> _Output:
     """Read the items of an output, whatever shape they have."""
     reader = _OutputReader()
     items = message.get("output")
@@ -72,7 +76,7 @@ def parse_output(message: dict[str, Any]) -> Output:
     return reader.close()
 
 
-def finish_reason_of(message: dict[str, Any]) -> str | None:
+def _finish_reason_of(message: dict[str, Any]) -> str | None:
     """Return why the model stopped, in the words of the records.
 
     An output that is not complete without saying why counts as cut, and so does one with a call
@@ -124,7 +128,7 @@ class _OutputReader:
         else:
             self.defects.append(Defect(Code.CONTENT_NOT_USABLE, "An item has no type.", place))
 
-    def close(self) -> Output:
+    def close(self) -> _Output:
         text = "".join(self._texts) if self._texts else None
         if not text and any(self._refusals):
             text = "".join(self._refusals)
@@ -137,7 +141,7 @@ class _OutputReader:
         for name, count in self._ignored.items():
             note = f"{count} items of type {name!r} were not used."
             self.defects.append(Defect(Code.PART_NOT_KNOWN, note, "/output"))
-        return Output(
+        return _Output(
             text,
             REASONING_BREAK.join(self._thoughts) or None,
             tuple(self._calls),
@@ -231,7 +235,7 @@ def parse_response(
             message[key] = response[key]
     raw = RawReply(
         message=message,
-        finish_reason=finish_reason_of(message),
+        finish_reason=_finish_reason_of(message),
         usage=parse_usage(response.get("usage")),
         model=text_or_none(response.get("model")),
         id=text_or_none(response.get("id")),
@@ -250,7 +254,7 @@ def parse_message(raw: RawReply) -> Reply:
         content=output.text,
         reasoning=output.reasoning,
         calls=output.calls,
-        finish_reason=raw.finish_reason or finish_reason_of(raw.message),
+        finish_reason=raw.finish_reason or _finish_reason_of(raw.message),
         usage=raw.usage,
         model=raw.model,
         id=raw.id,

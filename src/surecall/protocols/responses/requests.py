@@ -19,13 +19,13 @@ from surecall.schema import clean_parameters
 
 from .content import is_sendable, place_reasoning, render_content
 
-__all__ = ["render_items", "render_request", "render_tool"]
+__all__ = ["render_request", "render_tool"]
 
 _CALL_EXTRA: Final = ("async", "caller", "namespace")
 _MAX_ID_CHARS: Final = 64
 
 
-def render_items(
+def _render_items(
     message: Message, *, stored: bool = False, offered: Container[str] = ()
 ) -> list[dict[str, Any]]:
     """Render a message; whatever the model once sent, the items are valid for the wire.
@@ -120,7 +120,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     body["input"] = [
         item
         for message in messages
-        for item in render_items(message, stored=stored, offered=offered)
+        for item in _render_items(message, stored=stored, offered=offered)
     ]
     if request.tools:
         body["tools"] = [render_tool(tool) for tool in request.tools]

@@ -9,20 +9,30 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from surecall.errors import Code, RequestError, did_you_mean
-from surecall.narrow import as_fields, as_list, other_fields
+from surecall.narrow import as_fields, as_list, other_fields, pick_fields
 from surecall.protocols.chat_completions import parse_history_message
-from surecall.protocols.server import invalid_message, invalid_request, show
+from surecall.protocols.server import (
+    invalid_message,
+    invalid_request,
+    parse_choice,
+    parse_function,
+    parse_model,
+    parse_object,
+    parse_switch,
+    parse_tools,
+    show,
+)
 from surecall.records import Message, ModelRequest, Role, ToolSpec, WireRequest
 
 from .content import OWN_REASONING_ID, mark_places, parse_content, reasoning_parts
 
-__all__ = ["parse_input", "parse_request", "state_not_kept"]
+__all__ = ["parse_request"]
 
 _ROLES: Final = ("assistant", "developer", "system", "user")
 _CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
 
 
-def parse_input(value: Any) -> list[Message]:
+def _parse_input(value: Any) -> list[Message]:
     """Understand the input: text of the user, or a list of items.
 
     Raises:
@@ -48,7 +58,7 @@ def parse_input(value: Any) -> list[Message]:
     return reader.close()
 
 
-def state_not_kept(what: str) -> RequestError:
+def _state_not_kept(what: str) -> RequestError:
     """Return the refusal of what only a server with a memory could answer."""
     return RequestError(
         Code.STATE_NOT_KEPT,
@@ -80,7 +90,7 @@ class _InputReader:
         elif kind == "message":
             self._read_message(item, place)
         elif kind == "item_reference":
-            raise state_not_kept(f"{place}, an item that is only named,")
+            raise _state_not_kept(f"{place}, an item that is only named,")
         else:
             raise invalid_message(
                 f"{place} is an item of type {show(kind)}.",
@@ -220,7 +230,7 @@ _OWN_FIELDS: Final = frozenset(
 )
 _STATE_FIELDS: Final = ("background", "conversation", "previous_response_id", "prompt")
 _ENCRYPTED: Final = "reasoning.encrypted_content"
-_CHOICES: Final = ("auto", "none", "required")
+_CHOICES: Final = {"auto": "auto", "none": "none", "required": "required"}
 _TOOL_EXTRA: Final = ("allowed_callers", "async", "cache_control", "defer_loading", "output_schema")
 
 
@@ -237,22 +247,20 @@ def parse_request(request: WireRequest) -> ModelRequest:
     body = request.body
     for key in _STATE_FIELDS:
         if body.get(key):
-            raise state_not_kept(key)
-    model = body.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise invalid_request(f"model is {show(model)}.", "Name the model as text.")
-    tools = _parse_tools(body.get("tools"))
-    tools, choice = _parse_choice(body.get("tool_choice"), tools)
-    text = _object(body, "text")
+            raise _state_not_kept(key)
+    model = parse_model(body)
+    tools = parse_tools(body.get("tools"), _parse_tool)
+    tools, choice = parse_choice(body.get("tool_choice"), _CHOICES, tools)
+    text = parse_object(body, "text")
     return ModelRequest(
         model=model,
-        messages=(*_parse_instructions(body), *parse_input(body.get("input"))),
+        messages=(*_parse_instructions(body), *_parse_input(body.get("input"))),
         tools=tools,
         tool_choice=choice,
-        parallel_tool_calls=_switch(body, "parallel_tool_calls"),
+        parallel_tool_calls=parse_switch(body, "parallel_tool_calls"),
         response_format=_parse_format(text.get("format")),
         params=_parse_params(body, text),
-        stream=request.stream or bool(_switch(body, "stream")),
+        stream=request.stream or bool(parse_switch(body, "stream")),
     )
 
 
@@ -271,7 +279,7 @@ def _parse_params(body: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str,
         params.pop(key, None)
     if body.get("max_output_tokens") is not None:
         params["max_tokens"] = body["max_output_tokens"]
-    reasoning = _object(body, "reasoning")
+    reasoning = parse_object(body, "reasoning")
     if reasoning.get("effort") is not None:
         params["reasoning_effort"] = reasoning["effort"]
     left = {key: value for key, value in reasoning.items() if key != "effort" and value is not None}
@@ -279,7 +287,7 @@ def _parse_params(body: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str,
         params["reasoning"] = left
     if text.get("verbosity") is not None:
         params["verbosity"] = text["verbosity"]
-    if _switch(body, "store"):
+    if parse_switch(body, "store"):
         params["store"] = True
     include = [item for item in as_list(body.get("include")) if item != _ENCRYPTED]
     if include:
@@ -287,17 +295,7 @@ def _parse_params(body: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str,
     return params
 
 
-def _parse_tools(items: Any) -> tuple[ToolSpec, ...]:
-    if items is None:
-        return ()
-    if not isinstance(items, list):
-        raise invalid_request(f"tools is {show(items)}.", "Send a list of tools.")
-    tools = enumerate(as_list(items))
-    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in tools)
-
-
-def _parse_tool(item: Any, place: str) -> ToolSpec:
-    tool = as_fields(item)
+def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
     kind = tool.get("type")
     if kind != "function":
         raise invalid_request(
@@ -305,64 +303,10 @@ def _parse_tool(item: Any, place: str) -> ToolSpec:
             "Only function tools can be carried; tools that the provider runs need the provider.",
         )
     tool = {**tool, **as_fields(tool.get("function"))}  # chat completions nest it
-    name = tool.get("name")
-    if not isinstance(name, str) or not name:
-        raise invalid_request(f"{place} has the name {show(name)}.", "Give every tool a name.")
-    description, parameters = tool.get("description"), tool.get("parameters")
-    if description is not None and not isinstance(description, str):
-        raise invalid_request(f"{place} has the description {show(description)}.", "Use text.")
-    if parameters is not None and not isinstance(parameters, dict):
-        raise invalid_request(
-            f"{place} has the parameters {show(parameters)}.", "Use a JSON Schema."
-        )
-    extra = {key: tool[key] for key in _TOOL_EXTRA if tool.get(key) is not None}
+    extra = pick_fields(tool, _TOOL_EXTRA)
     if tool.get("strict") is True:
         extra["strict"] = True
-    return ToolSpec(
-        name=name,
-        description=description or "",
-        parameters=as_fields(parameters),
-        extra=extra,
-    )
-
-
-def _parse_choice(
-    choice: Any, tools: tuple[ToolSpec, ...]
-) -> tuple[tuple[ToolSpec, ...], str | dict[str, Any] | None]:
-    if choice is None:
-        return tools, None
-    if isinstance(choice, str):
-        if choice not in _CHOICES:
-            raise invalid_request(f"tool_choice is {show(choice)}.", did_you_mean(choice, _CHOICES))
-        return tools, choice
-    fields = as_fields(choice)
-    kind, name = fields.get("type"), _name_in(fields)
-    if kind == "allowed_tools":
-        return _allowed_tools(fields, tools)
-    if kind != "function" or name is None:
-        raise invalid_request(
-            f"tool_choice is {show(choice)}.", "Use auto, none, required, or name a function."
-        )
-    return tools, {"type": "function", "function": {"name": name}}
-
-
-def _allowed_tools(
-    fields: dict[str, Any], tools: tuple[ToolSpec, ...]
-) -> tuple[tuple[ToolSpec, ...], str]:
-    """Offer only the tools that are allowed, which is what such a choice means."""
-    mode, entries = fields.get("mode"), fields.get("tools")
-    if mode not in ("auto", "required") or not isinstance(entries, list):
-        raise invalid_request(
-            "tool_choice allows tools without saying which, or in an unknown mode.",
-            "Use the mode auto or required and a list of tools.",
-        )
-    names = {_name_in(as_fields(entry)) for entry in as_list(entries)}
-    return tuple(tool for tool in tools if tool.name in names), mode
-
-
-def _name_in(entry: dict[str, Any]) -> str | None:
-    name = entry.get("name") or as_fields(entry.get("function")).get("name")
-    return name if isinstance(name, str) and name else None
+    return parse_function(tool, place, extra)
 
 
 def _parse_format(value: Any) -> dict[str, Any] | None:
@@ -378,17 +322,3 @@ def _parse_format(value: Any) -> dict[str, Any] | None:
         return fields
     schema = {key: item for key, item in fields.items() if key != "type" and item is not None}
     return {"type": "json_schema", "json_schema": schema}
-
-
-def _object(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise invalid_request(f"{key} is {show(value)}.", "Use an object.")
-    return as_fields(value)
-
-
-def _switch(body: Mapping[str, Any], key: str) -> bool | None:
-    value = body.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise invalid_request(f"{key} is {show(value)}.", "Use true or false.")
-    return value

@@ -13,7 +13,7 @@ from surecall.jsontext import SSEEvent, mend_surrogates_in
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
 from surecall.protocols.replies import refuse_reply
-from surecall.protocols.streams import EventFolder
+from surecall.protocols.streams import EventFolder, may_have_halves
 from surecall.records import Defect
 
 from .partial_output import PartialOutput, deltas_differ
@@ -63,7 +63,7 @@ class ResponsesStreamFolder(EventFolder):
         self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
     ) -> None:
         data = event.data
-        if "\\ud" in data or "\\uD" in data:
+        if may_have_halves(data):
             self._output.has_halves = True
         kind = fields.get("type")
         if not isinstance(kind, str):

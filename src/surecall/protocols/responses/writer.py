@@ -9,29 +9,16 @@ from surecall.jsontext import encode_text, render_event
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.chat_completions import render_error
-from surecall.protocols.server import finish_of, new_id
+from surecall.protocols.server import arguments_text, finish_of, name_text, new_id
 from surecall.records import RawCall, Reply, Usage
 
 from .content import OWN_REASONING_ID, insert_reasoning, render_reasoning
-from .replies import REASONING_BREAK
+from .replies import COMPLETE_FINISHES, INCOMPLETE_REASONS, REASONING_BREAK
 
-__all__ = [
-    "ItemIds",
-    "ResponsesStreamWriter",
-    "render_call",
-    "render_error",
-    "render_reply",
-    "render_response",
-    "render_response_head",
-    "render_text",
-    "render_thought",
-]
-
-_COMPLETE: Final = frozenset({"function_call", "stop", "tool_calls"})
-_REASONS: Final = {"length": "max_output_tokens"}
+__all__ = ["ResponsesStreamWriter", "render_error", "render_reply"]
 
 
-class ItemIds:
+class _ItemIds:
     """Gives the items of one reply ids, which follow from the id of the reply.
 
     Args:
@@ -53,28 +40,28 @@ class ItemIds:
 def render_reply(reply: Reply) -> dict[str, Any]:
     """Render a reply as a whole response."""
     reply_id = reply.id or new_id("resp_")
-    ids = ItemIds(reply_id, reply.id)
-    calls = [(render_call(call, ids), call.id) for call in reply.calls]
+    ids = _ItemIds(reply_id, reply.id)
+    calls = [(_render_call(call, ids), call.id) for call in reply.calls]
     said: list[tuple[dict[str, Any], Any]] = []
     if reply.reasoning and not reply.extra.get("reasoning_items"):
-        said.append((render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
+        said.append((_render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
     if reply.content or (reply.content is not None and not calls):
-        text = render_text(reply.content, ids.next("msg_"), reply.extra.get("phase"))
+        text = _render_text(reply.content, ids.next("msg_"), reply.extra.get("phase"))
         said.append((text, None))
     output = insert_reasoning(reply.extra.get("reasoning_items"), [*said, *calls])
-    return render_response(reply, output, reply_id, reply.model or "", int(time()))
+    return _render_response(reply, output, reply_id, reply.model or "", int(time()))
 
 
-def render_response(
+def _render_response(
     reply: Reply, output: list[dict[str, Any]], reply_id: str, model: str, created_at: int
 ) -> dict[str, Any]:
     """Render the response object that ends a reply; the last item of a cut one is not complete."""
-    response = render_response_head(reply_id, model, created_at)
+    response = _render_response_head(reply_id, model, created_at)
     reason = finish_of(reply)
-    if reason in _COMPLETE:
+    if reason in COMPLETE_FINISHES:
         response |= {"status": "completed", "completed_at": int(time())}
     else:
-        details = {"reason": _REASONS.get(reason, reason)}
+        details = {"reason": INCOMPLETE_REASONS.get(reason, reason)}
         response |= {"status": "incomplete", "incomplete_details": details}
         if output and "status" in output[-1]:
             output = [*output[:-1], {**output[-1], "status": "incomplete"}]
@@ -83,7 +70,7 @@ def render_response(
     return response
 
 
-def render_response_head(reply_id: str, model: str, created_at: int) -> dict[str, Any]:
+def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[str, Any]:
     """Render a response that has just begun; every field that clients count on is there."""
     return {
         "id": reply_id,
@@ -113,7 +100,7 @@ def render_response_head(reply_id: str, model: str, created_at: int) -> dict[str
     }
 
 
-def render_text(text: str, item_id: str, phase: Any = None) -> dict[str, Any]:
+def _render_text(text: str, item_id: str, phase: Any = None) -> dict[str, Any]:
     """Render a message item."""
     item: dict[str, Any] = {
         "type": "message",
@@ -125,28 +112,23 @@ def render_text(text: str, item_id: str, phase: Any = None) -> dict[str, Any]:
     return {**item, "phase": phase} if phase else item
 
 
-def render_thought(text: str, item_id: str) -> dict[str, Any]:
+def _render_thought(text: str, item_id: str) -> dict[str, Any]:
     """Render a reasoning item from plain text."""
     content = [{"type": "reasoning_text", "text": text}]
     return {"type": "reasoning", "id": item_id, "summary": [], "content": content}
 
 
-def render_call(call: RawCall, ids: ItemIds) -> dict[str, Any]:
+def _render_call(call: RawCall, ids: _ItemIds) -> dict[str, Any]:
     """Render a call; a client needs an id and text, also where the model gave neither."""
-    arguments = call.arguments
-    if not isinstance(arguments, str):
-        arguments = encode_text({} if arguments is None else arguments)
     item: dict[str, Any] = {
         "type": "function_call",
         "id": ids.next("fc_"),
         "call_id": ids.calls.assign_to(call),
-        "name": call.name if isinstance(call.name, str) else "",
-        "arguments": arguments,
+        "name": name_text(call),
+        "arguments": arguments_text(call),
         "status": "completed",
     }
-    for key, value in call.extra.items():
-        item.setdefault(key, value)
-    return item
+    return item | call.extra | item
 
 
 def _render_usage(usage: Usage) -> dict[str, Any]:
@@ -180,7 +162,7 @@ class ResponsesStreamWriter:
         self._id = reply_id or new_id("resp_")
         self._model = model
         self._created_at = int(time())
-        self._ids = ItemIds(self._id, reply_id)
+        self._ids = _ItemIds(self._id, reply_id)
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
         self._call_ids: dict[str, Any] = {}
@@ -193,7 +175,7 @@ class ResponsesStreamWriter:
 
     def begin(self) -> bytes:
         """Open the reply."""
-        head = render_response_head(self._id, self._model, self._created_at)
+        head = _render_response_head(self._id, self._model, self._created_at)
         created = self._event("response.created", response=head)
         return created + self._event("response.in_progress", response=head)
 
@@ -210,7 +192,7 @@ class ResponsesStreamWriter:
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         written = self._close_item()
-        item = render_call(call, self._ids)
+        item = _render_call(call, self._ids)
         self._call_ids[item["id"]] = call.id
         place = {"item_id": item["id"], "output_index": len(self._output)}
         arguments = item["arguments"]
@@ -225,7 +207,7 @@ class ResponsesStreamWriter:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self._close_item() + self._end_thoughts(reply.extra)
         output = self._final_output(reply)
-        response = render_response(reply, output, self._id, self._model, self._created_at)
+        response = _render_response(reply, output, self._id, self._model, self._created_at)
         return written + self._event(f"response.{response['status']}", response=response)
 
     def fail(self, error: SurecallError) -> bytes:
@@ -233,7 +215,7 @@ class ResponsesStreamWriter:
         fault = render_error(error)
         told = as_fields(fault.body["error"])
         code, message = told["code"], told["message"]
-        head = render_response_head(self._id, self._model, self._created_at)
+        head = _render_response_head(self._id, self._model, self._created_at)
         failure = {"code": _FAILURES.get(fault.status, "server_error"), "message": message}
         response = {**head, "status": "failed", "error": failure, "output": self._output}
         # Clients look for the error in different places: beside the type, or one level down.
@@ -305,7 +287,7 @@ class ResponsesStreamWriter:
         return insert_reasoning(reply.extra.get("reasoning_items") or self._thoughts, output)
 
     def _rendered(self, text: str) -> dict[str, Any]:
-        render = render_text if self._kind == "output_text" else render_thought
+        render = _render_text if self._kind == "output_text" else _render_thought
         return render(text, self._item_id)
 
     def _place(self) -> dict[str, Any]:
