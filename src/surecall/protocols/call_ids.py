@@ -64,9 +64,9 @@ class CallIds:
 
     def assign_to(self, call: RawCall) -> str:
         """Return an id for the next call of a reply, also where the model gave none."""
-        return self.assign(_said(call.id) or self._made_for(call))
+        return self.assign(_text_of_id(call.id) or self._make_for(call))
 
-    def _made_for(self, call: RawCall) -> str:
+    def _make_for(self, call: RawCall) -> str:
         try:
             digest = canonical_hash([self._seed, call.name, call.arguments])
         except JSONTextError:
@@ -98,7 +98,7 @@ def pair_calls(messages: Iterable[Message], ids: CallIds | None = None) -> tuple
     return tuple(paired)
 
 
-def _said(call_id: Any) -> str:
+def _text_of_id(call_id: Any) -> str:
     """Return what was sent as an id, as text; empty when it is none."""
     if isinstance(call_id, str):
         return call_id if call_id.strip() else ""

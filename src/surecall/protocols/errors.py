@@ -203,20 +203,20 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _classify(status: int, kinds: tuple[str, ...], text: str, fallback: Code) -> Code:
-    told = _status_among(kinds) if 200 <= status < 300 else status
+    stated = _status_among(kinds) if 200 <= status < 300 else status
     lowered = text[:_MAX_BODY_CHARS].lower()
     if _NO_TOOL_USE_PHRASE in lowered:
         return Code.NO_TOOL_USE_ENDPOINT
     named = next((_BY_KIND[kind] for kind in kinds if kind in _BY_KIND), None)
     if named is Code.QUOTA_EXCEEDED:
         return named
-    if told in {400, 403, 429, None} and any(phrase in lowered for phrase in _QUOTA_PHRASES):
+    if stated in {400, 403, 429, None} and any(phrase in lowered for phrase in _QUOTA_PHRASES):
         return Code.QUOTA_EXCEEDED
-    if told is None:
+    if stated is None:
         return named or fallback
-    if told in _BY_STATUS:
-        return _BY_STATUS[told]
-    return Code.UPSTREAM_5XX if 500 <= told < 600 else Code.HTTP_STATUS
+    if stated in _BY_STATUS:
+        return _BY_STATUS[stated]
+    return Code.UPSTREAM_5XX if 500 <= stated < 600 else Code.HTTP_STATUS
 
 
 def _status_error(
@@ -247,11 +247,11 @@ def _status_error(
 
 def _page_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderReplyError:
     title = _title(body)
-    told = f"titled {title!r}" if title else "without a title"
+    stated = f"titled {title!r}" if title else "without a title"
     code = _BY_STATUS.get(status, Code.UPSTREAM_5XX if status >= 500 else Code.HTTP_STATUS)
     return ProviderReplyError(
         Code.UPSTREAM_HTML,
-        f"The provider answered {status} with an HTML page {told}.",
+        f"The provider answered {status} with an HTML page {stated}.",
         hint=_HINTS[Code.UPSTREAM_HTML],
         status=status,
         retryable=_should_retry(headers, code, retryable=code in _RETRYABLE),

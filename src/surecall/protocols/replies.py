@@ -165,7 +165,7 @@ def start_of(body: bytes) -> str:
     return clip(body[:_MAX_LOOKED_AT_BYTES].decode("utf-8", "replace"), MAX_SNIPPET)
 
 
-_DEFECT: Final = Defect(Code.SECRET_REDACTED, "A key stood in the reply and was taken out.")
+_DEFECT: Final = Defect(Code.SECRET_REDACTED, "A key was in the reply and was taken out.")
 
 
 def mask_reply(raw: RawReply) -> RawReply:

@@ -274,11 +274,11 @@ class EventFolder(ABC):
             value = self._decode(data)
         except JSONTextError as error:
             if event.event == "error":
-                raise self._reported(data) from None
+                raise self._read_error(data) from None
             self._refuse_event(data, error.message)
             return
         if event.event == "error":
-            raise self._reported(value)
+            raise self._read_error(value)
         if not isinstance(value, dict):
             self._refuse_event(data, "it is not a JSON object.")
             return
@@ -299,7 +299,7 @@ class EventFolder(ABC):
         message = f"Event {self._events} of the stream {why}."
         return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, self._text_so_far())
 
-    def _reported(self, value: Any) -> ProviderError:
+    def _read_error(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
         error.body = self._text_so_far() or None
         return error

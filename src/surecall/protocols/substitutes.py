@@ -101,12 +101,12 @@ def rename_tools(request: ModelRequest, target: str) -> tuple[ModelRequest, dict
 
     A format that is not known here takes every name.
     """
-    names = _mapping(dict.fromkeys(_names(request)), target)
+    names = _map_names(dict.fromkeys(_names_in(request)), target)
     if not names:
         return request, names
     tools = tuple(replace(tool, name=names.get(tool.name, tool.name)) for tool in request.tools)
-    messages = tuple(_renamed(message, names) for message in request.messages)
-    choice = _renamed_choice(request.tool_choice, names)
+    messages = tuple(_rename_message(message, names) for message in request.messages)
+    choice = _rename_choice(request.tool_choice, names)
     return replace(request, tools=tools, messages=messages, tool_choice=choice), names
 
 
@@ -122,13 +122,13 @@ def restore_names(reply: Reply, renamed: Mapping[str, str]) -> Reply:
     return replace(reply, calls=tuple(calls))
 
 
-def _names(request: ModelRequest) -> Iterator[str]:
+def _names_in(request: ModelRequest) -> Iterator[str]:
     """Yield every name, those of the tools first."""
     yield from (tool.name for tool in request.tools)
     yield from (call.name for message in request.messages for call in message.tool_calls)
 
 
-def _mapping(names: Iterable[str], target: str) -> dict[str, str]:
+def _map_names(names: Iterable[str], target: str) -> dict[str, str]:
     names = [name for name in names if name]
     if target not in _RULES:
         return {}
@@ -150,19 +150,21 @@ def _mapping(names: Iterable[str], target: str) -> dict[str, str]:
     return found
 
 
-def _renamed(message: Message, names: Mapping[str, str]) -> Message:
+def _rename_message(message: Message, names: Mapping[str, str]) -> Message:
     if message.role == "tool" and message.name in names:
         return replace(message, name=names[message.name or ""])
     if any(call.name in names for call in message.tool_calls):
-        return replace(message, tool_calls=tuple(_call(call, names) for call in message.tool_calls))
+        return replace(
+            message, tool_calls=tuple(_rename_call(call, names) for call in message.tool_calls)
+        )
     return message
 
 
-def _call(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
+def _rename_call(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     return replace(call, name=names.get(call.name, call.name))
 
 
-def _renamed_choice(
+def _rename_choice(
     choice: str | dict[str, Any] | None, names: Mapping[str, str]
 ) -> str | dict[str, Any] | None:
     function: Any = choice.get("function") if isinstance(choice, dict) else None

@@ -324,10 +324,12 @@ REFUSED = (
     _bad("blocks of another type", _user("x"), "messages[1].content is a value of type list"),
     _bad("block without type", _user({"text": "x"}), "a block of type null"),
     _bad("text of another type", _user({"type": "text", "text": 3}), "has the text a value"),
-    _bad("call of the user", _user(USE), "'tool_use'. It cannot stand there"),
-    _bad("thought of the user", _user(THOUGHT), "'thinking'. It cannot stand there"),
+    _bad("call of the user", _user(USE), "'tool_use'. It does not belong there"),
+    _bad("thought of the user", _user(THOUGHT), "'thinking'. It does not belong there"),
     _bad(
-        "result of the assistant", _assistant(_result("x")), "'tool_result'. It cannot stand there"
+        "result of the assistant",
+        _assistant(_result("x")),
+        "'tool_result'. It does not belong there",
     ),
     _bad("result without its call", _user({"type": "tool_result"}), "answers the call null"),
     _bad("content of a result", _user(_result(3)), "messages[1].content[0].content is"),

@@ -145,7 +145,7 @@ class PartialCalls(Noted):
             if isinstance(entry, dict):
                 touched.add(self._take_entry(as_fields(entry), touched))
             else:
-                note = f"A value of type {type(entry).__name__} stands where a call should be."
+                note = f"A value of type {type(entry).__name__} is in the place of a call."
                 self._note(Code.CALL_ENTRY_DROPPED, note)
 
     def render(self) -> list[dict[str, Any]]:

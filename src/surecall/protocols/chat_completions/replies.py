@@ -173,7 +173,7 @@ def parse_message(raw: RawReply) -> Reply:
     calls, defects, receipts = _parse_calls(message)
     if not defects and message.keys() <= _NOT_ECHOED and not message.get("refusal"):
         text = message.get("content")
-        if text is None or text.__class__ is str:  # nothing beside text and calls
+        if text is None or text.__class__ is str:  # nothing apart from text and calls
             return Reply(
                 content=text,
                 calls=tuple(calls),
@@ -218,11 +218,11 @@ def parse_usage(usage: Any) -> Usage | None:
         output_tokens=made or 0,
         total_tokens=total if total is not None else (given or 0) + (made or 0),
         reasoning_tokens=_detail(counts, "completion_tokens_details", "reasoning_tokens"),
-        cached_tokens=_cached(counts),
+        cached_tokens=_count_cached(counts),
     )
 
 
-def _cached(counts: dict[str, Any]) -> int:
+def _count_cached(counts: dict[str, Any]) -> int:
     """Return how many tokens came from the cache, wherever a provider counts them."""
     return (
         _detail(counts, "prompt_tokens_details", "cached_tokens")
@@ -255,7 +255,7 @@ def _first_choice(
 
 
 def choices_ignored(count: int) -> tuple[Defect, ...]:
-    """Return the finding that choices beside the first were left alone."""
+    """Return the finding that choices apart from the first were left alone."""
     if count < 1:
         return ()
     return (Defect(Code.CHOICES_IGNORED, f"{count} more choices were not used.", "/choices"),)
@@ -284,11 +284,11 @@ def _parse_calls(
         defects.append(Defect(Code.CALLS_AS_OBJECT, "tool_calls is one object.", "/tool_calls"))
         entries = [entries]
     elif entries is not None and not isinstance(entries, list):
-        defects.append(_dropped(entries, "/tool_calls"))
+        defects.append(_note_dropped(entries, "/tool_calls"))
         entries = None
     for position, entry in enumerate(cast("list[Any]", entries or ())):
         if not isinstance(entry, dict):
-            defects.append(_dropped(entry, f"/tool_calls/{position}"))
+            defects.append(_note_dropped(entry, f"/tool_calls/{position}"))
             continue
         call = _parse_call(as_fields(entry), position)
         calls.append(call)
@@ -351,6 +351,6 @@ def _note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
         defects.append(Defect(Code.ARGUMENTS_BLANK, "The arguments are blank text.", place))
 
 
-def _dropped(entry: Any, place: str) -> Defect:
-    note = f"A value of type {type(entry).__name__} stands where a call should be."
+def _note_dropped(entry: Any, place: str) -> Defect:
+    note = f"A value of type {type(entry).__name__} is in the place of a call."
     return Defect(Code.CALL_ENTRY_DROPPED, note, place)

@@ -58,8 +58,8 @@ def _show_results(messages: tuple[Message, ...]) -> Iterator[Message]:
         texts = [part for part in message.content if part.get("type") == "text"]
         others = [part for part in message.content if part.get("type") != "text"]
         if others:
-            told = f"[From the result of the call {message.tool_call_id}:]"
-            shown += [{"type": "text", "text": told}, *others]
+            stated = f"[From the result of the call {message.tool_call_id}:]"
+            shown += [{"type": "text", "text": stated}, *others]
             message = replace(message, content=texts or _SHOWN_BELOW)
         yield message
     if shown:

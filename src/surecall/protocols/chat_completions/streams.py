@@ -110,7 +110,7 @@ class _PartialMessage(Noted):
             arguments = self._legacy.arguments
             message["function_call"] = {"name": self._legacy.name, "arguments": arguments}
         if self._details:
-            message["reasoning_details"] = [_joined(detail) for detail in self._details]
+            message["reasoning_details"] = [_join_detail(detail) for detail in self._details]
         message.update(self._extra)
         return mend_surrogates_in(message) if self.has_halves else message
 
@@ -196,7 +196,7 @@ class _Detail:
                 self._kept.put(self.fields, key, value)
 
 
-def _joined(detail: Any) -> Any:
+def _join_detail(detail: Any) -> Any:
     if not isinstance(detail, _Detail):
         return detail
     return {**detail.fields, **{key: str(text) for key, text in detail.texts.items()}}
@@ -265,7 +265,7 @@ class ChatStreamFolder(EventFolder):
 
     def _take_chunk(self, chunk: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         if chunk.get("error") or chunk.get("object") == "error":
-            raise self._reported(chunk)
+            raise self._read_error(chunk)
         if self._id is None:
             self._id = text_or_none(chunk.get("id"))
         if self._model is None:
@@ -293,7 +293,7 @@ class ChatStreamFolder(EventFolder):
                     self._other_choices.add(index)
                 return
         if choice.get("error"):
-            raise self._reported(choice)
+            raise self._read_error(choice)
         finish = finish_word(choice.get("finish_reason"))
         piece: Any = choice.get("delta")
         if piece:

@@ -38,7 +38,7 @@ def render_reply(reply: Reply) -> dict[str, Any]:
         message[_REASONING_KEY] = reply.reasoning
     if reply.calls:
         message["tool_calls"] = [_render_call(call, ids) for call in reply.calls]
-    for key, value in _echoed(reply).items():
+    for key, value in _echo_extra(reply).items():
         message.setdefault(key, value)
     body: dict[str, Any] = {
         "id": reply.id or new_id("chatcmpl-"),
@@ -111,7 +111,7 @@ class ChatStreamWriter:
         """Close the reply with its finish reason and usage; its text is not written again."""
         usage = None if reply.usage is None else _render_usage(reply.usage)
         finish = finish_of(reply, wrote_calls=self._calls > 0)
-        return self._chunk(_echoed(reply), finish, usage) + _DONE
+        return self._chunk(_echo_extra(reply), finish, usage) + _DONE
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event; no end follows."""
@@ -137,8 +137,8 @@ def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     return wire | call.extra | wire
 
 
-def _echoed(reply: Reply) -> dict[str, Any]:
-    """Return what goes along beside text, calls and the reasoning that is written already."""
+def _echo_extra(reply: Reply) -> dict[str, Any]:
+    """Return what goes along besides text, calls and the reasoning that is written already."""
     return {
         key: value
         for key, value in reply.extra.items()

@@ -187,7 +187,7 @@ class PartialParts:
             self.calls_count += isinstance(member(part, "functionCall"), dict)
             self._begin(part, None)
 
-    def taken(self) -> list[tuple[Literal["text", "reasoning"], str]]:
+    def take_new(self) -> list[tuple[Literal["text", "reasoning"], str]]:
         """Return the pieces of text that arrived since the last time."""
         found, self._new = self._new, []
         return found

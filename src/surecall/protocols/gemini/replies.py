@@ -80,8 +80,8 @@ def _refine(error: ProviderError, value: Any) -> None:
     Gemini says "exceeded your current quota" in both cases; only the details tell them apart.
     """
     first = as_list(value)[:1]
-    told = as_fields(as_fields(first[0] if first else value).get("error"))
-    details = [as_fields(item) for item in as_list(told.get("details"))]
+    stated = as_fields(as_fields(first[0] if first else value).get("error"))
+    details = [as_fields(item) for item in as_list(stated.get("details"))]
     if any(item.get("reason") == "API_KEY_INVALID" for item in details):
         error.code, error.hint, error.retryable = str(Code.AUTH), _KEY_HINT, False
     delay_s = next((found for item in details if (found := _delay_s(item)) is not None), None)
@@ -209,14 +209,14 @@ class ReplyFold:
         self._id = self._id or text_or_none(member(chunk, "responseId"))
         given = chunk.get("candidates")
         if given and not isinstance(given, list):
-            raise _not_a(given, "list", "candidates")
+            raise _refuse_type(given, "list", "candidates")
         candidates = as_list(given)
         feedback = as_fields(member(chunk, "promptFeedback"))
         if not candidates and member(feedback, "blockReason"):
-            raise _blocked(feedback)
+            raise _refuse_prompt(feedback)
         for position, item in enumerate(candidates):
             if not isinstance(item, dict):
-                raise _not_a(item, "object", "candidate")
+                raise _refuse_type(item, "object", "candidate")
             self._take_candidate(as_fields(item), position)
 
     def render(self) -> RawReply:
@@ -272,13 +272,13 @@ class ReplyFold:
 
     def _take_content(self, content: Any, reason: str | None) -> None:
         if content and not isinstance(content, dict):
-            raise _not_a(content, "object", "content")
+            raise _refuse_type(content, "object", "content")
         fields = as_fields(content)
         role, parts = fields.get("role"), fields.get("parts")
         check_role(role, "model")
         self._has_role = self._has_role or bool(role)
         if parts and not isinstance(parts, list):
-            raise _not_a(parts, "list", "parts")
+            raise _refuse_type(parts, "list", "parts")
         if self.finish is not None:
             late = [as_fields(part) for part in as_list(parts)]
             if any(member(part, "functionCall") for part in late):
@@ -299,7 +299,7 @@ def parse_message(raw: RawReply) -> Reply:
     extra: dict[str, Any] = {}
     parts = raw.message.get("parts")
     if parts is not None and not isinstance(parts, list):
-        defects.append(_unknown(parts, "/parts"))
+        defects.append(_note_unknown(parts, "/parts"))
     for position, item in enumerate(as_list(parts)):
         place = f"/parts/{position}"
         part = as_fields(item)
@@ -313,7 +313,7 @@ def parse_message(raw: RawReply) -> Reply:
         if isinstance(text, str):
             (thoughts if part.get("thought") is True else texts).append(text)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
-            defects.append(_unknown(item, place))
+            defects.append(_note_unknown(item, place))
     content = "".join(texts)
     if raw.finish_reason == _MALFORMED:
         content = content or _note_malformed(raw.message, defects)
@@ -372,8 +372,8 @@ def _parse_call(
 
 def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
     """Return what the model wrote for a call, so that it may still be read as text."""
-    told = text_or_none(message.get("finishMessage")) or ""
-    written = told.removeprefix(_MALFORMED_START).strip()
+    stated = text_or_none(message.get("finishMessage")) or ""
+    written = stated.removeprefix(_MALFORMED_START).strip()
     note = "The provider could not read the call that the model wrote"
     defects.append(
         Defect(Code.MALFORMED_FUNCTION_CALL, f"{note}: {clip(written)}" if written else f"{note}.")
@@ -381,33 +381,33 @@ def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
     return written
 
 
-def _blocked(feedback: dict[str, Any]) -> ProviderError:
+def _refuse_prompt(feedback: dict[str, Any]) -> ProviderError:
     reason = clip(str(member(feedback, "blockReason")), 80)
-    told = text_or_none(member(feedback, "blockReasonMessage"))
+    stated = text_or_none(member(feedback, "blockReasonMessage"))
     return ProviderReplyError(
         Code.PROMPT_BLOCKED,
-        f"The provider refused the prompt: {clip(told) if told else reason}.",
+        f"The provider refused the prompt: {clip(stated) if stated else reason}.",
         hint="Change what is asked, or the safety settings; trying again does not help.",
         status=200,
         provider_code=reason,
-        provider_message=clip(told) if told else None,
+        provider_message=clip(stated) if stated else None,
     )
 
 
-def _not_a(value: Any, expected: str, what: str) -> ProviderError:
+def _refuse_type(value: Any, expected: str, what: str) -> ProviderError:
     message = f"The {what} of the provider's answer is of type {type(value).__name__}, "
     return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, f"{message}not {expected}.")
 
 
-def _unknown(item: Any, place: str) -> Defect:
+def _note_unknown(item: Any, place: str) -> Defect:
     keys = sorted(str(key) for key in as_fields(item))[:5]
     if member(as_fields(item), "functionCall"):
         return Defect(Code.CALL_ENTRY_DROPPED, "The call of a part is not an object.", place)
     if not keys or "text" in keys:
-        problem = "The text of a part is" if keys else "What stands where a part should be is"
+        problem = "The text of a part is" if keys else "What is in the place of a part is"
         return Defect(Code.CONTENT_NOT_USABLE, f"{problem} of another type.", place)
-    told = ", ".join(clip(key, 40) for key in keys)
-    note = f"A part is of a kind that is not known: with {told}."
+    stated = ", ".join(clip(key, 40) for key in keys)
+    note = f"A part is of a kind that is not known: with {stated}."
     return Defect(Code.PART_NOT_KNOWN, note, place)
 
 

@@ -146,6 +146,6 @@ def render_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def schema_losses(tools: Iterable[ToolSpec]) -> dict[str, tuple[Loss, ...]]:
-    """Return what the schemas of tools say that Gemini is not told, by the names of the tools."""
+    """Return what the schemas of tools say that Gemini does not get, by the names of the tools."""
     found = {tool.name: rewrite_schema(tool.parameters, "gemini").losses for tool in tools}
     return {name: losses for name, losses in found.items() if losses}

@@ -21,7 +21,7 @@ def _parse_instruction(instruction: Any) -> list[Message]:
     """Turn the system instruction into a message, if there is one."""
     if isinstance(instruction, str):
         return [Message("system", instruction)]
-    parts = [_parsed(item, "systemInstruction") for item in _parts(instruction)]
+    parts = [_parse_said(item, "systemInstruction") for item in _parts(instruction)]
     return [Message("system", _content(parts))] if parts else []
 
 
@@ -76,7 +76,7 @@ class _Conversation:
                 has_results = True
                 self._messages.append(self._parse_result(as_fields(response), here))
             else:
-                said.append(_parsed(part, here))
+                said.append(_parse_said(part, here))
         if said or not has_results:
             self._messages.append(Message("user", _content(said)))
 
@@ -93,7 +93,7 @@ class _Conversation:
         self._open = [entry for entry in self._open if entry[0] != call_id]
         text, is_error = parse_response(response.get("response") or {})
         extra = {"is_error": True} if is_error else {}
-        shown = [_parsed(part, place) for part in _parts(response)]
+        shown = [_parse_said(part, place) for part in _parts(response)]
         content: Any = [{"type": "text", "text": text}, *shown] if shown else text
         return Message("tool", content, tool_call_id=call_id, extra=extra)
 
@@ -115,7 +115,7 @@ class _Conversation:
             if part.get("thought") is True:
                 thoughts += [part["text"]] if isinstance(part.get("text"), str) else []
             elif part.get("text") != "":
-                said.append(_parsed(part, here))
+                said.append(_parse_said(part, here))
         if thoughts:
             extra["reasoning_content"] = "".join(thoughts)
         content: Any = said
@@ -144,7 +144,7 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     return [as_fields(part) for part in as_list(as_fields(content).get("parts"))]
 
 
-def _parsed(part: dict[str, Any], place: str) -> dict[str, Any]:
+def _parse_said(part: dict[str, Any], place: str) -> dict[str, Any]:
     found = parse_part(part)
     if found is None:
         kinds = ", ".join(sorted(part)) or "empty"

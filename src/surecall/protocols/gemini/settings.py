@@ -88,7 +88,7 @@ _JSON: Final = "application/json"
 def render_config(
     model: str, params: dict[str, Any], response_format: dict[str, Any] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the generation config, and the settings that belong beside it."""
+    """Return the generation config, and the settings that belong next to it."""
     config: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     given = as_fields(params.get("generationConfig"))

@@ -42,7 +42,7 @@ class GeminiStreamFolder(EventFolder):
         except ProviderError as error:
             error.body = self._text_so_far() or error.body
             raise error from None
-        for kind, piece in parts.taken():
+        for kind, piece in parts.take_new():
             self._halves.show(kind, piece, shown)
         if parts.calls_count > calls and not self._repeated:
             self._repeated = find_repeated_keys(event.data)
@@ -73,7 +73,7 @@ class GeminiStreamFolder(EventFolder):
         self._fold.defects += (*self._repeated, *self._skipped_defects())
         return self._fold.render()
 
-    def _reported(self, value: Any) -> ProviderError:
+    def _read_error(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
         error.body = self._text_so_far() or error.body
         return error

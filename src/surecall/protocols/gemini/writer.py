@@ -41,10 +41,10 @@ def render_reply(reply: Reply) -> dict[str, Any]:
         parts.append({"text": reply.reasoning, "thought": True})
     signature = reply.extra.get("thought_signature")
     if reply.content or signature:
-        parts.append(_signed({"text": reply.content or ""}, signature))
+        parts.append(_sign({"text": reply.content or ""}, signature))
     parts += [_render_call(call, ids) for call in reply.calls]
     chunk = _chunk(parts, reply.model or "", reply.id or new_id())
-    return _finished(chunk, reply)
+    return _add_finish(chunk, reply)
 
 
 def render_error(error: SurecallError) -> WireError:
@@ -81,8 +81,8 @@ class GeminiStreamWriter:
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        parts = [_signed({"text": ""}, reply.extra.get("thought_signature"))]
-        chunk = _finished(_chunk(parts, self._model, self._id), reply)
+        parts = [_sign({"text": ""}, reply.extra.get("thought_signature"))]
+        chunk = _add_finish(_chunk(parts, self._model, self._id), reply)
         return render_event(encode_text(chunk))
 
     def fail(self, error: SurecallError) -> bytes:
@@ -98,7 +98,7 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
     return {"candidates": [candidate], "modelVersion": model, "responseId": reply_id}
 
 
-def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
+def _add_finish(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
     chunk["candidates"][0]["finishReason"] = FINISH_REASONS.get(finish_of(reply), "OTHER")
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
@@ -113,10 +113,10 @@ def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     }
     if isinstance(call.id, str) and call.id:
         function = {"id": ids.assign(call.id), **function}
-    return _signed({"functionCall": function}, call.extra.get("thought_signature"))
+    return _sign({"functionCall": function}, call.extra.get("thought_signature"))
 
 
-def _signed(part: dict[str, Any], signature: Any) -> dict[str, Any]:
+def _sign(part: dict[str, Any], signature: Any) -> dict[str, Any]:
     if isinstance(signature, str) and signature:
         return {**part, "thoughtSignature": signature}
     return part

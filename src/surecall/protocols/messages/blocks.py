@@ -127,7 +127,7 @@ def _render_part(part: dict[str, Any], place: _Place) -> dict[str, Any] | None:
 def _text_block(text: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(text, str) or not text.strip():
         return None
-    return {"type": "text", "text": text, **_picked(fields, _TEXT_FIELDS)}
+    return {"type": "text", "text": text, **_pick_set(fields, _TEXT_FIELDS)}
 
 
 def _render_image(part: dict[str, Any]) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ def _render_image(part: dict[str, Any]) -> dict[str, Any] | None:
     if data is not None:
         media_type = "image/jpeg" if data[0] == "image/jpg" else data[0]
         source = {"type": "base64", "media_type": media_type, "data": data[1]}
-    return {"type": "image", "source": source, **_picked(part, ("cache_control",))}
+    return {"type": "image", "source": source, **_pick_set(part, ("cache_control",))}
 
 
 def _parse_image(source: dict[str, Any], block: dict[str, Any]) -> dict[str, Any] | None:
@@ -148,7 +148,7 @@ def _parse_image(source: dict[str, Any], block: dict[str, Any]) -> dict[str, Any
     if not isinstance(url, str):
         return None
     part: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
-    return {**part, **_picked(block, ("cache_control",))}
+    return {**part, **_pick_set(block, ("cache_control",))}
 
 
 def _render_file(part: dict[str, Any]) -> dict[str, Any] | None:
@@ -160,7 +160,7 @@ def _render_file(part: dict[str, Any]) -> dict[str, Any] | None:
     block: dict[str, Any] = {"type": "document", "source": source}
     if isinstance(file.get("filename"), str) and file["filename"]:
         block["title"] = file["filename"]
-    return {**block, **_picked(part, _FILE_FIELDS)}
+    return {**block, **_pick_set(part, _FILE_FIELDS)}
 
 
 def _file_source(file: dict[str, Any]) -> dict[str, Any] | None:
@@ -194,7 +194,7 @@ def _parse_document(source: dict[str, Any], block: dict[str, Any]) -> dict[str, 
         return None
     if isinstance(block.get("title"), str):
         file["filename"] = block["title"]
-    return {"type": "file", "file": file, **_picked(block, _FILE_FIELDS)}
+    return {"type": "file", "file": file, **_pick_set(block, _FILE_FIELDS)}
 
 
 def _split_data_url(url: str) -> tuple[str, str] | None:
@@ -222,5 +222,5 @@ def _decoded_text(encoded: str) -> str | None:
         return None
 
 
-def _picked(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _pick_set(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: fields[key] for key in keys if fields.get(key)}

@@ -30,7 +30,7 @@ PIECES: Final[dict[str, tuple[str, _Field, str]]] = {
 class _PartialBlock:
     """One block, as far as it has arrived."""
 
-    __slots__ = ("field", "fields", "index", "is_told", "kind", "text")
+    __slots__ = ("field", "fields", "index", "is_shown", "kind", "text")
 
     def __init__(self, kept: Kept, index: int | None, fields: dict[str, Any]) -> None:
         kept.add_part(fields)
@@ -40,7 +40,7 @@ class _PartialBlock:
         self.kind = kind if isinstance(kind, str) else ""
         self.field: _Field | None = None
         self.text = KeptText(kept)
-        self.is_told = False
+        self.is_shown = False
         if self.kind in {"text", "thinking"}:
             self.field = cast("_Field", self.kind)
         elif self.kind.endswith("tool_use"):
@@ -132,12 +132,12 @@ class PartialBlocks(Noted):
             self._note(Code.PART_NOT_KNOWN, f"A piece is of the unknown kind {shown}.")
         return None
 
-    def ended_thought(self) -> dict[str, Any] | None:
+    def take_ended_thought(self) -> dict[str, Any] | None:
         """Return the last block, once, when it is a thought; call it when the block has ended."""
         block = self._blocks[-1] if self._blocks else None
-        if block is None or block.is_told or block.kind not in THOUGHT_BLOCKS:
+        if block is None or block.is_shown or block.kind not in THOUGHT_BLOCKS:
             return None
-        block.is_told = True
+        block.is_shown = True
         return block.render()
 
     def render(self) -> list[dict[str, Any]]:

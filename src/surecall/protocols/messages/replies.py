@@ -175,7 +175,7 @@ class _Found:
 
     def _take_block(self, block: Any, place: str) -> None:
         if not isinstance(block, dict):
-            note = f"A value of type {type(block).__name__} stands where a block should be."
+            note = f"A value of type {type(block).__name__} is in the place of a block."
             self._note(Code.CONTENT_NOT_USABLE, note, place)
             return
         fields = as_fields(block)

@@ -30,7 +30,7 @@ def _parse_system(system: Any) -> list[Message]:
     content = _blocks(system, "system") if system is not None else []
     if not content:
         return []
-    return [Message("system", _content([_parsed(block, "system") for block in content]))]
+    return [Message("system", _content([_parse_said(block, "system") for block in content]))]
 
 
 def _parse_conversation(items: list[Any]) -> list[Message]:
@@ -51,7 +51,7 @@ def _parse_conversation(items: list[Any]) -> list[Message]:
         if role == "assistant":
             messages.append(_parse_assistant(blocks, place))
         elif role == "system":
-            messages.append(Message("system", _content([_parsed(b, place) for b in blocks])))
+            messages.append(Message("system", _content([_parse_said(b, place) for b in blocks])))
         else:
             messages += _parse_user(blocks, place)
     return messages
@@ -66,7 +66,7 @@ def _parse_user(blocks: list[dict[str, Any]], place: str) -> list[Message]:
         if block.get("type") == "tool_result":
             messages.append(_parse_result(block, here))
         else:
-            parts.append(_parsed(block, here))
+            parts.append(_parse_said(block, here))
     if parts or not messages:
         messages.append(Message("user", _content(parts)))
     return messages
@@ -78,7 +78,7 @@ def _parse_result(block: dict[str, Any], place: str) -> Message:
         raise invalid_message(f"{place} answers the call {show(call_id)}.", "Name its tool_use_id.")
     content = block.get("content")
     found = _blocks(content, f"{place}.content") if content is not None else []
-    parts = [_parsed(item, place) for item in found]
+    parts = [_parse_said(item, place) for item in found]
     if parts and block.get("cache_control"):
         parts[-1] = {"cache_control": block["cache_control"], **parts[-1]}
     extra = {"is_error": True} if block.get("is_error") is True else {}
@@ -100,7 +100,7 @@ def _parse_assistant(blocks: list[dict[str, Any]], place: str) -> Message:
             elif isinstance(block.get("thinking"), str):
                 unsigned.append(block["thinking"])
         else:
-            parts.append(_parsed(block, here))
+            parts.append(_parse_said(block, here))
     extra: dict[str, Any] = {"thinking_blocks": signed} if signed else {}
     if not signed and any(unsigned):
         extra["reasoning_content"] = "".join(unsigned)
@@ -131,11 +131,11 @@ def _blocks(content: Any, place: str) -> list[dict[str, Any]]:
     raise invalid_message(f"{place} is {show(content)}.", "Use text or a list of content blocks.")
 
 
-def _parsed(block: dict[str, Any], place: str) -> dict[str, Any]:
+def _parse_said(block: dict[str, Any], place: str) -> dict[str, Any]:
     kind = block.get("type")
     if not isinstance(kind, str) or kind in {"tool_result", "tool_use", *THOUGHT_BLOCKS}:
         raise invalid_message(
-            f"{place} has a block of type {show(kind)}.", "It cannot stand there."
+            f"{place} has a block of type {show(kind)}.", "It does not belong there."
         )
     if kind == "text" and not isinstance(block.get("text"), str):
         raise invalid_message(f"{place} has the text {show(block.get('text'))}.", "Use text.")

@@ -56,7 +56,7 @@ class MessagesStreamFolder(EventFolder):
             self._refuse_event(data, "its type is not text.")
             return
         if kind == "error" or fields.get("error"):
-            raise self._reported(fields)
+            raise self._read_error(fields)
         if self._has_stopped and kind in _CONTENT:
             raise self._refuse_order("brings content behind the stop reason")
         if kind in _BLOCK_ENDS:
@@ -156,7 +156,7 @@ class MessagesStreamFolder(EventFolder):
 
     def _end_thought(self, shown: list[StreamDelta]) -> None:
         """Hand out the thought that has ended, which a client has to send back as it is."""
-        block = self._blocks.ended_thought()
+        block = self._blocks.take_ended_thought()
         if block is not None:
             shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
 

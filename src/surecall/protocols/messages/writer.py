@@ -151,9 +151,9 @@ class MessagesStreamWriter:
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
         blocks = [block for block in _thoughts_of(extra or {}) if block not in self._thoughts]
-        told = "".join(block["thinking"] for block in blocks if _is_readable(block))
+        stated = "".join(block["thinking"] for block in blocks if _is_readable(block))
         written = b""
-        if "".join([*self._words, text]) != told:  # the words are not only those of the blocks
+        if "".join([*self._words, text]) != stated:  # the words are not only those of the blocks
             written = self._think(text)
         return written + b"".join([self._end_thought(block) for block in blocks])
 

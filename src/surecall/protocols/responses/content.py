@@ -184,8 +184,8 @@ def _parse_part(item: Any, place: str) -> dict[str, Any]:
     kind = part.get("type")
     if kind in _TEXT_TYPES:
         if not isinstance(part.get("text"), str):
-            told = show(part.get("text"))
-            raise invalid_message(f"{place} has the text {told}.", "Use text.")
+            stated = show(part.get("text"))
+            raise invalid_message(f"{place} has the text {stated}.", "Use text.")
         parsed: dict[str, Any] = {"type": "text", "text": part["text"]}
     elif kind == "input_image" and isinstance(part.get("image_url"), str):
         image = {"url": part["image_url"]}

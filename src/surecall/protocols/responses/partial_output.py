@@ -34,7 +34,7 @@ _ITEM_TYPES: Final = {
 
 
 def deltas_differ(what: str) -> Defect:
-    """Return the finding that one thing was told twice, in different words."""
+    """Return the finding that one thing was said twice, in different words."""
     note = f"The {what} at the end of the stream differs from what was streamed before."
     return Defect(Code.DELTAS_DIFFER, note, "/output")
 

@@ -110,7 +110,7 @@ class _OutputReader:
 
     def read(self, item: Any, place: str) -> None:
         if not isinstance(item, dict):
-            note = f"A value of type {type(item).__name__} stands where an item should be."
+            note = f"A value of type {type(item).__name__} is in the place of an item."
             self.defects.append(Defect(Code.CALL_ENTRY_DROPPED, note, place))
             return
         fields = as_fields(item)

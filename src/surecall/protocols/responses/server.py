@@ -84,9 +84,9 @@ class _InputReader:
             self._pending.append(item)
         elif kind == "function_call":
             self._turn = self._turn or _Turn()
-            self._turn.add_call(item, self._taken())
+            self._turn.add_call(item, self._take_pending())
         elif kind == "function_call_output":
-            self._add(_result(item, place))
+            self._add(_parse_result(item, place))
         elif kind == "message":
             self._read_message(item, place)
         elif kind == "item_reference":
@@ -111,22 +111,22 @@ class _InputReader:
             self._add(Message(cast("Role", role), content))
             return
         if self._turn is not None and self._turn.contents and not self._turn.calls:
-            reasoning = self._taken()
+            reasoning = self._take_pending()
             self._end_turn()
             self._pending = reasoning
         self._turn = self._turn or _Turn()
-        self._turn.add_text(content, item.get("phase"), self._taken())
+        self._turn.add_text(content, item.get("phase"), self._take_pending())
 
     def _add(self, message: Message) -> None:
         self._end_turn()
         self._messages.append(message)
 
-    def _taken(self) -> list[dict[str, Any]]:
+    def _take_pending(self) -> list[dict[str, Any]]:
         pending, self._pending = self._pending, []
         return pending
 
     def _end_turn(self) -> None:
-        pending = self._taken()
+        pending = self._take_pending()
         if self._turn is not None:
             self._turn.items += pending
             self._messages.append(self._turn.close())
@@ -156,7 +156,7 @@ class _Turn:
         self.calls.append(call)
 
     def close(self) -> Message:
-        content = _joined(self.contents)
+        content = _join_contents(self.contents)
         fields: dict[str, Any] = {"role": "assistant", "content": content}
         if self.calls:
             fields["tool_calls"] = self.calls
@@ -166,7 +166,7 @@ class _Turn:
         return parse_history_message(fields)
 
 
-def _result(item: dict[str, Any], place: str) -> Message:
+def _parse_result(item: dict[str, Any], place: str) -> Message:
     call_id = item.get("call_id")
     if not isinstance(call_id, str) or not call_id:
         raise invalid_message(
@@ -177,7 +177,9 @@ def _result(item: dict[str, Any], place: str) -> Message:
     return Message("tool", content, tool_call_id=call_id)
 
 
-def _joined(contents: list[str | list[dict[str, Any]] | None]) -> str | list[dict[str, Any]] | None:
+def _join_contents(
+    contents: list[str | list[dict[str, Any]] | None],
+) -> str | list[dict[str, Any]] | None:
     """Return the content of a turn: text where text says it all, parts otherwise."""
     parts: list[dict[str, Any]] = []
     for content in contents:

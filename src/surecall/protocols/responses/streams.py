@@ -69,7 +69,7 @@ class ResponsesStreamFolder(EventFolder):
         if not isinstance(kind, str):
             kind = event.event
         if kind == "error" or fields.get("error"):
-            raise self._reported(fields)
+            raise self._read_error(fields)
         self._count(fields.get("sequence_number"))
         self._take(kind, fields, data, shown)
 
@@ -87,7 +87,7 @@ class ResponsesStreamFolder(EventFolder):
         if self._output:  # items were streamed, which only a response has
             self._response.setdefault("object", "response")
         defects = (*self._output.defects.values(), *differing, *self._repeated)
-        return parse_response(self._response, output, (*defects, *self._lost()))
+        return parse_response(self._response, output, (*defects, *self._note_lost()))
 
     def _take(self, kind: str, fields: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         if kind in _DELTAS:
@@ -109,9 +109,7 @@ class ResponsesStreamFolder(EventFolder):
             self._output.finish(_key(fields), item, shown)
             self._repeated = self._repeated or find_repeated_keys([item], data)
             if item.get("type") == "reasoning":
-                shown.append(
-                    StreamDelta("reasoning", "", {"reasoning_items": self._mended([item])})
-                )
+                shown.append(StreamDelta("reasoning", "", {"reasoning_items": self._mend([item])}))
         elif kind in _BEGINS:
             if kind == "response.created":
                 if self._has_begun:
@@ -125,7 +123,7 @@ class ResponsesStreamFolder(EventFolder):
         self, kind: str, response: dict[str, Any], data: str, shown: list[StreamDelta]
     ) -> None:
         if kind == "response.failed" or response.get("status") == "failed" or response.get("error"):
-            raise self._reported({"error": response.get("error")})
+            raise self._read_error({"error": response.get("error")})
         self._done = True
         begun = {key: self._response.get(key) for key in ("id", "model")}
         self._response = {**begun, **response}
@@ -138,18 +136,18 @@ class ResponsesStreamFolder(EventFolder):
                 if isinstance(item, dict):
                     self._output.finish(index, as_fields(item), shown)
         self._output.flush(shown)
-        self._output.catch_up(parse_output({"output": self._mended(output)}).text or "", shown)
+        self._output.catch_up(parse_output({"output": self._mend(output)}).text or "", shown)
 
     def _final_output(self) -> tuple[list[Any], list[Defect]]:
         """Return the items of the reply, and what the two tellings of it differ in."""
-        told = self._response.get("output")
-        streamed = self._mended(self._output.render())
-        if not isinstance(told, list):
+        stated = self._response.get("output")
+        streamed = self._mend(self._output.render())
+        if not isinstance(stated, list):
             if not streamed and self._response["status"] == "completed":
                 message = "The stream ended without any output."
                 raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
             return streamed, []
-        final = self._mended(as_list(told))
+        final = self._mend(as_list(stated))
         if not streamed:
             return final, []
         if not final:
@@ -159,7 +157,7 @@ class ResponsesStreamFolder(EventFolder):
         differing = [deltas_differ(what) for what in after if after[what] != before[what]]
         return final, [defect for defect in differing if defect not in known]
 
-    def _mended(self, items: list[Any]) -> list[Any]:
+    def _mend(self, items: list[Any]) -> list[Any]:
         return mend_surrogates_in(items) if self._output.has_halves else items
 
     def _count(self, number: Any) -> None:
@@ -169,7 +167,7 @@ class ResponsesStreamFolder(EventFolder):
             self._has_gap = True
         self._sequence = number
 
-    def _lost(self) -> tuple[Defect, ...]:
+    def _note_lost(self) -> tuple[Defect, ...]:
         """Tell of events that were passed over, or of a gap that nothing else filled."""
         if self._skipped:
             note = f"{self._skipped} events were passed over."

@@ -168,7 +168,7 @@ class ResponsesStreamWriter:
         self._call_ids: dict[str, Any] = {}
         """By the ids of call items, what the model called the calls."""
         self._thoughts: list[dict[str, Any]] = []
-        """Items to send back that were told of."""
+        """Items to send back that were written or are known."""
         self._kind: _Kind | None = None
         self._item_id = ""
         self._pieces: list[str] = []
@@ -212,14 +212,14 @@ class ResponsesStreamWriter:
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event and a failed response; nothing follows."""
-        fault = render_error(error)
-        told = as_fields(fault.body["error"])
-        code, message = told["code"], told["message"]
+        answer = render_error(error)
+        stated = as_fields(answer.body["error"])
+        code, message = stated["code"], stated["message"]
         head = _render_response_head(self._id, self._model, self._created_at)
-        failure = {"code": _FAILURES.get(fault.status, "server_error"), "message": message}
+        failure = {"code": _FAILURES.get(answer.status, "server_error"), "message": message}
         response = {**head, "status": "failed", "error": failure, "output": self._output}
         # Clients look for the error in different places: beside the type, or one level down.
-        written = self._event("error", code=code, message=message, param=None, error=told)
+        written = self._event("error", code=code, message=message, param=None, error=stated)
         return written + self._event("response.failed", response=response)
 
     def _piece(self, kind: _Kind, text: str) -> bytes:
@@ -235,7 +235,7 @@ class ResponsesStreamWriter:
     def _open_item(self, kind: _Kind) -> bytes:
         self._kind = kind
         self._item_id = self._ids.next(_ID_PREFIXES[kind])
-        item = self._rendered("")
+        item = self._render_open("")
         part = item["content"][0]
         begun: dict[str, Any] = {**item, "content": []}
         if "status" in item:
@@ -248,7 +248,7 @@ class ResponsesStreamWriter:
         if kind is None:
             return b""
         text = "".join(self._pieces)
-        item = self._rendered(text)
+        item = self._render_open(text)
         fields: dict[str, Any] = {**self._place(), "text": text}
         if kind == "output_text":
             fields["logprobs"] = []
@@ -261,9 +261,11 @@ class ResponsesStreamWriter:
 
     def _end_thoughts(self, extra: Mapping[str, Any]) -> bytes:
         """End the thought that was shown; items without words that were shown are written now."""
-        told = [render_reasoning(as_fields(item)) for item in as_list(extra.get("reasoning_items"))]
+        stated = [
+            render_reasoning(as_fields(item)) for item in as_list(extra.get("reasoning_items"))
+        ]
         known = [item.get("id") for item in self._thoughts]
-        items = [item for item in told if item.get("id") not in known]
+        items = [item for item in stated if item.get("id") not in known]
         if not items:
             return b""
         written = self._close_item() if self._kind == "reasoning_text" else b""
@@ -286,7 +288,7 @@ class ResponsesStreamWriter:
         output = [(item, self._call_ids.get(item["id"])) for item in rest]
         return insert_reasoning(reply.extra.get("reasoning_items") or self._thoughts, output)
 
-    def _rendered(self, text: str) -> dict[str, Any]:
+    def _render_open(self, text: str) -> dict[str, Any]:
         render = _render_text if self._kind == "output_text" else _render_thought
         return render(text, self._item_id)
 
