@@ -136,7 +136,7 @@ def test_a_recorded_stream_without_its_last_events_is_truncated(case: Recorded) 
 def test_a_recorded_error_has_its_code(case: Recorded) -> None:
     """And says whether trying again can help."""
     fault = case.data["fault"]
-    error = case.family.parse_fault(fault["status"], {}, encode(fault["body"]))
+    error = case.family.parse_error(fault["status"], {}, encode(fault["body"]))
     assert error.code == case.expected["code"]
     assert error.retryable is case.expected["retryable"]
     assert case.expected["message"] in error.message
@@ -388,8 +388,8 @@ CODES = (
 @pytest.mark.parametrize("code", CODES)
 def test_an_error_keeps_its_code_through_a_server(family: WireProtocol, code: Code) -> None:
     """Rendered for a client and understood by one."""
-    fault = family.render_fault(ProviderStatusError(code, "It went wrong.", status=None))
-    error = family.parse_fault(fault.status, {}, encode(fault.body))
+    fault = family.render_error(ProviderStatusError(code, "It went wrong.", status=None))
+    error = family.parse_error(fault.status, {}, encode(fault.body))
     assert error.code == code
     assert "It went wrong." in error.message
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from surecall.errors import ConfigError, RequestError
 from surecall.loop.history import HistoryRules, find_own_ids, fit_history
-from surecall.protocols.id_patterns import find_id_shape
+from surecall.protocols.call_ids import find_id_shape
 from surecall.records import Message, ToolCall
 
 PATTERNS = (

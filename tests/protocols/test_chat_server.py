@@ -160,7 +160,7 @@ class Nonsense:
 NONSENSE = (
     Nonsense("no model", {"model": None}, "model is null"),
     Nonsense("blank model", {"model": " "}, "model is ' '"),
-    Nonsense("no messages", {"messages": []}, "messages is empty"),
+    Nonsense("no messages", {"messages": []}, "messages is an empty list"),
     Nonsense("messages as text", {"messages": "Hi"}, "messages is 'Hi'"),
     Nonsense("message as text", {"messages": ["Hi"]}, "messages[0] is 'Hi'"),
     Nonsense(
@@ -412,7 +412,7 @@ ANSWERED = (
 @pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case.id)
 def test_an_error_has_the_status_that_says_whose_fault_it_is(case: Answered) -> None:
     """And the shape in which clients look for it."""
-    fault = CHAT.render_fault(case.error)
+    fault = CHAT.render_error(case.error)
     assert fault.status == case.status
     error = fault.body["error"]
     assert (error["type"], error["code"]) == (case.type, case.code)

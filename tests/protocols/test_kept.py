@@ -9,7 +9,8 @@ import pytest
 
 from support.streams import chunk, event
 from surecall.errors import Code, ProviderError
-from surecall.protocols import find_protocol, kept
+from surecall.protocols import find_protocol
+from surecall.protocols import streams as kept
 
 MB = 1_000_000
 TEXT = "x" * 2_000

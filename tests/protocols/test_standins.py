@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from surecall.protocols.standins import UNREADABLE_KEY, stand_in_arguments, stand_in_name
+from surecall.protocols.substitutes import UNREADABLE_KEY, stand_in_arguments, stand_in_name
 
 
 @pytest.mark.parametrize(

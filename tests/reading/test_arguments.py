@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
-from surecall.protocols.standins import UNREADABLE_KEY
+from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.reading import read_arguments
 
 

@@ -65,7 +65,7 @@ class FamilyServer:
             if isinstance(reply, SurecallError):
                 raise reply
         except SurecallError as error:
-            fault = self._protocol.render_fault(error)
+            fault = self._protocol.render_error(error)
             body = encode(fault.body)
             return web.Response(body=body, status=fault.status, content_type="application/json")
         if not request.stream:

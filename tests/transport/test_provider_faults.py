@@ -7,12 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surecall.errors import Code, ProviderError, ProviderReplyError, ProviderStatusError
-from surecall.protocols.faults import (
-    check_body,
-    kept_headers,
-    parse_error_object,
-    parse_fault,
-)
+from surecall.protocols.errors import check_body, kept_headers, parse_error, parse_error_object
 
 JSON = {"content-type": "application/json"}
 HTML = {"content-type": "text/html; charset=utf-8"}
@@ -102,7 +97,7 @@ CASES = [
 def test_a_status_and_its_body_give_the_code(case: Case) -> None:
     """Both the status and the body decide what it is and whether trying again can help."""
     body = case.body if isinstance(case.body, bytes) else json.dumps(case.body).encode()
-    fault = parse_fault(case.status, case.headers, body)
+    fault = parse_error(case.status, case.headers, body)
     assert (fault.code, fault.retryable, fault.status) == (case.code, case.retryable, case.status)
 
 
@@ -132,14 +127,14 @@ def test_a_status_and_its_body_give_the_code(case: Case) -> None:
 )
 def test_the_providers_own_words_are_found(body: Any, message: str | None) -> None:
     """Wherever a provider puts its message, it is shown."""
-    fault = parse_fault(400, JSON, json.dumps(body).encode())
+    fault = parse_error(400, JSON, json.dumps(body).encode())
     assert fault.provider_message == message
     assert (message or "without saying why") in str(fault)
 
 
 def test_a_long_message_is_cut() -> None:
     """A provider cannot flood the log."""
-    fault = parse_fault(400, JSON, json.dumps(error("a" * 10_000)).encode())
+    fault = parse_error(400, JSON, json.dumps(error("a" * 10_000)).encode())
     assert fault.provider_message is not None
     assert len(fault.provider_message) < 440
     assert fault.body is not None
@@ -156,7 +151,7 @@ def test_what_the_answer_said_about_itself_is_kept() -> None:
         "set-cookie": "a=b",
         "server": "x",
     }
-    fault = parse_fault(429, headers, b'{"error": {"message": "m", "code": "rate_limit_exceeded"}}')
+    fault = parse_error(429, headers, b'{"error": {"message": "m", "code": "rate_limit_exceeded"}}')
     assert fault.provider_code == "rate_limit_exceeded"
     assert fault.request_id == "req_1"
     assert fault.body == '{"error": {"message": "m", "code": "rate_limit_exceeded"}}'
@@ -171,7 +166,7 @@ def test_what_the_answer_said_about_itself_is_kept() -> None:
 
 def test_the_request_id_may_be_in_the_body() -> None:
     """Some providers name the request in the body only."""
-    assert parse_fault(400, JSON, b'{"request_id": "req_2"}').request_id == "req_2"
+    assert parse_error(400, JSON, b'{"request_id": "req_2"}').request_id == "req_2"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +185,7 @@ def test_the_request_id_may_be_in_the_body() -> None:
 )
 def test_only_the_title_of_a_page_is_shown(page: bytes, title: str | None) -> None:
     """Nothing of a page but its title gets into the error."""
-    fault = parse_fault(502, HTML, page)
+    fault = parse_error(502, HTML, page)
     assert isinstance(fault, ProviderReplyError)
     assert fault.provider_message == title
     assert (f"titled {title!r}" if title else "without a title") in str(fault)
@@ -200,11 +195,11 @@ def test_only_the_title_of_a_page_is_shown(page: bytes, title: str | None) -> No
 
 def test_a_redirect_names_only_where_it_leads() -> None:
     """The target's host is told, not its path or query."""
-    fault = parse_fault(301, {"location": "https://other.example/a?key=hunter2"}, b"")
+    fault = parse_error(301, {"location": "https://other.example/a?key=hunter2"}, b"")
     assert "https://other.example," in str(fault)
     assert "hunter2" not in str(fault)
-    assert "another path" in str(parse_fault(301, {"location": "/x"}, b""))
-    assert "unreadable" in str(parse_fault(301, {"location": "http://[x"}, b""))
+    assert "another path" in str(parse_error(301, {"location": "/x"}, b""))
+    assert "unreadable" in str(parse_error(301, {"location": "http://[x"}, b""))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +285,7 @@ def test_an_error_event_of_no_known_kind_gets_the_code_of_its_caller() -> None:
 @settings(max_examples=200)
 def test_no_error_body_breaks_the_parser(status: int, body: bytes) -> None:
     """Whatever a provider sends with an error, an error comes out."""
-    fault = parse_fault(status, {}, body)
+    fault = parse_error(status, {}, body)
     assert isinstance(fault, ProviderError)
     assert fault.status == status
     assert len(str(fault)) < 1000

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from surecall.errors import invalid_config
-from surecall.records.values import as_fields
+from surecall.narrow import as_fields
 
 from .settings import PREFIX, SETTINGS, TABLES, Found, Text, put_setting, unknown_key
 

@@ -192,7 +192,7 @@ def _error_body(
     protocol: WireProtocol, status: int, message: str, *, kind: str | None
 ) -> dict[str, Any]:
     error = ProviderStatusError(Code.HTTP_STATUS, message, status=status)
-    body = dict(protocol.render_fault(error).body)
+    body = dict(protocol.render_error(error).body)
     if "code" in body["error"] and protocol.name != "gemini":
         body["error"]["code"] = kind or _OPENAI_CODES.get(status)
         if kind == "insufficient_quota":

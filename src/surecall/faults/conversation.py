@@ -4,8 +4,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, ToolCall
-from surecall.records.values import as_fields, as_list
 
 from .inputs import parse_fields
 

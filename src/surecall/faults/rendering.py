@@ -11,9 +11,9 @@ from msgspec import UNSET
 
 from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode, encode_text, render_event
+from surecall.narrow import as_fields, as_list
 from surecall.protocols import ChatCompletions
 from surecall.records import RawCall, Reply, Usage
-from surecall.records.values import as_fields, as_list
 from surecall.transport.scripted import render_chunks, render_completion
 
 from .replies import Occasion, PlannedReply

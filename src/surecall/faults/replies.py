@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.jsontext import encode_text
+from surecall.narrow import as_fields, as_list
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.records import ModelRequest, ToolSpec
-from surecall.records.values import as_fields, as_list
 from surecall.schema import References
 
 from .conversation import Action, CallTools, PlannedCall, Say

@@ -18,7 +18,7 @@ from surecall.errors import (
     ProviderReplyError,
     ProviderTimeoutError,
 )
-from surecall.protocols.faults import check_body
+from surecall.protocols.errors import check_body
 from surecall.records import WireReply, WireRequest
 from surecall.transport import RetryPolicy, WireLimits, parse_retry_after
 from surecall.transport.base import Closing
@@ -107,7 +107,7 @@ class SimulatedTransport(Closing):
             error = _find_refusal(answer)
             if answer.status >= 300 and error is None:
                 body = answer.body[: self._limits.max_error_body_bytes]
-                error = protocol.parse_fault(answer.status, answer.headers, body)
+                error = protocol.parse_error(answer.status, answer.headers, body)
                 if error.retry_after_s is None:
                     error.retry_after_s = parse_retry_after(answer.headers, time.time())
             if error is not None:

@@ -7,8 +7,8 @@ It recognises them by their two tools. The system text names the scenario as
 from typing import Any, Final
 
 from surecall.errors import Code
+from surecall.narrow import as_fields, as_list
 from surecall.records import ModelRequest
-from surecall.records.values import as_fields, as_list
 
 from .conversation import Action, Answered, CallTools, PlannedCall, Say, answered_calls, system_text
 from .oracles import FINAL_TEXT

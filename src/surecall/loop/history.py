@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, RequestError
 from surecall.jsontext import encode_text
-from surecall.protocols.call_ids import pair_calls
+from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.protocols.chat_completions import parse_history_message
-from surecall.protocols.id_patterns import find_id_shape
 from surecall.records import Message
 
 __all__ = ["HistoryRules", "complete_history", "find_own_ids", "fit_history", "parse_history"]

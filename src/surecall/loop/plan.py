@@ -17,7 +17,7 @@ from surecall.profiles import (
     join_capabilities,
 )
 from surecall.protocols import DEFAULT_PROTOCOL
-from surecall.protocols.id_patterns import find_id_shape
+from surecall.protocols.call_ids import find_id_shape
 from surecall.reading import ReadingLimits
 from surecall.records import Message, ModelRequest, ToolSpec
 

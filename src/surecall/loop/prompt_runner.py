@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from surecall.errors import ProviderError
 from surecall.profiles import Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
-from surecall.protocols.masking import DeltaMask, mask_reply
+from surecall.protocols.replies import DeltaMask, mask_reply
 from surecall.reading import rescue_receipts
 from surecall.records import ModelRequest, Receipt, Reply, WireRequest
 from surecall.redaction import cut_secret_causes, mask_known

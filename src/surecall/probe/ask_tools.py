@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError
+from surecall.narrow import as_fields, as_list
 from surecall.reading import read_arguments
 from surecall.records import Message, RawCall, ToolCall, ToolSpec
-from surecall.records.values import as_fields, as_list
 
 from .asker import (
     CALL_NAMED,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, ProviderError
 from surecall.jsontext import canonical_hash
 from surecall.protocols import RawReply, WireProtocol
-from surecall.protocols.masking import mask_reply
+from surecall.protocols.replies import mask_reply
 from surecall.reading import read_reply
 from surecall.reading.truncation import cut_cause
 from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec

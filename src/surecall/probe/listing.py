@@ -14,9 +14,9 @@ from surecall.errors import (
 )
 from surecall.jsontext import decode
 from surecall.limits import MIB
+from surecall.narrow import as_fields, as_list
 from surecall.protocols import WireProtocol
 from surecall.records import ModelRequest
-from surecall.records.values import as_fields, as_list
 from surecall.redaction import Secret, mask_known, secrets_in_headers
 from surecall.transport import join_url
 
@@ -148,7 +148,7 @@ async def _fetch(url: str, headers: dict[str, str], protocol: WireProtocol) -> A
                 )
     if not 200 <= response.status < 300:
         lowered = {name.lower(): value for name, value in response.headers.items()}
-        raise protocol.parse_fault(response.status, lowered, bytes(body))
+        raise protocol.parse_error(response.status, lowered, bytes(body))
     try:
         return decode(bytes(body), surrogates="replace")
     except JSONTextError:

@@ -1,11 +1,13 @@
 """Wire formats: each renders requests and parses replies, and does no I/O."""
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from .base import RawReply, StreamDelta, StreamFolder, StreamWriter, WireFault, WireProtocol
+from surecall.errors import Code, ConfigError, did_you_mean
+
+from .base import RawReply, StreamDelta, StreamFolder, StreamWriter, WireError, WireProtocol
 from .chat_completions import ChatCompletions
-from .registry import DEFAULT_PROTOCOL, PROTOCOLS, find_protocol
 
 if TYPE_CHECKING:
     from .gemini import Gemini
@@ -31,12 +33,22 @@ __all__ = [
     "StreamTranslator",
     "StreamWriter",
     "Translated",
-    "WireFault",
+    "WireError",
     "WireProtocol",
     "find_protocol",
     "translate_reply",
     "translate_request",
 ]
+
+DEFAULT_PROTOCOL: Final = "chat_completions"
+
+PROTOCOLS: Final[Mapping[str, str]] = {
+    "chat_completions": "ChatCompletions",
+    "gemini": "Gemini",
+    "messages": "Messages",
+    "responses": "Responses",
+}
+"""The name of every wire format, as used in settings, and of its class."""
 
 # Loaded when first used: most programs speak one wire format only.
 _HOMES = {
@@ -48,6 +60,22 @@ _HOMES = {
     "translate_reply": "translate",
     "translate_request": "translate",
 }
+
+
+def find_protocol(name: str) -> WireProtocol:
+    """Return the wire format of this name.
+
+    Raises:
+        ConfigError: `UNKNOWN_PROTOCOL`, with the closest name there is.
+    """
+    if name not in PROTOCOLS:
+        raise ConfigError(
+            Code.UNKNOWN_PROTOCOL,
+            f"there is no wire format {name!r}.",
+            hint=did_you_mean(name, PROTOCOLS),
+        )
+    family: Any = import_module(f"{__name__}.{name}")
+    return getattr(family, PROTOCOLS[name])()
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,15 @@ from msgspec import Struct
 from surecall.errors import ProviderError, SurecallError
 from surecall.records import Defect, ModelRequest, RawCall, Reply, Usage, WireRequest
 
-__all__ = ["RawReply", "StreamDelta", "StreamFolder", "StreamWriter", "WireFault", "WireProtocol"]
+__all__ = [
+    "RawReply",
+    "StreamDelta",
+    "StreamFolder",
+    "StreamWriter",
+    "WireError",
+    "WireProtocol",
+    "render_bearer",
+]
 
 
 class RawReply(Struct, frozen=True, kw_only=True):
@@ -60,7 +68,7 @@ class StreamFolder(Protocol):
         ...
 
 
-class WireFault(Struct, frozen=True):
+class WireError(Struct, frozen=True):
     """An error as a server of one wire format answers it."""
 
     status: int
@@ -145,7 +153,7 @@ class WireProtocol(Protocol):
         """Begin to fold one streamed reply."""
         ...
 
-    def parse_fault(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+    def parse_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Understand an error answer; nothing is raised."""
         ...
 
@@ -161,6 +169,11 @@ class WireProtocol(Protocol):
         """Begin to write one streamed reply."""
         ...
 
-    def render_fault(self, error: SurecallError) -> WireFault:
+    def render_error(self, error: SurecallError) -> WireError:
         """Render an error as a server answers it."""
         ...
+
+
+def render_bearer(key: str) -> dict[str, str]:
+    """Render the header that most providers read a key from."""
+    return {"Authorization": f"Bearer {key}"}

@@ -18,7 +18,7 @@ from surecall.schema import clean_parameters
 
 from .base import StreamDelta, StreamFolder, StreamWriter, WireProtocol
 from .call_ids import pair_calls
-from .tool_names import rename_tools, restore_names
+from .substitutes import rename_tools, restore_names
 
 __all__ = ["StreamTranslator", "Translated", "translate_reply", "translate_request"]
 
@@ -121,7 +121,7 @@ def translate_reply(
         renamed: The names that the translated request was given.
 
     Raises:
-        ProviderError: The body is not a reply; `target.render_fault` renders it for the client.
+        ProviderError: The body is not a reply; `target.render_error` renders it for the client.
     """
     reply = source.parse_message(source.parse_body(body, headers))
     return target.render_reply(restore_names(reply, renamed or {}))

@@ -13,7 +13,7 @@ from surecall.jsontext import (
     encode,
     repair_json,
 )
-from surecall.protocols.standins import UNREADABLE_KEY
+from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker, coerce_arguments
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.jsontext import decode
-from surecall.protocols.faults import parse_fault
+from surecall.narrow import as_fields
+from surecall.protocols.errors import parse_error
 from surecall.records import Weights, WireReply, WireRequest
-from surecall.records.values import as_fields
 
 from .base import Closing
 from .engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
@@ -199,7 +199,7 @@ async def _render_prompt(http: HttpTransport, body: dict[str, Any]) -> str | Non
 
 
 def _parse_engine_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-    error = parse_fault(status, headers, body)
+    error = parse_error(status, headers, body)
     if b"exceed_context_size_error" in body:
         error.hint = "Send less, or raise n_ctx (the setting local.n_ctx)."
     elif status == _NO_SUCH_PATH:

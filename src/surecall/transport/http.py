@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from surecall.errors import Code, ProviderError, invalid_config
 from surecall.jsontext import encode
 from surecall.protocols import ChatCompletions, WireProtocol
-from surecall.protocols.faults import check_body, kept_headers
+from surecall.protocols.errors import check_body, kept_headers
 from surecall.records import WireReply, WireRequest
 from surecall.redaction import Secret, redact, secrets_in_headers
 
@@ -89,7 +89,7 @@ class HttpTransport(Closing):
         self._deadlines = deadlines
         self._limits = limits
         self._retry = retry
-        self._parse_fault = parse_fault or protocol.parse_fault
+        self._parse_fault = parse_fault or protocol.parse_error
         own = {name.title(): value for name, value in _check_headers(headers or {}).items()}
         # Keys are known, and taken out of everything, while somebody holds them.
         self._secrets = secrets_in_headers(own)

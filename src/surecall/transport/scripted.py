@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderReplyError, invalid_config
 from surecall.jsontext import encode, encode_text, render_event
-from surecall.protocols.faults import check_body, parse_fault
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.errors import check_body, parse_error
 from surecall.records import WireReply, WireRequest
-from surecall.records.values import as_fields, as_list
 
 from .base import Closing
 from .retry import parse_retry_after
@@ -125,7 +125,7 @@ class ScriptedTransport(Closing):
         await asyncio.sleep(reply.delay_s)
         if not 200 <= reply.status < 300:
             body, headers = _render_body(reply)
-            error = parse_fault(reply.status, headers, body)
+            error = parse_error(reply.status, headers, body)
             error.retry_after_s = parse_retry_after(headers, time.time())
             raise error
         return reply

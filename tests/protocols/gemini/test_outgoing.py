@@ -93,10 +93,10 @@ def test_finish_reasons_are_those_of_the_format(finish: str, wire: str) -> None:
 
 def test_errors_have_the_shape_of_the_format() -> None:
     """A number, a name and what to do."""
-    fault = GEMINI.render_fault(RequestError(Code.INVALID_REQUEST, "Wrong.", hint="Do right."))
+    fault = GEMINI.render_error(RequestError(Code.INVALID_REQUEST, "Wrong.", hint="Do right."))
     body = {"error": {"code": 400, "message": "Wrong. Do right.", "status": "INVALID_ARGUMENT"}}
     assert (fault.status, fault.body) == (400, body)
-    fault = GEMINI.render_fault(ProviderStatusError(Code.RATE_LIMIT, "Slow.", status=429))
+    fault = GEMINI.render_error(ProviderStatusError(Code.RATE_LIMIT, "Slow.", status=429))
     assert (fault.status, fault.body["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
-    fault = GEMINI.render_fault(ProviderStatusError(Code.UPSTREAM_5XX, "Boom.", status=500))
+    fault = GEMINI.render_error(ProviderStatusError(Code.UPSTREAM_5XX, "Boom.", status=500))
     assert fault.body["error"]["status"] == "INTERNAL"

@@ -218,7 +218,7 @@ def test_a_message_of_any_shape_is_read(message: dict[str, Any]) -> None:
 
 def _fault(status: int, message: str, *details: dict[str, Any]) -> ProviderError:
     error = {"code": status, "message": message, "status": "X", "details": list(details)}
-    return GEMINI.parse_fault(status, {}, json.dumps({"error": error}).encode())
+    return GEMINI.parse_error(status, {}, json.dumps({"error": error}).encode())
 
 
 QUOTA_TEXT = "You exceeded your current quota, please check your plan and billing details."
@@ -250,4 +250,4 @@ def test_an_odd_delay_is_not_used(delay: Any) -> None:
 
 def test_a_fault_that_is_no_json_is_understood() -> None:
     """A proxy may answer for the provider."""
-    assert GEMINI.parse_fault(502, {}, b"bad gateway").code == "UPSTREAM_5XX"
+    assert GEMINI.parse_error(502, {}, b"bad gateway").code == "UPSTREAM_5XX"

@@ -287,7 +287,7 @@ def _bad(case_id: str, turn: Any, words: str) -> Refused:
 REFUSED = (
     Refused("no model", {"model": None}, "model is null"),
     Refused("blank model", {"model": " "}, "model is ' '"),
-    Refused("no messages", {"messages": []}, "messages is empty"),
+    Refused("no messages", {"messages": []}, "messages is an empty list"),
     Refused("messages of another type", {"messages": {"a": 1}}, "a value of type dict"),
     Refused("stream of another type", {"stream": "yes"}, "stream is 'yes'"),
     Refused("limit of another type", {"max_tokens": "9"}, "max_tokens is '9'"),
@@ -318,18 +318,20 @@ REFUSED = (
     Refused(
         "system of another type", {"system": 3}, "system is a value of type int", "INVALID_MESSAGE"
     ),
-    _bad("turn of another type", "Hi", "messages[1] has the role None"),
+    _bad("turn of another type", "Hi", "messages[1] has the role null"),
     _bad("unknown role", {"role": "usr", "content": "x"}, "Did you mean 'user'"),
-    _bad("no content", {"role": "user"}, "messages[1].content is None"),
+    _bad("no content", {"role": "user"}, "messages[1].content is null"),
     _bad("blocks of another type", _user("x"), "messages[1].content is a value of type list"),
-    _bad("block without type", _user({"text": "x"}), "a block of type None"),
+    _bad("block without type", _user({"text": "x"}), "a block of type null"),
     _bad("text of another type", _user({"type": "text", "text": 3}), "has the text a value"),
-    _bad("call of the user", _user(USE), "'tool_use'. It cannot stand there"),
-    _bad("thought of the user", _user(THOUGHT), "'thinking'. It cannot stand there"),
+    _bad("call of the user", _user(USE), "'tool_use'. It does not belong there"),
+    _bad("thought of the user", _user(THOUGHT), "'thinking'. It does not belong there"),
     _bad(
-        "result of the assistant", _assistant(_result("x")), "'tool_result'. It cannot stand there"
+        "result of the assistant",
+        _assistant(_result("x")),
+        "'tool_result'. It does not belong there",
     ),
-    _bad("result without its call", _user({"type": "tool_result"}), "answers the call None"),
+    _bad("result without its call", _user({"type": "tool_result"}), "answers the call null"),
     _bad("content of a result", _user(_result(3)), "messages[1].content[0].content is"),
     _bad("call without id", _assistant({**USE, "id": ""}), "without an id or a name"),
     _bad("input as text", _assistant({**USE, "input": "{}"}), "has the input '{}'"),

@@ -342,7 +342,7 @@ FAULTS = (
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.error.code)
 def test_errors_have_the_names_of_the_format(case: Fault) -> None:
     """Whole or in the middle of a stream."""
-    fault = PROTOCOL.render_fault(case.error)
+    fault = PROTOCOL.render_error(case.error)
     body = {"type": "error", "error": {"type": case.kind, "message": "Why. Do this."}}
     assert (fault.status, fault.body) == (case.status, body)
     assert _events(PROTOCOL.open_writer(model="m").fail(case.error)) == [("error", body)]

@@ -242,6 +242,6 @@ def test_what_is_no_reply_is_refused_with_a_code(case: Refused) -> None:
 def test_error_answers_have_their_codes(status: int, kind: str, code: str) -> None:
     """What the API says is kept in the error."""
     data = {"type": "error", "error": {"type": kind, "message": "Why."}, "request_id": "req_1"}
-    error = PROTOCOL.parse_fault(status, {}, json.dumps(data).encode())
+    error = PROTOCOL.parse_error(status, {}, json.dumps(data).encode())
     assert (error.code, error.status, error.provider_code) == (code, status, kind)
     assert (error.provider_message, error.request_id) == ("Why.", "req_1")

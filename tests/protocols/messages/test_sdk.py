@@ -199,7 +199,7 @@ async def test_the_sdk_raises_its_own_errors(
         with pytest.raises(kind) as caught:
             await client.messages.create(model="m", max_tokens=9, messages=[HI])
     assert "Why. Do this." in str(caught.value)
-    own = PROTOCOL.render_fault(error).body["error"]["type"]
+    own = PROTOCOL.render_error(error).body["error"]["type"]
     assert caught.value.body == {
         "type": "error",
         "error": {"type": own, "message": "Why. Do this."},

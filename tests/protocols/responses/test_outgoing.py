@@ -248,7 +248,7 @@ def test_errors_have_the_shape_that_clients_know(
     error: ProviderError | RequestError, status: int, kind: str, code: str, failure: str
 ) -> None:
     """As an answer, and in the middle of a stream."""
-    fault = RESPONSES.render_fault(error)
+    fault = RESPONSES.render_error(error)
     assert fault.status == status
     told = fault.body["error"]
     assert (told["type"], told["code"], told["param"]) == (kind, code, None)

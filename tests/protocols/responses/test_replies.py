@@ -258,5 +258,5 @@ def test_what_is_no_reply_is_refused_with_a_code(case: RefusedCase) -> None:
 def test_an_error_answer_is_understood() -> None:
     """The shape is the one of the other OpenAI format."""
     body = b'{"error": {"message": "No quota.", "code": "insufficient_quota"}}'
-    error = RESPONSES.parse_fault(429, {}, body)
+    error = RESPONSES.parse_error(429, {}, body)
     assert (error.code, error.retryable) == ("QUOTA_EXCEEDED", False)

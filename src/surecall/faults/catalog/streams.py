@@ -11,7 +11,7 @@ from surecall.faults.answers import Answer, Flood, Pause, Piece
 from surecall.faults.rendering import CHAT, render_body, render_failure
 from surecall.faults.replies import Occasion
 from surecall.jsontext import encode, render_comment, render_event
-from surecall.records.values import as_fields, as_list
+from surecall.narrow import as_fields, as_list
 
 from .fault import CHAT_ONLY, FaultTable, WireEdit
 

@@ -1,24 +1,38 @@
 """The OpenAI-compatible `/chat/completions` format."""
 
-from .history import parse_history_message
-from .incoming import parse_request
-from .outgoing import ChatStreamWriter, render_fault, render_reply
-from .protocol import ChatCompletions
+from surecall.protocols.base import render_bearer
+from surecall.protocols.errors import parse_error
+
 from .replies import parse_body, parse_message
 from .requests import render_message, render_request, render_tool
+from .server import parse_history_message, parse_request
 from .streams import ChatStreamFolder
+from .writer import ChatStreamWriter, render_error, render_reply
 
 __all__ = [
     "ChatCompletions",
-    "ChatStreamFolder",
-    "ChatStreamWriter",
     "parse_body",
     "parse_history_message",
-    "parse_message",
-    "parse_request",
-    "render_fault",
     "render_message",
-    "render_reply",
-    "render_request",
     "render_tool",
 ]
+
+
+class ChatCompletions:
+    """The OpenAI-compatible `/chat/completions` format; holds no state."""
+
+    name: str = "chat_completions"
+    default_prefix: str = "/v1"
+    takes_transforms: bool = True
+
+    render_auth = staticmethod(render_bearer)
+    render_request = staticmethod(render_request)
+    parse_body = staticmethod(parse_body)
+    parse_message = staticmethod(parse_message)
+    open_stream = ChatStreamFolder
+    parse_error = staticmethod(parse_error)
+
+    parse_request = staticmethod(parse_request)
+    render_reply = staticmethod(render_reply)
+    open_writer = ChatStreamWriter
+    render_error = staticmethod(render_error)

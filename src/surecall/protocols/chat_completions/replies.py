@@ -1,37 +1,125 @@
 """Whole replies: from bytes to the assistant message, and from the message to a `Reply`."""
 
+import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, cast
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, decode_noting
+from msgspec import Struct
+
+from surecall.errors import Code
+from surecall.narrow import as_fields, as_list, count_or_none, other_fields, text_or_none
 from surecall.protocols.base import RawReply
-from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import (
+from surecall.protocols.errors import parse_error_object
+from surecall.protocols.replies import (
     check_role,
     check_says_something,
+    decode_object,
     finish_word,
     refuse_reply,
+    repeated_keys,
     start_of,
-    text_or_none,
 )
-from surecall.records import Defect, RawCall, Receipt, Reply, Usage, clip
-
-from .content import parse_content
+from surecall.records import Defect, RawCall, Receipt, Reply, Usage
 
 __all__ = [
+    "PLAIN_FINISHES",
+    "REASONING_KEYS",
     "check_reply",
     "choices_ignored",
+    "find_repeated_keys",
     "parse_body",
     "parse_message",
     "parse_usage",
-    "repeated_keys",
+    "split_parts",
 ]
+
+REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
+"""Fields in which providers put reasoning text, the most telling first."""
+
+_REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
+
+
+class _Content(Struct, frozen=True):
+    """The text of a message, the reasoning before it, and what was odd about them."""
+
+    text: str | None
+    reasoning: str | None
+    defects: tuple[Defect, ...]
+
+
+def _parse_content(message: Mapping[str, Any]) -> _Content:
+    """Read text and reasoning from whatever shape they have."""
+    content = message.get("content")
+    text: str | None = None
+    reasoning = ""
+    defects: tuple[Defect, ...] = ()
+    if content is None or isinstance(content, str):
+        text = content
+    elif isinstance(content, (list, dict)):
+        text, reasoning, note = split_parts(cast("Any", content))
+        defects = (Defect(Code.CONTENT_AS_PARTS, note, "/content"),)
+    else:
+        note = f"The content is of type {type(content).__name__}, not text."
+        defects = (Defect(Code.CONTENT_NOT_USABLE, note, "/content"),)
+    refusal = message.get("refusal")
+    if not text and isinstance(refusal, str) and refusal:
+        text = refusal
+    for key in REASONING_KEYS:
+        stated = message.get(key)
+        if isinstance(stated, str) and stated:
+            reasoning = stated
+            break
+    return _Content(text, reasoning or None, defects)
+
+
+def split_parts(content: list[Any] | dict[str, Any]) -> tuple[str, str, str]:
+    """Return the text, the reasoning, and a note about content that came in parts."""
+    parts = [content] if isinstance(content, dict) else content
+    texts: list[str] = []
+    thoughts: list[str] = []
+    left_out = 0
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        fields = as_fields(part)
+        words = _part_text(fields)
+        if words is None:
+            left_out += 1
+        elif fields.get("type") in _REASONING_PARTS:
+            thoughts.append(words)
+        else:
+            texts.append(words)
+    note = f"The content came as {len(parts)} parts"
+    note += f"; {left_out} without text were left out." if left_out else "."
+    return "".join(texts), "".join(thoughts), note
+
+
+def _part_text(fields: Mapping[str, Any]) -> str | None:
+    """Return the words of one part; some providers wrap those of a thought once more."""
+    for key in ("text", "thinking", "reasoning", "refusal"):
+        value = fields.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            inner = [
+                as_fields(item).get("text") for item in as_list(value) if isinstance(item, dict)
+            ]
+            return "".join(item for item in inner if isinstance(item, str))
+    return None
+
 
 _NOT_ECHOED: Final = frozenset(
     {"annotations", "audio", "content", "function_call", "refusal", "role", "tool_calls"}
 )
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name", "type"})
+PLAIN_FINISHES: Final = frozenset({None, "stop", "tool_calls", "function_call"})
+"""Finish reasons that a later one of the same stream replaces; the records have the same words."""
+find_repeated_keys: Final = partial(
+    repeated_keys, inside=re.compile("/(?:tool_calls|function_call)/"), place="/tool_calls"
+)
+"""Return a finding when a key inside arguments was given differing values."""
 _WRAPPED: Final = ("name", "arguments")
 
 
@@ -42,25 +130,13 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         ProviderError: The body is not a reply; the code says in which way.
     """
     headers = headers or {}
-    fault = check_body(headers, body)
-    if fault is not None:
-        raise fault
-    try:
-        document: Any = decode(body, surrogates="replace")
-    except JSONTextError as error:
-        message = f"The provider's answer is not JSON we accept: {error.message}"
-        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
-    if document.__class__ is not dict:
-        kind = "array" if document.__class__ is list else "single value"
-        message = f"The provider answered with a JSON {kind}, not with an object."
-        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
-    fields: dict[str, Any] = document
+    fields = decode_object(body, headers)
     if fields.get("error") or fields.get("object") == "error":
         raise parse_error_object(fields, 200, headers)
     choice, defects = _first_choice(fields, headers, body)
     message = choice["message"]
     if _may_have_objects(message):
-        defects += repeated_keys(body)
+        defects += find_repeated_keys(body)
     raw = RawReply(
         message=message,
         finish_reason=finish_word(choice.get("finish_reason")),
@@ -97,7 +173,7 @@ def parse_message(raw: RawReply) -> Reply:
     calls, defects, receipts = _parse_calls(message)
     if not defects and message.keys() <= _NOT_ECHOED and not message.get("refusal"):
         text = message.get("content")
-        if text is None or text.__class__ is str:  # nothing beside text and calls
+        if text is None or text.__class__ is str:  # nothing apart from text and calls
             return Reply(
                 content=text,
                 calls=tuple(calls),
@@ -108,7 +184,7 @@ def parse_message(raw: RawReply) -> Reply:
                 defects=raw.defects,
                 receipts=receipts,
             )
-    content = parse_content(message)
+    content = _parse_content(message)
     return Reply(
         content=content.text,
         reasoning=content.reasoning,
@@ -118,7 +194,7 @@ def parse_message(raw: RawReply) -> Reply:
         model=raw.model,
         id=raw.id,
         defects=(*raw.defects, *content.defects, *defects),
-        extra=_beside(message, _NOT_ECHOED),
+        extra=other_fields(message, _NOT_ECHOED),
         receipts=receipts,
     )
 
@@ -127,31 +203,38 @@ def parse_usage(usage: Any) -> Usage | None:
     """Read token counts; what is not a count is left out."""
     if not isinstance(usage, dict):
         return None
-    counts = cast("dict[str, Any]", usage)
-    given: Any = counts.get("prompt_tokens")
-    if type(given) is not int or given < 0:
-        given = _count(counts, "input_tokens")
-    made: Any = counts.get("completion_tokens")
-    if type(made) is not int or made < 0:
-        made = _count(counts, "output_tokens")
-    total = _count(counts, "total_tokens")
+    counts = as_fields(usage)
+    given = count_or_none(counts.get("prompt_tokens"))
+    if given is None:
+        given = count_or_none(counts.get("input_tokens"))
+    made = count_or_none(counts.get("completion_tokens"))
+    if made is None:
+        made = count_or_none(counts.get("output_tokens"))
+    total = count_or_none(counts.get("total_tokens"))
     if given is None and made is None and total is None:
         return None
     return Usage(
         input_tokens=given or 0,
         output_tokens=made or 0,
         total_tokens=total if total is not None else (given or 0) + (made or 0),
-        reasoning_tokens=_detail(counts.get("completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=_cached(counts),
+        reasoning_tokens=_detail(counts, "completion_tokens_details", "reasoning_tokens"),
+        cached_tokens=_count_cached(counts),
     )
 
 
-def _cached(counts: dict[str, Any]) -> int:
+def _count_cached(counts: dict[str, Any]) -> int:
     """Return how many tokens came from the cache, wherever a provider counts them."""
-    found = _detail(counts.get("prompt_tokens_details"), "cached_tokens")
     return (
-        found or _count(counts, "prompt_cache_hit_tokens") or _count(counts, "cached_tokens") or 0
+        _detail(counts, "prompt_tokens_details", "cached_tokens")
+        or count_or_none(counts.get("prompt_cache_hit_tokens"))
+        or count_or_none(counts.get("cached_tokens"))
+        or 0
     )
+
+
+def _detail(counts: dict[str, Any], group: str, name: str) -> int:
+    details = counts.get(group)
+    return (count_or_none(as_fields(details).get(name)) or 0) if details else 0
 
 
 def _first_choice(
@@ -172,7 +255,7 @@ def _first_choice(
 
 
 def choices_ignored(count: int) -> tuple[Defect, ...]:
-    """Return the finding that choices beside the first were left alone."""
+    """Return the finding that choices apart from the first were left alone."""
     if count < 1:
         return ()
     return (Defect(Code.CHOICES_IGNORED, f"{count} more choices were not used.", "/choices"),)
@@ -190,15 +273,6 @@ def _may_have_objects(message: dict[str, Any]) -> bool:
     return False
 
 
-def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
-    """Return a finding when a key inside arguments was given differing values."""
-    for place in decode_noting(text, surrogates="replace").duplicates:
-        if "/tool_calls/" in place or "/function_call/" in place:
-            note = f"A key inside arguments has differing values: {clip(place)}"
-            return (Defect(Code.DUPLICATE_KEY, note, "/tool_calls"),)
-    return ()
-
-
 def _parse_calls(
     message: dict[str, Any],
 ) -> tuple[list[RawCall], list[Defect], tuple[Receipt, ...]]:
@@ -210,20 +284,20 @@ def _parse_calls(
         defects.append(Defect(Code.CALLS_AS_OBJECT, "tool_calls is one object.", "/tool_calls"))
         entries = [entries]
     elif entries is not None and not isinstance(entries, list):
-        defects.append(_dropped(entries, "/tool_calls"))
+        defects.append(_note_dropped(entries, "/tool_calls"))
         entries = None
     for position, entry in enumerate(cast("list[Any]", entries or ())):
         if not isinstance(entry, dict):
-            defects.append(_dropped(entry, f"/tool_calls/{position}"))
+            defects.append(_note_dropped(entry, f"/tool_calls/{position}"))
             continue
-        call = _parse_call(cast("dict[str, Any]", entry), position)
+        call = _parse_call(as_fields(entry), position)
         calls.append(call)
         if not isinstance(call.arguments, str) or call.arguments[:1] != "{":
             _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
     legacy = message.get("function_call")
     if not isinstance(legacy, dict):
         return calls, defects, ()
-    legacy = cast("dict[str, Any]", legacy)
+    legacy = as_fields(legacy)
     if calls:
         return calls, defects, (_drop_legacy(legacy, calls),) if legacy else ()
     arguments = legacy.get("arguments")
@@ -254,7 +328,7 @@ def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
         name, arguments = function.get("name"), function.get("arguments")
         if name is not None and arguments is not None:
             return RawCall(entry.get("id"), name, arguments)
-    inner = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
+    inner = as_fields(function)
     said = {key: inner[key] for key in _WRAPPED if inner.get(key) is not None}
     bare = {key: entry[key] for key in _WRAPPED if key not in said and entry.get(key) is not None}
     receipts: tuple[Receipt, ...] = ()
@@ -262,18 +336,11 @@ def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
         why = "the call, or a part of it, came without the function wrapper"
         place = f"/tool_calls/{position}"
         receipts = (Receipt("wrap_bare_call", place, sorted(bare), "function", why=why),)
-    extra = _beside(entry, _CALL_FIELDS)
+    extra = other_fields(entry, _CALL_FIELDS)
     call = said | bare
     return RawCall(
         entry.get("id"), call.get("name"), call.get("arguments"), "tool_calls", extra, receipts
     )
-
-
-def _beside(fields: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the fields that are not known and say something."""
-    if fields.keys() <= known:
-        return {}
-    return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 
 def _note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
@@ -284,17 +351,6 @@ def _note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
         defects.append(Defect(Code.ARGUMENTS_BLANK, "The arguments are blank text.", place))
 
 
-def _dropped(entry: Any, place: str) -> Defect:
-    note = f"A value of type {type(entry).__name__} stands where a call should be."
+def _note_dropped(entry: Any, place: str) -> Defect:
+    note = f"A value of type {type(entry).__name__} is in the place of a call."
     return Defect(Code.CALL_ENTRY_DROPPED, note, place)
-
-
-def _count(counts: dict[str, Any], name: str) -> int | None:
-    value = counts.get(name)
-    return value if type(value) is int and value >= 0 else None
-
-
-def _detail(details: Any, name: str) -> int:
-    if not isinstance(details, dict):
-        return 0
-    return _count(cast("dict[str, Any]", details), name) or 0

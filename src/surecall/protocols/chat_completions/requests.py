@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.jsontext import encode_text
-from surecall.protocols.standins import stand_in_arguments, stand_in_name
+from surecall.protocols.substitutes import stand_in_arguments, stand_in_name
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 
@@ -58,8 +58,8 @@ def _show_results(messages: tuple[Message, ...]) -> Iterator[Message]:
         texts = [part for part in message.content if part.get("type") == "text"]
         others = [part for part in message.content if part.get("type") != "text"]
         if others:
-            told = f"[From the result of the call {message.tool_call_id}:]"
-            shown += [{"type": "text", "text": told}, *others]
+            stated = f"[From the result of the call {message.tool_call_id}:]"
+            shown += [{"type": "text", "text": stated}, *others]
             message = replace(message, content=texts or _SHOWN_BELOW)
         yield message
     if shown:

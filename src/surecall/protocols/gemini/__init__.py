@@ -1,18 +1,29 @@
 """Google's `:generateContent` format."""
 
-from .outgoing import GeminiStreamWriter
-from .protocol import Gemini
-from .replies import parse_body, parse_message
-from .requests import render_request, render_tool, schema_losses
+from .replies import parse_body, parse_error, parse_message
+from .requests import render_auth, render_request, render_tool, schema_losses
+from .server import parse_request
 from .streams import GeminiStreamFolder
+from .writer import GeminiStreamWriter, render_error, render_reply
 
-__all__ = [
-    "Gemini",
-    "GeminiStreamFolder",
-    "GeminiStreamWriter",
-    "parse_body",
-    "parse_message",
-    "render_request",
-    "render_tool",
-    "schema_losses",
-]
+__all__ = ["Gemini", "render_tool", "schema_losses"]
+
+
+class Gemini:
+    """Google's `:generateContent` format; holds no state."""
+
+    name: str = "gemini"
+    default_prefix: str = "/v1beta"
+    takes_transforms: bool = False
+
+    render_auth = staticmethod(render_auth)
+    render_request = staticmethod(render_request)
+    parse_body = staticmethod(parse_body)
+    parse_message = staticmethod(parse_message)
+    open_stream = GeminiStreamFolder
+    parse_error = staticmethod(parse_error)
+
+    parse_request = staticmethod(parse_request)
+    render_reply = staticmethod(render_reply)
+    open_writer = GeminiStreamWriter
+    render_error = staticmethod(render_error)

@@ -1,16 +1,33 @@
-"""Names of functions as Gemini takes them, and back.
+"""Names as Gemini takes them, and back.
 
-A name that breaks its rules is written in a form that can be read back without knowing the tools:
-`weather/today` becomes `_x_weather_2f_today`.
+Members of objects come in two spellings. A name of a function that breaks the rules is written in a
+form that can be read back without knowing the tools: `weather/today` becomes `_x_weather_2f_today`.
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
-from surecall.protocols.standins import stand_in_name
+from surecall.protocols.substitutes import stand_in_name
 from surecall.redaction import mask_known
 
-__all__ = ["own_name", "wire_name"]
+__all__ = ["known_members", "member", "own_name", "snake", "wire_name"]
+
+
+def snake(name: str) -> str:
+    """Return the other spelling of a name: `functionCall` becomes `function_call`."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
+
+
+def member(fields: dict[str, Any], name: str) -> Any:
+    """Return a member by its name in camel case, however it is spelled."""
+    value = fields.get(name)
+    return fields.get(snake(name)) if value is None else value
+
+
+def known_members(*names: str) -> frozenset[str]:
+    """Return both spellings of all names."""
+    return frozenset({*names, *(snake(name) for name in names)})
+
 
 _MAX_CHARS: Final = 128
 _MARK: Final = "_x_"

@@ -1,33 +1,109 @@
-"""Whole replies: from bytes to the assistant's content, and from there to a `Reply`.
+"""Whole replies and error answers.
 
 A whole reply and a streamed one are made of the same chunks, so both are folded by `ReplyFold`.
 """
 
+import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
-from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
-from surecall.jsontext import decode, decode_noting
+from surecall.errors import (
+    Code,
+    JSONTextError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderStatusError,
+)
+from surecall.jsontext import decode
+from surecall.narrow import as_fields, as_list, count_or_none, text_or_none
 from surecall.protocols.base import RawReply
-from surecall.protocols.faults import check_body
-from surecall.protocols.kept import Kept
-from surecall.protocols.refusals import (
+from surecall.protocols.errors import parse_error as parse_plain_answer
+from surecall.protocols.errors import parse_error_object as parse_plain_error
+from surecall.protocols.replies import (
     check_role,
     check_says_something,
+    decode_body,
     finish_word,
     refuse_reply,
+    repeated_keys,
     start_of,
-    text_or_none,
 )
+from surecall.protocols.streams import Kept
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
-from .faults import parse_error_object
-from .members import as_dict, as_list, member
-from .names import own_name
-from .part_drafts import PartDrafts
-from .results import parse_arguments
+from .names import member, own_name
+from .parts import PartialParts
 
-__all__ = ["ReplyFold", "parse_body", "parse_message", "parse_usage", "repeated_keys"]
+__all__ = [
+    "FINISH_REASONS",
+    "ReplyFold",
+    "find_repeated_keys",
+    "parse_body",
+    "parse_error",
+    "parse_error_object",
+    "parse_message",
+    "parse_usage",
+]
+
+_MAX_DELAY_S: Final = 86_400.0
+_KEY_HINT: Final = "Check the API key and that it belongs to this base URL."
+
+
+def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+    """Understand an error answer; nothing is raised."""
+    error = parse_plain_answer(status, headers, body)
+    try:
+        value = decode(body, surrogates="replace")
+    except JSONTextError:
+        return error
+    _refine(error, value)
+    return error
+
+
+def parse_error_object(
+    value: Any,
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    fallback: Code = Code.UPSTREAM_ERROR_BODY,
+) -> ProviderStatusError:
+    """Return the error that an error body, or an error event in a stream, stands for."""
+    error = parse_plain_error(value, status, headers, fallback=fallback)
+    _refine(error, value)
+    return error
+
+
+def _refine(error: ProviderError, value: Any) -> None:
+    """Tell a bad key from a bad request, and a short pause from a quota that is used up.
+
+    Gemini says "exceeded your current quota" in both cases; only the details tell them apart.
+    """
+    first = as_list(value)[:1]
+    stated = as_fields(as_fields(first[0] if first else value).get("error"))
+    details = [as_fields(item) for item in as_list(stated.get("details"))]
+    if any(item.get("reason") == "API_KEY_INVALID" for item in details):
+        error.code, error.hint, error.retryable = str(Code.AUTH), _KEY_HINT, False
+    delay_s = next((found for item in details if (found := _delay_s(item)) is not None), None)
+    if delay_s is None:
+        return
+    error.retry_after_s = delay_s
+    quotas = [
+        str(as_fields(v).get("quotaId")) for d in details for v in as_list(d.get("violations"))
+    ]
+    if error.code == Code.QUOTA_EXCEEDED and not any("PerDay" in quota for quota in quotas):
+        error.code, error.hint, error.retryable = str(Code.RATE_LIMIT), None, True
+
+
+def _delay_s(detail: dict[str, Any]) -> float | None:
+    text = detail.get("retryDelay")
+    if not isinstance(text, str) or not text.endswith("s"):
+        return None
+    number = text[:-1]
+    if len(number) > 20 or not number.replace(".", "", 1).isdigit() or not number.isascii():
+        return None
+    return min(float(number), _MAX_DELAY_S)
+
 
 _FINISHES: Final = {
     "STOP": "stop",
@@ -42,6 +118,21 @@ _FINISHES: Final = {
     "IMAGE_RECITATION": "content_filter",
     "FINISH_REASON_UNSPECIFIED": None,
 }
+FINISH_REASONS: Final = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+    "language": "LANGUAGE",
+    "malformed_function_call": "MALFORMED_FUNCTION_CALL",
+    "too_many_tool_calls": "TOO_MANY_TOOL_CALLS",
+    "unexpected_tool_call": "UNEXPECTED_TOOL_CALL",
+}
+"""What a finish reason of the records is called; any other is OTHER."""
+find_repeated_keys: Final = partial(
+    repeated_keys, inside=re.compile("/(?:functionCall|function_call)/"), place="/parts"
+)
+"""Return a finding when a key inside arguments was given differing values."""
 _MALFORMED: Final = "malformed_function_call"
 _MALFORMED_START: Final = "Malformed function call:"
 _SILENT_PARTS: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
@@ -55,23 +146,16 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         ProviderError: The body is not a reply; the code says in which way.
     """
     headers = headers or {}
-    fault = check_body(headers, body)
-    if fault is not None:
-        raise fault
-    try:
-        document: Any = decode(body, surrogates="replace")
-    except JSONTextError as error:
-        message = f"The provider's answer is not JSON we accept: {error.message}"
-        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
+    document = decode_body(body, headers)
     chunks = as_list(document) if isinstance(document, list) else [document]
     fold = ReplyFold(headers, Kept(is_limited=False))
     for chunk in chunks:
         if not isinstance(chunk, dict):
             message = "The provider answered with JSON that is not an object."
             raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
-        fold.take(as_dict(chunk))
+        fold.take(as_fields(chunk))
     if fold.has_calls:
-        fold.defects += repeated_keys(body)
+        fold.defects += find_repeated_keys(body)
     if not fold.has_candidate:
         message = "The provider's answer has no candidates."
         raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start_of(body))
@@ -90,7 +174,7 @@ class ReplyFold:
     def __init__(self, headers: Mapping[str, str], kept: Kept) -> None:
         self._headers = headers
         self._kept = kept
-        self.parts = PartDrafts(kept)
+        self.parts = PartialParts(kept)
         self.defects: tuple[Defect, ...] = ()
         self.finish: str | None = None
         self.has_candidate = False
@@ -125,15 +209,15 @@ class ReplyFold:
         self._id = self._id or text_or_none(member(chunk, "responseId"))
         given = chunk.get("candidates")
         if given and not isinstance(given, list):
-            raise _not_a(given, "list", "candidates")
+            raise _refuse_type(given, "list", "candidates")
         candidates = as_list(given)
-        feedback = as_dict(member(chunk, "promptFeedback"))
+        feedback = as_fields(member(chunk, "promptFeedback"))
         if not candidates and member(feedback, "blockReason"):
-            raise _blocked(feedback)
+            raise _refuse_prompt(feedback)
         for position, item in enumerate(candidates):
             if not isinstance(item, dict):
-                raise _not_a(item, "object", "candidate")
-            self._take_candidate(as_dict(item), position)
+                raise _refuse_type(item, "object", "candidate")
+            self._take_candidate(as_fields(item), position)
 
     def render(self) -> RawReply:
         """Return the reply as a whole body would carry it.
@@ -188,15 +272,15 @@ class ReplyFold:
 
     def _take_content(self, content: Any, reason: str | None) -> None:
         if content and not isinstance(content, dict):
-            raise _not_a(content, "object", "content")
-        fields = as_dict(content)
+            raise _refuse_type(content, "object", "content")
+        fields = as_fields(content)
         role, parts = fields.get("role"), fields.get("parts")
         check_role(role, "model")
         self._has_role = self._has_role or bool(role)
         if parts and not isinstance(parts, list):
-            raise _not_a(parts, "list", "parts")
+            raise _refuse_type(parts, "list", "parts")
         if self.finish is not None:
-            late = [as_dict(part) for part in as_list(parts)]
+            late = [as_fields(part) for part in as_list(parts)]
             if any(member(part, "functionCall") for part in late):
                 message = "The provider's answer has a call behind the finish."
                 raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
@@ -215,13 +299,13 @@ def parse_message(raw: RawReply) -> Reply:
     extra: dict[str, Any] = {}
     parts = raw.message.get("parts")
     if parts is not None and not isinstance(parts, list):
-        defects.append(_unknown(parts, "/parts"))
+        defects.append(_note_unknown(parts, "/parts"))
     for position, item in enumerate(as_list(parts)):
         place = f"/parts/{position}"
-        part = as_dict(item)
+        part = as_fields(item)
         text, call = part.get("text"), member(part, "functionCall")
         if isinstance(call, dict):
-            calls.append(_parse_call(as_dict(call), part, place, defects))
+            calls.append(_parse_call(as_fields(call), part, place, defects))
             continue
         signature = text_or_none(member(part, "thoughtSignature"))
         if signature:
@@ -229,7 +313,7 @@ def parse_message(raw: RawReply) -> Reply:
         if isinstance(text, str):
             (thoughts if part.get("thought") is True else texts).append(text)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
-            defects.append(_unknown(item, place))
+            defects.append(_note_unknown(item, place))
     content = "".join(texts)
     if raw.finish_reason == _MALFORMED:
         content = content or _note_malformed(raw.message, defects)
@@ -248,7 +332,7 @@ def parse_message(raw: RawReply) -> Reply:
 
 def parse_usage(usage: Any) -> Usage | None:
     """Read token counts; thoughts are part of what the model wrote."""
-    counts = as_dict(usage)
+    counts = as_fields(usage)
     given = _count(counts, "promptTokenCount")
     made = _count(counts, "candidatesTokenCount")
     total = _count(counts, "totalTokenCount")
@@ -266,19 +350,12 @@ def parse_usage(usage: Any) -> Usage | None:
     )
 
 
-def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
-    """Return a finding when a key inside arguments was given differing values."""
-    for place in decode_noting(text, surrogates="replace").duplicates:
-        if "/functionCall/" in place or "/function_call/" in place:
-            note = f"A key inside arguments has differing values: {clip(place)}"
-            return (Defect(Code.DUPLICATE_KEY, note, "/parts"),)
-    return ()
-
-
 def _parse_call(
     call: dict[str, Any], part: dict[str, Any], place: str, defects: list[Defect]
 ) -> RawCall:
-    arguments = parse_arguments(call.get("args"))
+    arguments: Any = call.get("args")
+    if arguments is None:
+        arguments = {}
     if isinstance(arguments, str):
         note = "The arguments are text, not an object."
         defects.append(Defect(Code.ARGUMENTS_AS_TEXT, note, place))
@@ -295,8 +372,8 @@ def _parse_call(
 
 def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
     """Return what the model wrote for a call, so that it may still be read as text."""
-    told = text_or_none(message.get("finishMessage")) or ""
-    written = told.removeprefix(_MALFORMED_START).strip()
+    stated = text_or_none(message.get("finishMessage")) or ""
+    written = stated.removeprefix(_MALFORMED_START).strip()
     note = "The provider could not read the call that the model wrote"
     defects.append(
         Defect(Code.MALFORMED_FUNCTION_CALL, f"{note}: {clip(written)}" if written else f"{note}.")
@@ -304,36 +381,35 @@ def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
     return written
 
 
-def _blocked(feedback: dict[str, Any]) -> ProviderError:
+def _refuse_prompt(feedback: dict[str, Any]) -> ProviderError:
     reason = clip(str(member(feedback, "blockReason")), 80)
-    told = text_or_none(member(feedback, "blockReasonMessage"))
+    stated = text_or_none(member(feedback, "blockReasonMessage"))
     return ProviderReplyError(
         Code.PROMPT_BLOCKED,
-        f"The provider refused the prompt: {clip(told) if told else reason}.",
+        f"The provider refused the prompt: {clip(stated) if stated else reason}.",
         hint="Change what is asked, or the safety settings; trying again does not help.",
         status=200,
         provider_code=reason,
-        provider_message=clip(told) if told else None,
+        provider_message=clip(stated) if stated else None,
     )
 
 
-def _not_a(value: Any, expected: str, what: str) -> ProviderError:
+def _refuse_type(value: Any, expected: str, what: str) -> ProviderError:
     message = f"The {what} of the provider's answer is of type {type(value).__name__}, "
     return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, f"{message}not {expected}.")
 
 
-def _unknown(item: Any, place: str) -> Defect:
-    keys = sorted(str(key) for key in as_dict(item))[:5]
-    if member(as_dict(item), "functionCall"):
+def _note_unknown(item: Any, place: str) -> Defect:
+    keys = sorted(str(key) for key in as_fields(item))[:5]
+    if member(as_fields(item), "functionCall"):
         return Defect(Code.CALL_ENTRY_DROPPED, "The call of a part is not an object.", place)
     if not keys or "text" in keys:
-        problem = "The text of a part is" if keys else "What stands where a part should be is"
+        problem = "The text of a part is" if keys else "What is in the place of a part is"
         return Defect(Code.CONTENT_NOT_USABLE, f"{problem} of another type.", place)
-    told = ", ".join(clip(key, 40) for key in keys)
-    note = f"A part is of a kind that is not known: with {told}."
+    stated = ", ".join(clip(key, 40) for key in keys)
+    note = f"A part is of a kind that is not known: with {stated}."
     return Defect(Code.PART_NOT_KNOWN, note, place)
 
 
 def _count(counts: dict[str, Any], name: str) -> int | None:
-    value = member(counts, name)
-    return value if type(value) is int and value >= 0 else None
+    return count_or_none(member(counts, name))

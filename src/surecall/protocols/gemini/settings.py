@@ -1,20 +1,61 @@
-"""Settings of a request: names, tool choice, the form of the answer, thinking."""
+"""Settings of a request in both directions: names, tool choice, schemas, thinking."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from surecall.narrow import as_fields, as_list, other_fields
 from surecall.schema import rewrite_schema
 
-from .members import as_dict, as_list, known_members, member
-from .names import own_name, wire_name
-from .schemas import parse_schema
+from .names import known_members, member, own_name, snake, wire_name
 
-__all__ = [
-    "parse_choice",
-    "parse_config",
-    "render_choice",
-    "render_config",
-]
+__all__ = ["parse_choice", "parse_config", "parse_schema", "render_choice", "render_config"]
+
+_MAX_DEPTH: Final = 64
+_TWO_SPELLINGS: Final = (
+    *("additionalProperties", "anyOf", "maxItems", "maxLength", "maxProperties", "minItems"),
+    *("minLength", "minProperties", "propertyOrdering"),
+)
+_BY_SNAKE: Final = {snake(name): name for name in _TWO_SPELLINGS}
+_COUNTS: Final = frozenset(
+    {"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"}
+)
+_LEFT_OUT: Final = frozenset({"nullable", "propertyOrdering"})
+
+
+def parse_schema(schema: Any, depth: int = 0) -> dict[str, Any]:
+    """Return a JSON Schema: types in lower case, null as a type, counts as numbers."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return {}
+    fields = {_BY_SNAKE.get(k, k): v for k, v in as_fields(schema).items()}
+    found: dict[str, Any] = {}
+    for key, value in fields.items():
+        if value is None or key in _LEFT_OUT:
+            continue
+        if key == "type" and isinstance(value, str):
+            if value.upper() != "TYPE_UNSPECIFIED":
+                found[key] = value.lower()
+        elif key in _COUNTS and isinstance(value, str):
+            found[key] = int(value) if value.isascii() and value.isdigit() else value
+        elif key == "properties" and isinstance(value, dict):
+            items = as_fields(value).items()
+            found[key] = {name: parse_schema(item, depth + 1) for name, item in items}
+        elif key in {"items", "additionalProperties"} and isinstance(value, dict):
+            found[key] = parse_schema(value, depth + 1)
+        elif key == "anyOf" and isinstance(value, list):
+            found[key] = [parse_schema(item, depth + 1) for item in as_list(value)]
+        elif not (key == "format" and value == "enum"):
+            found[key] = value
+    return _with_null(found) if fields.get("nullable") is True else found
+
+
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(schema.get("type"), str) and schema["type"] != "null":
+        enum = {"enum": [*schema["enum"], None]} if isinstance(schema.get("enum"), list) else {}
+        return {**schema, "type": [schema["type"], "null"], **enum}
+    if isinstance(schema.get("anyOf"), list):
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    return schema
+
 
 _NAMES: Final[Mapping[str, str]] = {
     "frequencyPenalty": "frequency_penalty",
@@ -47,10 +88,10 @@ _JSON: Final = "application/json"
 def render_config(
     model: str, params: dict[str, Any], response_format: dict[str, Any] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the generation config, and the settings that belong beside it."""
+    """Return the generation config, and the settings that belong next to it."""
     config: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    given = as_dict(params.get("generationConfig"))
+    given = as_fields(params.get("generationConfig"))
     for name, value in params.items():
         if name == "stop":
             config["stopSequences"] = [value] if isinstance(value, str) else value
@@ -62,7 +103,7 @@ def render_config(
             beside[name] = value
     if response_format is not None:
         config.update(_render_format(response_format))
-    thinking = {**as_dict(config.get("thinkingConfig")), **as_dict(given.get("thinkingConfig"))}
+    thinking = {**as_fields(config.get("thinkingConfig")), **as_fields(given.get("thinkingConfig"))}
     config.update(given)
     if thinking:
         config["thinkingConfig"] = thinking
@@ -76,12 +117,12 @@ def parse_config(config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
         value = member(config, wire)
         if value is not None:
             params[own] = value
-    thinking = as_dict(member(config, "thinkingConfig"))
+    thinking = as_fields(member(config, "thinkingConfig"))
     effort = _parse_effort(thinking)
     if effort is not None:
         params["reasoning_effort"] = effort
     done = known_members(*_NAMES, *_FORMAT_FIELDS, *(["thinkingConfig"] if effort else []))
-    rest = {key: value for key, value in config.items() if key not in done and value is not None}
+    rest = other_fields(config, done)
     mime = member(config, "responseMimeType")
     if mime not in (None, _JSON, "text/plain"):
         rest["responseMimeType"] = mime
@@ -97,7 +138,7 @@ def render_choice(choice: str | dict[str, Any]) -> dict[str, Any]:
     kind = choice.get("type")
     if isinstance(kind, str) and kind in _MODES:
         return render_choice(kind)
-    name = as_dict(choice.get("function")).get("name") or choice.get("name")
+    name = as_fields(choice.get("function")).get("name") or choice.get("name")
     config: dict[str, Any] = {"mode": "ANY"}
     if isinstance(name, str):
         config["allowedFunctionNames"] = [wire_name(name)]
@@ -108,7 +149,7 @@ def parse_choice(
     tool_config: dict[str, Any],
 ) -> tuple[str | dict[str, Any] | None, frozenset[str] | None]:
     """Return the tool choice, and the names of the tools that are allowed when only some are."""
-    config = as_dict(member(tool_config, "functionCallingConfig"))
+    config = as_fields(member(tool_config, "functionCallingConfig"))
     mode = str(config.get("mode") or "").upper()
     allowed = as_list(member(config, "allowedFunctionNames"))
     names = [own_name(item) for item in allowed if isinstance(item, str)]
@@ -140,9 +181,9 @@ def _parse_effort(thinking: dict[str, Any]) -> str | None:
 def _render_format(response_format: dict[str, Any]) -> dict[str, Any]:
     kind = response_format.get("type")
     if kind == "json_schema":
-        schema = as_dict(response_format.get("json_schema")).get("schema")
+        schema = as_fields(response_format.get("json_schema")).get("schema")
         if isinstance(schema, dict):
-            written = rewrite_schema(as_dict(schema), "gemini").schema
+            written = rewrite_schema(as_fields(schema), "gemini").schema
             return {"responseMimeType": _JSON, "responseSchema": written}
     return {"responseMimeType": _JSON} if kind in {"json_object", "json_schema"} else {}
 

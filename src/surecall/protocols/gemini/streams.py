@@ -10,12 +10,11 @@ from typing import Any
 
 from surecall.errors import Code, ProviderError
 from surecall.jsontext import SSEEvent, decode
+from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
-from surecall.protocols.event_folder import EventFolder, HeldHalves
+from surecall.protocols.streams import EventFolder, HeldHalves, may_have_halves
 
-from .faults import parse_error_object
-from .members import as_dict, as_list
-from .replies import ReplyFold, parse_body, repeated_keys
+from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object
 
 __all__ = ["GeminiStreamFolder"]
 
@@ -41,17 +40,25 @@ class GeminiStreamFolder(EventFolder):
         try:
             self._fold.take(fields, fallback=Code.STREAM_ERROR)
         except ProviderError as error:
-            error.body = self._partial() or error.body
+            error.body = self._text_so_far() or error.body
             raise error from None
-        for kind, piece in parts.taken():
+        for kind, piece in parts.take_new():
             self._halves.show(kind, piece, shown)
         if parts.calls_count > calls and not self._repeated:
-            self._repeated = repeated_keys(event.data)
+            self._repeated = find_repeated_keys(event.data)
         if self._fold.finish is not None:
             self._halves.flush(shown)
 
     def _decode(self, data: str) -> Any:
-        return _decoded(data)
+        """Decode a chunk; halves of characters are kept in text only, which is joined later."""
+        if may_have_halves(data):
+            kept: Any = decode(data, surrogates="keep")
+            candidates = as_list(as_fields(kept).get("candidates"))
+            contents = [as_fields(as_fields(item).get("content")) for item in candidates]
+            parts = [part for content in contents for part in as_list(content.get("parts"))]
+            if all(isinstance(as_fields(part).get("text"), str) for part in parts):
+                return kept
+        return decode(data, surrogates="replace")
 
     def _has_ended(self) -> bool:
         return self._fold.finish is not None
@@ -66,19 +73,7 @@ class GeminiStreamFolder(EventFolder):
         self._fold.defects += (*self._repeated, *self._skipped_defects())
         return self._fold.render()
 
-    def _reported(self, value: Any) -> ProviderError:
+    def _read_error(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
-        error.body = self._partial() or error.body
+        error.body = self._text_so_far() or error.body
         return error
-
-
-def _decoded(data: str) -> Any:
-    """Decode a chunk; halves of characters are kept in text only, which is joined later."""
-    if "\\ud" not in data and "\\uD" not in data:
-        return decode(data, surrogates="replace")
-    kept: Any = decode(data, surrogates="keep")
-    for candidate in as_list(as_dict(kept).get("candidates")):
-        for part in as_list(as_dict(as_dict(candidate).get("content")).get("parts")):
-            if not isinstance(as_dict(part).get("text"), str):
-                return decode(data, surrogates="replace")
-    return kept

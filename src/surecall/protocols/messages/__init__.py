@@ -1,23 +1,32 @@
 """The Anthropic `/messages` format."""
 
-from .incoming import parse_request
-from .outgoing import render_fault, render_reply
-from .protocol import Messages
-from .replies import parse_body, parse_message
-from .requests import DEFAULT_MAX_TOKENS, render_request, render_tool
-from .streams import MessagesStreamFolder
-from .writer import MessagesStreamWriter
+from surecall.protocols.base import render_bearer
+from surecall.protocols.errors import parse_error
 
-__all__ = [
-    "DEFAULT_MAX_TOKENS",
-    "Messages",
-    "MessagesStreamFolder",
-    "MessagesStreamWriter",
-    "parse_body",
-    "parse_message",
-    "parse_request",
-    "render_fault",
-    "render_reply",
-    "render_request",
-    "render_tool",
-]
+from .replies import parse_body, parse_message
+from .requests import render_request, render_tool
+from .server import parse_request
+from .streams import MessagesStreamFolder
+from .writer import MessagesStreamWriter, render_error, render_reply
+
+__all__ = ["Messages", "render_tool"]
+
+
+class Messages:
+    """The Anthropic `/messages` format; holds no state."""
+
+    name: str = "messages"
+    default_prefix: str = "/v1"
+    takes_transforms: bool = False
+
+    render_auth = staticmethod(render_bearer)
+    render_request = staticmethod(render_request)
+    parse_body = staticmethod(parse_body)
+    parse_message = staticmethod(parse_message)
+    open_stream = MessagesStreamFolder
+    parse_error = staticmethod(parse_error)
+
+    parse_request = staticmethod(parse_request)
+    render_reply = staticmethod(render_reply)
+    open_writer = MessagesStreamWriter
+    render_error = staticmethod(render_error)

@@ -1,15 +1,51 @@
-"""Parts of a message: between the shape of chat completions and content blocks."""
+"""Content blocks: parts of a message, arguments and ids of calls, in both directions."""
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from typing import Any, Final, Literal, TypeAlias, cast
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode_noting
+from surecall.narrow import as_fields
 from surecall.records import clip
 
-__all__ = ["SERVER_BLOCKS", "THOUGHT_BLOCKS", "Place", "parse_block", "plain_text", "render_parts"]
+__all__ = [
+    "SERVER_BLOCKS",
+    "THOUGHT_BLOCKS",
+    "parse_arguments",
+    "parse_block",
+    "plain_text",
+    "render_parts",
+    "wire_id",
+]
 
-Place: TypeAlias = Literal["assistant", "tool", "user"]
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """Return the object that JSON text holds; None unless it is one and says each thing once."""
+    try:
+        value, repeated = decode_noting(text)
+    except JSONTextError:
+        return None
+    return as_fields(value) if isinstance(value, dict) and not repeated else None
+
+
+_VALID: Final = re.compile(r"[A-Za-z0-9_-]+")
+_NOT_VALID: Final = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_SHOWN: Final = 40
+
+
+def wire_id(call_id: str) -> str:
+    """Return the id itself when the format takes it, else one that is always the same for it."""
+    if _VALID.fullmatch(call_id):
+        return call_id
+    digest = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{_NOT_VALID.sub('_', call_id[:_MAX_SHOWN]) or 'call'}_{digest}"
+
+
+_Place: TypeAlias = Literal["assistant", "tool", "user"]
 
 SERVER_BLOCKS: Final = frozenset(
     {
@@ -29,7 +65,7 @@ SERVER_BLOCKS: Final = frozenset(
 
 THOUGHT_BLOCKS: Final = frozenset({"redacted_thinking", "thinking"})
 
-_NATIVE: Final[dict[Place, frozenset[str]]] = {
+_NATIVE: Final[dict[_Place, frozenset[str]]] = {
     "assistant": SERVER_BLOCKS,
     "tool": frozenset({"browser_state", "document", "image", "search_result", "tool_reference"}),
     "user": frozenset({"container_upload", "document", "image", "search_result"}),
@@ -40,7 +76,7 @@ _PDF: Final = "application/pdf"
 _PLAIN: Final = "text/plain"
 
 
-def render_parts(content: str | list[dict[str, Any]] | None, place: Place) -> list[dict[str, Any]]:
+def render_parts(content: str | list[dict[str, Any]] | None, place: _Place) -> list[dict[str, Any]]:
     """Render content as blocks; text without words is left out, as the format refuses it.
 
     A part that has no block here, such as audio, becomes a line of text that says so.
@@ -65,13 +101,13 @@ def parse_block(block: dict[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] | None = None
     if isinstance(source, dict):
         if block.get("type") == "image":
-            part = _parse_image(cast("dict[str, Any]", source), block)
+            part = _parse_image(as_fields(source), block)
         elif block.get("type") == "document":
-            part = _parse_document(cast("dict[str, Any]", source), block)
+            part = _parse_document(as_fields(source), block)
     return block if part is None else part
 
 
-def _render_part(part: dict[str, Any], place: Place) -> dict[str, Any] | None:
+def _render_part(part: dict[str, Any], place: _Place) -> dict[str, Any] | None:
     given = part.get("type")
     kind = given if isinstance(given, str) else "text" if "text" in part else "unknown"
     if kind == "text":
@@ -91,12 +127,12 @@ def _render_part(part: dict[str, Any], place: Place) -> dict[str, Any] | None:
 def _text_block(text: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(text, str) or not text.strip():
         return None
-    return {"type": "text", "text": text, **_picked(fields, _TEXT_FIELDS)}
+    return {"type": "text", "text": text, **_pick_set(fields, _TEXT_FIELDS)}
 
 
 def _render_image(part: dict[str, Any]) -> dict[str, Any] | None:
     image: Any = part.get("image_url")
-    url = cast("dict[str, Any]", image).get("url") if isinstance(image, dict) else image
+    url = as_fields(image).get("url") if isinstance(image, dict) else image
     if not isinstance(url, str) or not url:
         return None
     source: dict[str, Any] = {"type": "url", "url": url}
@@ -104,7 +140,7 @@ def _render_image(part: dict[str, Any]) -> dict[str, Any] | None:
     if data is not None:
         media_type = "image/jpeg" if data[0] == "image/jpg" else data[0]
         source = {"type": "base64", "media_type": media_type, "data": data[1]}
-    return {"type": "image", "source": source, **_picked(part, ("cache_control",))}
+    return {"type": "image", "source": source, **_pick_set(part, ("cache_control",))}
 
 
 def _parse_image(source: dict[str, Any], block: dict[str, Any]) -> dict[str, Any] | None:
@@ -112,19 +148,19 @@ def _parse_image(source: dict[str, Any], block: dict[str, Any]) -> dict[str, Any
     if not isinstance(url, str):
         return None
     part: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
-    return {**part, **_picked(block, ("cache_control",))}
+    return {**part, **_pick_set(block, ("cache_control",))}
 
 
 def _render_file(part: dict[str, Any]) -> dict[str, Any] | None:
     inner: Any = part.get("file")
-    file = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    file = as_fields(inner)
     source = _file_source(file)
     if source is None:
         return None
     block: dict[str, Any] = {"type": "document", "source": source}
     if isinstance(file.get("filename"), str) and file["filename"]:
         block["title"] = file["filename"]
-    return {**block, **_picked(part, _FILE_FIELDS)}
+    return {**block, **_pick_set(part, _FILE_FIELDS)}
 
 
 def _file_source(file: dict[str, Any]) -> dict[str, Any] | None:
@@ -158,7 +194,7 @@ def _parse_document(source: dict[str, Any], block: dict[str, Any]) -> dict[str, 
         return None
     if isinstance(block.get("title"), str):
         file["filename"] = block["title"]
-    return {"type": "file", "file": file, **_picked(block, _FILE_FIELDS)}
+    return {"type": "file", "file": file, **_pick_set(block, _FILE_FIELDS)}
 
 
 def _split_data_url(url: str) -> tuple[str, str] | None:
@@ -186,5 +222,5 @@ def _decoded_text(encoded: str) -> str | None:
         return None
 
 
-def _picked(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _pick_set(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: fields[key] for key in keys if fields.get(key)}

@@ -1,34 +1,42 @@
 """Whole replies: from bytes to the assistant message, and from the message to a `Reply`."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, decode_noting
+from surecall.errors import Code
+from surecall.narrow import as_fields, as_list, count_or_none, other_fields, text_or_none
 from surecall.protocols.base import RawReply
-from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import (
+from surecall.protocols.errors import parse_error_object
+from surecall.protocols.replies import (
     check_role,
     check_says_something,
+    decode_object,
     finish_word,
     refuse_reply,
+    repeated_keys,
     start_of,
-    text_or_none,
 )
 from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
 
 __all__ = [
+    "STOP_REASONS",
+    "find_repeated_keys",
     "parse_body",
     "parse_fields",
     "parse_message",
     "parse_usage",
-    "repeated_keys",
 ]
 
 _BESIDE_MESSAGE: Final = frozenset({"id", "model", "stop_reason", "usage"})
 _CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
+find_repeated_keys: Final = partial(
+    repeated_keys, inside=re.compile("/input(?:/|$)"), place="/content"
+)
+"""Return a finding when a key inside arguments was given differing values."""
 _FINISHES: Final[Mapping[str, str]] = {
     "end_turn": "stop",
     "max_tokens": "length",
@@ -37,6 +45,16 @@ _FINISHES: Final[Mapping[str, str]] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
+STOP_REASONS: Final[Mapping[str, str]] = {
+    "content_filter": "refusal",
+    "eos": "end_turn",
+    "function_call": "end_turn",
+    "length": "max_tokens",
+    "stop": "end_turn",
+    "tool_calls": "end_turn",
+}
+"""What a finish reason of the records is called; any other stays. A reply with calls that ended
+its turn says `tool_use`."""
 
 
 def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawReply:
@@ -46,24 +64,16 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         ProviderError: The body is not a reply; the code says in which way.
     """
     headers = headers or {}
-    fault = check_body(headers, body)
-    if fault is not None:
-        raise fault
-    try:
-        document: Any = decode(body, surrogates="replace")
-    except JSONTextError as error:
-        message = f"The provider's answer is not JSON we accept: {error.message}"
-        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
-    fields = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    fields = decode_object(body, headers)
     if fields.get("type") == "error" or fields.get("error"):
         raise parse_error_object(fields, 200, headers)
     if "content" not in fields:
         message = "The provider's answer is not a message: it has no content."
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     content: Any = fields["content"]
-    blocks = cast("list[Any]", content) if isinstance(content, list) else [content]
+    blocks = as_list(content) if isinstance(content, list) else [content]
     has_inputs = any(isinstance(block, dict) and "input" in block for block in blocks)
-    return parse_fields(fields, repeated_keys(body) if has_inputs else ())
+    return parse_fields(fields, find_repeated_keys(body) if has_inputs else ())
 
 
 def parse_fields(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> RawReply:
@@ -120,20 +130,21 @@ def parse_message(raw: RawReply) -> Reply:
 
 def parse_usage(usage: Any) -> Usage | None:
     """Read token counts; tokens from and for the cache are part of the input."""
-    if not isinstance(usage, dict):
-        return None
-    counts = cast("dict[str, Any]", usage)
-    given, made = _count(counts, "input_tokens"), _count(counts, "output_tokens")
+    counts = as_fields(usage)
+    given, made = (
+        count_or_none(counts.get("input_tokens")),
+        count_or_none(counts.get("output_tokens")),
+    )
     if given is None and made is None:
         return None
-    cached = _count(counts, "cache_read_input_tokens") or 0
-    given = (given or 0) + cached + (_count(counts, "cache_creation_input_tokens") or 0)
-    details: Any = counts.get("output_tokens_details")
+    cached = count_or_none(counts.get("cache_read_input_tokens")) or 0
+    given = (given or 0) + cached + (count_or_none(counts.get("cache_creation_input_tokens")) or 0)
+    details = as_fields(counts.get("output_tokens_details"))
     return Usage(
         input_tokens=given,
         output_tokens=made or 0,
         total_tokens=given + (made or 0),
-        reasoning_tokens=_count(details, "thinking_tokens") or 0,
+        reasoning_tokens=count_or_none(details.get("thinking_tokens")) or 0,
         cached_tokens=cached,
     )
 
@@ -153,7 +164,7 @@ class _Found:
             self.texts.append(content)
             self._note(Code.CONTENT_AS_TEXT, "The content is text, not a list of blocks.")
         elif isinstance(content, list):
-            for index, block in enumerate(cast("list[Any]", content)):
+            for index, block in enumerate(as_list(content)):
                 self._take_block(block, f"/content/{index}")
         elif isinstance(content, dict):
             self._note(Code.CONTENT_NOT_USABLE, "The content is one block, not a list of blocks.")
@@ -164,10 +175,10 @@ class _Found:
 
     def _take_block(self, block: Any, place: str) -> None:
         if not isinstance(block, dict):
-            note = f"A value of type {type(block).__name__} stands where a block should be."
+            note = f"A value of type {type(block).__name__} is in the place of a block."
             self._note(Code.CONTENT_NOT_USABLE, note, place)
             return
-        fields = cast("dict[str, Any]", block)
+        fields = as_fields(block)
         given = fields.get("type")
         kind = given if isinstance(given, str) else type(given).__name__
         if kind == "text" and isinstance(fields.get("text"), str):
@@ -187,11 +198,7 @@ class _Found:
 
     def _take_call(self, block: dict[str, Any], place: str) -> None:
         arguments = block.get("input")
-        extra = {
-            key: value
-            for key, value in block.items()
-            if key not in _CALL_FIELDS and value is not None
-        }
+        extra = other_fields(block, _CALL_FIELDS)
         self.calls.append(RawCall(block.get("id"), block.get("name"), arguments, extra=extra))
         if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
             self._note(Code.ARGUMENTS_BLANK, "The call has no input.", place)
@@ -200,17 +207,3 @@ class _Found:
 
     def _note(self, code: Code, message: str, place: str = "/content") -> None:
         self.defects.append(Defect(code, message, place))
-
-
-def repeated_keys(text: bytes | str) -> tuple[Defect, ...]:
-    """Return a finding when a key inside arguments was given differing values."""
-    for place in decode_noting(text, surrogates="replace").duplicates:
-        if "/input/" in f"{place}/":
-            note = f"A key inside arguments has differing values: {clip(place)}"
-            return (Defect(Code.DUPLICATE_KEY, note, "/content"),)
-    return ()
-
-
-def _count(counts: Any, name: str) -> int | None:
-    value = cast("dict[str, Any]", counts).get(name) if isinstance(counts, dict) else None
-    return value if type(value) is int and value >= 0 else None

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from surecall.errors import Code
 from surecall.jsontext import SSEEvent, decode
+from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
-from surecall.protocols.event_folder import EventFolder, HeldHalves
-from surecall.protocols.refusals import check_role
+from surecall.protocols.replies import check_role
+from surecall.protocols.streams import EventFolder, HeldHalves, may_have_halves
 from surecall.records import Defect
 
-from .block_drafts import BlockDrafts
-from .replies import parse_body, parse_fields, repeated_keys
+from .partial_blocks import PIECES, PartialBlocks
+from .replies import find_repeated_keys, parse_body, parse_fields
 
 __all__ = ["MessagesStreamFolder"]
 
@@ -39,7 +40,7 @@ class MessagesStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._drafts = BlockDrafts(self._kept)
+        self._blocks = PartialBlocks(self._kept)
         self._fields: dict[str, Any] = {}
         self._has_begun = False
         self._has_stopped = False
@@ -55,7 +56,7 @@ class MessagesStreamFolder(EventFolder):
             self._refuse_event(data, "its type is not text.")
             return
         if kind == "error" or fields.get("error"):
-            raise self._reported(fields)
+            raise self._read_error(fields)
         if self._has_stopped and kind in _CONTENT:
             raise self._refuse_order("brings content behind the stop reason")
         if kind in _BLOCK_ENDS:
@@ -73,7 +74,13 @@ class MessagesStreamFolder(EventFolder):
             self._end_message(fields, data)
 
     def _decode(self, data: str) -> Any:
-        return _decoded(data)
+        """Decode an event; halves of characters are kept in pieces only, which are joined later."""
+        if may_have_halves(data):
+            event: Any = decode(data, surrogates="keep")
+            kind = as_fields(as_fields(event).get("delta")).get("type")
+            if isinstance(kind, str) and kind in PIECES:
+                return event
+        return decode(data, surrogates="replace")
 
     def _has_ended(self) -> bool:
         return self._done
@@ -82,12 +89,12 @@ class MessagesStreamFolder(EventFolder):
         return parse_body(body, self._headers)
 
     def _so_far(self) -> tuple[str, int]:
-        return self._drafts.text, self._drafts.calls_count
+        return self._blocks.text, self._blocks.calls_count
 
     def _render(self) -> RawReply:
-        fields = {**self._fields, "content": self._drafts.render(), "usage": self._usage}
-        defects = (*self._drafts.defects, *self._repeated, *self._skipped_defects())
-        if self._fields.get("stop_reason") is None and self._drafts.calls_count:
+        fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
+        defects = (*self._blocks.defects, *self._repeated, *self._skipped_defects())
+        if self._fields.get("stop_reason") is None and self._blocks.calls_count:
             # The event that says why the model stopped was lost, and perhaps more with it.
             defects = (*defects, _NO_REASON)
         raw = parse_fields(fields, defects)
@@ -101,12 +108,12 @@ class MessagesStreamFolder(EventFolder):
         if self._has_begun:
             raise self._refuse_order("begins a second message")
         self._has_begun = True
-        fields = cast("dict[str, Any]", message)
+        fields = as_fields(message)
         check_role(fields.get("role"))
-        self._keep_fields(fields)
-        self._take_usage(fields.get("usage"))
+        self._put(self._fields, fields)
+        self._put(self._usage, fields.get("usage"))
         content: Any = fields.get("content")
-        blocks = cast("list[Any]", content) if isinstance(content, list) else []
+        blocks = as_list(content)
         for index, block in enumerate(blocks):
             self._begin_block({"index": index, "content_block": block}, data, shown)
 
@@ -119,50 +126,43 @@ class MessagesStreamFolder(EventFolder):
         check_role(fields.get("role"))
         if fields.get("stop_reason") is not None:
             self._has_stopped = True
-        self._keep_fields(fields)
-        self._take_usage(event.get("usage"))
+        self._put(self._fields, fields)
+        self._put(self._usage, event.get("usage"))
 
     def _begin_block(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
-        block: Any = event.get("content_block")
-        if not isinstance(block, dict):
+        fields: Any = event.get("content_block")
+        if not isinstance(fields, dict):
             self._refuse_event(data, "its content block is not an object.")
             return
-        fields = cast("dict[str, Any]", block)
-        draft = self._drafts.begin(event.get("index"), fields)
+        fields = as_fields(fields)
+        block = self._blocks.begin(event.get("index"), fields)
         if fields.get("input") and not self._repeated:
-            self._repeated = repeated_keys(data)
-        if draft.text:
-            self._show(draft.field, str(draft.text), shown)
+            self._repeated = find_repeated_keys(data)
+        if block.text:
+            self._show(block.field, str(block.text), shown)
 
     def _take_piece(self, event: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         delta: Any = event.get("delta")
         if not isinstance(delta, dict):
             self._refuse_event(data, "its delta is not an object.")
             return
-        fields = cast("dict[str, Any]", delta)
-        if not self._drafts.can_take(event.get("index"), fields):
+        fields = as_fields(delta)
+        if not self._blocks.can_take(event.get("index"), fields):
             self._refuse_event(data, "its delta is not a piece of the block.")
             return
-        piece = self._drafts.take(event.get("index"), fields)
+        piece = self._blocks.take(event.get("index"), fields)
         if piece is not None:
             self._show(*piece, shown)
 
     def _end_thought(self, shown: list[StreamDelta]) -> None:
         """Hand out the thought that has ended, which a client has to send back as it is."""
-        block = self._drafts.ended_thought()
+        block = self._blocks.take_ended_thought()
         if block is not None:
             shown.append(StreamDelta("reasoning", "", {"thinking_blocks": [block]}))
 
-    def _keep_fields(self, fields: dict[str, Any]) -> None:
-        self._put(self._fields, fields)
-
-    def _take_usage(self, usage: Any) -> None:
-        """Add counts to those before: each is a total, and one that is left out still holds."""
-        if isinstance(usage, dict):
-            self._put(self._usage, cast("dict[str, Any]", usage))
-
-    def _put(self, target: dict[str, Any], fields: dict[str, Any]) -> None:
-        for key, value in fields.items():
+    def _put(self, target: dict[str, Any], fields: Any) -> None:
+        """Add fields to those before: each count is a total, and one left out still holds."""
+        for key, value in as_fields(fields).items():
             if value is not None:
                 self._kept.put(target, key, value)
 
@@ -171,15 +171,3 @@ class MessagesStreamFolder(EventFolder):
             self._halves.show("text", text, shown)
         elif field == "thinking":
             self._halves.show("reasoning", text, shown)
-
-
-def _decoded(data: str) -> Any:
-    """Decode an event; halves of characters are kept in pieces only, which are joined later."""
-    if "\\ud" not in data and "\\uD" not in data:
-        return decode(data, surrogates="replace")
-    kept: Any = decode(data, surrogates="keep")
-    event = cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
-    delta: Any = event.get("delta")
-    kind = cast("dict[str, Any]", delta).get("type") if isinstance(delta, dict) else None
-    is_piece = kind in ("text_delta", "thinking_delta", "input_json_delta")
-    return event if is_piece else decode(data, surrogates="replace")

@@ -1,23 +1,109 @@
-"""A reply as the events that a client of the format expects."""
+"""Replies and errors as a server of the format answers them, whole or as events."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, mend_surrogates, render_event
-from surecall.records import RawCall, Reply
-
-from .outgoing import (
-    call_ids,
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.base import WireError
+from surecall.protocols.call_ids import CallIds
+from surecall.protocols.server import (
+    ERROR_TYPES,
+    error_text,
+    finish_of,
+    name_text,
     new_id,
-    render_call,
-    render_fault,
-    render_stop_reason,
-    render_usage,
-    thoughts_of,
+    status_of,
 )
+from surecall.protocols.substitutes import stand_in_name, stand_in_object
+from surecall.records import RawCall, Reply, Usage
 
-__all__ = ["MessagesStreamWriter"]
+from .blocks import parse_arguments, wire_id
+from .replies import STOP_REASONS
+from .requests import MAX_NAME_CHARS
+
+__all__ = ["MessagesStreamWriter", "render_error", "render_reply"]
+
+_ERROR_TYPES: Final = {**ERROR_TYPES, 402: "billing_error", 409: "conflict_error"}
+
+
+def render_reply(reply: Reply) -> dict[str, Any]:
+    """Render a reply as a whole message.
+
+    Reasoning that came without a signature gets an empty one: none is ever invented.
+    """
+    content = _thoughts_of(reply.extra)
+    if not content and reply.reasoning:
+        content.append({"type": "thinking", "thinking": reply.reasoning, "signature": ""})
+    if reply.content:
+        content.append({"type": "text", "text": reply.content})
+    ids = _call_ids(reply.id)
+    content += [_render_call(call, ids) for call in reply.calls]
+    return {
+        "id": reply.id or new_id("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model or "",
+        "content": content,
+        "stop_reason": _render_stop_reason(reply),
+        "stop_sequence": None,
+        "usage": _render_usage(reply.usage),
+    }
+
+
+def render_error(error: SurecallError) -> WireError:
+    """Render an error with the status and the shape that clients of the format know."""
+    status = status_of(error)
+    kind = "api_error" if status >= 500 else "invalid_request_error"
+    fields = {"type": _ERROR_TYPES.get(status, kind), "message": error_text(error)}
+    return WireError(status, {"type": "error", "error": fields})
+
+
+def _call_ids(reply_id: str | None) -> CallIds:
+    """Return what gives the calls of a reply their ids."""
+    return CallIds(wire_id, prefix="toolu_", seed=reply_id or "")
+
+
+def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
+    """Render a call; a client needs an id and an object, also where the model gave neither."""
+    return {
+        "type": "tool_use",
+        "id": ids.assign_to(call),
+        "name": stand_in_name(name_text(call), MAX_NAME_CHARS),
+        "input": stand_in_object(call.arguments, parse_arguments),
+    }
+
+
+def _render_stop_reason(reply: Reply, *, wrote_calls: bool = False) -> str:
+    """Render a finish reason: clients look for calls when it is `tool_use`, and only then."""
+    finish = finish_of(reply)
+    reason = STOP_REASONS.get(finish, finish)
+    return "tool_use" if (reply.calls or wrote_calls) and reason == "end_turn" else reason
+
+
+def _render_usage(usage: Usage | None) -> dict[str, Any]:
+    """Render token counts; clients of the format read them from every reply."""
+    usage = usage or Usage()
+    cached = min(usage.cached_tokens, usage.input_tokens)
+    wire: dict[str, Any] = {
+        "input_tokens": usage.input_tokens - cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.reasoning_tokens:
+        wire["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return wire
+
+
+def _thoughts_of(extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the thoughts that a client has to send back as they are."""
+    blocks: Any = extra.get("thinking_blocks")
+    items = as_list(blocks)
+    found = [as_fields(item) for item in items if isinstance(item, dict)]
+    return [{"signature": "", **item} if "thinking" in item else dict(item) for item in found]
+
 
 _Kind: TypeAlias = Literal["text", "thinking"]
 
@@ -32,7 +118,7 @@ class MessagesStreamWriter:
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._model = model
         self._id = reply_id or new_id("msg_")
-        self._ids = call_ids(reply_id)
+        self._ids = _call_ids(reply_id)
         self._index = -1
         self._open: _Kind | None = None
         self._words: list[str] = []
@@ -51,7 +137,7 @@ class MessagesStreamWriter:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": render_usage(None),
+            "usage": _render_usage(None),
         }
         return _event("message_start", message=message)
 
@@ -64,17 +150,17 @@ class MessagesStreamWriter:
 
     def reasoning(self, text: str, extra: Mapping[str, Any] | None = None) -> bytes:
         """Write a piece of the reasoning, and end the thoughts that `extra` holds."""
-        blocks = [block for block in thoughts_of(extra or {}) if block not in self._thoughts]
-        told = "".join(block["thinking"] for block in blocks if _is_readable(block))
+        blocks = [block for block in _thoughts_of(extra or {}) if block not in self._thoughts]
+        stated = "".join(block["thinking"] for block in blocks if _is_readable(block))
         written = b""
-        if "".join([*self._words, text]) != told:  # the words are not only those of the blocks
+        if "".join([*self._words, text]) != stated:  # the words are not only those of the blocks
             written = self._think(text)
         return written + b"".join([self._end_thought(block) for block in blocks])
 
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         self._has_calls = True
-        block = render_call(call, self._ids)
+        block = _render_call(call, self._ids)
         begun = self._close() + self._start({**block, "input": {}})
         delta = {"type": "input_json_delta", "partial_json": encode_text(block["input"])}
         return begun + self._delta(delta) + self._stop()
@@ -82,14 +168,14 @@ class MessagesStreamWriter:
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self.reasoning("", reply.extra) + self._close()
-        reason = render_stop_reason(reply, wrote_calls=self._has_calls)
+        reason = _render_stop_reason(reply, wrote_calls=self._has_calls)
         delta = {"stop_reason": reason, "stop_sequence": None}
-        ended = _event("message_delta", delta=delta, usage=render_usage(reply.usage))
+        ended = _event("message_delta", delta=delta, usage=_render_usage(reply.usage))
         return written + ended + _event("message_stop")
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event; no end follows."""
-        return render_event(encode_text(render_fault(error).body), event="error")
+        return render_event(encode_text(render_error(error).body), event="error")
 
     def _think(self, text: str) -> bytes:
         if not text:

@@ -1,26 +1,195 @@
-"""Whole replies: from bytes to the output, and from the output to a `Reply`."""
+"""Whole replies: from bytes to the output, and from the items of the output to a `Reply`."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, decode_noting
+from msgspec import Struct
+
+from surecall.errors import Code
+from surecall.narrow import as_fields, as_list, count_or_none, other_fields, text_or_none
 from surecall.protocols.base import RawReply
-from surecall.protocols.faults import check_body, parse_error_object
-from surecall.protocols.refusals import (
+from surecall.protocols.errors import parse_error_object
+from surecall.protocols.replies import (
     check_role,
     check_says_something,
+    decode_object,
     refuse_reply,
+    repeated_keys,
     start_of,
-    text_or_none,
 )
-from surecall.records import Defect, Reply, Usage, clip
+from surecall.protocols.server import show
+from surecall.records import Defect, RawCall, Reply, Usage, clip
 
-from .output import finish_reason_of, parse_output
-from .shapes import as_fields, as_list, show
+from .content import mark_places, reasoning_parts
 
-__all__ = ["parse_body", "parse_message", "parse_response", "parse_usage", "repeated_keys"]
+__all__ = [
+    "COMPLETE_FINISHES",
+    "INCOMPLETE_REASONS",
+    "REASONING_BREAK",
+    "parse_body",
+    "parse_message",
+    "parse_output",
+    "parse_response",
+    "parse_usage",
+]
 
+REASONING_BREAK: Final = "\n\n"
+"""What is put between two pieces of reasoning, which are paragraphs of their own."""
+
+_CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
+_TEXT_PARTS: Final = ("output_text", "refusal", "text")
+_REASONS: Final = {"max_output_tokens": "length"}
+"""The reason of an incomplete response, as a finish reason; any other stays."""
+INCOMPLETE_REASONS: Final = {finish: reason for reason, finish in _REASONS.items()}
+COMPLETE_FINISHES: Final = frozenset({"function_call", "stop", "tool_calls"})
+"""Finish reasons of a response that is complete."""
+
+
+class _Output(Struct, frozen=True):
+    """The items of one output, understood."""
+
+    text: str | None
+    """The text, or the refusal that came in its place."""
+    reasoning: str | None
+    calls: tuple[RawCall, ...]
+    extra: dict[str, Any]
+    defects: tuple[Defect, ...]
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the model said, by kind, to compare two tellings of it."""
+        calls = [(call.id, call.name, call.arguments) for call in self.calls]
+        return {"text": self.text or "", "reasoning": self.reasoning or "", "calls": calls}
+
+
+def parse_output(message: dict[str, Any]) -> _Output:
+    """Read the items of an output, whatever shape they have."""
+    reader = _OutputReader()
+    items = message.get("output")
+    if isinstance(items, list):
+        for position, item in enumerate(as_list(items)):
+            reader.read(item, f"/output/{position}")
+    elif items is not None:
+        note = f"The output is of type {type(items).__name__}, not a list."
+        reader.defects.append(Defect(Code.CONTENT_NOT_USABLE, note, "/output"))
+    return reader.close()
+
+
+def _finish_reason_of(message: dict[str, Any]) -> str | None:
+    """Return why the model stopped, in the words of the records.
+
+    An output that is not complete without saying why counts as cut, and so does one with a call
+    that is not complete. Any other status, such as `cancelled`, stands for itself.
+    """
+    status = message.get("status")
+    if status == "incomplete":
+        reason = as_fields(message.get("incomplete_details")).get("reason")
+        if not isinstance(reason, str) or not reason:
+            return "length"
+        return _REASONS.get(reason, reason.lower())
+    if status != "completed":
+        return status.lower() if isinstance(status, str) and status else None
+    items = [as_fields(item) for item in as_list(message.get("output"))]
+    calls = [item for item in items if item.get("type") == "function_call"]
+    if any(call.get("status") == "incomplete" for call in calls):
+        return "length"
+    return "tool_calls" if calls else "stop"
+
+
+class _OutputReader:
+    def __init__(self) -> None:
+        self.defects: list[Defect] = []
+        self._items: list[dict[str, Any]] = []
+        self._texts: list[str] = []
+        self._refusals: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: list[RawCall] = []
+        self._phase: str | None = None
+        self._ignored: dict[str, int] = {}
+
+    def read(self, item: Any, place: str) -> None:
+        if not isinstance(item, dict):
+            note = f"A value of type {type(item).__name__} is in the place of an item."
+            self.defects.append(Defect(Code.CALL_ENTRY_DROPPED, note, place))
+            return
+        fields = as_fields(item)
+        self._items.append(fields)
+        kind = fields.get("type")
+        if kind == "message":
+            self._read_message(fields, place)
+        elif kind == "reasoning":
+            self._thoughts += reasoning_parts(fields)
+        elif kind == "function_call":
+            self._read_call(fields, place)
+        elif isinstance(kind, str) and kind:
+            name = clip(kind, 60)
+            self._ignored[name] = self._ignored.get(name, 0) + 1
+        else:
+            self.defects.append(Defect(Code.CONTENT_NOT_USABLE, "An item has no type.", place))
+
+    def close(self) -> _Output:
+        text = "".join(self._texts) if self._texts else None
+        if not text and any(self._refusals):
+            text = "".join(self._refusals)
+        extra: dict[str, Any] = {}
+        reasoning = mark_places(self._items, has_text=bool(text))
+        if reasoning:
+            extra["reasoning_items"] = reasoning
+        if self._phase:
+            extra["phase"] = self._phase
+        for name, count in self._ignored.items():
+            note = f"{count} items of type {name!r} were not used."
+            self.defects.append(Defect(Code.PART_NOT_KNOWN, note, "/output"))
+        return _Output(
+            text,
+            REASONING_BREAK.join(self._thoughts) or None,
+            tuple(self._calls),
+            extra,
+            tuple(self.defects),
+        )
+
+    def _read_message(self, item: dict[str, Any], place: str) -> None:
+        phase = item.get("phase")
+        if isinstance(phase, str):
+            self._phase = phase
+        content = item.get("content")
+        if isinstance(content, str):
+            self._texts.append(content)
+            note = "The content is plain text, not a list of parts."
+            self.defects.append(Defect(Code.CONTENT_AS_TEXT, note, f"{place}/content"))
+            return
+        if content is not None and not isinstance(content, list):
+            note = f"The content is of type {type(content).__name__}, not a list of parts."
+            self.defects.append(Defect(Code.CONTENT_NOT_USABLE, note, f"{place}/content"))
+        for position, part in enumerate(as_list(content)):
+            fields = as_fields(part)
+            text, refusal = fields.get("text"), fields.get("refusal")
+            if isinstance(text, str):
+                self._texts.append(text)
+            elif isinstance(refusal, str):
+                self._refusals.append(refusal)
+            else:
+                kind = fields.get("type")
+                is_known = not isinstance(kind, str) or kind in _TEXT_PARTS
+                code = Code.CONTENT_NOT_USABLE if is_known else Code.PART_NOT_KNOWN
+                note = "A part of the content has no text."
+                self.defects.append(Defect(code, note, f"{place}/content/{position}"))
+
+    def _read_call(self, item: dict[str, Any], place: str) -> None:
+        arguments = item.get("arguments")
+        extra = other_fields(item, _CALL_FIELDS)
+        call = RawCall(item.get("call_id"), item.get("name"), arguments, "tool_calls", extra)
+        self._calls.append(call)
+        if isinstance(arguments, dict):
+            note = "The arguments are an object, not its text."
+            self.defects.append(Defect(Code.ARGUMENTS_AS_OBJECT, note, place))
+        elif isinstance(arguments, str) and not arguments.strip():
+            note = "The arguments are blank text."
+            self.defects.append(Defect(Code.ARGUMENTS_BLANK, note, place))
+
+
+_INSIDE_ARGUMENTS: Final = re.compile("/arguments/")
 _ENDED: Final = ("completed", "incomplete", None)
 
 
@@ -31,19 +200,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         ProviderError: The body is not a reply; the code says in which way.
     """
     headers = headers or {}
-    fault = check_body(headers, body)
-    if fault is not None:
-        raise fault
-    try:
-        document: Any = decode(body, surrogates="replace")
-    except JSONTextError as error:
-        message = f"The provider's answer is not JSON we accept: {error.message}"
-        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from error
-    if not isinstance(document, dict):
-        kind = "array" if isinstance(document, list) else "single value"
-        message = f"The provider answered with a JSON {kind}, not with an object."
-        raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
-    response = cast("dict[str, Any]", document)
+    response = decode_object(body, headers)
     if response.get("error") or response.get("status") == "failed":
         raise parse_error_object({"error": response.get("error")}, 200, headers)
     if response.get("object") == "error":
@@ -58,7 +215,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
         message = f"The provider answered with a response that has the status {show(status)}."
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     items = as_list(output)
-    return parse_response(response, items, repeated_keys(items, body))
+    return parse_response(response, items, find_repeated_keys(items, body))
 
 
 def parse_response(
@@ -78,7 +235,7 @@ def parse_response(
             message[key] = response[key]
     raw = RawReply(
         message=message,
-        finish_reason=finish_reason_of(message),
+        finish_reason=_finish_reason_of(message),
         usage=parse_usage(response.get("usage")),
         model=text_or_none(response.get("model")),
         id=text_or_none(response.get("id")),
@@ -97,7 +254,7 @@ def parse_message(raw: RawReply) -> Reply:
         content=output.text,
         reasoning=output.reasoning,
         calls=output.calls,
-        finish_reason=raw.finish_reason or finish_reason_of(raw.message),
+        finish_reason=raw.finish_reason or _finish_reason_of(raw.message),
         usage=raw.usage,
         model=raw.model,
         id=raw.id,
@@ -109,8 +266,11 @@ def parse_message(raw: RawReply) -> Reply:
 def parse_usage(usage: Any) -> Usage | None:
     """Read token counts; what is not a count is left out."""
     counts = as_fields(usage)
-    given, made = _count(counts, "input_tokens"), _count(counts, "output_tokens")
-    total = _count(counts, "total_tokens")
+    given, made = (
+        count_or_none(counts.get("input_tokens")),
+        count_or_none(counts.get("output_tokens")),
+    )
+    total = count_or_none(counts.get("total_tokens"))
     if given is None and made is None and total is None:
         return None
     return Usage(
@@ -122,21 +282,12 @@ def parse_usage(usage: Any) -> Usage | None:
     )
 
 
-def repeated_keys(items: list[Any], text: bytes | str) -> tuple[Defect, ...]:
+def find_repeated_keys(items: list[Any], text: bytes | str) -> tuple[Defect, ...]:
     """Return a finding when a key inside arguments that are an object had differing values."""
     if not any(isinstance(as_fields(item).get("arguments"), dict) for item in items):
         return ()
-    for place in decode_noting(text, surrogates="replace").duplicates:
-        if "/arguments/" in place:
-            note = f"A key inside arguments has differing values: {clip(place)}"
-            return (Defect(Code.DUPLICATE_KEY, note, "/output"),)
-    return ()
-
-
-def _count(counts: dict[str, Any], name: str) -> int | None:
-    value = counts.get(name)
-    return value if type(value) is int and value >= 0 else None
+    return repeated_keys(text, _INSIDE_ARGUMENTS, "/output")
 
 
 def _detail(counts: dict[str, Any], group: str, name: str) -> int:
-    return _count(as_fields(counts.get(group)), name) or 0
+    return count_or_none(as_fields(counts.get(group)).get(name)) or 0

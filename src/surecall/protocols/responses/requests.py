@@ -1,4 +1,4 @@
-"""Requests on their way out.
+"""Requests on their way out; each message is one or more items.
 
 Nothing is left to the server's memory: the whole input is sent, `store` is false, and encrypted
 reasoning is asked for so that it can be sent back. Parameters may say otherwise; one that is null
@@ -8,16 +8,91 @@ takes the field out.
 out, because the API refuses them; so is the `name` of a message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
-from surecall.records import Message, ModelRequest, ToolSpec, WireRequest
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.chat_completions import render_message
+from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 
-from .items import render_items
-from .shapes import as_fields, as_list
+from .content import is_sendable, place_reasoning, render_content
 
 __all__ = ["render_request", "render_tool"]
+
+_CALL_EXTRA: Final = ("async", "caller", "namespace")
+_MAX_ID_CHARS: Final = 64
+
+
+def _render_items(
+    message: Message, *, stored: bool = False, offered: Container[str] = ()
+) -> list[dict[str, Any]]:
+    """Render a message; whatever the model once sent, the items are valid for the wire.
+
+    Args:
+        message: The message.
+        stored: Whether the server keeps replies, so that reasoning may be named by its id alone.
+        offered: Names of the tools of the same request, which calls keep as they are.
+    """
+    if message.role == "tool":
+        return [
+            {
+                "type": "function_call_output",
+                "call_id": _wire_id(message.tool_call_id or ""),
+                "output": render_content(message.content),
+            }
+        ]
+    if message.role == "assistant":
+        return _render_turn(message, stored=stored, offered=offered)
+    return [{"role": message.role, "content": render_content(message.content)}]
+
+
+def _render_turn(
+    message: Message, *, stored: bool, offered: Container[str]
+) -> list[dict[str, Any]]:
+    """Render what the model said: reasoning before what it led to, text, calls."""
+    items: list[dict[str, Any]] = []
+    calls = message.tool_calls
+    leading, before = place_reasoning(message.extra.get("reasoning_items"))
+    if calls or message.content:
+        items += [item for item in leading if is_sendable(item, stored=stored)]
+    if message.content or not calls:
+        text: dict[str, Any] = {
+            "role": "assistant",
+            "content": render_content(message.content, "output_text"),
+        }
+        if isinstance(message.content, list):
+            text = {"type": "message", **text}
+        if message.extra.get("phase"):
+            text["phase"] = message.extra["phase"]
+        items.append(text)
+    for call in calls:
+        items += [item for item in before.get(call.id, ()) if is_sendable(item, stored=stored)]
+        items.append(_render_call(call, offered))
+    return items
+
+
+def _render_call(call: ToolCall, offered: Container[str]) -> dict[str, Any]:
+    message = render_message(Message("assistant", None, (call,)), offered)
+    function = message["tool_calls"][0]["function"]
+    wire: dict[str, Any] = {
+        "type": "function_call",
+        "call_id": _wire_id(call.id),
+        "name": function["name"],
+        "arguments": function["arguments"],
+    }
+    wire |= {key: call.extra[key] for key in _CALL_EXTRA if key in call.extra}
+    return wire
+
+
+def _wire_id(call_id: str) -> str:
+    """Return an id that the API takes; the same for the call and its result."""
+    if 0 < len(call_id) <= _MAX_ID_CHARS:
+        return call_id
+    digest = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"call_{digest[: _MAX_ID_CHARS - len('call_')]}"
+
 
 _PATH: Final = "/responses"
 _ENCRYPTED: Final = "reasoning.encrypted_content"
@@ -45,7 +120,7 @@ def render_request(request: ModelRequest) -> WireRequest:
     body["input"] = [
         item
         for message in messages
-        for item in render_items(message, stored=stored, offered=offered)
+        for item in _render_items(message, stored=stored, offered=offered)
     ]
     if request.tools:
         body["tools"] = [render_tool(tool) for tool in request.tools]

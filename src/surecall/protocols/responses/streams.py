@@ -10,15 +10,14 @@ from typing import Any, Final
 
 from surecall.errors import Code
 from surecall.jsontext import SSEEvent, mend_surrogates_in
+from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import RawReply, StreamDelta
-from surecall.protocols.event_folder import EventFolder
-from surecall.protocols.refusals import refuse_reply
+from surecall.protocols.replies import refuse_reply
+from surecall.protocols.streams import EventFolder, may_have_halves
 from surecall.records import Defect
 
-from .drafts import OutputDraft, deltas_differ
-from .output import parse_output
-from .replies import parse_body, parse_response, repeated_keys
-from .shapes import as_fields, as_list
+from .partial_output import PartialOutput, deltas_differ
+from .replies import find_repeated_keys, parse_body, parse_output, parse_response
 
 __all__ = ["ResponsesStreamFolder"]
 
@@ -54,7 +53,7 @@ class ResponsesStreamFolder(EventFolder):
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._draft = OutputDraft(self._kept)
+        self._output = PartialOutput(self._kept)
         self._sequence: int | None = None
         self._has_gap = False
         self._has_begun = False
@@ -64,13 +63,13 @@ class ResponsesStreamFolder(EventFolder):
         self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
     ) -> None:
         data = event.data
-        if "\\ud" in data or "\\uD" in data:
-            self._draft.has_halves = True
+        if may_have_halves(data):
+            self._output.has_halves = True
         kind = fields.get("type")
         if not isinstance(kind, str):
             kind = event.event
         if kind == "error" or fields.get("error"):
-            raise self._reported(fields)
+            raise self._read_error(fields)
         self._count(fields.get("sequence_number"))
         self._take(kind, fields, data, shown)
 
@@ -81,14 +80,14 @@ class ResponsesStreamFolder(EventFolder):
         return parse_body(body, self._headers)
 
     def _so_far(self) -> tuple[str, int]:
-        return self._draft.text, self._draft.calls_count
+        return self._output.text, self._output.calls_count
 
     def _render(self) -> RawReply:
         output, differing = self._final_output()
-        if self._draft:  # items were streamed, which only a response has
+        if self._output:  # items were streamed, which only a response has
             self._response.setdefault("object", "response")
-        defects = (*self._draft.defects.values(), *differing, *self._repeated)
-        return parse_response(self._response, output, (*defects, *self._lost()))
+        defects = (*self._output.defects.values(), *differing, *self._repeated)
+        return parse_response(self._response, output, (*defects, *self._note_lost()))
 
     def _take(self, kind: str, fields: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
         if kind in _DELTAS:
@@ -97,22 +96,20 @@ class ResponsesStreamFolder(EventFolder):
             if not isinstance(piece, str):
                 self._refuse_event(data, "its delta is not text.")
                 return
-            self._draft.add(_key(fields), part, _index(fields, numbered_by), piece, shown)
+            self._output.add(_key(fields), part, _index(fields, numbered_by), piece, shown)
         elif kind in _WHOLES:
             part, numbered_by, name = _WHOLES[kind]
             text = fields.get(name)
             if isinstance(text, str):
-                self._draft.settle(_key(fields), part, _index(fields, numbered_by), text, shown)
+                self._output.settle(_key(fields), part, _index(fields, numbered_by), text, shown)
         elif kind == "response.output_item.added":
-            self._draft.begin(_key(fields), as_fields(fields.get("item")), shown)
+            self._output.begin(_key(fields), as_fields(fields.get("item")), shown)
         elif kind == "response.output_item.done":
             item = as_fields(fields.get("item"))
-            self._draft.finish(_key(fields), item, shown)
-            self._repeated = self._repeated or repeated_keys([item], data)
+            self._output.finish(_key(fields), item, shown)
+            self._repeated = self._repeated or find_repeated_keys([item], data)
             if item.get("type") == "reasoning":
-                shown.append(
-                    StreamDelta("reasoning", "", {"reasoning_items": self._mended([item])})
-                )
+                shown.append(StreamDelta("reasoning", "", {"reasoning_items": self._mend([item])}))
         elif kind in _BEGINS:
             if kind == "response.created":
                 if self._has_begun:
@@ -126,42 +123,42 @@ class ResponsesStreamFolder(EventFolder):
         self, kind: str, response: dict[str, Any], data: str, shown: list[StreamDelta]
     ) -> None:
         if kind == "response.failed" or response.get("status") == "failed" or response.get("error"):
-            raise self._reported({"error": response.get("error")})
+            raise self._read_error({"error": response.get("error")})
         self._done = True
         begun = {key: self._response.get(key) for key in ("id", "model")}
         self._response = {**begun, **response}
         if response.get("status") not in _BROKEN_OFF:  # whichever of the two says less is believed
             self._response["status"] = _ENDS[kind]
         output = as_list(response.get("output"))
-        self._repeated = self._repeated or repeated_keys(output, data)
-        if output and not self._draft:
+        self._repeated = self._repeated or find_repeated_keys(output, data)
+        if output and not self._output:
             for index, item in enumerate(output):
                 if isinstance(item, dict):
-                    self._draft.finish(index, as_fields(item), shown)
-        self._draft.flush(shown)
-        self._draft.catch_up(parse_output({"output": self._mended(output)}).text or "", shown)
+                    self._output.finish(index, as_fields(item), shown)
+        self._output.flush(shown)
+        self._output.catch_up(parse_output({"output": self._mend(output)}).text or "", shown)
 
     def _final_output(self) -> tuple[list[Any], list[Defect]]:
         """Return the items of the reply, and what the two tellings of it differ in."""
-        told = self._response.get("output")
-        streamed = self._mended(self._draft.render())
-        if not isinstance(told, list):
+        stated = self._response.get("output")
+        streamed = self._mend(self._output.render())
+        if not isinstance(stated, list):
             if not streamed and self._response["status"] == "completed":
                 message = "The stream ended without any output."
                 raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
             return streamed, []
-        final = self._mended(as_list(told))
+        final = self._mend(as_list(stated))
         if not streamed:
             return final, []
         if not final:
             return streamed, [deltas_differ("output")]
         before, after = (parse_output({"output": items}).words for items in (streamed, final))
-        known = self._draft.defects.values()
+        known = self._output.defects.values()
         differing = [deltas_differ(what) for what in after if after[what] != before[what]]
         return final, [defect for defect in differing if defect not in known]
 
-    def _mended(self, items: list[Any]) -> list[Any]:
-        return mend_surrogates_in(items) if self._draft.has_halves else items
+    def _mend(self, items: list[Any]) -> list[Any]:
+        return mend_surrogates_in(items) if self._output.has_halves else items
 
     def _count(self, number: Any) -> None:
         if type(number) is not int:
@@ -170,11 +167,11 @@ class ResponsesStreamFolder(EventFolder):
             self._has_gap = True
         self._sequence = number
 
-    def _lost(self) -> tuple[Defect, ...]:
+    def _note_lost(self) -> tuple[Defect, ...]:
         """Tell of events that were passed over, or of a gap that nothing else filled."""
         if self._skipped:
             note = f"{self._skipped} events were passed over."
-        elif self._has_gap and not self._response.get("output") and not self._draft.is_whole:
+        elif self._has_gap and not self._response.get("output") and not self._output.is_whole:
             note = "The numbers of the events have a gap."
         else:
             return ()

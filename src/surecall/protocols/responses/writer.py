@@ -1,4 +1,4 @@
-"""Streamed replies, written for a client."""
+"""Replies and errors as a server of the format answers them, whole or as events."""
 
 from collections.abc import Mapping
 from time import time
@@ -6,23 +6,140 @@ from typing import Any, Final, Literal, TypeAlias
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
-from surecall.records import RawCall, Reply
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.call_ids import CallIds
+from surecall.protocols.chat_completions import render_error
+from surecall.protocols.server import arguments_text, finish_of, name_text, new_id
+from surecall.records import RawCall, Reply, Usage
 
-from .outgoing import (
-    ItemIds,
-    new_id,
-    render_call,
-    render_fault,
-    render_response,
-    render_response_head,
-    render_text,
-    render_thought,
-)
-from .output import REASONING_BREAK
-from .reasoning import OWN_REASONING_ID, insert_reasoning, render_reasoning
-from .shapes import as_fields, as_list
+from .content import OWN_REASONING_ID, insert_reasoning, render_reasoning
+from .replies import COMPLETE_FINISHES, INCOMPLETE_REASONS, REASONING_BREAK
 
-__all__ = ["ResponsesStreamWriter"]
+__all__ = ["ResponsesStreamWriter", "render_error", "render_reply"]
+
+
+class _ItemIds:
+    """Gives the items of one reply ids, which follow from the id of the reply.
+
+    Args:
+        reply_id: The id of the reply.
+        seed: What ids of calls depend on that came without one: its own id, if it has one.
+    """
+
+    def __init__(self, reply_id: str, seed: str | None) -> None:
+        self._stem = reply_id.removeprefix("resp_")
+        self._count = 0
+        self.calls = CallIds(seed=seed or "")
+
+    def next(self, prefix: str) -> str:
+        """Return the next id; the prefix says what kind of item it is for."""
+        self._count += 1
+        return f"{prefix}{self._stem}_{self._count}"
+
+
+def render_reply(reply: Reply) -> dict[str, Any]:
+    """Render a reply as a whole response."""
+    reply_id = reply.id or new_id("resp_")
+    ids = _ItemIds(reply_id, reply.id)
+    calls = [(_render_call(call, ids), call.id) for call in reply.calls]
+    said: list[tuple[dict[str, Any], Any]] = []
+    if reply.reasoning and not reply.extra.get("reasoning_items"):
+        said.append((_render_thought(reply.reasoning, ids.next(OWN_REASONING_ID)), None))
+    if reply.content or (reply.content is not None and not calls):
+        text = _render_text(reply.content, ids.next("msg_"), reply.extra.get("phase"))
+        said.append((text, None))
+    output = insert_reasoning(reply.extra.get("reasoning_items"), [*said, *calls])
+    return _render_response(reply, output, reply_id, reply.model or "", int(time()))
+
+
+def _render_response(
+    reply: Reply, output: list[dict[str, Any]], reply_id: str, model: str, created_at: int
+) -> dict[str, Any]:
+    """Render the response object that ends a reply; the last item of a cut one is not complete."""
+    response = _render_response_head(reply_id, model, created_at)
+    reason = finish_of(reply)
+    if reason in COMPLETE_FINISHES:
+        response |= {"status": "completed", "completed_at": int(time())}
+    else:
+        details = {"reason": INCOMPLETE_REASONS.get(reason, reason)}
+        response |= {"status": "incomplete", "incomplete_details": details}
+        if output and "status" in output[-1]:
+            output = [*output[:-1], {**output[-1], "status": "incomplete"}]
+    response["output"] = output
+    response["usage"] = None if reply.usage is None else _render_usage(reply.usage)
+    return response
+
+
+def _render_response_head(reply_id: str, model: str, created_at: int) -> dict[str, Any]:
+    """Render a response that has just begun; every field that clients count on is there."""
+    return {
+        "id": reply_id,
+        "object": "response",
+        "created_at": created_at,
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "metadata": {},
+        "model": model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "temperature": None,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+        "truncation": "disabled",
+        "usage": None,
+        "user": None,
+    }
+
+
+def _render_text(text: str, item_id: str, phase: Any = None) -> dict[str, Any]:
+    """Render a message item."""
+    item: dict[str, Any] = {
+        "type": "message",
+        "id": item_id,
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}],
+    }
+    return {**item, "phase": phase} if phase else item
+
+
+def _render_thought(text: str, item_id: str) -> dict[str, Any]:
+    """Render a reasoning item from plain text."""
+    content = [{"type": "reasoning_text", "text": text}]
+    return {"type": "reasoning", "id": item_id, "summary": [], "content": content}
+
+
+def _render_call(call: RawCall, ids: _ItemIds) -> dict[str, Any]:
+    """Render a call; a client needs an id and text, also where the model gave neither."""
+    item: dict[str, Any] = {
+        "type": "function_call",
+        "id": ids.next("fc_"),
+        "call_id": ids.calls.assign_to(call),
+        "name": name_text(call),
+        "arguments": arguments_text(call),
+        "status": "completed",
+    }
+    return item | call.extra | item
+
+
+def _render_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.total_tokens,
+    }
+
 
 _Kind: TypeAlias = Literal["output_text", "reasoning_text"]
 
@@ -45,20 +162,20 @@ class ResponsesStreamWriter:
         self._id = reply_id or new_id("resp_")
         self._model = model
         self._created_at = int(time())
-        self._ids = ItemIds(self._id, reply_id)
+        self._ids = _ItemIds(self._id, reply_id)
         self._sequence = 0
         self._output: list[dict[str, Any]] = []
         self._call_ids: dict[str, Any] = {}
         """By the ids of call items, what the model called the calls."""
         self._thoughts: list[dict[str, Any]] = []
-        """Items to send back that were told of."""
+        """Items to send back that were written or are known."""
         self._kind: _Kind | None = None
         self._item_id = ""
         self._pieces: list[str] = []
 
     def begin(self) -> bytes:
         """Open the reply."""
-        head = render_response_head(self._id, self._model, self._created_at)
+        head = _render_response_head(self._id, self._model, self._created_at)
         created = self._event("response.created", response=head)
         return created + self._event("response.in_progress", response=head)
 
@@ -75,7 +192,7 @@ class ResponsesStreamWriter:
     def call(self, call: RawCall) -> bytes:
         """Write one whole call."""
         written = self._close_item()
-        item = render_call(call, self._ids)
+        item = _render_call(call, self._ids)
         self._call_ids[item["id"]] = call.id
         place = {"item_id": item["id"], "output_index": len(self._output)}
         arguments = item["arguments"]
@@ -90,19 +207,19 @@ class ResponsesStreamWriter:
         """Close the reply with its finish reason and usage; its text is not written again."""
         written = self._close_item() + self._end_thoughts(reply.extra)
         output = self._final_output(reply)
-        response = render_response(reply, output, self._id, self._model, self._created_at)
+        response = _render_response(reply, output, self._id, self._model, self._created_at)
         return written + self._event(f"response.{response['status']}", response=response)
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event and a failed response; nothing follows."""
-        fault = render_fault(error)
-        told = as_fields(fault.body["error"])
-        code, message = told["code"], told["message"]
-        head = render_response_head(self._id, self._model, self._created_at)
-        failure = {"code": _FAILURES.get(fault.status, "server_error"), "message": message}
+        answer = render_error(error)
+        stated = as_fields(answer.body["error"])
+        code, message = stated["code"], stated["message"]
+        head = _render_response_head(self._id, self._model, self._created_at)
+        failure = {"code": _FAILURES.get(answer.status, "server_error"), "message": message}
         response = {**head, "status": "failed", "error": failure, "output": self._output}
         # Clients look for the error in different places: beside the type, or one level down.
-        written = self._event("error", code=code, message=message, param=None, error=told)
+        written = self._event("error", code=code, message=message, param=None, error=stated)
         return written + self._event("response.failed", response=response)
 
     def _piece(self, kind: _Kind, text: str) -> bytes:
@@ -118,7 +235,7 @@ class ResponsesStreamWriter:
     def _open_item(self, kind: _Kind) -> bytes:
         self._kind = kind
         self._item_id = self._ids.next(_ID_PREFIXES[kind])
-        item = self._rendered("")
+        item = self._render_open("")
         part = item["content"][0]
         begun: dict[str, Any] = {**item, "content": []}
         if "status" in item:
@@ -131,7 +248,7 @@ class ResponsesStreamWriter:
         if kind is None:
             return b""
         text = "".join(self._pieces)
-        item = self._rendered(text)
+        item = self._render_open(text)
         fields: dict[str, Any] = {**self._place(), "text": text}
         if kind == "output_text":
             fields["logprobs"] = []
@@ -144,9 +261,11 @@ class ResponsesStreamWriter:
 
     def _end_thoughts(self, extra: Mapping[str, Any]) -> bytes:
         """End the thought that was shown; items without words that were shown are written now."""
-        told = [render_reasoning(as_fields(item)) for item in as_list(extra.get("reasoning_items"))]
+        stated = [
+            render_reasoning(as_fields(item)) for item in as_list(extra.get("reasoning_items"))
+        ]
         known = [item.get("id") for item in self._thoughts]
-        items = [item for item in told if item.get("id") not in known]
+        items = [item for item in stated if item.get("id") not in known]
         if not items:
             return b""
         written = self._close_item() if self._kind == "reasoning_text" else b""
@@ -169,8 +288,8 @@ class ResponsesStreamWriter:
         output = [(item, self._call_ids.get(item["id"])) for item in rest]
         return insert_reasoning(reply.extra.get("reasoning_items") or self._thoughts, output)
 
-    def _rendered(self, text: str) -> dict[str, Any]:
-        render = render_text if self._kind == "output_text" else render_thought
+    def _render_open(self, text: str) -> dict[str, Any]:
+        render = _render_text if self._kind == "output_text" else _render_thought
         return render(text, self._item_id)
 
     def _place(self) -> dict[str, Any]:

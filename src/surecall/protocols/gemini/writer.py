@@ -2,31 +2,21 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from surecall.errors import SurecallError
 from surecall.jsontext import encode_text, render_event
-from surecall.protocols.base import WireFault
+from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.endings import ending_of
-from surecall.protocols.statuses import error_text, status_of
+from surecall.protocols.server import error_text, finish_of, name_text, new_id, status_of
+from surecall.protocols.substitutes import stand_in_object
 from surecall.records import RawCall, Reply, Usage
 
 from .names import wire_name
-from .results import render_arguments
+from .parts import object_in
+from .replies import FINISH_REASONS
 
-__all__ = ["GeminiStreamWriter", "render_fault", "render_reply"]
+__all__ = ["GeminiStreamWriter", "render_error", "render_reply"]
 
-_FINISHES: Final = {
-    "stop": "STOP",
-    "tool_calls": "STOP",
-    "length": "MAX_TOKENS",
-    "content_filter": "SAFETY",
-    "language": "LANGUAGE",
-    "malformed_function_call": "MALFORMED_FUNCTION_CALL",
-    "too_many_tool_calls": "TOO_MANY_TOOL_CALLS",
-    "unexpected_tool_call": "UNEXPECTED_TOOL_CALL",
-}
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -51,18 +41,18 @@ def render_reply(reply: Reply) -> dict[str, Any]:
         parts.append({"text": reply.reasoning, "thought": True})
     signature = reply.extra.get("thought_signature")
     if reply.content or signature:
-        parts.append(_signed({"text": reply.content or ""}, signature))
+        parts.append(_sign({"text": reply.content or ""}, signature))
     parts += [_render_call(call, ids) for call in reply.calls]
-    chunk = _chunk(parts, reply.model or "", reply.id or _new_id())
-    return _finished(chunk, reply)
+    chunk = _chunk(parts, reply.model or "", reply.id or new_id())
+    return _add_finish(chunk, reply)
 
 
-def render_fault(error: SurecallError) -> WireFault:
+def render_error(error: SurecallError) -> WireError:
     """Render an error with the status and the shape that clients of the format know."""
     status = status_of(error)
     name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
     fields = {"code": status, "message": error_text(error), "status": name}
-    return WireFault(status, {"error": fields})
+    return WireError(status, {"error": fields})
 
 
 class GeminiStreamWriter:
@@ -70,7 +60,7 @@ class GeminiStreamWriter:
 
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._model = model
-        self._id = reply_id or _new_id()
+        self._id = reply_id or new_id()
         self._ids = CallIds()
 
     def begin(self) -> bytes:
@@ -91,13 +81,13 @@ class GeminiStreamWriter:
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        parts = [_signed({"text": ""}, reply.extra.get("thought_signature"))]
-        chunk = _finished(_chunk(parts, self._model, self._id), reply)
+        parts = [_sign({"text": ""}, reply.extra.get("thought_signature"))]
+        chunk = _add_finish(_chunk(parts, self._model, self._id), reply)
         return render_event(encode_text(chunk))
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error; no end follows."""
-        return render_event(encode_text(render_fault(error).body))
+        return render_event(encode_text(render_error(error).body))
 
     def _event(self, parts: list[dict[str, Any]]) -> bytes:
         return render_event(encode_text(_chunk(parts, self._model, self._id)))
@@ -108,8 +98,8 @@ def _chunk(parts: list[dict[str, Any]], model: str, reply_id: str) -> dict[str, 
     return {"candidates": [candidate], "modelVersion": model, "responseId": reply_id}
 
 
-def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    chunk["candidates"][0]["finishReason"] = _FINISHES.get(ending_of(reply), "OTHER")
+def _add_finish(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    chunk["candidates"][0]["finishReason"] = FINISH_REASONS.get(finish_of(reply), "OTHER")
     if reply.usage is not None:
         chunk["usageMetadata"] = _render_usage(reply.usage)
     return chunk
@@ -118,15 +108,15 @@ def _finished(chunk: dict[str, Any], reply: Reply) -> dict[str, Any]:
 def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; without an id its result is matched by the name and the order."""
     function: dict[str, Any] = {
-        "name": wire_name(call.name if isinstance(call.name, str) else ""),
-        "args": render_arguments(call.arguments),
+        "name": wire_name(name_text(call)),
+        "args": stand_in_object(call.arguments, object_in),
     }
     if isinstance(call.id, str) and call.id:
         function = {"id": ids.assign(call.id), **function}
-    return _signed({"functionCall": function}, call.extra.get("thought_signature"))
+    return _sign({"functionCall": function}, call.extra.get("thought_signature"))
 
 
-def _signed(part: dict[str, Any], signature: Any) -> dict[str, Any]:
+def _sign(part: dict[str, Any], signature: Any) -> dict[str, Any]:
     if isinstance(signature, str) and signature:
         return {**part, "thoughtSignature": signature}
     return part
@@ -143,7 +133,3 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
     if usage.cached_tokens:
         counts["cachedContentTokenCount"] = usage.cached_tokens
     return counts
-
-
-def _new_id() -> str:
-    return uuid4().hex

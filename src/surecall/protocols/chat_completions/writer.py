@@ -3,31 +3,27 @@
 from collections.abc import Mapping
 from time import time
 from typing import Any, Final
-from uuid import uuid4
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.jsontext import encode_text, render_event
-from surecall.protocols.base import WireFault
+from surecall.protocols.base import WireError
 from surecall.protocols.call_ids import CallIds
-from surecall.protocols.endings import ending_of
-from surecall.protocols.statuses import error_text, status_of
+from surecall.protocols.server import (
+    ERROR_TYPES,
+    arguments_text,
+    error_text,
+    finish_of,
+    name_text,
+    new_id,
+    status_of,
+)
 from surecall.records import RawCall, Reply, Usage
 
-__all__ = ["ChatStreamWriter", "render_fault", "render_reply"]
+__all__ = ["ChatStreamWriter", "render_error", "render_reply"]
 
 _DONE: Final = render_event("[DONE]")
 _REASONING_KEY: Final = "reasoning_content"
 _REASONING_KEYS: Final = frozenset({_REASONING_KEY, "reasoning", "thinking"})
-_FAULT_TYPES: Final = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 
 
 def render_reply(reply: Reply) -> dict[str, Any]:
@@ -42,10 +38,10 @@ def render_reply(reply: Reply) -> dict[str, Any]:
         message[_REASONING_KEY] = reply.reasoning
     if reply.calls:
         message["tool_calls"] = [_render_call(call, ids) for call in reply.calls]
-    for key, value in _echoed(reply).items():
+    for key, value in _echo_extra(reply).items():
         message.setdefault(key, value)
     body: dict[str, Any] = {
-        "id": reply.id or _new_id("chatcmpl-"),
+        "id": reply.id or new_id("chatcmpl-"),
         "object": "chat.completion",
         "created": int(time()),
         "model": reply.model or "",
@@ -54,7 +50,7 @@ def render_reply(reply: Reply) -> dict[str, Any]:
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                "finish_reason": ending_of(reply),
+                "finish_reason": finish_of(reply),
             }
         ],
     }
@@ -63,18 +59,18 @@ def render_reply(reply: Reply) -> dict[str, Any]:
     return body
 
 
-def render_fault(error: SurecallError) -> WireFault:
+def render_error(error: SurecallError) -> WireError:
     """Render an error with the status and the shape that clients of the format know."""
     status = status_of(error)
     kind = "server_error" if status >= 500 else "invalid_request_error"
     code = error.provider_code if isinstance(error, ProviderError) else None
     fields = {
         "message": error_text(error),
-        "type": _FAULT_TYPES.get(status, kind),
+        "type": ERROR_TYPES.get(status, kind),
         "param": None,
         "code": code or error.code,
     }
-    return WireFault(status, {"error": fields})
+    return WireError(status, {"error": fields})
 
 
 class ChatStreamWriter:
@@ -85,7 +81,7 @@ class ChatStreamWriter:
 
     def __init__(self, *, model: str, reply_id: str | None = None) -> None:
         self._head: dict[str, Any] = {
-            "id": reply_id or _new_id("chatcmpl-"),
+            "id": reply_id or new_id("chatcmpl-"),
             "object": "chat.completion.chunk",
             "created": int(time()),
             "model": model,
@@ -114,12 +110,12 @@ class ChatStreamWriter:
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
         usage = None if reply.usage is None else _render_usage(reply.usage)
-        finish = ending_of(reply, wrote_calls=self._calls > 0)
-        return self._chunk(_echoed(reply), finish, usage) + _DONE
+        finish = finish_of(reply, wrote_calls=self._calls > 0)
+        return self._chunk(_echo_extra(reply), finish, usage) + _DONE
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the reply off with an error event; no end follows."""
-        return render_event(encode_text(render_fault(error).body))
+        return render_event(encode_text(render_error(error).body))
 
     def _chunk(
         self,
@@ -136,24 +132,13 @@ class ChatStreamWriter:
 
 def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     """Render a call; a client needs an id and text, also where the model gave neither."""
-    arguments = call.arguments
-    if not isinstance(arguments, str):
-        arguments = encode_text({} if arguments is None else arguments)
-    wire: dict[str, Any] = {
-        "id": ids.assign_to(call),
-        "type": "function",
-        "function": {
-            "name": call.name if isinstance(call.name, str) else "",
-            "arguments": arguments,
-        },
-    }
-    for key, value in call.extra.items():
-        wire.setdefault(key, value)
-    return wire
+    function = {"name": name_text(call), "arguments": arguments_text(call)}
+    wire = {"id": ids.assign_to(call), "type": "function", "function": function}
+    return wire | call.extra | wire
 
 
-def _echoed(reply: Reply) -> dict[str, Any]:
-    """Return what goes along beside text, calls and the reasoning that is written already."""
+def _echo_extra(reply: Reply) -> dict[str, Any]:
+    """Return what goes along besides text, calls and the reasoning that is written already."""
     return {
         key: value
         for key, value in reply.extra.items()
@@ -169,7 +154,3 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
-
-
-def _new_id(prefix: str) -> str:
-    return f"{prefix}{uuid4().hex}"

@@ -5,15 +5,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 from surecall.errors import Code
 from surecall.jsontext import mend_surrogates
+from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import StreamDelta
-from surecall.protocols.event_folder import HeldHalves
-from surecall.protocols.kept import Kept, KeptText
+from surecall.protocols.streams import HeldHalves, Kept, KeptText
 from surecall.records import Defect
 
-from .output import REASONING_BREAK
-from .shapes import as_fields, as_list
+from .replies import REASONING_BREAK
 
-__all__ = ["ItemDraft", "OutputDraft", "deltas_differ"]
+__all__ = ["PartialOutput", "deltas_differ"]
 
 _Kind: TypeAlias = Literal["text", "reasoning"]
 _Place: TypeAlias = tuple[str, int]
@@ -35,12 +34,12 @@ _ITEM_TYPES: Final = {
 
 
 def deltas_differ(what: str) -> Defect:
-    """Return the finding that one thing was told twice, in different words."""
+    """Return the finding that one thing was said twice, in different words."""
     note = f"The {what} at the end of the stream differs from what was streamed before."
     return Defect(Code.DELTAS_DIFFER, note, "/output")
 
 
-class ItemDraft:
+class _PartialItem:
     """One item as far as it has arrived."""
 
     __slots__ = ("is_begun", "is_whole", "item", "key", "texts")
@@ -67,7 +66,7 @@ class ItemDraft:
         return {**self.item, **parts}
 
 
-class OutputDraft:
+class PartialOutput:
     """The output as far as it has arrived."""
 
     def __init__(self, kept: Kept) -> None:
@@ -75,16 +74,16 @@ class OutputDraft:
         self.has_halves = False
         """Whether halves of surrogate pairs may be among the pieces."""
         self.defects: dict[str, Defect] = {}
-        self._drafts: list[ItemDraft] = []
-        self._by_key: dict[Any, ItemDraft] = {}
-        self._by_item: dict[Any, ItemDraft] = {}
+        self._items: list[_PartialItem] = []
+        self._by_key: dict[Any, _PartialItem] = {}
+        self._by_item: dict[Any, _PartialItem] = {}
         self._has_words = False
         self._halves = HeldHalves()
         self._last_thought: Any = None
         self._shown_text = KeptText(kept)
 
     def __bool__(self) -> bool:
-        return bool(self._drafts)
+        return bool(self._items)
 
     @property
     def text(self) -> str:
@@ -94,51 +93,51 @@ class OutputDraft:
     @property
     def calls_count(self) -> int:
         """How many calls have begun."""
-        return sum(draft.item.get("type") == "function_call" for draft in self._drafts)
+        return sum(partial.item.get("type") == "function_call" for partial in self._items)
 
     @property
     def is_whole(self) -> bool:
         """Whether every item was also sent whole."""
-        return all(draft.is_whole for draft in self._drafts)
+        return all(partial.is_whole for partial in self._items)
 
     def begin(self, key: Any, item: dict[str, Any], shown: list[StreamDelta]) -> None:
         """Take an item that has just begun; what it brings along are its first pieces."""
-        draft = None if key is None else self._by_item.get(_identity(key, item))
-        if draft is not None:  # begun once more: only what comes from now on counts
-            draft.texts = {}
+        partial = None if key is None else self._by_item.get(_identity(key, item))
+        if partial is not None:  # begun once more: only what comes from now on counts
+            partial.texts = {}
             self._note_index()
         else:
-            draft = self._by_key.get(key)
-            if key is None or draft is None or draft.is_begun:
-                draft = self._open(key, item.get("type"))
-        draft.is_begun = True
+            partial = self._by_key.get(key)
+            if key is None or partial is None or partial.is_begun:
+                partial = self._open(key, item.get("type"))
+        partial.is_begun = True
         self._kept.add_value(item)
-        self._by_item[_identity(key, item)] = draft
+        self._by_item[_identity(key, item)] = partial
         empty: dict[str, Any] = {place: [] for place in _PLACES.values() if place in item}
-        draft.item = {**draft.item, **item, **empty}
+        partial.item = {**partial.item, **item, **empty}
         for kind, index, text in _texts(item):
-            self._add(draft, (kind, index), text, shown)
+            self._add(partial, (kind, index), text, shown)
 
     def add(self, key: Any, kind: str, index: int, piece: str, shown: list[StreamDelta]) -> None:
         """Take the next piece of a part."""
-        self._add(self._draft(key, _ITEM_TYPES[kind]), (kind, index), piece, shown)
+        self._add(self._find(key, _ITEM_TYPES[kind]), (kind, index), piece, shown)
 
     def settle(self, key: Any, kind: str, index: int, text: str, shown: list[StreamDelta]) -> None:
         """Take a part that is said once more as a whole, which wins over its pieces."""
-        self._settle(self._draft(key, _ITEM_TYPES[kind]), (kind, index), text, shown)
+        self._settle(self._find(key, _ITEM_TYPES[kind]), (kind, index), text, shown)
 
     def finish(self, key: Any, item: dict[str, Any], shown: list[StreamDelta]) -> None:
         """Take an item that is said once more as a whole, which wins over its pieces."""
         identity = _identity(key, item)
-        draft = self._by_item.get(identity) or self._draft(key, item.get("type"))
-        if draft.is_whole and identity not in self._by_item:
-            draft = self._open(key, item.get("type"))
-        self._by_item[identity] = draft
+        partial = self._by_item.get(identity) or self._find(key, item.get("type"))
+        if partial.is_whole and identity not in self._by_item:
+            partial = self._open(key, item.get("type"))
+        self._by_item[identity] = partial
         for kind, index, text in _texts(item):
-            self._settle(draft, (kind, index), text, shown)
+            self._settle(partial, (kind, index), text, shown)
         self._kept.add_value(item)
-        draft.item = {**draft.item, **item}
-        draft.is_begun = draft.is_whole = True
+        partial.item = {**partial.item, **item}
+        partial.is_begun = partial.is_whole = True
 
     def flush(self, shown: list[StreamDelta]) -> None:
         """Show what was held back, now that its other half cannot come any more."""
@@ -153,65 +152,71 @@ class OutputDraft:
 
     def render(self) -> list[dict[str, Any]]:
         """Return the items as a whole reply would carry them."""
-        drafts = self._drafts
-        if all(isinstance(draft.key, int) for draft in drafts):
-            drafts = sorted(drafts, key=lambda draft: draft.key)
-        return [draft.render() for draft in drafts]
+        partials = self._items
+        if all(isinstance(partial.key, int) for partial in partials):
+            partials = sorted(partials, key=lambda partial: partial.key)
+        return [partial.render() for partial in partials]
 
-    def _draft(self, key: Any, item_type: Any) -> ItemDraft:
-        """Return the draft of an item; without a usable key, that of the last one."""
+    def _find(self, key: Any, item_type: Any) -> _PartialItem:
+        """Return the partial of an item; without a usable key, that of the last one."""
         if key is None:
             self._note_index()
-            key = self._drafts[-1].key if self._drafts else None
+            key = self._items[-1].key if self._items else None
         return self._by_key.get(key) or self._open(key, item_type)
 
-    def _open(self, key: Any, item_type: Any) -> ItemDraft:
-        """Begin a draft; an item under a key that is taken is one more, not the same."""
+    def _open(self, key: Any, item_type: Any) -> _PartialItem:
+        """Begin a partial; an item under a key that is taken is one more, not the same."""
         if key is None or key in self._by_key:
             self._note_index()
         self._kept.add_part(key)
-        draft = ItemDraft(key, item_type)
-        self._drafts.append(draft)
-        self._by_key[key] = draft
-        return draft
+        partial = _PartialItem(key, item_type)
+        self._items.append(partial)
+        self._by_key[key] = partial
+        return partial
 
-    def _add(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
-        self._text(draft, place).append(text)
-        self._show(draft, place, text, shown)
+    def _add(
+        self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
+    ) -> None:
+        self._text(partial, place).append(text)
+        self._show(partial, place, text, shown)
 
-    def _settle(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
-        so_far = str(draft.texts.get(place, ""))
-        if place in draft.texts:
+    def _settle(
+        self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
+    ) -> None:
+        so_far = str(partial.texts.get(place, ""))
+        if place in partial.texts:
             if text == so_far:
                 return
-            draft.texts[place] = KeptText(self._kept)
-        self._text(draft, place).append(text)
+            partial.texts[place] = KeptText(self._kept)
+        self._text(partial, place).append(text)
         if so_far:
             self._note(place[0])
         if text.startswith(so_far):
-            self._show(draft, place, text[len(so_far) :], shown)
+            self._show(partial, place, text[len(so_far) :], shown)
 
-    def _text(self, draft: ItemDraft, place: _Place) -> KeptText:
-        text = draft.texts.get(place)
+    def _text(self, partial: _PartialItem, place: _Place) -> KeptText:
+        text = partial.texts.get(place)
         if text is None:
             self._kept.add_part()
-            text = draft.texts[place] = KeptText(self._kept)
+            text = partial.texts[place] = KeptText(self._kept)
         return text
 
     def _note_index(self) -> None:
         note = "The events do not say clearly which items they are about."
         self.defects[Code.INDEX_NOT_USABLE] = Defect(Code.INDEX_NOT_USABLE, note, "/output")
 
-    def _show(self, draft: ItemDraft, place: _Place, text: str, shown: list[StreamDelta]) -> None:
+    def _show(
+        self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
+    ) -> None:
         part_kind = place[0]
         if part_kind == "arguments" or not text or (part_kind == "refusal" and self._has_words):
             return
         self._has_words = self._has_words or part_kind == "output_text"
         kind: _Kind = "text" if part_kind in {"output_text", "refusal"} else "reasoning"
         if kind == "reasoning":
-            if self._last_thought not in {None, (draft, place)}:
+            if self._last_thought not in {None, (partial, place)}:
                 shown.append(StreamDelta(kind, REASONING_BREAK))
-            self._last_thought = (draft, place)
+            self._last_thought = (partial, place)
         text = self._halves.show(kind, text, shown)
         if kind == "text":
             self._shown_text.append(text)

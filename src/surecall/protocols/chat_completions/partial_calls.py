@@ -7,19 +7,19 @@ ends up in one call whose arguments do not parse, and is refused: pieces are nev
 """
 
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import decode, encode_text, mend_surrogates
-from surecall.protocols.kept import Kept, KeptText
-from surecall.records import Defect
+from surecall.jsontext import decode, mend_surrogates
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.streams import Kept, KeptText, Noted, text_of
 
-__all__ = ["CallDraft", "CallDrafts"]
+__all__ = ["PartialCall", "PartialCalls"]
 
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"})
 
 
-class CallDraft:
+class PartialCall:
     """One call, as far as it has arrived."""
 
     __slots__ = ("_kept", "bare", "breaks", "extra", "id", "index", "is_text", "name", "runs")
@@ -92,7 +92,7 @@ class CallDraft:
         if all(item == {} for item in objects):
             return text
         # Two things were said; written one after the other they are refused as not one object.
-        return "".join(map(_as_text, self.runs))
+        return "".join(str(run) if isinstance(run, KeptText) else text_of(run) for run in self.runs)
 
     def render(self) -> list[dict[str, Any]]:
         """Return the call as a whole reply would carry it, or several that shared its place."""
@@ -115,59 +115,55 @@ class CallDraft:
         return texts if len(texts) > 1 and all(map(_is_object, texts)) else []
 
 
-class CallDrafts:
+class PartialCalls(Noted):
     """All calls of one reply, as far as they have arrived."""
 
+    place = "/tool_calls"
+
     def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+        super().__init__(kept)
         self.has_objects = False
         """Whether any arguments came as an object, in which a key can be repeated."""
-        self._drafts: list[CallDraft] = []
-        self._by_index: dict[int, CallDraft] = {}
-        self._by_id: dict[Any, CallDraft] = {}
-        self._defects: dict[str, Defect] = {}
+        self._calls: list[PartialCall] = []
+        self._by_index: dict[int, PartialCall] = {}
+        self._by_id: dict[Any, PartialCall] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._drafts)
+        return bool(self._calls)
 
     def __len__(self) -> int:
-        return len(self._drafts)
-
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """What was odd about the pieces, each kind once."""
-        return tuple(self._defects.values())
+        return len(self._calls)
 
     def take(self, delta: Any) -> None:
         """Add what one event brought in its `tool_calls`."""
         if isinstance(delta, dict):
             self._note(Code.CALLS_AS_OBJECT, "tool_calls is one object.")
             delta = [delta]
-        entries = cast("list[Any]", delta) if isinstance(delta, list) else [delta]
-        touched: set[CallDraft] = set()
+        entries = as_list(delta) if isinstance(delta, list) else [delta]
+        touched: set[PartialCall] = set()
         for entry in entries:
             if isinstance(entry, dict):
-                touched.add(self._take_entry(cast("dict[str, Any]", entry), touched))
+                touched.add(self._take_entry(as_fields(entry), touched))
             else:
-                note = f"A value of type {type(entry).__name__} stands where a call should be."
+                note = f"A value of type {type(entry).__name__} is in the place of a call."
                 self._note(Code.CALL_ENTRY_DROPPED, note)
 
     def render(self) -> list[dict[str, Any]]:
         """Return the calls in the order of their indexes, or of their arrival without these."""
-        drafts = self._drafts
-        if all(draft.index is not None for draft in drafts):
-            drafts = sorted(drafts, key=lambda draft: draft.index or 0)
+        calls = self._calls
+        if all(call.index is not None for call in calls):
+            calls = sorted(calls, key=lambda call: call.index or 0)
         entries: list[dict[str, Any]] = []
-        for draft in drafts:
-            parts = draft.render()
+        for call in calls:
+            parts = call.render()
             if len(parts) > 1:
                 self._note(Code.INDEX_NOT_USABLE, "Several calls came under one index.")
             entries += parts
         return entries
 
-    def _take_entry(self, entry: dict[str, Any], touched: set[CallDraft]) -> CallDraft:
+    def _take_entry(self, entry: dict[str, Any], touched: set[PartialCall]) -> PartialCall:
         function: Any = entry.get("function")
-        inner = cast("dict[str, Any]", function) if isinstance(function, dict) else {}
+        inner = as_fields(function)
         name, arguments = inner.get("name"), inner.get("arguments")
         bare: set[str] = set()
         if not name and entry.get("name"):
@@ -182,77 +178,65 @@ class CallDrafts:
         call_id = entry.get("id")
         if isinstance(call_id, dict | list) or call_id == "":
             call_id = None
-        draft = self._find(index, call_id, name, touched)
-        if call_id is not None and draft.id is None:
+        call = self._find(index, call_id, name, touched)
+        if call_id is not None and call.id is None:
             self._kept.add_value(call_id)
-            draft.id = call_id
-            self._by_id[call_id] = draft
-        draft.take(name, arguments)
-        draft.bare |= bare
-        self.has_objects = self.has_objects or not draft.is_text
+            call.id = call_id
+            self._by_id[call_id] = call
+        call.take(name, arguments)
+        call.bare |= bare
+        self.has_objects = self.has_objects or not call.is_text
         for key, value in entry.items():
             if value is not None and key not in _CALL_FIELDS:
-                self._kept.put(draft.extra, key, value)
-        return draft
+                self._kept.put(call.extra, key, value)
+        return call
 
     def _find(
-        self, index: int | None, call_id: Any, name: Any, touched: set[CallDraft]
-    ) -> CallDraft:
+        self, index: int | None, call_id: Any, name: Any, touched: set[PartialCall]
+    ) -> PartialCall:
         if index is None:
             return self._find_unnumbered(call_id, name, touched)
-        draft = self._by_index.get(index)
-        if draft is None:
+        call = self._by_index.get(index)
+        if call is None:
             return self._begin(index)
-        if call_id is not None and draft.id is not None and draft.id != call_id:
+        if call_id is not None and call.id is not None and call.id != call_id:
             known = self._by_id.get(call_id)
             if known is not None and known.index == index:
                 self._by_index[index] = known
                 return known
-        elif not _is_new_name(draft, name):
-            return draft
+        elif not _is_new_name(call, name):
+            return call
         self._note(Code.INDEX_NOT_USABLE, "Several calls came under one index.")
         return self._begin(index)
 
-    def _find_unnumbered(self, call_id: Any, name: Any, touched: set[CallDraft]) -> CallDraft:
+    def _find_unnumbered(self, call_id: Any, name: Any, touched: set[PartialCall]) -> PartialCall:
         self._note(Code.INDEX_NOT_USABLE, "A piece of a call came without an index.")
         if call_id is not None:
-            draft = self._by_id.get(call_id)
-            if draft is None and self._drafts and self._drafts[-1].id is None and not name:
-                draft = self._drafts[-1]
+            call = self._by_id.get(call_id)
+            if call is None and self._calls and self._calls[-1].id is None and not name:
+                call = self._calls[-1]
         else:
-            draft = self._drafts[-1] if self._drafts else None
-            if draft is not None and name and draft.name is not None and draft.name != name:
-                draft = None
+            call = self._calls[-1] if self._calls else None
+            if call is not None and name and call.name is not None and call.name != name:
+                call = None
         # Entries of one event stand for different calls: nothing cuts a call inside an event.
-        if draft is None or draft in touched or _is_new_name(draft, name):
+        if call is None or call in touched or _is_new_name(call, name):
             return self._begin(None)
-        return draft
+        return call
 
-    def _begin(self, index: int | None) -> CallDraft:
-        draft = CallDraft(self._kept, index)
-        self._drafts.append(draft)
+    def _begin(self, index: int | None) -> PartialCall:
+        call = PartialCall(self._kept, index)
+        self._calls.append(call)
         if index is not None:
-            self._by_index[index] = draft
-        return draft
-
-    def _note(self, code: Code, message: str) -> None:
-        self._defects.setdefault(code, Defect(code, message, "/tool_calls"))
+            self._by_index[index] = call
+        return call
 
 
-def _is_new_name(draft: CallDraft, name: Any) -> bool:
+def _is_new_name(call: PartialCall, name: Any) -> bool:
     """Tell whether a name starts another call: it differs, and arguments have begun."""
-    if not name or draft.name is None or name == draft.name:
+    if not name or call.name is None or name == call.name:
         return False
-    return draft.has_arguments
-
-
-def _as_text(run: Any) -> str:
-    if isinstance(run, KeptText):
-        return str(run)
-    try:
-        return encode_text(run)
-    except JSONTextError:
-        return f"({type(run).__name__})"
+    return call.has_arguments
 
 
 def _is_object(text: str) -> bool:

@@ -1,29 +1,31 @@
-"""A client's conversation: from contents to messages."""
+"""What a client sends, understood as records: its contents and its request."""
 
 from typing import Any, Final
+from urllib.parse import unquote
 
 from surecall.errors import Code, RequestError, did_you_mean
-from surecall.records import Message, ToolCall
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.server import invalid_message, invalid_request, parse_description, show
+from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 
-from .members import as_dict, as_list, member, shown
-from .names import own_name
-from .parts import parse_part
-from .results import parse_response
+from .names import known_members, member, own_name
+from .parts import parse_part, parse_response
+from .settings import parse_choice, parse_config, parse_schema
 
-__all__ = ["parse_contents", "parse_instruction"]
+__all__ = ["parse_request"]
 
 _ROLES: Final = ("function", "model", "user")
 
 
-def parse_instruction(instruction: Any) -> list[Message]:
+def _parse_instruction(instruction: Any) -> list[Message]:
     """Turn the system instruction into a message, if there is one."""
     if isinstance(instruction, str):
         return [Message("system", instruction)]
-    parts = [_parsed(item, "systemInstruction") for item in _parts(instruction)]
+    parts = [_parse_said(item, "systemInstruction") for item in _parts(instruction)]
     return [Message("system", _content(parts))] if parts else []
 
 
-def parse_contents(contents: Any) -> list[Message]:
+def _parse_contents(contents: Any) -> list[Message]:
     """Turn contents into messages; each result becomes one of its own.
 
     Calls without an id are given one, and results without one answer the first call of the turn
@@ -37,7 +39,7 @@ def parse_contents(contents: Any) -> list[Message]:
     if not isinstance(contents, list) or not contents:
         raise RequestError(
             Code.INVALID_REQUEST,
-            f"contents is {shown(contents)}.",
+            f"contents is {show(contents)}.",
             hint="Send a list with at least one content.",
         )
     return _Conversation().parse(as_list(contents))
@@ -52,11 +54,11 @@ class _Conversation:
     def parse(self, contents: list[Any]) -> list[Message]:
         for index, item in enumerate(contents):
             place = f"contents[{index}]"
-            content = as_dict(item)
+            content = as_fields(item)
             role = content.get("role") or "user"
             if role not in _ROLES:
                 hint = did_you_mean(role, _ROLES) if isinstance(role, str) else "Use text."
-                raise _invalid(f"{place} has the role {shown(role)}.", hint)
+                raise invalid_message(f"{place} has the role {show(role)}.", hint)
             if role == "model":
                 self._take_model(_parts(content), place)
             else:
@@ -72,9 +74,9 @@ class _Conversation:
             response = member(part, "functionResponse")
             if isinstance(response, dict):
                 has_results = True
-                self._messages.append(self._parse_result(as_dict(response), here))
+                self._messages.append(self._parse_result(as_fields(response), here))
             else:
-                said.append(_parsed(part, here))
+                said.append(_parse_said(part, here))
         if said or not has_results:
             self._messages.append(Message("user", _content(said)))
 
@@ -84,14 +86,14 @@ class _Conversation:
         if not isinstance(call_id, str) or not call_id:
             call_id = next((held for held, called in self._open if called == name), None)
             if call_id is None:
-                raise _invalid(
+                raise invalid_message(
                     f"{place} is the result of {name!r}, which was not called.",
                     "Put it behind the content with its functionCall.",
                 )
         self._open = [entry for entry in self._open if entry[0] != call_id]
         text, is_error = parse_response(response.get("response") or {})
         extra = {"is_error": True} if is_error else {}
-        shown = [_parsed(part, place) for part in _parts(response)]
+        shown = [_parse_said(part, place) for part in _parts(response)]
         content: Any = [{"type": "text", "text": text}, *shown] if shown else text
         return Message("tool", content, tool_call_id=call_id, extra=extra)
 
@@ -106,14 +108,14 @@ class _Conversation:
             signature = member(part, "thoughtSignature")
             call = member(part, "functionCall")
             if isinstance(call, dict):
-                calls.append(self._parse_call(as_dict(call), signature, here))
+                calls.append(self._parse_call(as_fields(call), signature, here))
                 continue
             if isinstance(signature, str) and signature:
                 extra["thought_signature"] = signature
             if part.get("thought") is True:
                 thoughts += [part["text"]] if isinstance(part.get("text"), str) else []
             elif part.get("text") != "":
-                said.append(_parsed(part, here))
+                said.append(_parse_said(part, here))
         if thoughts:
             extra["reasoning_content"] = "".join(thoughts)
         content: Any = said
@@ -124,9 +126,9 @@ class _Conversation:
     def _parse_call(self, call: dict[str, Any], signature: Any, place: str) -> ToolCall:
         name, args, call_id = call.get("name"), call.get("args"), call.get("id")
         if not isinstance(name, str) or not name:
-            raise _invalid(f"{place} is a call of {shown(name)}.", "Name the function.")
+            raise invalid_message(f"{place} is a call of {show(name)}.", "Name the function.")
         if args is not None and not isinstance(args, dict):
-            raise _invalid(f"{place} has the args {shown(args)}.", "Use an object.")
+            raise invalid_message(f"{place} has the args {show(args)}.", "Use an object.")
         if not isinstance(call_id, str) or not call_id:
             self._numbered += 1
             call_id = f"call_{self._numbered}"
@@ -134,19 +136,19 @@ class _Conversation:
         self._open.append((call_id, name))
         is_signed = isinstance(signature, str) and signature
         extra = {"thought_signature": signature} if is_signed else {}
-        arguments = as_dict(args)
+        arguments = as_fields(args)
         return ToolCall(id=call_id, name=name, arguments=arguments, raw=arguments, extra=extra)
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    return [as_dict(part) for part in as_list(as_dict(content).get("parts"))]
+    return [as_fields(part) for part in as_list(as_fields(content).get("parts"))]
 
 
-def _parsed(part: dict[str, Any], place: str) -> dict[str, Any]:
+def _parse_said(part: dict[str, Any], place: str) -> dict[str, Any]:
     found = parse_part(part)
     if found is None:
         kinds = ", ".join(sorted(part)) or "empty"
-        raise _invalid(f"{place} is {kinds}.", "Send text, inlineData or fileData.")
+        raise invalid_message(f"{place} is {kinds}.", "Send text, inlineData or fileData.")
     return found
 
 
@@ -157,5 +159,78 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 
-def _invalid(message: str, hint: str) -> RequestError:
-    return RequestError(Code.INVALID_MESSAGE, message, hint=hint)
+_OWN_FIELDS: Final = known_members(
+    "contents", "generationConfig", "model", "systemInstruction", "toolConfig", "tools"
+)
+_STREAMED: Final = "streamGenerateContent"
+
+
+def parse_request(request: WireRequest) -> ModelRequest:
+    """Understand a request; the model and whether it streams are in its path.
+
+    Raises:
+        RequestError: `INVALID_MESSAGE` or `INVALID_REQUEST`, naming the field that is wrong.
+    """
+    body = request.body
+    model, method = _parse_path(request.path)
+    model = model or str(body.get("model") or "").removeprefix("models/")
+    if not model:
+        raise invalid_request("The path names no model.", "Use /models/NAME:generateContent.")
+    params, response_format = parse_config(as_fields(member(body, "generationConfig")))
+    params |= {k: v for k, v in body.items() if k not in _OWN_FIELDS and v is not None}
+    tools = _parse_tools(body.get("tools"))
+    choice, allowed = parse_choice(as_fields(member(body, "toolConfig")))
+    if allowed is not None:
+        tools = tuple(tool for tool in tools if tool.name in allowed)
+    messages = _parse_contents(body.get("contents"))
+    instruction = _parse_instruction(member(body, "systemInstruction"))
+    return ModelRequest(
+        model=model,
+        messages=(*instruction, *messages),
+        tools=tools,
+        tool_choice=choice if tools else None,
+        response_format=response_format,
+        params=params,
+        stream=request.stream or method == _STREAMED,
+    )
+
+
+def _parse_path(path: str) -> tuple[str, str]:
+    """Return the model and the method that a path names."""
+    plain = unquote(path.partition("?")[0])
+    name, _, method = plain.rpartition(":")
+    _, found, model = name.partition("/models/")
+    if not found:
+        model = name.strip("/")
+    return model, method
+
+
+def _parse_tools(items: Any) -> tuple[ToolSpec, ...]:
+    if items is None:
+        return ()
+    if isinstance(items, dict):
+        items = [items]
+    if not isinstance(items, list):
+        raise invalid_request(f"tools is {show(items)}.", "Send a list of tools.")
+    tools: list[ToolSpec] = []
+    for index, item in enumerate(as_list(items)):
+        declared = member(as_fields(item), "functionDeclarations")
+        if not isinstance(declared, list):
+            kinds = ", ".join(sorted(as_fields(item))) or show(item)
+            raise invalid_request(
+                f"tools[{index}] is {kinds}.", "Only function declarations can be carried."
+            )
+        tools += [
+            _parse_tool(tool, f"tools[{index}].functionDeclarations[{number}]")
+            for number, tool in enumerate(as_list(declared))
+        ]
+    return tuple(tools)
+
+
+def _parse_tool(item: Any, place: str) -> ToolSpec:
+    fields = as_fields(item)
+    name, description = parse_description(fields, place)
+    schema = member(fields, "parametersJsonSchema")
+    if schema is None and fields.get("parameters") is not None:
+        schema = parse_schema(fields["parameters"])
+    return ToolSpec(name=own_name(name), description=description, parameters=as_fields(schema))

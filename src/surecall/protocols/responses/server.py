@@ -1,27 +1,38 @@
-"""The input of a request, item by item, understood as messages.
+"""What a client sends, understood as records: the items of its input and its request.
 
 What the model made between two inputs is one turn: its reasoning, its text and its calls become
 one assistant message. Reasoning that nothing follows stays with the turn it ended; without a turn
 it is left out, as it is when a request is rendered.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from surecall.errors import Code, RequestError, did_you_mean
+from surecall.narrow import as_fields, as_list, other_fields, pick_fields
 from surecall.protocols.chat_completions import parse_history_message
-from surecall.records import Message, Role
+from surecall.protocols.server import (
+    invalid_message,
+    invalid_request,
+    parse_choice,
+    parse_function,
+    parse_model,
+    parse_object,
+    parse_switch,
+    parse_tools,
+    show,
+)
+from surecall.records import Message, ModelRequest, Role, ToolSpec, WireRequest
 
-from .parts import parse_content
-from .reasoning import OWN_REASONING_ID, mark_places, reasoning_parts
-from .shapes import as_fields, as_list, invalid, show
+from .content import OWN_REASONING_ID, mark_places, parse_content, reasoning_parts
 
-__all__ = ["parse_input", "state_not_kept"]
+__all__ = ["parse_request"]
 
 _ROLES: Final = ("assistant", "developer", "system", "user")
 _CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
 
 
-def parse_input(value: Any) -> list[Message]:
+def _parse_input(value: Any) -> list[Message]:
     """Understand the input: text of the user, or a list of items.
 
     Raises:
@@ -31,9 +42,11 @@ def parse_input(value: Any) -> list[Message]:
     if isinstance(value, str):
         return [Message("user", value)]
     if not isinstance(value, list) or not value:
-        raise invalid(f"input is {show(value)}.", "Send text, or a list with at least one item.")
+        raise invalid_request(
+            f"input is {show(value)}.", "Send text, or a list with at least one item."
+        )
     reader = _InputReader()
-    for index, item in enumerate(cast("list[Any]", value)):
+    for index, item in enumerate(as_list(value)):
         place = f"input[{index}]"
         try:
             reader.read(item, place)
@@ -45,7 +58,7 @@ def parse_input(value: Any) -> list[Message]:
     return reader.close()
 
 
-def state_not_kept(what: str) -> RequestError:
+def _state_not_kept(what: str) -> RequestError:
     """Return the refusal of what only a server with a memory could answer."""
     return RequestError(
         Code.STATE_NOT_KEPT,
@@ -62,10 +75,8 @@ class _InputReader:
 
     def read(self, value: Any, place: str) -> None:
         if not isinstance(value, dict):
-            raise invalid(
-                f"{place} is {show(value)}.", "Each item is an object.", Code.INVALID_MESSAGE
-            )
-        item = cast("dict[str, Any]", value)
+            raise invalid_message(f"{place} is {show(value)}.", "Each item is an object.")
+        item = as_fields(value)
         kind = item.get("type")
         if kind is None:
             kind = "message" if "role" in item else "item_reference"
@@ -73,18 +84,17 @@ class _InputReader:
             self._pending.append(item)
         elif kind == "function_call":
             self._turn = self._turn or _Turn()
-            self._turn.add_call(item, self._taken())
+            self._turn.add_call(item, self._take_pending())
         elif kind == "function_call_output":
-            self._add(_result(item, place))
+            self._add(_parse_result(item, place))
         elif kind == "message":
             self._read_message(item, place)
         elif kind == "item_reference":
-            raise state_not_kept(f"{place}, an item that is only named,")
+            raise _state_not_kept(f"{place}, an item that is only named,")
         else:
-            raise invalid(
+            raise invalid_message(
                 f"{place} is an item of type {show(kind)}.",
                 "Only messages, reasoning, function calls and their outputs can be carried.",
-                Code.INVALID_MESSAGE,
             )
 
     def close(self) -> list[Message]:
@@ -95,28 +105,28 @@ class _InputReader:
         role = item.get("role")
         if role not in _ROLES:
             hint = did_you_mean(role, _ROLES) if isinstance(role, str) else "Use text."
-            raise invalid(f"{place} has the role {show(role)}.", hint, Code.INVALID_MESSAGE)
+            raise invalid_message(f"{place} has the role {show(role)}.", hint)
         content = parse_content(item.get("content"), f"{place}.content")
         if role != "assistant":
             self._add(Message(cast("Role", role), content))
             return
         if self._turn is not None and self._turn.contents and not self._turn.calls:
-            reasoning = self._taken()
+            reasoning = self._take_pending()
             self._end_turn()
             self._pending = reasoning
         self._turn = self._turn or _Turn()
-        self._turn.add_text(content, item.get("phase"), self._taken())
+        self._turn.add_text(content, item.get("phase"), self._take_pending())
 
     def _add(self, message: Message) -> None:
         self._end_turn()
         self._messages.append(message)
 
-    def _taken(self) -> list[dict[str, Any]]:
+    def _take_pending(self) -> list[dict[str, Any]]:
         pending, self._pending = self._pending, []
         return pending
 
     def _end_turn(self) -> None:
-        pending = self._taken()
+        pending = self._take_pending()
         if self._turn is not None:
             self._turn.items += pending
             self._messages.append(self._turn.close())
@@ -146,7 +156,7 @@ class _Turn:
         self.calls.append(call)
 
     def close(self) -> Message:
-        content = _joined(self.contents)
+        content = _join_contents(self.contents)
         fields: dict[str, Any] = {"role": "assistant", "content": content}
         if self.calls:
             fields["tool_calls"] = self.calls
@@ -156,19 +166,20 @@ class _Turn:
         return parse_history_message(fields)
 
 
-def _result(item: dict[str, Any], place: str) -> Message:
+def _parse_result(item: dict[str, Any], place: str) -> Message:
     call_id = item.get("call_id")
     if not isinstance(call_id, str) or not call_id:
-        raise invalid(
+        raise invalid_message(
             f"{place} has the call_id {show(call_id)}.",
             "Name the call that this output answers.",
-            Code.INVALID_MESSAGE,
         )
     content = parse_content(item.get("output"), f"{place}.output")
     return Message("tool", content, tool_call_id=call_id)
 
 
-def _joined(contents: list[str | list[dict[str, Any]] | None]) -> str | list[dict[str, Any]] | None:
+def _join_contents(
+    contents: list[str | list[dict[str, Any]] | None],
+) -> str | list[dict[str, Any]] | None:
     """Return the content of a turn: text where text says it all, parts otherwise."""
     parts: list[dict[str, Any]] = []
     for content in contents:
@@ -200,3 +211,116 @@ def _reasoning_fields(items: list[dict[str, Any]]) -> dict[str, Any]:
     if plain:
         fields["reasoning_content"] = "\n\n".join(plain)
     return fields
+
+
+_OWN_FIELDS: Final = frozenset(
+    {
+        "include",
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "model",
+        "parallel_tool_calls",
+        "reasoning",
+        "store",
+        "stream",
+        "stream_options",
+        "text",
+        "tool_choice",
+        "tools",
+    }
+)
+_STATE_FIELDS: Final = ("background", "conversation", "previous_response_id", "prompt")
+_ENCRYPTED: Final = "reasoning.encrypted_content"
+_CHOICES: Final = {"auto": "auto", "none": "none", "required": "required"}
+_TOOL_EXTRA: Final = ("allowed_callers", "async", "cache_control", "defer_loading", "output_schema")
+
+
+def parse_request(request: WireRequest) -> ModelRequest:
+    """Understand a request; fields that are not about structure become `params`.
+
+    Parameters get the names they have in the records: `max_output_tokens` is `max_tokens`,
+    `reasoning.effort` is `reasoning_effort`, and `text.format` is the response format.
+
+    Raises:
+        RequestError: `INVALID_MESSAGE` or `INVALID_REQUEST`, naming the field that is wrong;
+            `STATE_NOT_KEPT` for a request that leans on what a server remembers.
+    """
+    body = request.body
+    for key in _STATE_FIELDS:
+        if body.get(key):
+            raise _state_not_kept(key)
+    model = parse_model(body)
+    tools = parse_tools(body.get("tools"), _parse_tool)
+    tools, choice = parse_choice(body.get("tool_choice"), _CHOICES, tools)
+    text = parse_object(body, "text")
+    return ModelRequest(
+        model=model,
+        messages=(*_parse_instructions(body), *_parse_input(body.get("input"))),
+        tools=tools,
+        tool_choice=choice,
+        parallel_tool_calls=parse_switch(body, "parallel_tool_calls"),
+        response_format=_parse_format(text.get("format")),
+        params=_parse_params(body, text),
+        stream=request.stream or bool(parse_switch(body, "stream")),
+    )
+
+
+def _parse_instructions(body: Mapping[str, Any]) -> tuple[Message, ...]:
+    instructions = body.get("instructions")
+    if instructions is None:
+        return ()
+    if not isinstance(instructions, str):
+        raise invalid_request(f"instructions is {show(instructions)}.", "Use text.")
+    return (Message("system", instructions),)
+
+
+def _parse_params(body: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
+    params = other_fields(body, _OWN_FIELDS)
+    for key in _STATE_FIELDS:
+        params.pop(key, None)
+    if body.get("max_output_tokens") is not None:
+        params["max_tokens"] = body["max_output_tokens"]
+    reasoning = parse_object(body, "reasoning")
+    if reasoning.get("effort") is not None:
+        params["reasoning_effort"] = reasoning["effort"]
+    left = {key: value for key, value in reasoning.items() if key != "effort" and value is not None}
+    if left:
+        params["reasoning"] = left
+    if text.get("verbosity") is not None:
+        params["verbosity"] = text["verbosity"]
+    if parse_switch(body, "store"):
+        params["store"] = True
+    include = [item for item in as_list(body.get("include")) if item != _ENCRYPTED]
+    if include:
+        params["include"] = body["include"]
+    return params
+
+
+def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
+    kind = tool.get("type")
+    if kind != "function":
+        raise invalid_request(
+            f"{place} is a tool of type {show(kind)}.",
+            "Only function tools can be carried; tools that the provider runs need the provider.",
+        )
+    tool = {**tool, **as_fields(tool.get("function"))}  # chat completions nest it
+    extra = pick_fields(tool, _TOOL_EXTRA)
+    if tool.get("strict") is True:
+        extra["strict"] = True
+    return parse_function(tool, place, extra)
+
+
+def _parse_format(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    fields = as_fields(value)
+    kind = fields.get("type")
+    if not isinstance(kind, str):
+        raise invalid_request(f"text.format is {show(value)}.", "Use an object with a type.")
+    if kind == "text":
+        return None
+    if kind != "json_schema":
+        return fields
+    schema = {key: item for key, item in fields.items() if key != "type" and item is not None}
+    return {"type": "json_schema", "json_schema": schema}

@@ -2,23 +2,119 @@
 
 The first bytes tell whether it is a stream at all; an event that cannot be read is refused or
 passed over; a stream that ends before its reply does is `STREAM_TRUNCATED`. What the events mean
-is for each format to say.
+is for each format to say. Text that is kept is counted in bytes, whatever else is kept is weighed,
+so that a stream without end is refused long before memory is short.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
-from surecall.jsontext import SSEEvent, SSEReader, decode, mend_surrogates
+from surecall.jsontext import SSEEvent, SSEReader, TextBuffer, decode, encode_text, mend_surrogates
+from surecall.narrow import as_fields, as_list
 from surecall.records import Defect, clip
 
 from .base import RawReply, StreamDelta
-from .faults import check_body, parse_error_object
-from .kept import Kept
-from .refusals import MAX_SNIPPET, refuse_reply
+from .errors import check_body, parse_error_object
+from .replies import MAX_SNIPPET, refuse_reply
 
-__all__ = ["EventFolder", "HeldHalves"]
+__all__ = ["EventFolder", "HeldHalves", "Kept", "KeptText", "Noted", "may_have_halves", "text_of"]
+
+_MAX_BYTES: Final = 6 * 1024 * 1024
+_MAX_PARTS: Final = 25_000
+"""Calls, blocks, items and other parts; one that holds nothing takes half a kilobyte."""
+_MAX_WEIGHED_NODES: Final = 100_000
+
+
+class Kept:
+    """Counts what is kept of one reply; that of a streamed one is limited."""
+
+    __slots__ = ("_bytes", "_max_bytes", "_max_parts", "_parts")
+
+    def __init__(self, *, is_limited: bool = True) -> None:
+        self._bytes = 0
+        self._parts = 0
+        self._max_bytes = _MAX_BYTES if is_limited else sys.maxsize
+        self._max_parts = _MAX_PARTS if is_limited else sys.maxsize
+
+    def add_bytes(self, count: int) -> None:
+        """Count bytes that are kept, or copied again and again.
+
+        Raises:
+            ProviderReplyError: `STREAM_TOO_LARGE`.
+        """
+        self._bytes += count
+        if self._bytes > self._max_bytes:
+            raise _too_large(f"more than {self._max_bytes} bytes")
+
+    def add_value(self, value: Any) -> None:
+        """Count a value that is kept as it came."""
+        self.add_bytes(_weigh(value))
+
+    def add_part(self, value: Any = None) -> None:
+        """Count one more part of the reply, and the value that is kept of it."""
+        self._parts += 1
+        if self._parts > self._max_parts:
+            raise _too_large(f"more than {self._max_parts} parts")
+        if value is not None:
+            self.add_value(value)
+
+    def put(self, fields: dict[str, Any], name: str, value: Any) -> None:
+        """Set a field; what it held before is no longer kept."""
+        if name in fields:
+            if fields[name] == value:
+                return
+            self._bytes -= _weigh(fields[name])
+        else:
+            self.add_value(name)
+        self.add_value(value)
+        fields[name] = value
+
+
+class KeptText(TextBuffer):
+    """Text of a reply that arrives in pieces, all of which is counted."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, kept: Kept) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def append(self, piece: str) -> None:
+        """Add the next piece."""
+        data = piece.encode("utf-8", "surrogatepass")
+        self._kept.add_bytes(len(data))
+        self._data += data
+
+
+def _weigh(value: Any) -> int:
+    """Return the bytes that a JSON value takes in memory; one of very many parts is estimated."""
+    total = seen = 0
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        total += sys.getsizeof(item)
+        if isinstance(item, dict):
+            fields = as_fields(item)
+            waiting += fields
+            waiting += fields.values()
+        elif isinstance(item, list):
+            waiting += as_list(item)
+        seen += 1
+        if seen == _MAX_WEIGHED_NODES:
+            return total + total // seen * len(waiting)
+    return total
+
+
+def _too_large(what: str) -> ProviderReplyError:
+    return ProviderReplyError(
+        Code.STREAM_TOO_LARGE,
+        f"The streamed reply has {what} that would have to be kept.",
+        hint="Ask for less with `max_tokens`, or without streaming if such replies are meant.",
+    )
+
 
 _DONE: Final = "[DONE]"
 _MARK: Final = b"\xef\xbb\xbf"
@@ -178,15 +274,15 @@ class EventFolder(ABC):
             value = self._decode(data)
         except JSONTextError as error:
             if event.event == "error":
-                raise self._reported(data) from None
+                raise self._read_error(data) from None
             self._refuse_event(data, error.message)
             return
         if event.event == "error":
-            raise self._reported(value)
+            raise self._read_error(value)
         if not isinstance(value, dict):
             self._refuse_event(data, "it is not a JSON object.")
             return
-        self._take_fields(cast("dict[str, Any]", value), event, shown)
+        self._take_fields(as_fields(value), event, shown)
 
     def _refuse_event(self, data: str, why: str) -> None:
         if self._is_closing:  # the last event, cut short; the end decides whether it matters
@@ -201,24 +297,24 @@ class EventFolder(ABC):
     def _refuse_order(self, why: str) -> ProviderError:
         """Return the error for an event that may not come at this place of the stream."""
         message = f"Event {self._events} of the stream {why}."
-        return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, self._partial())
+        return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, self._text_so_far())
 
-    def _reported(self, value: Any) -> ProviderError:
+    def _read_error(self, value: Any) -> ProviderError:
         error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
-        error.body = self._partial() or None
+        error.body = self._text_so_far() or None
         return error
 
     def _incomplete(self) -> ProviderError:
-        fault = None if self._is_sniffed else check_body(self._headers, self._head)
-        if fault is not None:
-            return fault
+        error = None if self._is_sniffed else check_body(self._headers, self._head)
+        if error is not None:
+            return error
         state = f"{self._events} events and {self._so_far()[1]} begun calls"
         message = f"The stream ended without {self.end_is} after {state}."
         start = self._head.decode("utf-8", "replace") if not self._events else ""
-        body = self._partial() or clip(start, MAX_SNIPPET)
+        body = self._text_so_far() or clip(start, MAX_SNIPPET)
         return refuse_reply(Code.STREAM_TRUNCATED, message, body)
 
-    def _partial(self) -> str:
+    def _text_so_far(self) -> str:
         return clip(self._so_far()[0], _MAX_PARTIAL_CHARS)
 
     def _skipped_defects(self) -> tuple[Defect, ...]:
@@ -237,6 +333,37 @@ def _refuse_many_values(data: str) -> None:
             f"or more than {_MAX_VALUES} values.",
             hint="Look at what the provider sends; no reply is made of so many.",
         )
+
+
+def may_have_halves(data: str) -> bool:
+    """Tell whether halves of surrogate pairs may be in the text of an event."""
+    return "\\ud" in data or "\\uD" in data
+
+
+def text_of(value: Any) -> str:
+    """Return a value as JSON text; its type when it cannot be written."""
+    try:
+        return encode_text(value)
+    except JSONTextError:
+        return f"({type(value).__name__})"
+
+
+class Noted:
+    """What was odd about the pieces of a reply: each kind is noted once."""
+
+    place = ""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._defects: dict[str, Defect] = {}
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """What was odd about the pieces, each kind once."""
+        return tuple(self._defects.values())
+
+    def _note(self, code: Code, message: str) -> None:
+        self._defects.setdefault(code, Defect(code, message, self.place))
 
 
 class HeldHalves:

@@ -5,7 +5,7 @@ Errors take secrets out of what they are given; what is cut here is redacted bef
 
 from collections.abc import Mapping
 from html import unescape
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from surecall.errors import (
@@ -16,10 +16,11 @@ from surecall.errors import (
     ProviderStatusError,
 )
 from surecall.jsontext import decode
+from surecall.narrow import as_fields, as_list
 from surecall.records import clip
 from surecall.redaction import redact_start
 
-__all__ = ["check_body", "kept_headers", "parse_error_object", "parse_fault"]
+__all__ = ["check_body", "kept_headers", "parse_error", "parse_error_object"]
 
 _MAX_MESSAGE_CHARS: Final = 400
 _MAX_BODY_CHARS: Final = 2000
@@ -119,7 +120,7 @@ _HINTS: Final[Mapping[Code, str]] = {
 }
 
 
-def parse_fault(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
     """Return the error an answer with a status outside 200-299 stands for.
 
     Args:
@@ -184,7 +185,8 @@ def parse_error_object(
         status,
         headers,
         shown,
-        retryable=code in _RETRYABLE or (code == fallback and _is_transient(kinds)),
+        retryable=code in _RETRYABLE
+        or (code == fallback and not _TRANSIENT_KINDS.isdisjoint(kinds)),
         provider_code=kinds[0] if kinds else None,
         provider_message=shown or None,
         request_id=_request_id(headers, value),
@@ -201,20 +203,20 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _classify(status: int, kinds: tuple[str, ...], text: str, fallback: Code) -> Code:
-    told = _status_among(kinds) if 200 <= status < 300 else status
+    stated = _status_among(kinds) if 200 <= status < 300 else status
     lowered = text[:_MAX_BODY_CHARS].lower()
     if _NO_TOOL_USE_PHRASE in lowered:
         return Code.NO_TOOL_USE_ENDPOINT
     named = next((_BY_KIND[kind] for kind in kinds if kind in _BY_KIND), None)
     if named is Code.QUOTA_EXCEEDED:
         return named
-    if told in {400, 403, 429, None} and any(phrase in lowered for phrase in _QUOTA_PHRASES):
+    if stated in {400, 403, 429, None} and any(phrase in lowered for phrase in _QUOTA_PHRASES):
         return Code.QUOTA_EXCEEDED
-    if told is None:
+    if stated is None:
         return named or fallback
-    if told in _BY_STATUS:
-        return _BY_STATUS[told]
-    return Code.UPSTREAM_5XX if 500 <= told < 600 else Code.HTTP_STATUS
+    if stated in _BY_STATUS:
+        return _BY_STATUS[stated]
+    return Code.UPSTREAM_5XX if 500 <= stated < 600 else Code.HTTP_STATUS
 
 
 def _status_error(
@@ -245,11 +247,11 @@ def _status_error(
 
 def _page_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderReplyError:
     title = _title(body)
-    told = f"titled {title!r}" if title else "without a title"
+    stated = f"titled {title!r}" if title else "without a title"
     code = _BY_STATUS.get(status, Code.UPSTREAM_5XX if status >= 500 else Code.HTTP_STATUS)
     return ProviderReplyError(
         Code.UPSTREAM_HTML,
-        f"The provider answered {status} with an HTML page {told}.",
+        f"The provider answered {status} with an HTML page {stated}.",
         hint=_HINTS[Code.UPSTREAM_HTML],
         status=status,
         retryable=_should_retry(headers, code, retryable=code in _RETRYABLE),
@@ -279,9 +281,9 @@ def _should_retry(headers: Mapping[str, str], code: Code, *, retryable: bool) ->
 def _error_part(value: Any) -> Any:
     """Return the part of an error body that describes the error."""
     for _ in range(3):
-        fields = _fields(value)
+        fields = as_fields(value)
         nested = fields.get("error")
-        inner = _first(value) or _fields(nested) or _first(nested) or _first(fields.get("errors"))
+        inner = _first(value) or as_fields(nested) or _first(nested) or _first(fields.get("errors"))
         if not inner:
             break
         value = inner
@@ -289,15 +291,15 @@ def _error_part(value: Any) -> Any:
 
 
 def _message(value: Any, error: Any) -> str:
-    text = _told(error) or _told(value)
-    metadata = _fields(_fields(error).get("metadata"))
+    text = _message_in(error) or _message_in(value)
+    metadata = as_fields(as_fields(error).get("metadata"))
     name, raw = _text(metadata.get("provider_name")), _text(metadata.get("raw"))
     extra = f"{name}: {raw}" if name and raw else name or raw
     return f"{text} ({extra})" if extra and text else text or extra
 
 
-def _told(value: Any) -> str:
-    fields = _fields(value)
+def _message_in(value: Any) -> str:
+    fields = as_fields(value)
     for name in ("message", "error", "detail", "title", "msg"):
         text = _text(fields.get(name))
         if text:
@@ -306,7 +308,7 @@ def _told(value: Any) -> str:
 
 
 def _detail(fields: dict[str, Any]) -> str:
-    first = _fields(_first(fields.get("detail")))
+    first = as_fields(_first(fields.get("detail")))
     return _text(first.get("msg")) or _text(first.get("message"))
 
 
@@ -314,19 +316,14 @@ def _text(value: Any) -> str:
     return redact_start(value, _MAX_BODY_CHARS).strip() if isinstance(value, str) else ""
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _first(value: Any) -> Any:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return items[0] if items else None
+    return next(iter(as_list(value)), None)
 
 
 def _kinds(value: Any, error: Any) -> tuple[str, ...]:
     """Return the codes and types an error names, as text, most specific first."""
     found: list[str] = []
-    for part in (_fields(error), _fields(value)):
+    for part in (as_fields(error), as_fields(value)):
         for name in ("code", "type", "status"):
             kind = part.get(name)
             if isinstance(kind, int) and not isinstance(kind, bool) and abs(kind) < 10**9:
@@ -343,14 +340,10 @@ def _status_among(kinds: tuple[str, ...]) -> int | None:
     return None
 
 
-def _is_transient(kinds: tuple[str, ...]) -> bool:
-    return any(kind in _TRANSIENT_KINDS for kind in kinds)
-
-
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:
-    told = headers.get("x-request-id") or headers.get("request-id")
-    told = told or _text(_fields(value).get("request_id"))
-    return redact_start(told, 200) if told else None
+    found = headers.get("x-request-id") or headers.get("request-id")
+    found = found or _text(as_fields(value).get("request_id"))
+    return redact_start(found, 200) if found else None
 
 
 def _is_page(headers: Mapping[str, str], body: bytes) -> bool:

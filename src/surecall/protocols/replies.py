@@ -1,0 +1,198 @@
+"""What every wire format does with a reply: open its body, refuse what is not one, mask secrets.
+
+A reply says something: text, reasoning or a call. One that says nothing is believed only when it
+has every mark of a reply that ended so, and nothing in it was left unread.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, JSONTextError, ProviderReplyError
+from surecall.jsontext import decode, decode_noting
+from surecall.records import Defect, Reply, clip
+from surecall.redaction import StreamMask, mask_known
+
+from .base import RawReply, StreamDelta
+from .errors import check_body
+
+__all__ = [
+    "MAX_SNIPPET",
+    "DeltaMask",
+    "check_role",
+    "check_says_something",
+    "decode_body",
+    "decode_object",
+    "finish_word",
+    "mask_reply",
+    "refuse_reply",
+    "repeated_keys",
+    "start_of",
+]
+
+MAX_SNIPPET: Final = 200
+_MAX_LOOKED_AT_BYTES: Final = 64 * 1024
+"""How much is redacted to show a snippet: far more, so that what is cut cannot be half a key."""
+
+_UNREAD: Final = frozenset(
+    {Code.CALL_ENTRY_DROPPED, Code.CONTENT_NOT_USABLE, Code.UPSTREAM_BAD_EVENT}
+)
+"""Defects of a reply of which a part has no shape that could be read."""
+
+_RETRYABLE: Final = frozenset(
+    {
+        Code.STREAM_TRUNCATED,
+        Code.UPSTREAM_BAD_EVENT,
+        Code.UPSTREAM_INVALID_JSON,
+        Code.UPSTREAM_NO_CHOICES,
+    }
+)
+
+
+def refuse_reply(code: Code, message: str, body: str = "") -> ProviderReplyError:
+    """Return the error for something that is not a reply."""
+    return ProviderReplyError(
+        code,
+        message,
+        status=200,
+        retryable=code in _RETRYABLE,
+        body=body or None,
+        hint=_HINTS.get(code),
+    )
+
+
+def decode_body(body: bytes, headers: Mapping[str, str]) -> Any:
+    """Decode the body of a successful answer.
+
+    Raises:
+        ProviderError: It is empty, a page, or not JSON.
+    """
+    error = check_body(headers, body)
+    if error is not None:
+        raise error
+    try:
+        return decode(body, surrogates="replace")
+    except JSONTextError as problem:
+        message = f"The provider's answer is not JSON we accept: {problem.message}"
+        raise refuse_reply(Code.UPSTREAM_INVALID_JSON, message, start_of(body)) from problem
+
+
+def decode_object(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Decode the body of a successful answer, which has to be an object.
+
+    Raises:
+        ProviderError: It is empty, a page, not JSON, or other JSON.
+    """
+    document: Any = decode_body(body, headers)
+    if document.__class__ is dict:
+        return document
+    kind = "array" if document.__class__ is list else "single value"
+    message = f"The provider answered with a JSON {kind}, not with an object."
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
+
+
+def repeated_keys(text: bytes | str, inside: re.Pattern[str], place: str) -> tuple[Defect, ...]:
+    """Return a finding when a key inside arguments was given differing values.
+
+    Args:
+        text: The body or event.
+        inside: Matches pointers that lead into arguments.
+        place: Where to note it.
+    """
+    for pointer in decode_noting(text, surrogates="replace").duplicates:
+        if inside.search(pointer):
+            note = f"A key inside arguments has differing values: {clip(pointer)}"
+            return (Defect(Code.DUPLICATE_KEY, note, place),)
+    return ()
+
+
+def check_role(role: Any, expected: str = "assistant") -> None:
+    """Refuse a message that says that somebody other than the model wrote it.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`.
+    """
+    if role in (None, "", expected):
+        return
+    shown = repr(clip(role, 40)) if isinstance(role, str) else f"of type {type(role).__name__}"
+    message = f"The message in the provider's answer has the role {shown}, not {expected!r}."
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
+
+
+def check_says_something(reply: Reply, *, is_marked: bool, marks: str) -> None:
+    """Refuse a reply without text, reasoning and calls, unless the model honestly ended so.
+
+    Args:
+        reply: The reply.
+        is_marked: Whether it has the marks of a reply that has ended.
+        marks: What these marks are, in words.
+
+    Raises:
+        ProviderReplyError: `UPSTREAM_NOT_A_REPLY`.
+    """
+    if reply.content or reply.reasoning or reply.calls:
+        return
+    unread = next((defect for defect in reply.defects if defect.code in _UNREAD), None)
+    if is_marked and unread is None:
+        return
+    problem = (
+        f"lacks {marks}" if unread is None else f"has a part that cannot be read: {unread.message}"
+    )
+    message = f"The provider's answer says nothing and {problem}"
+    raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message.rstrip(".") + ".")
+
+
+_HINTS: Final[dict[str, str]] = {
+    Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
+    Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
+    Code.UPSTREAM_INVALID_JSON: "Check that the base URL leads to the API itself.",
+    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to an API that speaks this protocol.",
+    Code.UPSTREAM_NO_CHOICES: "Send the request again, or ask another provider.",
+}
+
+
+def finish_word(value: Any) -> str | None:
+    """Return a finish reason as text; what is not text is a reason that nobody knows."""
+    if value is None or value == "" or isinstance(value, str):
+        return value or None
+    return clip(f"not text: {value!r}", 40)
+
+
+def start_of(body: bytes) -> str:
+    """Return the beginning of a body, to show what arrived."""
+    return clip(body[:_MAX_LOOKED_AT_BYTES].decode("utf-8", "replace"), MAX_SNIPPET)
+
+
+_DEFECT: Final = Defect(Code.SECRET_REDACTED, "A key was in the reply and was taken out.")
+
+
+def mask_reply(raw: RawReply) -> RawReply:
+    """Return the reply without known secrets, with a defect if there were any."""
+    masked = mask_known(raw)
+    if masked is raw or masked == raw:
+        return raw
+    return replace(masked, defects=(*masked.defects, _DEFECT))
+
+
+class DeltaMask:
+    """Passes the deltas of one reply on without known secrets, however they were split."""
+
+    def __init__(self, on_delta: Callable[[StreamDelta], None]) -> None:
+        self._on_delta = on_delta
+        self._masks = {"text": StreamMask(), "reasoning": StreamMask()}
+
+    def feed(self, delta: StreamDelta) -> None:
+        """Take a delta, and pass on what is certain to be no part of a secret."""
+        text = self._masks[delta.kind].feed(delta.text)
+        extra = mask_known(delta.extra) if delta.extra else delta.extra
+        if text or extra:
+            same = text == delta.text and extra is delta.extra
+            self._on_delta(delta if same else StreamDelta(delta.kind, text, extra))
+
+    def close(self) -> None:
+        """Pass on what was held back."""
+        for kind, mask in self._masks.items():
+            if text := mask.close():
+                self._on_delta(StreamDelta("text" if kind == "text" else "reasoning", text))
