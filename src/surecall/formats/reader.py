@@ -115,6 +115,11 @@ class TextReader:
         self._out.finish()
         return pieces + self._out.taken()
 
+    def read_whole(self, text: str) -> list[Piece]:
+        """Read a text that is there to its end, in one pass."""
+        self._arrived.append(text)
+        return self.close()
+
     def _run(self, *, final: bool) -> list[Piece]:
         text = self._text + "".join(self._arrived)
         self._arrived.clear()
