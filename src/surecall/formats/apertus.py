@@ -1,14 +1,12 @@
 """Apertus: `<|tools_prefix|>[{"name of a tool": {arguments}}, ...]<|tools_suffix|>`."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, repair_json
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .json_block import close_block, noted, read_payload, receipt
-from .names import ToolNames
 from .shapes import find_calls
 from .source import Source
 
@@ -18,16 +16,12 @@ _OPENER: Final = "<|tools_prefix|>"
 _CLOSER: Final = "<|tools_suffix|>"
 
 
-class Apertus:
+class Apertus(CallFormat):
     """An array of objects whose keys are the names of the tools."""
 
-    name: str = "apertus"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the token that begins the tools block."""
-        return (_OPENER,)
+    name = "apertus"
+    trims = False
+    literals = (_OPENER,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the array up to its bracket; what follows without the suffix is text."""

@@ -1,26 +1,19 @@
 """JSON calls without any marker: an object, an array or objects in a row end the message."""
 
-from collections.abc import Sequence
-
-from .base import Found
+from .base import CallFormat, Found
 from .endings import note_leftovers, skip_leftovers, skip_to_end
 from .json_rows import begins_like_call, gate_row, read_row
-from .names import ToolNames
 from .source import Source
 
 __all__ = ["BareJson"]
 
 
-class BareJson:
+class BareJson(CallFormat):
     """JSON from the start of a line to the end of the message, all of it calls that fit."""
 
-    name: str = "bare_json"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what an object and an array begin with."""
-        return ("{", "[")
+    name = "bare_json"
+    line_start = True
+    literals = ("{", "[")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read values up to the end of the message."""

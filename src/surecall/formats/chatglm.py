@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 from surecall.jsontext import repair_json
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .endings import skip_to_end
 from .fitting import fits
 from .names import ToolNames
@@ -22,12 +22,11 @@ _MAX_CALLS: Final = 64
 _KEY_STARTS: Final = ('"', "'", "}")
 
 
-class ChatGlm:
+class ChatGlm(CallFormat):
     """The name of a tool, a newline and an object, up to the end of the message."""
 
-    name: str = "chatglm"
-    line_start: bool = True
-    trims: bool = True
+    name = "chatglm"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the name of every tool, as a line, and the token of the turn before it."""

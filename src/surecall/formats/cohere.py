@@ -1,10 +1,8 @@
 """Cohere Command: an array of actions between two special tokens, and citations in the answer."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
-from .names import ToolNames
+from .base import CallFormat, Found
 from .source import Source
 from .token_json import read_after_token
 
@@ -17,16 +15,12 @@ _CITED: Final = "<co>"
 _CITED_END: Final = "</co"
 
 
-class CohereAction:
+class CohereAction(CallFormat):
     """An array of `{"tool_call_id", "tool_name", "parameters"}`."""
 
-    name: str = "cohere_action"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what begins an action, an answer's end before it, and a citation."""
-        return (_OPENER, _CITED, *_ANSWER_ENDS)
+    name = "cohere_action"
+    trims = False
+    literals = (_OPENER, _CITED, *_ANSWER_ENDS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls up to the end of the action, or the span that is cited."""

@@ -1,10 +1,9 @@
 """Command R and R+: `Action:` and a JSON fence with an array of calls."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
-from .names import PLACEHOLDERS, ToolNames
+from .base import CallFormat, Found
+from .names import PLACEHOLDERS
 from .shapes import read_json_calls
 from .source import Source
 
@@ -14,16 +13,12 @@ _LABEL: Final = "Action:"
 _FENCE: Final = "```"
 
 
-class CommandR:
+class CommandR(CallFormat):
     """An array of `tool_name` and `parameters` in the fence behind `Action:`."""
 
-    name: str = "command_r"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the label."""
-        return (_LABEL,)
+    name = "command_r"
+    line_start = True
+    literals = (_LABEL,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the array; `directly-answer` among the names calls nothing."""

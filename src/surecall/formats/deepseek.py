@@ -4,14 +4,12 @@ V3 writes `function`, a separator, the name and a fenced JSON object; V3.1 the n
 and the object. Both bodies are read under both. Tokens in look-alike characters are read too.
 """
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .json_block import Payload, close_block, noted, read_payload, receipt
-from .names import ToolNames
 from .source import NeedMore, Source
 
 __all__ = ["DeepSeekCalls"]
@@ -36,16 +34,12 @@ class _Token(NamedTuple):
     text: str
 
 
-class DeepSeekCalls:
+class DeepSeekCalls(CallFormat):
     """Calls between `<｜tool▁call▁begin｜>` and `<｜tool▁call▁end｜>`, in a section or alone."""
 
-    name: str = "deepseek"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what the tokens begin with, in all the ways their bars are written."""
-        return tuple(f"<{bar}tool" for bar in _BARS)
+    name = "deepseek"
+    trims = False
+    literals = tuple(f"<{bar}tool" for bar in _BARS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the section up to its end, or one call that stands outside of any."""

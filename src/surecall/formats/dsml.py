@@ -7,9 +7,8 @@ from surecall.errors import SurecallError
 from surecall.jsontext import decode
 from surecall.records import Receipt, clip
 
-from .base import Found
+from .base import CallFormat, Found
 from .blocks import end_of_calls, read_calls
-from .names import ToolNames
 from .parameters import Parameter, build_typed
 from .source import Source
 from .tags import ElementGrammar, skip_debris, tag_receipt
@@ -27,16 +26,11 @@ _GRAMMAR: Final = ElementGrammar(
 _CANONICAL: Final = "<｜DSML｜"
 
 
-class Dsml:
+class Dsml(CallFormat):
     """A section of invokes, each with parameters that say whether they are strings."""
 
-    name: str = "dsml"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the token with every bar seen in its place."""
-        return (*(f"<{bar}DSML{bar}" for bar in _BARS), "<DSML")
+    name = "dsml"
+    literals = (*(f"<{bar}DSML{bar}" for bar in _BARS), "<DSML")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the invokes of a section, or one whose section is missing."""

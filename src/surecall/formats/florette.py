@@ -1,10 +1,8 @@
 """Qwen-Agent's florette format: `✿FUNCTION✿: name`, `✿ARGS✿: {...}`."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found, TextCall
-from .names import ToolNames
+from .base import CallFormat, Found, TextCall
 from .source import Source
 
 __all__ = ["Florette", "FloretteAnswer"]
@@ -16,32 +14,24 @@ _RETURN: Final = "✿RETURN✿:"
 _RESULTS: Final = ("✿RESULT✿", "✿RETURN✿")
 
 
-class FloretteAnswer:
+class FloretteAnswer(CallFormat):
     """The marker before an answer, which is dropped."""
 
-    name: str = "florette"
-    line_start: bool = True
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the marker."""
-        return (_RETURN,)
+    name = "florette"
+    line_start = True
+    trims = False
+    literals = (_RETURN,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Pass over the marker."""
         return Found(end=source.skip_space(at + len(_RETURN)), grade="damaged")
 
 
-class Florette:
+class Florette(CallFormat):
     """Pairs of a name and its arguments; results that follow are made up."""
 
-    name: str = "florette"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the marker of a name."""
-        return (_FUNCTION,)
+    name = "florette"
+    literals = (_FUNCTION,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read pairs up to a result or the end."""

@@ -1,15 +1,13 @@
 """`<function=NAME>{JSON}</function>`: Functionary v3.1 and the Llama 3.1 custom tool prompt."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from surecall.errors import SurecallError
 from surecall.jsontext import decode
 from surecall.records import Receipt
 
-from .base import Found, TextCall
-from .names import ToolNames
+from .base import CallFormat, Found, TextCall
 from .source import Source
 from .tags import ends_within, run_end, tag_receipt
 
@@ -21,16 +19,11 @@ _NAME: Final = re.compile(r"[^\s<>\"'{}()\[\]=/]{0,256}+")
 _ATTRIBUTES: Final = re.compile(r"[^<>{}\n]{0,256}+")
 
 
-class FunctionTag:
+class FunctionTag(CallFormat):
     """A name in the tag, and one JSON object."""
 
-    name: str = "function_tag"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return how the tag begins."""
-        return (_OPENER,)
+    name = "function_tag"
+    literals = (_OPENER,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the object after the name; `>` may be missing, or come after the object."""

@@ -1,11 +1,9 @@
 """Functionary: recipients behind tokens (v2) or behind `>>>` (v3.2)."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .fitting import code_call
-from .names import ToolNames
 from .source import Source
 
 __all__ = ["Functionary", "FunctionaryStart"]
@@ -19,16 +17,12 @@ _ALL: Final = "all"
 _MAX_NAME: Final = 128
 
 
-class Functionary:
+class Functionary(CallFormat):
     """Messages to a recipient: `all` is text, any other is a tool."""
 
-    name: str = "functionary"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens of a header, and the mark that version 3.2 has instead."""
-        return (_FROM, _RECIPIENT, _MARK)
+    name = "functionary"
+    trims = False
+    literals = (_FROM, _RECIPIENT, _MARK)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one header, and the arguments when it names a tool."""
@@ -43,16 +37,12 @@ class Functionary:
         return _read_header(source, here + len(_RECIPIENT))
 
 
-class FunctionaryStart:
+class FunctionaryStart(CallFormat):
     """A message whose first `>>>` was in the prompt, so that it begins with `all`."""
 
-    name: str = "functionary"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the recipient of text, on a line of its own."""
-        return (f"{_ALL}\n",)
+    name = "functionary"
+    line_start = True
+    literals = (f"{_ALL}\n",)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Drop the recipient when a call follows its text."""

@@ -1,11 +1,9 @@
 """`functools[{...}]`, an array of calls after a word, as FireFunction and Phi-4-mini write it."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
+from .base import CallFormat, Found
 from .json_block import read_block
-from .names import ToolNames
 from .source import Source
 
 __all__ = ["FunctoolsArray"]
@@ -14,16 +12,11 @@ _WORD: Final = "functools"
 _OPENER: Final = _WORD + "["
 
 
-class FunctoolsArray:
+class FunctoolsArray(CallFormat):
     """An array of calls directly after the word `functools`."""
 
-    name: str = "functools"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the word with its bracket."""
-        return (_OPENER,)
+    name = "functools"
+    literals = (_OPENER,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the array; a subscript of the Python module is none."""

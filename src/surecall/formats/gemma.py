@@ -1,17 +1,15 @@
 """FunctionGemma and Gemma 4: `call:NAME{...}` between tokens."""
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from surecall.records import Receipt, clip
 
-from .base import Found, Grade, TextCall
+from .base import CallFormat, Found, Grade, TextCall
 from .endings import note_missing, skip_to_end
 from .fitting import fits
 from .gemma_objects import read_gemma_object
-from .names import ToolNames
 from .source import Source
 from .token_json import read_after_token
 
@@ -34,16 +32,12 @@ _CALL: Final = "call:"
 _TAG: Final = "<call>"
 
 
-class Gemma:
+class Gemma(CallFormat):
     """Calls behind the tokens of either model."""
 
-    name: str = "gemma"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens."""
-        return tuple(_OPENERS)
+    name = "gemma"
+    trims = False
+    literals = tuple(_OPENERS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call; a fragment that the text ends in belongs to nobody's text."""
@@ -60,27 +54,22 @@ class Gemma:
         return _read_call(source, source.skip_space(here + len(_CALL)), tokens, "marked")
 
 
-class BareGemma:
+class BareGemma(CallFormat):
     """Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.
 
     Args:
         line_start: Whether to read calls that begin a line, or else those behind a space.
     """
 
-    name: str = "gemma"
-    trims: bool = True
+    name = "gemma"
 
     def __init__(self, *, line_start: bool = True) -> None:
-        self.line_start: bool = line_start
-        self._openers = (_CALL, _TAG) if line_start else (f" {_CALL}", f" {_TAG}")
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the word before the name, and the tag some write instead."""
-        return self._openers
+        self.line_start = line_start
+        self.literals = (_CALL, _TAG) if line_start else (f" {_CALL}", f" {_TAG}")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call, or behind a space all that end the message; names must be known."""
-        found = _read_bare(source, at, self._openers)
+        found = _read_bare(source, at, self.literals)
         return found if found is None or self.line_start else _up_to_end(source, found)
 
 

@@ -1,10 +1,8 @@
 """Calls behind a word: Gorilla's `<<function>>name(...)` and NexusRaven's `Call: name(...)`."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
-from .names import ToolNames
+from .base import CallFormat, Found
 from .pythonic import read_calls_in_python, text_calls_of
 from .source import Source
 
@@ -15,32 +13,23 @@ _RAVEN: Final = "Call:"
 _RAVEN_END: Final = "<bot_end>"
 
 
-class Gorilla:
+class Gorilla(CallFormat):
     """OpenFunctions: calls behind `<<function>>`, separated by commas."""
 
-    name: str = "gorilla"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the marker."""
-        return (_GORILLA,)
+    name = "gorilla"
+    literals = (_GORILLA,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls behind the marker."""
         return _read(source, at + len(_GORILLA))
 
 
-class NexusRaven:
+class NexusRaven(CallFormat):
     """Calls behind `Call:` at the start of a line, ended by `<bot_end>`."""
 
-    name: str = "nexus_raven"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the label."""
-        return (_RAVEN,)
+    name = "nexus_raven"
+    line_start = True
+    literals = (_RAVEN,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls behind the label; nested calls are refused."""

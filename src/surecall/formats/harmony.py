@@ -1,16 +1,14 @@
 """gpt-oss harmony: messages with a channel and, when they are calls, a recipient."""
 
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from surecall.records import Receipt, clip
 
-from .base import Found, Grade, TextCall, Thinking
+from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .fitting import code_call
-from .names import ToolNames
 from .shapes import read_json_calls
 from .source import Source
 
@@ -61,16 +59,12 @@ class _Header(NamedTuple):
     recipient: str
 
 
-class Harmony:
+class Harmony(CallFormat):
     """Messages between tokens: reasoning, text for the user, and calls."""
 
-    name: str = "harmony"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens of a header, those that end a message, and a recipient before them."""
-        return (_START, _CHANNEL, _FINAL, *_TO, *_ENDS)
+    name = "harmony"
+    trims = False
+    literals = (_START, _CHANNEL, _FINAL, *_TO, *_ENDS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one message, or the end of one when another follows."""

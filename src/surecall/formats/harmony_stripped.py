@@ -1,12 +1,10 @@
 """gpt-oss harmony after a server took its tokens out: `analysis...assistantfinal...`."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from surecall.records import Receipt, clip
 
-from .base import Found, TextCall
-from .names import ToolNames
+from .base import CallFormat, Found, TextCall
 from .source import Source
 
 __all__ = ["StrippedHarmony", "StrippedHarmonyStart"]
@@ -18,16 +16,11 @@ _CALL: Final = f"commentary {_RECIPIENT}"
 _ANSWER: Final = "assistantfinal"
 
 
-class StrippedHarmony:
+class StrippedHarmony(CallFormat):
     """A call behind what is left of its header, in the middle of a text."""
 
-    name: str = "harmony"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the words of a header without its tokens."""
-        return (f"{_ROLE}commentary",)
+    name = "harmony"
+    literals = (f"{_ROLE}commentary",)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call; its name must be known."""
@@ -35,16 +28,12 @@ class StrippedHarmony:
         return _read_call(source, call) if source.starts(_CALL, call) else None
 
 
-class StrippedHarmonyStart:
+class StrippedHarmonyStart(CallFormat):
     """Reasoning at the start of a text, up to the first call or the answer."""
 
-    name: str = "harmony"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the words that a message may begin with."""
-        return (_ANALYSIS, "commentary", _RECIPIENT)
+    name = "harmony"
+    line_start = True
+    literals = (_ANALYSIS, "commentary", _RECIPIENT)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read reasoning when the word for it is glued to it and a later header proves it."""

@@ -1,11 +1,9 @@
 """Inkling: messages of a kind each; a call is JSON with `name` and `args`, or raw text."""
 
-from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from .base import Found, TextCall, Thinking
+from .base import CallFormat, Found, TextCall, Thinking
 from .json_block import close_block, noted, read_block, receipt
-from .names import ToolNames
 from .source import Source
 
 __all__ = ["InklingCalls"]
@@ -27,16 +25,12 @@ _SHOWS: Final = Thinking(
 _MAX_NAME_CHARS: Final = 300
 
 
-class InklingCalls:
+class InklingCalls(CallFormat):
     """Messages that begin with `<|message_model|>`, a name for calls, and the token of a kind."""
 
-    name: str = "inkling"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens that begin or end a message, or name its kind."""
-        return _TOKENS
+    name = "inkling"
+    trims = False
+    literals = _TOKENS
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the head of a message, and its call when it has one."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
+from .base import CallFormat, Found
 from .blocks import end_of_calls, have_arguments, read_calls
 from .names import ToolNames
 from .parameters import Padding
@@ -68,22 +68,14 @@ _LEGACY: Final = _LegacyGrammar(
 )
 
 
-class _WrappedInvoke:
+class _WrappedInvoke(CallFormat):
     """Calls in a wrapper of their own."""
 
-    name: str
-    line_start: bool = False
-    trims: bool = True
-    wrappers: tuple[str, ...]
     padding: Padding = "none"
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the wrappers."""
-        return self.wrappers
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read all calls up to the end of the wrapper."""
-        opener = source.starts_any(self.wrappers, at)
+        opener = source.starts_any(self.literals, at)
         begin = at + len(opener)
         here = skip_debris(source, begin)
         if source.at_end(here):
@@ -108,43 +100,42 @@ class _WrappedInvoke:
 class AnthropicXml(_WrappedInvoke):
     """`<function_calls>`, with or without the namespace prefix, and the form before it."""
 
-    name: str = "anthropic_xml"
-    wrappers = ("<function_calls>", f"<{_NAMESPACE}function_calls>")
+    name = "anthropic_xml"
+    literals = ("<function_calls>", f"<{_NAMESPACE}function_calls>")
 
 
 class MiniMaxM2(_WrappedInvoke):
     """`<minimax:tool_call>`."""
 
-    name: str = "minimax_m2"
-    wrappers = ("<minimax:tool_call>",)
+    name = "minimax_m2"
+    literals = ("<minimax:tool_call>",)
 
 
 class Dots(_WrappedInvoke):
     """`<dots_function_call>` around invokes or JSON."""
 
-    name: str = "dots"
-    wrappers = ("<dots_function_call>",)
+    name = "dots"
+    literals = ("<dots_function_call>",)
     padding: Padding = "trim"
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read invokes, or JSON."""
-        opener = self.wrappers[0]
+        opener = self.literals[0]
         here = source.skip_space(at + len(opener))
         if source.char(here) not in ("{", "["):
             return super().read(source, at)
         return read_after_token(source, here, opener, ("</dots_function_call>",), closes=True)
 
 
-class BareInvoke:
+class BareInvoke(CallFormat):
     """A call without a wrapper; the tool must exist."""
 
-    name: str = "invoke"
-    line_start: bool = True
-    trims: bool = True
+    name = "invoke"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return how a call begins, and the words that leak before one."""
-        after_word = (*_BARE[:2], *AnthropicXml.wrappers)
+        after_word = (*_BARE[:2], *AnthropicXml.literals)
         return (*_BARE, *(f"{word}{tag}" for word in _STRAY_WORDS for tag in after_word))
 
     def read(self, source: Source, at: int) -> Found | None:
@@ -152,16 +143,12 @@ class BareInvoke:
         return _read_bare(source, at + len(source.starts_any(_STRAY_WORDS, at)))
 
 
-class PrefixedInvoke:
+class PrefixedInvoke(CallFormat):
     """Calls and wrappers with a prefix nobody knows; the tool must exist."""
 
-    name: str = "invoke"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what begins any tag: the prefix may be anything."""
-        return ("<",)
+    name = "invoke"
+    line_start = True
+    literals = ("<",)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls whose tags have a prefix."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from surecall.jsontext import repair_json
 from surecall.records import Receipt
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .json_block import Payload, noted, read_arguments_text, read_payload, receipt
 from .names import ToolNames
 from .source import Source
@@ -28,16 +28,12 @@ _COUNTER: Final = re.compile(r":\d++\Z")
 _MAX_ID_CHARS: Final = 300
 
 
-class KimiCalls:
+class KimiCalls(CallFormat):
     """Calls between `<|tool_call_begin|>` and `<|tool_call_end|>`, in a section or alone."""
 
-    name: str = "kimi"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens that begin a section or a call."""
-        return (*_SECTIONS, _BEGIN)
+    name = "kimi"
+    trims = False
+    literals = (*_SECTIONS, _BEGIN)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the section up to its end, or one call that stands outside of any."""
@@ -66,12 +62,11 @@ class KimiCalls:
         return Found(end=end, calls=noted(calls, note), grade="damaged")
 
 
-class KimiStripped:
+class KimiStripped(CallFormat):
     """What is left of a call when a server drops its tokens: `functions.name:0{...}`."""
 
-    name: str = "kimi"
-    line_start: bool = True
-    trims: bool = True
+    name = "kimi"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the beginning of the id of each tool's calls."""

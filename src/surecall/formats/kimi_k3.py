@@ -8,9 +8,8 @@ from surecall.errors import SurecallError
 from surecall.jsontext import decode
 from surecall.records import Receipt
 
-from .base import Found, Thinking
+from .base import CallFormat, Found, Thinking
 from .blocks import end_of_calls, read_calls
-from .names import ToolNames
 from .parameters import Parameter, build_typed
 from .source import NeedMore, Source
 from .tags import MAX_TAG_CHARS, Grammar, Tag, TagKind, parse_attributes
@@ -95,16 +94,12 @@ class _XtmlGrammar:
 _GRAMMAR: Final = _XtmlGrammar()
 
 
-class KimiK3:
+class KimiK3(CallFormat):
     """Channels `think`, `response` and `tools`, and the calls in the last one."""
 
-    name: str = "kimi_k3"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens that begin a tag."""
-        return (_OPEN, _CLOSE)
+    name = "kimi_k3"
+    trims = False
+    literals = (_OPEN, _CLOSE)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls of the tools channel, or drop the tag of another one."""

@@ -1,15 +1,13 @@
 """The XML agent of LangChain: `<tool>NAME</tool><tool_input>text or JSON</tool_input>`."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
 from surecall.records import Receipt
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .blocks import end_of_calls
 from .fitting import single_parameter
-from .names import ToolNames
 from .source import Source
 from .tags import ends_within, run_end, tag_receipt
 
@@ -20,16 +18,11 @@ _INPUT: Final = ("<tool_input>", "</tool_input>")
 _ESCAPED: Final = ("tool", "tool_input", "observation", "final_answer")
 
 
-class LangChainXml:
+class LangChainXml(CallFormat):
     """One call: its name, then its input."""
 
-    name: str = "langchain_xml"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tag of the name."""
-        return ("<tool>",)
+    name = "langchain_xml"
+    literals = ("<tool>",)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the input of a tool that exists; text is the value of its only parameter."""

@@ -1,6 +1,5 @@
 """What Llama 3 writes after `<|python_tag|>`: JSON calls, built-in calls, or code."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec import structs
@@ -8,10 +7,9 @@ from msgspec import structs
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .fitting import code_call
 from .json_block import receipt
-from .names import ToolNames
 from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source
@@ -24,19 +22,15 @@ _BUILT_IN: Final = ".call"
 _MAX_VALUES: Final = 64
 
 
-class LlamaPythonTag:
+class LlamaPythonTag(CallFormat):
     """Calls behind the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.
 
     Calls as Python writes them count where no tool runs code.
     """
 
-    name: str = "llama_python_tag"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tag."""
-        return (_TAG,)
+    name = "llama_python_tag"
+    trims = False
+    literals = (_TAG,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read what follows the tag."""

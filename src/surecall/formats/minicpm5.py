@@ -1,11 +1,9 @@
 """MiniCPM5: `<function name="N"><param name="K">VALUE</param></function>`."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
+from .base import CallFormat, Found
 from .blocks import end_of_calls, have_arguments, read_calls
-from .names import ToolNames
 from .source import Source
 from .tags import ElementGrammar
 
@@ -14,16 +12,11 @@ __all__ = ["MiniCpm5"]
 _GRAMMAR: Final = ElementGrammar(calls=("function",), values=("param", "parameter"))
 
 
-class MiniCpm5:
+class MiniCpm5(CallFormat):
     """Functions and parameters with their names as attributes; values may be CDATA."""
 
-    name: str = "minicpm5"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return how a function begins, also where the space was lost or leaked as a symbol."""
-        return ("<function name=", "<functionname=", "<function\u0120name=")
+    name = "minicpm5"
+    literals = ("<function name=", "<functionname=", "<function\u0120name=")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read functions in a row."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from surecall.records import Receipt
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .json_block import close_block, noted, read_block, read_payload, receipt
 from .names import ToolNames
 from .source import Source
@@ -22,16 +22,12 @@ _RESULTS: Final = ("[TOOL_RESULTS]",)
 _STOPS: Final = ("[TOOL_CALLS]", _CLOSER, *_RESULTS, "</s>")
 
 
-class MistralCalls:
+class MistralCalls(CallFormat):
     """The array form of the older tokenizers and the compact form of the newer ones."""
 
-    name: str = "mistral"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the token, which may have lost its bracket."""
-        return (_OPENER,)
+    name = "mistral"
+    trims = False
+    literals = (_OPENER,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the array, or one call of the compact form."""
@@ -49,12 +45,11 @@ class MistralCalls:
         return _read_compact(source, here, notes)
 
 
-class MistralStripped:
+class MistralStripped(CallFormat):
     """The compact form of a server that drops the first token: `name[ARGS]{...}`."""
 
-    name: str = "mistral"
-    line_start: bool = True
-    trims: bool = True
+    name = "mistral"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the name of each tool with the token that follows it."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .base import Found, Thinking
+from .base import CallFormat, Found, Thinking
 from .invoke import INVOKE_GRAMMAR, read_found
 from .names import ToolNames
 from .source import Source
@@ -27,12 +27,10 @@ _USER: Final = Thinking(
 _SELF: Final = Thinking(closers=(*_ENDS, _START), kept=frozenset({_START}), ends_at_call=False)
 
 
-class MuseMessages:
+class MuseMessages(CallFormat):
     """Headers say who a message is for: `self` is reasoning, `user` the answer, else a tool."""
 
-    name: str = "muse"
-    line_start: bool = False
-    trims: bool = True
+    name = "muse"
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return headers; the first one of a reply lacks its beginning."""
@@ -67,16 +65,12 @@ class MuseMessages:
         return Found(end=end, opens=opens) if found is None else found
 
 
-class AtemBlock:
+class AtemBlock(CallFormat):
     """A block of calls whose header is missing; nothing may follow it."""
 
-    name: str = "muse"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the wrapper."""
-        return (_BLOCK,)
+    name = "muse"
+    line_start = True
+    literals = (_BLOCK,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read a block that ends its message."""

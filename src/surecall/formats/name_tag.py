@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from surecall.records import Receipt
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .blocks import Block, end_of_calls, read_block
 from .element_tree import Node, value_of
 from .names import ToolNames
@@ -45,12 +45,11 @@ _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*+\Z")
 
 
-class NameTag:
+class NameTag(CallFormat):
     """A tag that is exactly the name of a tool, with tags that are its parameters."""
 
-    name: str = "name_tag"
-    line_start: bool = True
-    trims: bool = True
+    name = "name_tag"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return a tag for each tool whose name is no element of HTML."""

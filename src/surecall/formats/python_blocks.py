@@ -1,15 +1,13 @@
 """Calls in Python syntax between markers: LFM2, MiniCPM, Llama 4, Olmo, code agents."""
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec import structs
 
 from surecall.records import Receipt, clip
 
-from .base import Found, Grade, TextCall
+from .base import CallFormat, Found, Grade, TextCall
 from .endings import note_missing
-from .names import ToolNames
 from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source
@@ -42,16 +40,12 @@ _CODE: Final = {
 _ANSWER: Final = "final_answer"
 
 
-class PythonTokens:
+class PythonTokens(CallFormat):
     """A list of calls between special tokens, in Python syntax or as JSON."""
 
-    name: str = "python_tokens"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens."""
-        return tuple(_TOKENS)
+    name = "python_tokens"
+    trims = False
+    literals = tuple(_TOKENS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls up to the end token, and an echo of them that some models add."""
@@ -75,16 +69,11 @@ class PythonTokens:
         return Found(end=after, calls=calls)
 
 
-class PythonTags:
+class PythonTags(CallFormat):
     """Calls in Python syntax between plain tags, one a line."""
 
-    name: str = "python_tags"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags."""
-        return tuple(_TAGS)
+    name = "python_tags"
+    literals = tuple(_TAGS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls up to the closing tag; other families share the tags."""
@@ -100,16 +89,12 @@ class PythonTags:
         return Found(end=end, calls=calls, grade=block.grade)
 
 
-class CodeTags:
+class CodeTags(CallFormat):
     """Straight code between tags on lines of their own, as code agents write it."""
 
-    name: str = "code_tags"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags."""
-        return tuple(_CODE)
+    name = "code_tags"
+    line_start = True
+    literals = tuple(_CODE)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls, or the answer, when nothing else stands in the code or on its last line."""

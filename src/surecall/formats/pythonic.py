@@ -7,7 +7,7 @@ from msgspec import structs
 
 from surecall.records import Receipt, clip
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .endings import skip_to_end
 from .fitting import fits, parameter_names
 from .names import ToolNames
@@ -20,12 +20,11 @@ _MAX_LISTS: Final = 64
 _MAX_NESTED_CHARS: Final = 4096
 
 
-class Pythonic:
+class Pythonic(CallFormat):
     """A list of calls, or calls in a row, from the start of a line to the end of the message."""
 
-    name: str = "pythonic"
-    line_start: bool = True
-    trims: bool = True
+    name = "pythonic"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return a bracket, and the name of every tool with its parenthesis."""

@@ -1,12 +1,10 @@
 """Qwen3-Coder XML: `<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function>`."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
+from .base import CallFormat, Found
 from .blocks import end_of_calls, have_arguments, read_calls
-from .names import ToolNames
 from .parameters import Padding
 from .source import Source
 from .tags import ElementGrammar, Tag, run_end, skip_debris
@@ -55,16 +53,11 @@ _GRAMMAR: Final = _QwenGrammar(
 )
 
 
-class QwenXml:
+class QwenXml(CallFormat):
     """Functions in `<tool_call>` (Qwen, Nemotron, Step-3.5, MiMo) or `<seed:tool_call>` (Seed)."""
 
-    name: str = "qwen_xml"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the wrappers."""
-        return ("<tool_call>", _SEED)
+    name = "qwen_xml"
+    literals = ("<tool_call>", _SEED)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read all functions up to the end of the wrapper."""
@@ -81,16 +74,11 @@ class QwenXml:
         return _read(source, head, at + len(opener), wrapped=True, padding=padding)
 
 
-class BareQwenXml:
+class BareQwenXml(CallFormat):
     """A function whose wrapper is missing; its closing tag may be there."""
 
-    name: str = "qwen_xml"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return how a function begins."""
-        return ("<function=",)
+    name = "qwen_xml"
+    literals = ("<function=",)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read a function of a tool that exists."""

@@ -1,13 +1,11 @@
 """Solar Open: messages of a kind each, and calls that carry their id, name and arguments."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from surecall.records import Receipt
 
-from .base import Found, TextCall, Thinking
+from .base import CallFormat, Found, TextCall, Thinking
 from .json_block import noted, read_arguments_text, receipt
-from .names import ToolNames
 from .source import Source
 
 __all__ = ["SolarCalls"]
@@ -32,16 +30,12 @@ _SHOWN: Final = Thinking(
 _MAX_WORD_CHARS: Final = 300
 
 
-class SolarCalls:
+class SolarCalls(CallFormat):
     """Messages that begin with `<|begin|>assistant` and the token of their kind."""
 
-    name: str = "solar"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens that begin a message, its kind, or a call."""
-        return _KINDS
+    name = "solar"
+    trims = False
+    literals = _KINDS
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the head of a message, and its calls when it has some."""

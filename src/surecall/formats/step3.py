@@ -1,12 +1,10 @@
 """Step3: `<steptml:invoke name="N">` between tokens with full-width bars."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .blocks import end_of_calls, read_block
-from .names import ToolNames
 from .source import Source
 from .tags import ElementGrammar, Tag, TagKind, run_end, skip_debris
 
@@ -47,16 +45,11 @@ class _StepGrammar(ElementGrammar):
 _GRAMMAR: Final = _StepGrammar(calls=("invoke",), values=("parameter",), prefix="steptml:")
 
 
-class Step3:
+class Step3(CallFormat):
     """A section of calls, each between tokens of its own."""
 
-    name: str = "step3"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens, and the tag whose tokens a server took away."""
-        return (_SECTION, _CALL, "<steptml:invoke")
+    name = "step3"
+    literals = (_SECTION, _CALL, "<steptml:invoke")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read all calls of the section."""

@@ -1,6 +1,5 @@
 """JSON between tags: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` and relatives."""
 
-from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -8,9 +7,8 @@ from msgspec.structs import replace
 
 from surecall.records import Receipt
 
-from .base import Found, Grade, TextCall
+from .base import CallFormat, Found, Grade, TextCall
 from .json_block import Block, close_block, noted, read_block, receipt
-from .names import ToolNames
 from .source import Source
 from .yaml_calls import read_yaml_calls
 
@@ -55,16 +53,11 @@ _TAGS: Final = {
 }
 
 
-class TaggedJson:
+class TaggedJson(CallFormat):
     """One object, an array, or objects in a row, between a tag and its closer."""
 
-    name: str = "tagged_json"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags."""
-        return (*_TAGS, _ANSWER, _OFFERED)
+    name = "tagged_json"
+    literals = (*_TAGS, _ANSWER, _OFFERED)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls up to the closer; text that ends inside one makes it cut."""

@@ -1,15 +1,13 @@
 """JSON after special tokens: Granite 3, Phi-4-mini, GigaChat 3 and InternLM."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from .base import Found
+from .base import CallFormat, Found
 from .fitting import code_call
 from .json_block import close_block, noted, read_block, receipt
-from .names import ToolNames
 from .source import Source
 
 __all__ = ["TokenJson", "read_after_token"]
@@ -49,16 +47,12 @@ _CLOSERS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class TokenJson:
+class TokenJson(CallFormat):
     """One object, an array, or objects in a row, after a special token."""
 
-    name: str = "token_json"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens."""
-        return tuple(_CLOSERS)
+    name = "token_json"
+    trims = False
+    literals = tuple(_CLOSERS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls after the token; text that ends inside one makes it cut."""
