@@ -20,7 +20,8 @@ from surecall.config import SETTINGS
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.explain import explain_code
 from surecall.faults import GROUPS, Fault, find_faults, zoo
-from surecall.formats import FORMATS, CallFormat, ToolNames, catalogue
+from surecall.formats import FORMATS, CallFormat, ToolNames
+from surecall.formats import catalog as catalogue
 from surecall.loop.options import Options
 from surecall.protocols import PROTOCOLS
 from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage

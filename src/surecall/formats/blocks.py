@@ -7,18 +7,18 @@ from surecall.jsontext import repair_json
 from surecall.records import Receipt
 
 from .base import TextCall
-from .parameters import (
+from .source import NeedMore, Source
+from .tags import Grammar, Tag, skip_debris, tag_receipt
+from .text_values import (
     ARGUMENT_CONTAINERS,
     Builder,
     Padding,
     Parameter,
     build_typed,
+    find_value_end,
     property_names,
     strip_padding,
 )
-from .source import NeedMore, Source
-from .tags import Grammar, Tag, skip_debris, tag_receipt
-from .value_end import find_value_end
 
 __all__ = [
     "RESULT_MARKERS",

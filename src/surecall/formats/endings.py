@@ -7,7 +7,7 @@ from msgspec import structs
 from surecall.records import Receipt, clip
 
 from .base import TextCall
-from .residue import RESIDUE
+from .marks import RESIDUE
 from .source import Source
 
 __all__ = ["note_leftovers", "note_missing", "skip_leftovers", "skip_residue", "skip_to_end"]

@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, Grade, TextCall
 from .endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from .fitting import fits
-from .json_rows import begins_like_call, gate_row, read_row
 from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source

@@ -9,9 +9,9 @@ from surecall.records import Receipt
 from .base import CallFormat, Found, TextCall
 from .blocks import end_of_calls, read_calls
 from .json_block import close_block
-from .parameters import Parameter, build_typed
 from .source import NeedMore, Source
 from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris, tag_receipt
+from .text_values import Parameter, build_typed
 from .token_json import read_after_token
 
 __all__ = ["Glm", "HunyuanV3", "LongCat"]

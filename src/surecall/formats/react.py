@@ -9,9 +9,9 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import decode
 from surecall.records import Receipt, clip
 
+from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, TextCall
 from .fitting import has_required, single_parameter
-from .json_rows import begins_like_call, gate_row, read_row
 from .pythonic import read_calls_in_python, text_calls_of
 from .source import Source
 

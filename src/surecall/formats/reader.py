@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from surecall.records import ToolSpec
 
 from .base import CallFormat, Found, Thinking
+from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, find_open_reasoning
 from .names import PLACEHOLDERS, ToolNames
-from .openers import OpenerIndex
 from .pieces import CallPiece, Piece, PieceWriter
-from .reasoning import REASONING, REASONING_CLOSERS, find_open_reasoning
-from .residue import RESIDUE
 from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings, goes_on_as_sentence
 
