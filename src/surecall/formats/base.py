@@ -5,17 +5,18 @@ which raises `NeedMore` whenever the answer could still change with text that ha
 So one reader serves whole texts and streams alike, and every split gives the same reading.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.records import CallState, Receipt
 
 from .names import ToolNames
 from .source import Source
 
-__all__ = ["CallFormat", "Found", "Grade", "TextCall", "Thinking"]
+__all__ = ["CallFormat", "Found", "Grade", "TextCall", "Thinking", "add_receipts"]
 
 Grade = Literal["marked", "damaged", "bare"]
 """How strong the evidence is: `marked` by the format's own markers, `damaged` markers or line
@@ -95,3 +96,10 @@ class CallFormat:
     def read(self, source: Source, at: int) -> Found | None:
         """Read from the opener at `at`; `None` when it is not a call of this family after all."""
         raise NotImplementedError
+
+
+def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:
+    """Return calls that carry more receipts."""
+    if not receipts:
+        return tuple(calls)
+    return tuple(replace(call, receipts=(*call.receipts, *receipts)) for call in calls)

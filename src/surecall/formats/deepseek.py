@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from .base import CallFormat, Found, TextCall
-from .json_block import Payload, close_block, noted, read_payload, receipt
+from .base import CallFormat, Found, TextCall, add_receipts
+from .json_block import Payload, close_block, read_payload, receipt
 from .source import NeedMore, Source
 
 __all__ = ["DeepSeekCalls"]
@@ -74,11 +74,11 @@ def _found(source: Source, at: int, opener: _Token, calls: list[TextCall]) -> Fo
     if opener.word == _CALL:
         why = "the calls themselves are complete"
         note = receipt("missing_opener", "", "<｜tool▁calls▁begin｜>", why)
-        found = replace(found, calls=noted(found.calls, note), grade="damaged")
+        found = replace(found, calls=add_receipts(found.calls, note), grade="damaged")
     if opener.text != f"<｜{opener.word.replace('_', '▁')}｜>":
         why = "characters that look like those of the token"
         note = receipt("look_alike_markers", opener.text, opener.word, why)
-        found = replace(found, calls=noted(found.calls, note), grade="damaged")
+        found = replace(found, calls=add_receipts(found.calls, note), grade="damaged")
     return found
 
 
@@ -112,7 +112,7 @@ def _read_call(source: Source, opener: _Token, calls: list[TextCall]) -> int:
         calls.append(call)
         return closer.end
     note = receipt("missing_closer", "", "<｜tool▁call▁end｜>", "the arguments are complete")
-    calls.extend(noted((call,), note))
+    calls.extend(add_receipts((call,), note))
     return len(source.text) if _is_token_cut(source, payload.end) else payload.end
 
 

@@ -10,8 +10,8 @@ from surecall.jsontext import decode
 from surecall.records import Receipt
 
 from .base import TextCall
-from .names import PLACEHOLDERS, ToolNames
-from .shapes import ARGUMENT_KEYS, NAME_KEYS
+from .names import PLACEHOLDERS, ToolNames, parameter_names
+from .shapes import ARGUMENT_KEYS, ID_KEYS, LIST_KEYS, NAME_KEYS, ONE_KEYS, PARALLEL
 
 __all__ = [
     "KNOWN_KEYS",
@@ -20,7 +20,6 @@ __all__ = [
     "fits",
     "gate_value",
     "has_required",
-    "parameter_names",
     "single_parameter",
 ]
 
@@ -38,12 +37,6 @@ _CODE_TOOLS: Final = frozenset(
         "run_python",
     }
 )
-
-
-def parameter_names(parameters: dict[str, Any] | None) -> tuple[str, ...]:
-    """Return the names of the parameters, in the order of the schema."""
-    properties = (parameters or {}).get("properties")
-    return tuple(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else ()
 
 
 def has_required(parameters: dict[str, Any] | None) -> bool:
@@ -96,15 +89,11 @@ def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall
     )
 
 
-_LIST_KEYS: Final = ("tool_calls", "toolcalls", "toolCalls", "calls", "functions", "tool_uses")
-_ONE_KEYS: Final = ("function", "function_call", "tool_call")
 _TEXT_KEYS: Final = ("content", "response")
 _THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
-_ID_KEYS: Final = ("id", "tool_call_id", "call_id")
-_BESIDE: Final = frozenset({*_ID_KEYS, *_THOUGHT_KEYS, "type", "index"})
+_BESIDE: Final = frozenset({*ID_KEYS, *_THOUGHT_KEYS, "type", "index"})
 """Keys that may stand beside a name and its arguments without making it something else."""
 _TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
-_PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "parallel"})
 _FINAL: Final = "final answer"
 _MAX_CALLS: Final = 128
 
@@ -112,8 +101,8 @@ KNOWN_KEYS: Final = frozenset(
     {
         *NAME_KEYS,
         *ARGUMENT_KEYS,
-        *_LIST_KEYS,
-        *_ONE_KEYS,
+        *LIST_KEYS,
+        *ONE_KEYS,
         *_TEXT_KEYS,
         *_BESIDE,
         "role",
@@ -190,11 +179,11 @@ class _Gate:
             if name in self._tools.names and isinstance(arguments, dict):
                 self._take(name, cast("dict[str, Any]", arguments), None)
                 return None
-        for key in _LIST_KEYS:
+        for key in LIST_KEYS:
             if isinstance(record.get(key), list):
                 self._pass_beside(record, key, *_TEXT_KEYS, "role")
                 return record[key]
-        for key in _ONE_KEYS:
+        for key in ONE_KEYS:
             if isinstance(record.get(key), dict):
                 self._pass_beside(record, key)
                 inner = cast("dict[str, Any]", record[key])
@@ -217,7 +206,7 @@ class _Gate:
         if name.strip().lower() == _FINAL and isinstance(arguments, str):
             self._content.append(arguments)
             return None
-        if name in _PARALLEL and self._tools.resolve(name) is None:
+        if name in PARALLEL and self._tools.resolve(name) is None:
             self._pass_beside(record, name_key, *held)
             return _uses_of(arguments)
         parameters = self._tools.parameters(name)
@@ -322,5 +311,5 @@ def _is_definition(arguments: dict[str, Any], parameters: dict[str, Any] | None)
 
 def _id_of(record: dict[str, Any]) -> str | None:
     return next(
-        (value for key in _ID_KEYS if isinstance(value := record.get(key), str) and value), None
+        (value for key in ID_KEYS if isinstance(value := record.get(key), str) and value), None
     )

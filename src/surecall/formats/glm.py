@@ -7,7 +7,7 @@ from typing import Any, Final
 from surecall.records import Receipt
 
 from .base import CallFormat, Found, TextCall
-from .blocks import end_of_calls, read_calls
+from .blocks import found_calls, read_calls
 from .json_block import close_block
 from .source import NeedMore, Source
 from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris, tag_receipt
@@ -152,13 +152,7 @@ class Glm(CallFormat):
         if not calls:
             return None
         bare = not tag.attributes and all(call.arguments == {} for call in calls)
-        end, invented = end_of_calls(source, end)
-        return Found(
-            end=end,
-            calls=tuple(calls),
-            grade="damaged" if bare else "marked",
-            ends_message=invented,
-        )
+        return found_calls(source, calls, end, marked=not bare)
 
     def _nameless(self, source: Source, tag: Tag) -> Found | None:
         """Drop the beginning of a name that exists at the very end of the text."""
@@ -205,8 +199,7 @@ class LongCat(Glm):
         end = source.skip_space(value_end)
         if source.char(end) == ")":
             end += 1
-        end, invented = end_of_calls(source, close_block(source, end, (_LONGCAT_END,))[0])
-        return Found(end=end, calls=(call,), ends_message=invented)
+        return found_calls(source, (call,), close_block(source, end, (_LONGCAT_END,))[0])
 
 
 def _build_pairs(

@@ -9,7 +9,7 @@ from surecall.jsontext import decode
 from surecall.records import Receipt, clip
 
 from .base import CallFormat, Found
-from .blocks import end_of_calls, have_arguments, read_calls
+from .blocks import found_calls, have_arguments, read_calls
 from .names import ToolNames
 from .source import Source
 from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris, tag_receipt
@@ -185,13 +185,7 @@ def read_found(
     calls, end = read_calls(source, grammar, at, padding=padding)
     if not calls or not (marked or have_arguments(calls)):
         return None
-    end, invented = end_of_calls(source, end)
-    return Found(
-        end=end,
-        calls=tuple(calls),
-        grade="marked" if marked else "damaged",
-        ends_message=invented,
-    )
+    return found_calls(source, calls, end, marked=marked)
 
 
 _MINICPM_GRAMMAR: Final = ElementGrammar(calls=("function",), values=("param", "parameter"))
@@ -220,13 +214,7 @@ class MiniCpm5(CallFormat):
         calls, end = read_calls(source, _MINICPM_GRAMMAR, at)
         if not calls or not have_arguments(calls):
             return None
-        end, invented = end_of_calls(source, end)
-        return Found(
-            end=end,
-            calls=tuple(calls),
-            grade="marked" if marked else "damaged",
-            ends_message=invented,
-        )
+        return found_calls(source, calls, end, marked=marked)
 
 
 _BARS: Final = ("｜｜", "｜", "||", "|", "‖")
@@ -267,13 +255,7 @@ class Dsml(CallFormat):
         calls, end = read_calls(source, _DSML_GRAMMAR, begin, build=build_dsml)
         if not calls:
             return None
-        end, invented = end_of_calls(source, end)
-        return Found(
-            end=end,
-            calls=tuple(calls),
-            grade="damaged" if damaged else "marked",
-            ends_message=invented,
-        )
+        return found_calls(source, calls, end, marked=not damaged)
 
     def _unfinished(self, source: Source, at: int) -> Found | None:
         """Drop the beginning of a tag at the very end of the text."""

@@ -10,9 +10,9 @@ from surecall.errors import SurecallError
 from surecall.jsontext import decode, repair_json
 from surecall.records import Receipt
 
-from .base import CallFormat, Found, TextCall, Thinking
-from .blocks import end_of_calls, read_calls
-from .json_block import Payload, noted, read_arguments_text, read_payload, receipt
+from .base import CallFormat, Found, TextCall, Thinking, add_receipts
+from .blocks import found_calls, read_calls
+from .json_block import Payload, read_arguments_text, read_payload, receipt
 from .names import ToolNames
 from .source import NeedMore, Source
 from .tags import MAX_TAG_CHARS, Grammar, Tag, TagKind, parse_attributes
@@ -63,7 +63,7 @@ class KimiCalls(CallFormat):
         if section:
             return Found(end=end, calls=tuple(calls))
         note = receipt("missing_opener", "", _SECTIONS[0], "the calls themselves are complete")
-        return Found(end=end, calls=noted(calls, note), grade="damaged")
+        return Found(end=end, calls=add_receipts(calls, note), grade="damaged")
 
 
 class KimiStripped(CallFormat):
@@ -88,13 +88,13 @@ class KimiStripped(CallFormat):
         name = _COUNTER.sub("", written.removeprefix(_PREFIX))
         call = TextCall(name=name, arguments=payload.text, id=written, state=payload.state)
         note = receipt("missing_markers", "", _BEGIN, "an id of a call and its arguments are there")
-        return Found(end=payload.end, calls=noted((call,), note), grade="damaged")
+        return Found(end=payload.end, calls=add_receipts((call,), note), grade="damaged")
 
 
 def _skip_noise(source: Source, at: int) -> int:
     """Return where the section's first call or end is; -1 when the token stands in prose."""
     here = source.skip_space(at)
-    if source.at_end(here) or _is_token_cut(source, here):
+    if source.at_end(here) or source.begun_at_end(_TOKENS, here):
         return len(source.text)
     found, _ = source.find_any((_BEGIN, *_SECTION_ENDS, *_SECTIONS), here)
     return -1 if found < 0 or source.starts_any(_SECTIONS, found) else found
@@ -112,7 +112,7 @@ def _close_section(source: Source, at: int) -> int:
     closer = source.starts_any(_SECTION_ENDS, at)
     if closer:
         return at + len(closer)
-    return len(source.text) if _is_token_cut(source, at) else at
+    return len(source.text) if source.begun_at_end(_TOKENS, at) else at
 
 
 def _read_call(source: Source, at: int, calls: list[TextCall]) -> int:
@@ -139,8 +139,8 @@ def _read_call(source: Source, at: int, calls: list[TextCall]) -> int:
         end += len(_END)
     else:
         notes.append(receipt("missing_closer", "", _END, "the arguments are complete"))
-        end = len(source.text) if _is_token_cut(source, end) else end
-    calls.extend(noted((_call_of(source, written, payload),), *notes))
+        end = len(source.text) if source.begun_at_end(_TOKENS, end) else end
+    calls.extend(add_receipts((_call_of(source, written, payload),), *notes))
     return end
 
 
@@ -175,11 +175,6 @@ def _fits(schema: dict[str, Any], keys: frozenset[str]) -> bool:
     properties: Any = schema.get("properties")
     required: Any = schema.get("required") or ()
     return isinstance(properties, dict) and keys <= properties.keys() and keys >= set(required)
-
-
-def _is_token_cut(source: Source, at: int) -> bool:
-    """Tell whether the text ends inside a token."""
-    return bool(source.begun_at_end(_TOKENS, at))
 
 
 _OPEN: Final = "<|open|>"
@@ -287,8 +282,7 @@ class KimiK3(CallFormat):
         calls, end = read_calls(source, _GRAMMAR, begin, build=_build_by_type)
         if not calls:
             return Found(end=begin) if begin > at else None
-        end, invented = end_of_calls(source, end)
-        return Found(end=end, calls=tuple(calls), ends_message=invented)
+        return found_calls(source, calls, end)
 
 
 def _build_by_type(

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from surecall.records import Receipt
 
-from .base import CallFormat, Found, TextCall, Thinking
+from .base import CallFormat, Found, TextCall, Thinking, add_receipts
 from .invoke import INVOKE_GRAMMAR, read_found
-from .json_block import close_block, noted, read_arguments_text, read_block, receipt
-from .names import ToolNames
+from .json_block import close_block, read_arguments_text, read_block, receipt
+from .names import ToolNames, parameter_names
 from .source import Source
 from .tags import ends_within, run_end, skip_debris
 from .token_json import read_after_token
@@ -93,7 +93,7 @@ def _read_json(source: Source, at: int) -> Found | None:
     if closer == _INKLING_END:
         return Found(end=end, calls=block.calls)
     note = receipt("missing_closer", closer, _INKLING_END, "the call itself is complete")
-    return Found(end=end, calls=noted(block.calls, note))
+    return Found(end=end, calls=add_receipts(block.calls, note))
 
 
 def _read_text(source: Source, at: int, name: str) -> Found | None:
@@ -104,11 +104,8 @@ def _read_text(source: Source, at: int, name: str) -> Found | None:
     is_cut = end < 0
     end = len(source.text) if is_cut else end
     text = source.text[at:end]
-    schema = source.tools.parameters(name) or {}
-    properties: Any = schema.get("properties")
-    arguments: Any = text
-    if isinstance(properties, dict) and len(cast("dict[str, Any]", properties)) == 1:
-        arguments = source.typed(name, {next(iter(cast("dict[str, Any]", properties))): text})
+    keys = parameter_names(source.tools.parameters(name))
+    arguments: Any = source.typed(name, {keys[0]: text}) if len(keys) == 1 else text
     call = TextCall(
         name=name, arguments=text if is_cut else arguments, state="cut" if is_cut else "whole"
     )
@@ -155,7 +152,7 @@ class SolarCalls(CallFormat):
         in_section = source.starts(_CALLS, here)
         if in_section:
             here = source.skip_space(here + len(_CALLS))
-        if source.at_end(here) or _is_token_cut(source, here):
+        if source.at_end(here) or source.begun_at_end(_SOLAR_TOKENS, here):
             return Found(end=len(source.text))
         return _read_calls(source, here, in_section=in_section)
 
@@ -172,7 +169,7 @@ def _read_calls(source: Source, at: int, *, in_section: bool) -> Found | None:
         return None
     if source.starts(_SECTION_END, here):
         here += len(_SECTION_END)
-    elif _is_token_cut(source, here):
+    elif source.begun_at_end(_SOLAR_TOKENS, here):
         here = len(source.text)
     return Found(end=here, calls=tuple(calls))
 
@@ -196,8 +193,8 @@ def _read_call(source: Source, at: int, calls: list[TextCall]) -> int:
             end += len(_SOLAR_END)
         else:
             notes.append(receipt("missing_closer", "", _SOLAR_END, "the arguments are complete"))
-            end = len(source.text) if _is_token_cut(source, end) else end
-    calls.extend(noted((call,), *notes))
+            end = len(source.text) if source.begun_at_end(_SOLAR_TOKENS, end) else end
+    calls.extend(add_receipts((call,), *notes))
     return end
 
 
@@ -209,12 +206,6 @@ def _read_word(source: Source, at: int) -> tuple[str, int, str]:
     if len(word) > _MAX_WORD_CHARS or len(word.split()) > 1:
         return "", at, ""
     return word, end + len(token), token
-
-
-def _is_token_cut(source: Source, at: int) -> bool:
-    """Tell whether the text ends inside a token."""
-    tail = source.text[at:] if source.final else ""
-    return bool(tail) and any(token.startswith(tail) for token in _SOLAR_TOKENS)
 
 
 _START: Final = "<|start|>assistant to="

@@ -6,7 +6,7 @@ from typing import Any, Final
 from surecall.records import CallState, Receipt
 
 from .base import CallFormat, Found, TextCall
-from .blocks import Block, cut_call, end_of_calls
+from .blocks import Block, cut_call, found_calls
 from .element_tree import Node, value_of
 from .json_block import close_block
 from .source import NeedMore, Source
@@ -75,8 +75,7 @@ class MiniMaxM3(CallFormat):
         if not calls:
             return Found(end=end) if end > at and (opened or source.at_end(end)) else None
         end, _ = close_block(source, end, (_PLAIN_END,))
-        end, invented = end_of_calls(source, end)
-        return Found(end=end, calls=tuple(calls), ends_message=invented)
+        return found_calls(source, calls, end)
 
 
 class _InvokeReader:

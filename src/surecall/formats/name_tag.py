@@ -10,12 +10,12 @@ from surecall.jsontext import decode
 from surecall.records import Receipt
 
 from .base import CallFormat, Found, TextCall
-from .blocks import Block, end_of_calls, read_block
+from .blocks import Block, found_calls, read_block
 from .element_tree import Node, value_of
-from .names import ToolNames
+from .names import ToolNames, parameter_names
 from .source import Source
 from .tags import ElementGrammar, ends_within, run_end, tag_receipt
-from .text_values import Parameter, property_names
+from .text_values import Parameter
 
 __all__ = ["FunctionTag", "NameTag"]
 
@@ -67,14 +67,13 @@ class NameTag(CallFormat):
             block = self._read_tool(source, at)
         if block is None:
             return None
-        end, invented = end_of_calls(source, block.end)
-        return Found(end=end, calls=(block.call,), grade="damaged", ends_message=invented)
+        return found_calls(source, (block.call,), block.end, marked=False)
 
     def _read_tool(self, source: Source, at: int) -> Block | None:
         name = self._name_at(source, at)
         if not name:
             return None
-        grammar = _grammar_of(name, property_names(source, name))
+        grammar = _grammar_of(name, parameter_names(source.tools.parameters(name)))
         head = grammar.tag(source, at)
         if head is None or head.kind != "open_call":
             return None
@@ -94,7 +93,7 @@ class NameTag(CallFormat):
 
     def _from_lines(self, source: Source, name: str, text: str, end: int) -> Block | None:
         """Read a body of lines `key: value`, each key a parameter."""
-        keys = property_names(source, name)
+        keys = parameter_names(source.tools.parameters(name))
         values: dict[str, str] = {}
         for line in text.splitlines():
             match = _YAML_LINE.match(line)

@@ -6,9 +6,8 @@ from msgspec import structs
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode
-from surecall.records import Receipt, clip
 
-from .base import CallFormat, Found, Grade, TextCall
+from .base import CallFormat, Found, Grade, TextCall, add_receipts
 from .endings import note_missing
 from .fitting import code_call
 from .json_block import receipt
@@ -69,7 +68,8 @@ class PythonTokens(CallFormat):
         calls, end = _skip_closer(source, found.calls, end, block.closers)
         after = _skip_echo(source, end, block.closers)
         if after > end:
-            calls = tuple(_with_echo(call, source.text[end:after]) for call in calls)
+            why = "the calls were written twice"
+            calls = add_receipts(calls, receipt("drop_echo", source.text[end:after], "", why))
         return Found(end=after, calls=calls)
 
 
@@ -149,7 +149,8 @@ def _read_body(source: Source, at: int, block: _Block) -> _Body | None:
         return None
     end = len(source.text) if found.state == "cut" else found.end
     if source.char(at) == "[" and found.state == "cut" and found.cut_name is None:
-        calls = tuple(_without_bracket(call, source.text[at:end]) for call in calls)
+        why = "the list had no closing bracket"
+        calls = add_receipts(calls, receipt("close_list", source.text[at:end], "", why))
     return _Body(calls, end)
 
 
@@ -169,19 +170,9 @@ def _read_empty_list(source: Source, at: int) -> _Body | None:
     return _Body((), inside + 1) if source.char(inside) == "]" else None
 
 
-def _without_bracket(call: TextCall, text: str) -> TextCall:
-    receipt = Receipt("close_list", "text", clip(text), "", why="the list had no closing bracket")
-    return structs.replace(call, receipts=(*call.receipts, receipt))
-
-
 def _skip_fence_line(source: Source, at: int) -> int:
     """Return where the code in a fence begins, or 0 when there is no fence."""
     return source.line_end(at) if source.starts("```", at) else 0
-
-
-def _with_echo(call: TextCall, echo: str) -> TextCall:
-    receipt = Receipt("drop_echo", "text", clip(echo), "", why="the calls were written twice")
-    return structs.replace(call, receipts=(*call.receipts, receipt))
 
 
 def _skip_closer(

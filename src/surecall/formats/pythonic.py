@@ -9,8 +9,8 @@ from surecall.records import Receipt, clip
 
 from .base import CallFormat, Found, TextCall
 from .endings import skip_to_end
-from .fitting import fits, parameter_names
-from .names import ToolNames
+from .fitting import fits
+from .names import ToolNames, parameter_names
 from .python_calls import PythonCall, PythonCalls, PythonSteps, read_python_calls
 from .source import NeedMore, Source
 

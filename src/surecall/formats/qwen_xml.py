@@ -6,7 +6,7 @@ from typing import Any, Final
 from surecall.records import Receipt
 
 from .base import CallFormat, Found, TextCall
-from .blocks import end_of_calls, have_arguments, read_block, read_calls
+from .blocks import found_calls, have_arguments, read_block, read_calls
 from .fitting import single_parameter
 from .source import Source
 from .tags import ElementGrammar, Tag, TagKind, ends_within, run_end, skip_debris, tag_receipt
@@ -103,13 +103,7 @@ def _read(
     calls, end = read_calls(source, _GRAMMAR, at, padding=padding)
     if not calls or not (wrapped or have_arguments(calls)):
         return None
-    end, invented = end_of_calls(source, end)
-    return Found(
-        end=end,
-        calls=tuple(calls),
-        grade="marked" if marked else "damaged",
-        ends_message=invented,
-    )
+    return found_calls(source, calls, end, marked=marked)
 
 
 _SECTION: Final = "<｜tool_calls_begin｜>"
@@ -186,13 +180,7 @@ class Step3(CallFormat):
             return Found(end=end) if marked and source.at_end(end) else None
         if not calls and end == at:
             return None
-        end, invented = end_of_calls(source, end)
-        return Found(
-            end=end,
-            calls=tuple(calls),
-            grade="marked" if marked else "damaged",
-            ends_message=invented,
-        )
+        return found_calls(source, calls, end, marked=marked)
 
 
 _TOOL_NAME: Final = re.compile(r"[^<>\n]{0,256}+")
@@ -226,9 +214,8 @@ class LangChainXml(CallFormat):
             call = TextCall(name=name, arguments=source.text[here:], state="cut")
             return Found(end=len(source.text), calls=(call,), grade="damaged")
         arguments, receipts = _arguments_of(source, name, source.text[here:closed])
-        end, invented = end_of_calls(source, closed + len(_INPUT[1]))
         call = TextCall(name=name, arguments=arguments, receipts=tuple(receipts))
-        return Found(end=end, calls=(call,), grade="damaged", ends_message=invented)
+        return found_calls(source, (call,), closed + len(_INPUT[1]), marked=False)
 
 
 def _arguments_of(source: Source, name: str, text: str) -> tuple[Any, list[Receipt]]:

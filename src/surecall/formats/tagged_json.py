@@ -10,8 +10,8 @@ from surecall.jsontext import decode
 from surecall.records import Receipt
 from surecall.schema import type_text_value
 
-from .base import CallFormat, Found, Grade, TextCall
-from .json_block import Block, close_block, noted, read_block, receipt
+from .base import CallFormat, Found, Grade, TextCall, add_receipts
+from .json_block import Block, close_block, read_block, receipt
 from .source import Source
 
 __all__ = ["TaggedJson", "read_yaml_calls"]
@@ -219,7 +219,7 @@ class TaggedJson(CallFormat):
         result = source.starts_any(_RESULTS, source.skip_space(end))
         return Found(
             end=end,
-            calls=noted(block.calls, *receipts),
+            calls=add_receipts(block.calls, *receipts),
             grade=tag.grade,
             ends_message=bool(result and block.calls),
         )
@@ -332,7 +332,7 @@ def _with_code(source: Source, block: Block, tag: _Tag) -> Block:
     code = source.text[start:end].removeprefix("\n").removesuffix("\n")
     filled = replace(call, arguments={**arguments, "code": code})
     note = receipt("fill_code_argument", code, "code", "code stood after the arguments")
-    return Block(noted((filled,), note), end + len(_CODE_END), cut=False)
+    return Block(add_receipts((filled,), note), end + len(_CODE_END), cut=False)
 
 
 def _is_object(arguments: Any) -> bool:

@@ -1,11 +1,12 @@
 """Parameters as tagged text: where a value ends, and the arguments they become."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
 from surecall.jsontext import encode_text
 from surecall.records import Receipt
 
+from .names import parameter_names
 from .source import NeedMore, Source
 from .tags import Grammar, Tag, skip_debris, tag_receipt
 
@@ -17,7 +18,6 @@ __all__ = [
     "ValueEnd",
     "build_typed",
     "find_value_end",
-    "property_names",
     "strip_padding",
 ]
 
@@ -69,16 +69,9 @@ def _unwrap(source: Source, name: str, values: dict[str, str]) -> str | None:
     if len(values) != 1:
         return None
     key, text = next(iter(values.items()))
-    if key not in ARGUMENT_CONTAINERS or key in property_names(source, name):
+    if key not in ARGUMENT_CONTAINERS or key in parameter_names(source.tools.parameters(name)):
         return None
     return text.strip() if text.lstrip().startswith("{") else None
-
-
-def property_names(source: Source, name: str) -> tuple[str, ...]:
-    """Return the parameters of a tool, as far as its schema lists them."""
-    schema = source.tools.parameters(name) or {}
-    properties: Any = schema.get("properties")
-    return tuple(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else ()
 
 
 def strip_padding(text: str, padding: Padding) -> str:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode, repair_json
 
-from .base import CallFormat, Found, TextCall
+from .base import CallFormat, Found, TextCall, add_receipts
 from .fitting import code_call
-from .json_block import close_block, noted, read_block, read_payload, receipt
+from .json_block import close_block, read_block, read_payload, receipt
 from .shapes import find_calls
 from .source import Source
 
@@ -99,7 +99,7 @@ def read_after_token(
     calls = block.calls
     if closes and closer not in closers:
         why = "the call itself is complete"
-        calls = noted(calls, receipt("missing_closer", closer, closers[0], why))
+        calls = add_receipts(calls, receipt("missing_closer", closer, closers[0], why))
     has_result = bool(calls and source.starts_any(_RESULTS, source.skip_space(end)))
     return Found(end=end, calls=calls, ends_message=has_result)
 
@@ -175,7 +175,7 @@ def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | No
     if closer != _CLOSER:
         why = "the calls themselves are complete"
         receipts = (receipt("missing_closer", closer, _CLOSER, why),)
-    return Found(end=end, calls=noted(calls, *receipts))
+    return Found(end=end, calls=add_receipts(calls, *receipts))
 
 
 def _cut_call(text: str) -> tuple[TextCall, ...]:
