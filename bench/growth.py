@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import surecall.formats
 from surecall.formats import ToolNames
-from surecall.formats.catalogue import FORMATS
+from surecall.formats.catalog import FORMATS
 from surecall.jsontext import ValueScanner, repair_json, repair_json_all
 from surecall.reading import (
     ReplyReader,

@@ -1,6 +1,9 @@
 """What reading a reply costs: arguments, structured replies, text replies, hostile text.
 
-    python bench/reading.py [--rounds 15] [--size 1000000] [--only PART]
+    python bench/reading.py [--rounds 15] [--size 1000000] [--only PART] [--against SRC]
+
+`--against` compares whole tagged calls with other sources of surecall, such as those that
+`git archive COMMIT src | tar -x -C DIR` puts in `DIR/src`; both take turns.
 
 Compare the ratios; the times belong to the machine. `bench/repair.py` compares the repair of
 arguments with other libraries.
@@ -10,6 +13,8 @@ import argparse
 import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -245,6 +250,42 @@ def texts(rounds: int) -> None:
         print(f"{name:20}{short:>10.0f}{long:>12.0f}{long / short:>9.1f}   {found}")
 
 
+def tagged_calls() -> dict[str, str]:
+    """Return a tagged call of 200 characters, clean and with the usual damage."""
+    call = json.dumps({"name": "save_note", "arguments": arguments(200)})
+    return {
+        "clean": f"Saving.\n<tool_call>\n{call}\n</tool_call>",
+        "no closer": f"Saving.\n<tool_call>\n{call}\n",
+        "no brace": f"Saving.\n<tool_call>\n{call[:-1]}\n</tool_call>",
+        "single quotes": "Saving.\n<tool_call>\n" + call.replace('"', "'") + "\n</tool_call>",
+    }
+
+
+def time_tagged() -> None:
+    """Print the times of the tagged calls as JSON, for `compare`."""
+    names = ToolNames(ToolSpec(**tool["function"]) for tool in TOOLS)
+    runs = {
+        label: partial(read_reply, text, tools=names, finish_reason="stop")
+        for label, text in tagged_calls().items()
+    }
+    print(json.dumps(interleaved(runs, 5)))
+
+
+def compare(other: str, rounds: int) -> None:
+    """Compare reading whole tagged calls with the same of other sources."""
+    best: dict[str, dict[str, float]] = {"own": {}, other: {}}
+    for _ in range(rounds):
+        for source, times in best.items():
+            environment = {**os.environ, **({} if source == "own" else {"PYTHONPATH": other})}
+            command = [sys.executable, __file__, "--only", "tagged"]
+            printed = subprocess.run(command, env=environment, capture_output=True, check=True)
+            for label, us in json.loads(printed.stdout).items():
+                times[label] = min(times.get(label, us), us)
+    print(f"{'a whole tagged call':20}{'own us':>10}{'other us':>10}{'times as fast':>15}")
+    for label, us in best["own"].items():
+        print(f"{label:20}{us:>10.1f}{best[other][label]:>10.1f}{best[other][label] / us:>15.2f}")
+
+
 def hostile(size: int) -> None:
     seeds = [
         "[", '{"a":', '"', "\\", "<tool_call>", '<tool_call>{"name":"save_note"', "<think>",
@@ -279,12 +320,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--size", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=("arguments", "structured", "texts", "hostile"))
+    parser.add_argument("--only", choices=("arguments", "structured", "texts", "hostile", "tagged"))
+    parser.add_argument("--against", metavar="SRC", help="sources to compare with")
     options = parser.parse_args()
+    if options.only == "tagged":
+        time_tagged()
+        return
     print(
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.python_implementation()} "
         f"{platform.python_version()}, {os.cpu_count()} cores, best of {options.rounds} rounds\n"
     )
+    if options.against:
+        compare(options.against, options.rounds)
+        return
     if options.only in {None, "arguments"}:
         valid_arguments(options.rounds)
     if options.only in {None, "structured"}:

@@ -22,7 +22,7 @@ from surecall.config import SETTINGS
 from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
 from surecall.explain import explain_code
 from surecall.faults import GROUPS, Fault, find_faults, zoo
-from surecall.formats import FORMATS, CallFormat, ToolNames, catalogue
+from surecall.formats import FORMATS, CallFormat, ToolNames, catalog
 from surecall.loop.options import Options
 from surecall.protocols import PROTOCOLS
 from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage
@@ -248,9 +248,9 @@ def text_formats_page() -> str:
 
 
 def format_groups() -> list[tuple[str, list[str]]]:
-    """Return the groups of the catalogue with the classes in them."""
+    """Return the groups of the catalog with the classes in them."""
     groups: list[tuple[str, list[str]]] = []
-    for line in inspect.getsource(catalogue).splitlines():
+    for line in inspect.getsource(catalog).splitlines():
         if heading := re.fullmatch(r"    # (.+)", line):
             groups.append((heading[1], []))
         elif groups and (entry := re.fullmatch(r"    (\w+)\(.*\),", line)):

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.formats.dsml import Dsml
+from surecall.formats.invoke import Dsml
 
 FORMATS = (Dsml(),)
 D = "｜DSML｜"

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.formats.function_tag import FunctionTag
+from surecall.formats.name_tag import FunctionTag
 from surecall.formats.qwen_xml import BareQwenXml
 
 FORMATS = (FunctionTag(), BareQwenXml())

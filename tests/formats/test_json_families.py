@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 
 from support import render_formats_json as render
 from support.read_text import check_cuts, check_splits, read, read_pieces
-from surecall.formats.apertus import Apertus
 from surecall.formats.base import CallFormat, TextCall
 from surecall.formats.cohere import CohereAction
 from surecall.formats.deepseek import DeepSeekCalls
-from surecall.formats.functools_array import FunctoolsArray
-from surecall.formats.inkling import InklingCalls
 from surecall.formats.kimi import KimiCalls, KimiStripped
+from surecall.formats.message_kinds import InklingCalls, SolarCalls
 from surecall.formats.mistral import MistralCalls, MistralStripped
-from surecall.formats.solar import SolarCalls
 from surecall.formats.tagged_json import TaggedJson
-from surecall.formats.token_json import TokenJson
+from surecall.formats.token_json import Apertus, FunctoolsArray, TokenJson
 from surecall.jsontext import decode
 
 FORMATS: tuple[CallFormat, ...] = (

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import check_splits
-from surecall.formats.langchain_xml import LangChainXml
+from surecall.formats.qwen_xml import LangChainXml
 from surecall.records import ToolSpec
 
 FORMATS = (LangChainXml(),)

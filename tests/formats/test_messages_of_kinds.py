@@ -4,8 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits
-from surecall.formats.inkling import InklingCalls
-from surecall.formats.solar import SolarCalls
+from surecall.formats.message_kinds import InklingCalls, SolarCalls
 from surecall.records import ToolSpec
 
 FORMATS = (SolarCalls(), InklingCalls())

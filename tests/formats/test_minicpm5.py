@@ -3,7 +3,7 @@
 import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
-from surecall.formats.minicpm5 import MiniCpm5
+from surecall.formats.invoke import MiniCpm5
 
 FORMATS = (MiniCpm5(),)
 HALL = ("dim_lamp", {"room": "hall"})

@@ -4,7 +4,7 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_refused
 from support.read_text import check_splits
-from surecall.formats.muse import AtemBlock, MuseMessages
+from surecall.formats.message_kinds import AtemBlock, MuseMessages
 from surecall.formats.names import ToolNames
 from surecall.formats.source import Source
 

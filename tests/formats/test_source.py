@@ -3,7 +3,7 @@
 import pytest
 
 from surecall.formats import NeedMore, Source, ToolNames
-from surecall.formats.json_rows import read_row
+from surecall.formats.bare_json import read_row
 from surecall.formats.json_spans import find_extent
 from surecall.formats.source import MAX_QUESTIONS, TooMuchWork
 

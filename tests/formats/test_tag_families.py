@@ -9,19 +9,14 @@ from hypothesis import strategies as st
 from support.read_text import TOOLS, check_cuts, check_splits, read
 from support.render_formats_tags import RENDERERS
 from surecall.formats.base import CallFormat
-from surecall.formats.dsml import Dsml
-from surecall.formats.function_tag import FunctionTag
 from surecall.formats.glm import Glm, HunyuanV3, LongCat
-from surecall.formats.invoke import AnthropicXml, BareInvoke, Dots, MiniMaxM2
-from surecall.formats.kimi_k3 import KimiK3
-from surecall.formats.langchain_xml import LangChainXml
-from surecall.formats.minicpm5 import MiniCpm5
+from surecall.formats.invoke import AnthropicXml, BareInvoke, Dots, Dsml, MiniCpm5, MiniMaxM2
+from surecall.formats.kimi import KimiK3
+from surecall.formats.message_kinds import AtemBlock, MuseMessages
 from surecall.formats.minimax_m3 import MiniMaxM3
-from surecall.formats.muse import AtemBlock, MuseMessages
-from surecall.formats.name_tag import NameTag
+from surecall.formats.name_tag import FunctionTag, NameTag
 from surecall.formats.names import ToolNames
-from surecall.formats.qwen_xml import BareQwenXml, QwenXml
-from surecall.formats.step3 import Step3
+from surecall.formats.qwen_xml import BareQwenXml, LangChainXml, QwenXml, Step3
 from surecall.jsontext import decode
 
 FORMATS: tuple[CallFormat, ...] = (

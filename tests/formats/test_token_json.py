@@ -6,10 +6,8 @@ import pytest
 
 from support.format_cases import FormatCase, check_accepted, check_cut, check_refused
 from support.read_text import TOOLS, check_splits, read
-from surecall.formats.apertus import Apertus
 from surecall.formats.cohere import CohereAction
-from surecall.formats.functools_array import FunctoolsArray
-from surecall.formats.token_json import TokenJson
+from surecall.formats.token_json import Apertus, FunctoolsArray, TokenJson
 from surecall.records import ToolSpec
 
 FORMATS = (CohereAction(), Apertus(), TokenJson(), FunctoolsArray())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from surecall.formats import ToolNames
-from surecall.formats.catalogue import FORMATS, TAUGHT_FORMATS
+from surecall.formats.catalog import FORMATS, TAUGHT_FORMATS
 from surecall.formats.reader import TextReader
 from surecall.jsontext.repair.outcome import Steps
 from surecall.jsontext.repair.search import Search

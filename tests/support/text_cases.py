@@ -6,18 +6,13 @@ from typing import Any
 
 from surecall.formats.bare_json import BareJson
 from surecall.formats.base import TextCall
-from surecall.formats.chatglm import ChatGlm
-from surecall.formats.command_r import CommandR
+from surecall.formats.cohere import CommandR
 from surecall.formats.fences import CodeFences
-from surecall.formats.florette import Florette
-from surecall.formats.functionary import Functionary, FunctionaryStart
 from surecall.formats.gemma import BareGemma, Gemma
-from surecall.formats.gorilla import Gorilla, NexusRaven
-from surecall.formats.harmony import Harmony
-from surecall.formats.harmony_stripped import StrippedHarmony, StrippedHarmonyStart
-from surecall.formats.llama import LlamaPythonTag
-from surecall.formats.python_blocks import CodeTags, PythonTags, PythonTokens
-from surecall.formats.pythonic import Pythonic
+from surecall.formats.harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
+from surecall.formats.named_lines import ChatGlm, Florette, Functionary, FunctionaryStart
+from surecall.formats.python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
+from surecall.formats.pythonic import Gorilla, NexusRaven, Pythonic
 from surecall.formats.react import ReAct
 from surecall.jsontext import repair_json
 

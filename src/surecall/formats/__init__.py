@@ -1,7 +1,7 @@
 """Tool calls written as text: one file a family, one linear scan for all of them."""
 
 from .base import CallFormat, Found, Grade, TextCall, Thinking
-from .catalogue import FORMATS, TAUGHT_FORMATS
+from .catalog import FORMATS, TAUGHT_FORMATS
 from .names import ToolNames
 from .pieces import CallPiece, Piece, TextPiece
 from .reader import TextReader

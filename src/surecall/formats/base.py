@@ -5,17 +5,18 @@ which raises `NeedMore` whenever the answer could still change with text that ha
 So one reader serves whole texts and streams alike, and every split gives the same reading.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.records import CallState, Receipt
 
 from .names import ToolNames
 from .source import Source
 
-__all__ = ["CallFormat", "Found", "Grade", "TextCall", "Thinking"]
+__all__ = ["CallFormat", "Found", "Grade", "TextCall", "Thinking", "add_receipts"]
 
 Grade = Literal["marked", "damaged", "bare"]
 """How strong the evidence is: `marked` by the format's own markers, `damaged` markers or line
@@ -76,28 +77,29 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether it counts only where no visible text stands before it, and ends the message."""
 
 
-class CallFormat(Protocol):
+class CallFormat:
     """One family of text formats."""
 
-    @property
-    def name(self) -> str:
-        """The name of the family, as shown in `ToolCall.format`."""
-        ...
+    name: str
+    """The name of the family, as shown in `ToolCall.format`."""
+    literals: tuple[str, ...] = ()
+    """The texts that may begin a call of this family, whatever tools there are."""
+    line_start: bool = False
+    """Whether an opener counts only as the first thing on its line."""
+    trims: bool = True
+    """Whether white space before a call belongs to the format, not to the text."""
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the literal texts that may begin a call of this family."""
-        ...
-
-    @property
-    def line_start(self) -> bool:
-        """Whether an opener counts only as the first thing on its line."""
-        ...
-
-    @property
-    def trims(self) -> bool:
-        """Whether white space before a call belongs to the format, not to the text."""
-        ...
+        return self.literals
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read from the opener at `at`; `None` when it is not a call of this family after all."""
-        ...
+        raise NotImplementedError
+
+
+def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:
+    """Return calls that carry more receipts."""
+    if not receipts:
+        return tuple(calls)
+    return tuple(replace(call, receipts=(*call.receipts, *receipts)) for call in calls)

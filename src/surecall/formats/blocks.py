@@ -6,25 +6,25 @@ from typing import Any, Final, NamedTuple, cast
 from surecall.jsontext import repair_json
 from surecall.records import Receipt
 
-from .base import TextCall
-from .parameters import (
+from .base import Found, TextCall
+from .names import parameter_names
+from .source import NeedMore, Source
+from .tags import Grammar, Tag, skip_debris, tag_receipt
+from .text_values import (
     ARGUMENT_CONTAINERS,
     Builder,
     Padding,
     Parameter,
     build_typed,
-    property_names,
+    find_value_end,
     strip_padding,
 )
-from .source import NeedMore, Source
-from .tags import Grammar, Tag, skip_debris, tag_receipt
-from .value_end import find_value_end
 
 __all__ = [
     "RESULT_MARKERS",
     "Block",
     "cut_call",
-    "end_of_calls",
+    "found_calls",
     "have_arguments",
     "read_block",
     "read_calls",
@@ -105,12 +105,18 @@ def have_arguments(calls: Sequence[TextCall]) -> bool:
     )
 
 
-def end_of_calls(source: Source, end: int) -> tuple[int, bool]:
-    """Return where the text after calls begins, and whether all of it is a made-up result."""
+def found_calls(
+    source: Source, calls: Sequence[TextCall], end: int, *, marked: bool = True
+) -> Found:
+    """Return calls as they were found, without the result that the model made up after them."""
     here = source.skip_space(end)
-    if not source.at_end(here) and source.starts_any(RESULT_MARKERS, here):
-        return here, True
-    return end, False
+    invented = not source.at_end(here) and bool(source.starts_any(RESULT_MARKERS, here))
+    return Found(
+        end=here if invented else end,
+        calls=tuple(calls),
+        grade="marked" if marked else "damaged",
+        ends_message=invented,
+    )
 
 
 def read_block(
@@ -135,7 +141,7 @@ class _BlockReader:
         self._padding: Padding = padding
         self._parameters: list[Parameter] = []
         self._receipts: list[Receipt] = []
-        self._properties = property_names(source, head.label)
+        self._properties = parameter_names(source.tools.parameters(head.label))
         self._is_certain = True
         self._is_left_open = False
         """Whether the last value has no closing tag of its own, only that of the call."""
@@ -318,6 +324,10 @@ def _inner_object(source: Source, name: str, text: str) -> Any:
         return text
     items = cast("dict[str, Any]", value)
     key = next(iter(items), "")
-    if len(items) != 1 or key not in ARGUMENT_CONTAINERS or key in property_names(source, name):
+    if (
+        len(items) != 1
+        or key not in ARGUMENT_CONTAINERS
+        or key in parameter_names(source.tools.parameters(name))
+    ):
         return text
     return cast("dict[str, Any]", items[key]) if isinstance(items[key], dict) else text

@@ -1,14 +1,14 @@
-"""Cohere Command: an array of actions between two special tokens, and citations in the answer."""
+"""Cohere: a list of calls behind `Action:`, between tokens or in a fence."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from .base import Found
-from .names import ToolNames
+from .base import CallFormat, Found
+from .names import PLACEHOLDERS
+from .shapes import read_json_calls
 from .source import Source
 from .token_json import read_after_token
 
-__all__ = ["CohereAction"]
+__all__ = ["CohereAction", "CommandR"]
 
 _OPENER: Final = "<|START_ACTION|>"
 _CLOSER: Final = "<|END_ACTION|>"
@@ -17,16 +17,12 @@ _CITED: Final = "<co>"
 _CITED_END: Final = "</co"
 
 
-class CohereAction:
+class CohereAction(CallFormat):
     """An array of `{"tool_call_id", "tool_name", "parameters"}`."""
 
-    name: str = "cohere_action"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what begins an action, an answer's end before it, and a citation."""
-        return (_OPENER, _CITED, *_ANSWER_ENDS)
+    name = "cohere_action"
+    trims = False
+    literals = (_OPENER, _CITED, *_ANSWER_ENDS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls up to the end of the action, or the span that is cited."""
@@ -49,3 +45,38 @@ def _read_citation(source: Source, at: int) -> Found | None:
     if literal != ">":
         return None
     return Found(end=closed + 1, content=source.text[start:end])
+
+
+_LABEL: Final = "Action:"
+_FENCE: Final = "```"
+
+
+class CommandR(CallFormat):
+    """An array of `tool_name` and `parameters` in the fence behind `Action:`."""
+
+    name = "command_r"
+    line_start = True
+    literals = (_LABEL,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the array; `directly-answer` among the names calls nothing."""
+        here = source.skip_space(at + len(_LABEL))
+        for opener in (f"{_FENCE}json", _FENCE):
+            if source.starts(opener, here):
+                here = source.skip_space(here + len(opener))
+                break
+        else:
+            return None
+        if source.char(here) != "[":
+            return None
+        end = source.value_end(here)
+        whole = end is not None
+        end = len(source.text) if end is None else end
+        calls = read_json_calls(source.text[here:end], ended=whole)
+        if not calls:
+            return None
+        kept = tuple(call for call in calls if call.name.strip().lower() not in PLACEHOLDERS)
+        after = source.skip_space(end)
+        if source.starts(_FENCE, after):
+            end = after + len(_FENCE)
+        return Found(end=end, calls=kept, grade="damaged")

@@ -4,14 +4,12 @@ V3 writes `function`, a separator, the name and a fenced JSON object; V3.1 the n
 and the object. Both bodies are read under both. Tokens in look-alike characters are read too.
 """
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from .base import Found, TextCall
-from .json_block import Payload, close_block, noted, read_payload, receipt
-from .names import ToolNames
+from .base import CallFormat, Found, TextCall, add_receipts
+from .json_block import Payload, close_block, read_payload, receipt
 from .source import NeedMore, Source
 
 __all__ = ["DeepSeekCalls"]
@@ -36,16 +34,12 @@ class _Token(NamedTuple):
     text: str
 
 
-class DeepSeekCalls:
+class DeepSeekCalls(CallFormat):
     """Calls between `<｜tool▁call▁begin｜>` and `<｜tool▁call▁end｜>`, in a section or alone."""
 
-    name: str = "deepseek"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what the tokens begin with, in all the ways their bars are written."""
-        return tuple(f"<{bar}tool" for bar in _BARS)
+    name = "deepseek"
+    trims = False
+    literals = tuple(f"<{bar}tool" for bar in _BARS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the section up to its end, or one call that stands outside of any."""
@@ -80,11 +74,11 @@ def _found(source: Source, at: int, opener: _Token, calls: list[TextCall]) -> Fo
     if opener.word == _CALL:
         why = "the calls themselves are complete"
         note = receipt("missing_opener", "", "<｜tool▁calls▁begin｜>", why)
-        found = replace(found, calls=noted(found.calls, note), grade="damaged")
+        found = replace(found, calls=add_receipts(found.calls, note), grade="damaged")
     if opener.text != f"<｜{opener.word.replace('_', '▁')}｜>":
         why = "characters that look like those of the token"
         note = receipt("look_alike_markers", opener.text, opener.word, why)
-        found = replace(found, calls=noted(found.calls, note), grade="damaged")
+        found = replace(found, calls=add_receipts(found.calls, note), grade="damaged")
     return found
 
 
@@ -118,7 +112,7 @@ def _read_call(source: Source, opener: _Token, calls: list[TextCall]) -> int:
         calls.append(call)
         return closer.end
     note = receipt("missing_closer", "", "<｜tool▁call▁end｜>", "the arguments are complete")
-    calls.extend(noted((call,), note))
+    calls.extend(add_receipts((call,), note))
     return len(source.text) if _is_token_cut(source, payload.end) else payload.end
 
 

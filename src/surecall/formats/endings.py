@@ -6,8 +6,8 @@ from msgspec import structs
 
 from surecall.records import Receipt, clip
 
-from .base import TextCall
-from .residue import RESIDUE
+from .base import TextCall, add_receipts
+from .marks import RESIDUE
 from .source import Source
 
 __all__ = ["note_leftovers", "note_missing", "skip_leftovers", "skip_residue", "skip_to_end"]
@@ -61,4 +61,4 @@ def note_leftovers(calls: tuple[TextCall, ...], leftovers: str) -> tuple[TextCal
     if not leftovers:
         return calls
     receipt = Receipt("drop_extra_brackets", "text", clip(leftovers), "", why="nothing opened them")
-    return tuple(structs.replace(call, receipts=(*call.receipts, receipt)) for call in calls)
+    return add_receipts(calls, receipt)

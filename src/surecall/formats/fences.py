@@ -5,11 +5,10 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, Grade, TextCall
 from .endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
 from .fitting import fits
-from .json_rows import begins_like_call, gate_row, read_row
-from .names import ToolNames
 from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source
@@ -39,7 +38,7 @@ class _Fence(NamedTuple):
     is_markup: bool = False
 
 
-class CodeFences:
+class CodeFences(CallFormat):
     """A fence whose whole body is calls.
 
     Args:
@@ -47,17 +46,14 @@ class CodeFences:
         announcing: More tags that announce a call, because the model was told to use them.
     """
 
-    name: str = "code_fence"
-    line_start: bool = True
-    trims: bool = True
+    name = "code_fence"
+    line_start = True
 
     def __init__(self, inner: Sequence[CallFormat] = (), announcing: Sequence[str] = ()) -> None:
         self.inner = tuple(inner)
         self._strong = _STRONG.union(announcing)
 
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what a fence begins with."""
-        return _FENCES
+    literals = _FENCES
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one announced fence, or all fences from here to the end of the message."""

@@ -1,16 +1,25 @@
-"""Whether arguments fit a tool, as far as a reader of text must know."""
+"""Whether JSON without markers may count as calls: shape, known name, fitting arguments."""
 
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
+from msgspec import Struct
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
+from surecall.records import Receipt
+
 from .base import TextCall
-from .names import ToolNames
+from .names import PLACEHOLDERS, ToolNames, parameter_names
+from .shapes import ARGUMENT_KEYS, ID_KEYS, LIST_KEYS, NAME_KEYS, ONE_KEYS, PARALLEL
 
 __all__ = [
+    "KNOWN_KEYS",
+    "Gated",
     "code_call",
     "fits",
+    "gate_value",
     "has_required",
-    "parameter_names",
     "single_parameter",
 ]
 
@@ -28,12 +37,6 @@ _CODE_TOOLS: Final = frozenset(
         "run_python",
     }
 )
-
-
-def parameter_names(parameters: dict[str, Any] | None) -> tuple[str, ...]:
-    """Return the names of the parameters, in the order of the schema."""
-    properties = (parameters or {}).get("properties")
-    return tuple(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else ()
 
 
 def has_required(parameters: dict[str, Any] | None) -> bool:
@@ -83,4 +86,230 @@ def code_call(tools: ToolNames, code: str, *, is_ended: bool = True) -> TextCall
         return TextCall(name=able[0], arguments=arguments)
     return TextCall(
         name=able[0], arguments=arguments, state="cut", unclosed=arguments, may_go_on=True
+    )
+
+
+_TEXT_KEYS: Final = ("content", "response")
+_THOUGHT_KEYS: Final = ("thought", "thoughts", "reasoning", "explanation")
+_BESIDE: Final = frozenset({*ID_KEYS, *_THOUGHT_KEYS, "type", "index"})
+"""Keys that may stand beside a name and its arguments without making it something else."""
+_TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
+_FINAL: Final = "final answer"
+_MAX_CALLS: Final = 128
+
+KNOWN_KEYS: Final = frozenset(
+    {
+        *NAME_KEYS,
+        *ARGUMENT_KEYS,
+        *LIST_KEYS,
+        *ONE_KEYS,
+        *_TEXT_KEYS,
+        *_BESIDE,
+        "role",
+    }
+)
+"""Keys one of which an object that stands for calls begins with, unless a tool's name does."""
+
+
+class Gated(Struct, frozen=True):
+    """Calls that passed, and the text that stood beside them."""
+
+    calls: tuple[TextCall, ...] = ()
+    content: str = ""
+    reasoning: str = ""
+
+
+class _Refused(Exception):  # noqa: N818 - a signal, not an error
+    """Something in the value is not a call."""
+
+
+def gate_value(
+    value: Any,
+    tools: ToolNames,
+    receipts: tuple[Receipt, ...] = (),
+    *,
+    is_whole: bool = True,
+) -> Gated | None:
+    """Return the calls that a value stands for, or `None` when any part of it is not a call.
+
+    Args:
+        value: A JSON value.
+        tools: The tools that may be called.
+        receipts: What was changed to read the value.
+        is_whole: Whether the value is complete; otherwise arguments may be missing still.
+    """
+    try:
+        return _Gate(tools, receipts, is_whole=is_whole).pass_value(value)
+    except _Refused:
+        return None
+
+
+class _Gate:
+    def __init__(self, tools: ToolNames, receipts: tuple[Receipt, ...], *, is_whole: bool) -> None:
+        self._tools = tools
+        self._receipts = receipts
+        self._is_whole = is_whole
+        self._calls: list[TextCall] = []
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+
+    def pass_value(self, value: Any) -> Gated:
+        waiting: list[Any] = [value]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, list):
+                items = cast("list[Any]", item)
+                if not items or len(items) + len(self._calls) > _MAX_CALLS:
+                    raise _Refused
+                waiting.extend(reversed(items))
+            elif isinstance(item, dict):
+                inner = self._pass_record(cast("dict[str, Any]", item))
+                if inner is not None:
+                    waiting.append(inner)
+            else:
+                raise _Refused
+        if not self._calls and not self._content:
+            raise _Refused
+        return Gated(tuple(self._calls), "".join(self._content), "\n".join(self._reasoning))
+
+    def _pass_record(self, record: dict[str, Any]) -> Any:
+        """Take a call, or return what a wrapper holds."""
+        if len(record) == 1:
+            name, arguments = next(iter(record.items()))
+            if name in self._tools.names and isinstance(arguments, dict):
+                self._take(name, cast("dict[str, Any]", arguments), None)
+                return None
+        for key in LIST_KEYS:
+            if isinstance(record.get(key), list):
+                self._pass_beside(record, key, *_TEXT_KEYS, "role")
+                return record[key]
+        for key in ONE_KEYS:
+            if isinstance(record.get(key), dict):
+                self._pass_beside(record, key)
+                inner = cast("dict[str, Any]", record[key])
+                own_id = _id_of(record)
+                return {"id": own_id, **inner} if own_id else inner
+        return self._pass_call(record)
+
+    def _pass_call(self, record: dict[str, Any]) -> Any:
+        name_key = next((key for key in NAME_KEYS if isinstance(record.get(key), str)), None)
+        held = [key for key in ARGUMENT_KEYS if key in record]
+        # The type of other records may be named like a tool; what has arguments is no record.
+        if name_key is None and held and record.get("type") in self._tools.names:
+            name_key = "type"
+        if name_key is None:
+            raise _Refused
+        name = cast("str", record[name_key])
+        if len(held) > 1:
+            raise _Refused
+        arguments = record[held[0]] if held else None
+        if name.strip().lower() == _FINAL and isinstance(arguments, str):
+            self._content.append(arguments)
+            return None
+        if name in PARALLEL and self._tools.resolve(name) is None:
+            self._pass_beside(record, name_key, *held)
+            return _uses_of(arguments)
+        parameters = self._tools.parameters(name)
+        if parameters is None or name.strip().lower() in PLACEHOLDERS:
+            raise _Refused
+        if held:
+            self._pass_beside(record, name_key, held[0])
+            self._pass_arguments(name, arguments, parameters, _id_of(record))
+        else:
+            self._pass_flat(name, name_key, record, parameters)
+        return None
+
+    def _pass_flat(
+        self, name: str, name_key: str, record: dict[str, Any], parameters: dict[str, Any]
+    ) -> None:
+        """Take arguments that stand beside the name, without a container."""
+        known = parameter_names(parameters)
+        rest = {key: value for key, value in record.items() if key != name_key}
+        flat = {key: value for key, value in rest.items() if key in known}
+        self._pass_beside({key: rest[key] for key in rest if key not in flat})
+        if not flat and self._is_whole and has_required(parameters):
+            raise _Refused
+        if "description" in rest and "description" not in known:
+            raise _Refused
+        self._take(name, flat, _id_of(record) if "id" not in flat else None)
+
+    def _pass_arguments(
+        self, name: str, arguments: Any, parameters: dict[str, Any], own_id: str | None
+    ) -> None:
+        if isinstance(arguments, list) and len(cast("list[Any]", arguments)) == 1:
+            arguments = cast("list[Any]", arguments)[0]
+            if not isinstance(arguments, dict) and len(parameter_names(parameters)) != 1:
+                raise _Refused  # a value by its position
+        if arguments is None or arguments == "":
+            self._take(name, {}, own_id)
+        elif isinstance(arguments, dict):
+            self._take(name, cast("dict[str, Any]", arguments), own_id)
+        elif isinstance(arguments, str):
+            self._pass_text(name, arguments, parameters, own_id)
+        else:
+            raise _Refused
+
+    def _pass_text(
+        self, name: str, text: str, parameters: dict[str, Any], own_id: str | None
+    ) -> None:
+        """Take arguments given as text: JSON once more, or the value of the one parameter."""
+        try:
+            value = decode(text)
+        except JSONTextError:
+            value = None
+        if isinstance(value, dict):
+            if not fits(parameters, cast("dict[str, Any]", value)):
+                raise _Refused
+            self._add(name, text, own_id)
+            return
+        only = single_parameter(parameters)
+        if only is None:
+            raise _Refused
+        self._take(name, {only: text}, own_id)
+
+    def _take(self, name: str, arguments: dict[str, Any], own_id: str | None) -> None:
+        parameters = self._tools.parameters(name)
+        if not fits(parameters, arguments) or _is_definition(arguments, parameters):
+            raise _Refused
+        self._add(name, arguments, own_id)
+
+    def _add(self, name: str, arguments: Any, own_id: str | None) -> None:
+        self._calls.append(
+            TextCall(name=name, arguments=arguments, id=own_id, receipts=self._receipts)
+        )
+
+    def _pass_beside(self, record: dict[str, Any], *expected: str) -> None:
+        """Check that nothing stands beside the expected keys that makes it something else."""
+        for key, value in record.items():
+            if key in expected:
+                if key in _TEXT_KEYS and isinstance(value, str):
+                    self._content.append(value)
+                continue
+            if key not in _BESIDE or (key == "type" and value not in _TYPES):
+                raise _Refused
+            if key in _THOUGHT_KEYS and isinstance(value, str):
+                self._reasoning.append(value)
+
+
+def _uses_of(arguments: Any) -> list[Any]:
+    """Return the calls that a made-up tool for parallel calls was given."""
+    if isinstance(arguments, dict):
+        uses = cast("dict[str, Any]", arguments).get("tool_uses")
+        if isinstance(uses, list):
+            return cast("list[Any]", uses)
+    raise _Refused
+
+
+def _is_definition(arguments: dict[str, Any], parameters: dict[str, Any] | None) -> bool:
+    """Tell whether the arguments are a schema: a tool that was described, not called."""
+    return (
+        arguments.get("type") == "object"
+        and isinstance(arguments.get("properties"), dict)
+        and "properties" not in parameter_names(parameters)
+    )
+
+
+def _id_of(record: dict[str, Any]) -> str | None:
+    return next(
+        (value for key in ID_KEYS if isinstance(value := record.get(key), str) and value), None
     )

@@ -1,21 +1,262 @@
-"""FunctionGemma and Gemma 4: `call:NAME{...}` between tokens."""
+"""Gemma: `call:NAME{...}`, whose arguments are objects in a notation of their own."""
 
-from collections.abc import Sequence
+import re
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
 from surecall.records import Receipt, clip
 
-from .base import Found, Grade, TextCall
+from .base import CallFormat, Found, Grade, TextCall
 from .endings import note_missing, skip_to_end
 from .fitting import fits
-from .gemma_objects import read_gemma_object
-from .names import ToolNames
-from .source import Source
+from .source import NeedMore, Source
 from .token_json import read_after_token
 
-__all__ = ["BareGemma", "Gemma"]
+__all__ = ["BareGemma", "Gemma", "GemmaObject", "read_gemma_object"]
+
+_MAX_DEPTH: Final = 64
+_MAX_RECEIPTS: Final = 16
+_SPACE: Final = re.compile(r"[ \t\r\n]*+")
+_QUOTED: Final = {
+    quote: re.compile(rf"{quote}(?:[^{quote}\\]++|\\.)*+{quote}", re.DOTALL) for quote in "\"'"
+}
+_BARE_END: Final = re.compile(r"[,}\]\n]|<\||<tool_call\||<end_function|<escape>|<turn\||<eos>")
+_KEY_END: Final = re.compile(r"[:,{}\[\]\n]")
+_NUMBER: Final = re.compile(r"-?+(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?+\d++)?+")
+_WORDS: Final = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "True": True,
+    "False": False,
+    "None": None,
+}
+_MAX_KEY: Final = 256
+
+
+class GemmaObject(NamedTuple):
+    """The object, where it ends, and whether it is complete."""
+
+    value: dict[str, Any] | None
+    """`None` when it is cut or cannot be read."""
+    end: int
+    is_cut: bool
+    receipts: tuple[Receipt, ...] = ()
+
+
+class _Cut(Exception):  # noqa: N818 - a signal, not an error
+    """The text ended inside the object."""
+
+
+class _Unreadable(Exception):  # noqa: N818 - a signal, not an error
+    """The object is damaged beyond one reading."""
+
+
+def read_gemma_object(
+    source: Source, at: int, delimiter: str, closers: tuple[str, ...]
+) -> GemmaObject:
+    """Read the object that begins at `at`.
+
+    Args:
+        source: The text.
+        at: Where its brace stands.
+        delimiter: What stands on both sides of a string.
+        closers: What may follow the object, and proves that it ended.
+    """
+    reader = _Reader(source, at, delimiter, closers)
+    try:
+        value = reader.read()
+    except _Cut:
+        if not source.final:
+            raise NeedMore from None
+        return GemmaObject(None, len(source.text), is_cut=True)
+    except _Unreadable:
+        return GemmaObject(None, reader.at, is_cut=False)
+    return GemmaObject(value, reader.at, is_cut=False, receipts=tuple(reader.receipts))
+
+
+class _Reader:
+    """Reads one object; whatever touches the end of the text is cut, whether more comes or not."""
+
+    def __init__(self, source: Source, at: int, delimiter: str, closers: tuple[str, ...]) -> None:
+        self._text = source.text
+        self._is_final = source.final
+        self._delimiter = delimiter
+        self._closers = closers
+        self.at = at
+        self.receipts: list[Receipt] = []
+
+    def read(self) -> dict[str, Any]:
+        root: dict[str, Any] = {}
+        self.at += 1
+        frames: list[dict[str, Any] | list[Any]] = [root]
+        while frames:
+            frame = frames[-1]
+            if self._closes(frame):
+                frames.pop()
+                continue
+            key = self._read_key() if isinstance(frame, dict) else ""
+            if self._peek() in "{[":
+                if len(frames) == _MAX_DEPTH:
+                    raise _Unreadable
+                inner: dict[str, Any] | list[Any] = {} if self._peek() == "{" else []
+                self.at += 1
+                frames.append(inner)
+                _put(frame, key, inner)
+            else:
+                _put(frame, key, self._read_scalar(depth=len(frames)))
+        return root
+
+    def _after_space(self, at: int) -> int:
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
+
+    def _peek(self) -> str:
+        self.at = self._after_space(self.at)
+        if self.at == len(self._text):
+            raise _Cut
+        return self._text[self.at]
+
+    def _starts(self, literal: str, at: int) -> bool:
+        if self._text.startswith(literal, at):
+            return True
+        if len(self._text) - at < len(literal) and literal.startswith(self._text[at:]):
+            raise _Cut
+        return False
+
+    def _closes(self, frame: dict[str, Any] | list[Any]) -> bool:
+        """Move past a comma, or past the end of the frame."""
+        char = self._peek()
+        if char == "," and frame:
+            self.at += 1
+            char = self._peek()
+        if char == ("}" if isinstance(frame, dict) else "]"):
+            self.at += 1
+            return True
+        if frame and any(self._starts(closer, self.at) for closer in self._closers):
+            self._note("close_object", "", "}", "the object had no closing brace", lossy=True)
+            return True
+        return False
+
+    def _read_key(self) -> str:
+        char = self._peek()
+        if self._starts(self._delimiter, self.at):
+            key = self._read_delimited(":")
+        elif char in "\"'":
+            key = self._read_quoted(":")
+        else:
+            key = self._read_bare_key()
+        if self._peek() != ":":
+            raise _Unreadable
+        self.at += 1
+        return key
+
+    def _read_bare_key(self) -> str:
+        match = _KEY_END.search(self._text, self.at, self.at + _MAX_KEY)
+        if match is None:
+            raise _Cut if len(self._text) < self.at + _MAX_KEY else _Unreadable
+        key = self._text[self.at : match.start()].strip()
+        if not key or match.group() != ":":
+            raise _Unreadable
+        self.at = match.start()
+        return key
+
+    def _read_scalar(self, depth: int) -> Any:
+        if self._starts(self._delimiter, self.at):
+            return self._read_delimited(",}]", depth)
+        if self._peek() in "\"'":
+            return self._read_quoted(",}]")
+        match = _BARE_END.search(self._text, self.at)
+        if match is None:
+            raise _Cut
+        word = self._text[self.at : match.start()].strip()
+        if not word or match.group() == "<escape>":
+            raise _Unreadable
+        if match.group() == "<|" and self._starts(self._delimiter, match.start()):
+            raise _Unreadable
+        self.at = match.start()
+        if word in _WORDS:
+            return _WORDS[word]
+        if _NUMBER.fullmatch(word):
+            return decode(word)
+        self._note("delimit_string", word, word, "the text had no delimiters")
+        return word
+
+    def _read_delimited(self, follows: str, depth: int = 0) -> str:
+        """Read a string between delimiters; one followed by other text is part of the string."""
+        start = look = self.at + len(self._delimiter)
+        while True:
+            found = self._text.find(self._delimiter, look)
+            if found < 0:
+                if not self._is_final:
+                    raise _Cut
+                return self._read_undelimited(start, len(self._text), depth)
+            after = self._after_space(found + len(self._delimiter))
+            if after == len(self._text):
+                raise _Cut
+            if self._text[after] in follows or any(
+                self._starts(closer, after) for closer in self._closers
+            ):
+                self.at = found + len(self._delimiter)
+                return self._text[start:found]
+            if self._text.find(self._closers[0], look, found) >= 0:
+                return self._read_undelimited(start, found, depth)
+            look = found + len(self._delimiter)
+
+    def _read_undelimited(self, start: int, before: int, depth: int) -> str:
+        """Read a last string whose second delimiter is missing: its call ends right behind it."""
+        closed = self._text.find(self._closers[0], start, before)
+        brace = self._text.rfind("}", start, closed) if closed >= 0 else -1
+        if depth != 1 or brace < 0 or self._text[brace + 1 : closed].strip():
+            raise _Cut if before == len(self._text) else _Unreadable
+        self.at = brace
+        text = self._text[start:brace]
+        self._note("close_string", text, text, "the string had no closing delimiter", lossy=True)
+        return text
+
+    def _read_quoted(self, follows: str) -> str:
+        """Read a string in quotes, as JSON and Python have it."""
+        quote = self._text[self.at]
+        match = _QUOTED[quote].match(self._text, self.at)
+        if match is None:
+            raise _Cut
+        after = self._after_space(match.end())
+        if self._starts(self._delimiter, after):
+            after = self._after_space(after + len(self._delimiter))
+        if after == len(self._text):
+            raise _Cut
+        if self._text[after] not in follows:
+            raise _Unreadable
+        raw = match.group()
+        try:
+            text = decode(raw if quote == '"' else _as_json(raw[1:-1]))
+        except JSONTextError:
+            raise _Unreadable from None
+        self.at = after
+        self._note("delimit_string", raw, text, "the string stood in quotes")
+        return text
+
+    def _note(self, rule: str, before: str, after: str, why: str, *, lossy: bool = False) -> None:
+        if len(self.receipts) < _MAX_RECEIPTS:
+            self.receipts.append(
+                Receipt(rule, "text", clip(before), clip(after), lossless=not lossy, why=why)
+            )
+
+
+def _put(frame: dict[str, Any] | list[Any], key: str, value: Any) -> None:
+    if isinstance(frame, list):
+        frame.append(value)
+    elif key in frame:
+        raise _Unreadable
+    else:
+        frame[key] = value
+
+
+def _as_json(text: str) -> str:
+    return '"' + text.replace("\\'", "'").replace('"', '\\"') + '"'
 
 
 class _Tokens(NamedTuple):
@@ -34,16 +275,12 @@ _CALL: Final = "call:"
 _TAG: Final = "<call>"
 
 
-class Gemma:
+class Gemma(CallFormat):
     """Calls behind the tokens of either model."""
 
-    name: str = "gemma"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens."""
-        return tuple(_OPENERS)
+    name = "gemma"
+    trims = False
+    literals = tuple(_OPENERS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call; a fragment that the text ends in belongs to nobody's text."""
@@ -60,27 +297,22 @@ class Gemma:
         return _read_call(source, source.skip_space(here + len(_CALL)), tokens, "marked")
 
 
-class BareGemma:
+class BareGemma(CallFormat):
     """Calls whose tokens fell apart: `call:NAME{...}` or `<call>NAME{...}`.
 
     Args:
         line_start: Whether to read calls that begin a line, or else those behind a space.
     """
 
-    name: str = "gemma"
-    trims: bool = True
+    name = "gemma"
 
     def __init__(self, *, line_start: bool = True) -> None:
-        self.line_start: bool = line_start
-        self._openers = (_CALL, _TAG) if line_start else (f" {_CALL}", f" {_TAG}")
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the word before the name, and the tag some write instead."""
-        return self._openers
+        self.line_start = line_start
+        self.literals = (_CALL, _TAG) if line_start else (f" {_CALL}", f" {_TAG}")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call, or behind a space all that end the message; names must be known."""
-        found = _read_bare(source, at, self._openers)
+        found = _read_bare(source, at, self.literals)
         return found if found is None or self.line_start else _up_to_end(source, found)
 
 

@@ -6,13 +6,12 @@ from typing import Any, Final
 
 from surecall.records import Receipt
 
-from .base import Found, TextCall
-from .blocks import end_of_calls, read_calls
+from .base import CallFormat, Found, TextCall
+from .blocks import found_calls, read_calls
 from .json_block import close_block
-from .names import ToolNames
-from .parameters import Parameter, build_typed
 from .source import NeedMore, Source
 from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris, tag_receipt
+from .text_values import Parameter, build_typed
 from .token_json import read_after_token
 
 __all__ = ["Glm", "HunyuanV3", "LongCat"]
@@ -127,16 +126,11 @@ class _PairGrammar:
 _GRAMMAR: Final = _PairGrammar()
 
 
-class Glm:
+class Glm(CallFormat):
     """`<tool_call>NAME` and pairs, each call in a tag of its own."""
 
-    name: str = "glm"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags, also with a suffix."""
-        return ("<tool_call>", "<tool_call:")
+    name = "glm"
+    literals = ("<tool_call>", "<tool_call:")
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call, or those of a section."""
@@ -158,13 +152,7 @@ class Glm:
         if not calls:
             return None
         bare = not tag.attributes and all(call.arguments == {} for call in calls)
-        end, invented = end_of_calls(source, end)
-        return Found(
-            end=end,
-            calls=tuple(calls),
-            grade="damaged" if bare else "marked",
-            ends_message=invented,
-        )
+        return found_calls(source, calls, end, marked=not bare)
 
     def _nameless(self, source: Source, tag: Tag) -> Found | None:
         """Drop the beginning of a name that exists at the very end of the text."""
@@ -179,21 +167,15 @@ class Glm:
 class HunyuanV3(Glm):
     """`<tool_calls>` around calls of the same kind; every tag may have a suffix."""
 
-    name: str = "hunyuan_v3"
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags of a section."""
-        return ("<tool_calls>", "<tool_calls:")
+    name = "hunyuan_v3"
+    literals = ("<tool_calls>", "<tool_calls:")
 
 
 class LongCat(Glm):
     """`<longcat_tool_call>` around pairs, a JSON object, or a call with one object."""
 
-    name: str = "longcat"
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tag."""
-        return (_LONGCAT,)
+    name = "longcat"
+    literals = (_LONGCAT,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read what stands in the tag."""
@@ -217,8 +199,7 @@ class LongCat(Glm):
         end = source.skip_space(value_end)
         if source.char(end) == ")":
             end += 1
-        end, invented = end_of_calls(source, close_block(source, end, (_LONGCAT_END,))[0])
-        return Found(end=end, calls=(call,), ends_message=invented)
+        return found_calls(source, (call,), close_block(source, end, (_LONGCAT_END,))[0])
 
 
 def _build_pairs(

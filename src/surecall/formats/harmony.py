@@ -1,20 +1,18 @@
-"""gpt-oss harmony: messages with a channel and, when they are calls, a recipient."""
+"""GPT-OSS's channels, also where a server dropped their tokens."""
 
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from surecall.records import Receipt, clip
 
-from .base import Found, Grade, TextCall, Thinking
+from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .fitting import code_call
-from .names import ToolNames
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = ["Harmony"]
+__all__ = ["Harmony", "StrippedHarmony", "StrippedHarmonyStart"]
 
 _START: Final = "<|start|>assistant"
 _CHANNEL: Final = "<|channel|>"
@@ -61,16 +59,12 @@ class _Header(NamedTuple):
     recipient: str
 
 
-class Harmony:
+class Harmony(CallFormat):
     """Messages between tokens: reasoning, text for the user, and calls."""
 
-    name: str = "harmony"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens of a header, those that end a message, and a recipient before them."""
-        return (_START, _CHANNEL, _FINAL, *_TO, *_ENDS)
+    name = "harmony"
+    trims = False
+    literals = (_START, _CHANNEL, _FINAL, *_TO, *_ENDS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one message, or the end of one when another follows."""
@@ -231,3 +225,80 @@ def _skip_end(source: Source, at: int, token: str) -> int:
     if word and (source.at_end(after) or source.starts("<|", after)):
         return after
     return at
+
+
+_BARE_ANALYSIS: Final = "analysis"
+_BARE_ROLE: Final = "assistant"
+_BARE_RECIPIENT: Final = "to=functions."
+_CALL: Final = f"commentary {_BARE_RECIPIENT}"
+_ANSWER: Final = "assistantfinal"
+
+
+class StrippedHarmony(CallFormat):
+    """A call behind what is left of its header, in the middle of a text."""
+
+    name = "harmony"
+    literals = (f"{_BARE_ROLE}commentary",)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read one call; its name must be known."""
+        call = at + len(_BARE_ROLE)
+        return _read_stripped_call(source, call) if source.starts(_CALL, call) else None
+
+
+class StrippedHarmonyStart(CallFormat):
+    """Reasoning at the start of a text, up to the first call or the answer."""
+
+    name = "harmony"
+    line_start = True
+    literals = (_BARE_ANALYSIS, "commentary", _BARE_RECIPIENT)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read reasoning when the word for it is glued to it and a later header proves it."""
+        if source.starts(_BARE_RECIPIENT, at):
+            return _read_stripped_call(source, at, _BARE_RECIPIENT)
+        if not source.starts(_BARE_ANALYSIS, at):
+            return _read_stripped_call(source, at) if source.starts(_CALL, at) else None
+        begun = at + len(_BARE_ANALYSIS)
+        first = source.char(begun)
+        if not (first.isalnum() or first in ('"', "*", "<", "{", "(")):
+            return None
+        # A second start without a header between them proves that the word is no header.
+        stop, word = source.find_any((_ANSWER, _BARE_ROLE + _CALL, f"\n{_BARE_ANALYSIS}"), begun)
+        if stop < 0 or word[0] == "\n":
+            return None
+        reasoning = source.text[begun:stop]
+        if word == _ANSWER:
+            return Found(end=stop + len(word), reasoning=reasoning, grade="damaged")
+        found = _read_stripped_call(source, stop + len(_BARE_ROLE))
+        if found is None:
+            return None
+        return Found(end=found.end, calls=found.calls, reasoning=reasoning, grade="damaged")
+
+
+def _read_stripped_call(source: Source, at: int, head: str = _CALL) -> Found | None:
+    name, end = source.read_name(at + len(head))
+    here = source.skip_space(end)
+    if source.at_end(here):
+        return None
+    for word in ("commentary", "json"):
+        if source.starts(word, here):
+            here = source.skip_space(here + len(word))
+    if not name or source.char(here) != "{" or source.tools.resolve(name) is None:
+        return None
+    receipt = Receipt(
+        "restore_header",
+        "text",
+        clip(source.text[at:here]),
+        name,
+        why="the tokens of the header were missing",
+    )
+    stop = source.value_end(here)
+    if stop is None:
+        call = TextCall(name=name, arguments=source.text[here:], state="cut", receipts=(receipt,))
+        return Found(end=len(source.text), calls=(call,), grade="damaged")
+    call = TextCall(name=name, arguments=source.text[here:stop], receipts=(receipt,))
+    after = source.skip_space(stop)
+    if not source.at_end(after) and source.starts(_ANSWER, after):
+        stop = after + len(_ANSWER)
+    return Found(end=stop, calls=(call,), grade="damaged")

@@ -1,15 +1,19 @@
-"""`<invoke name="N"><parameter name="K">VALUE</parameter></invoke>` in many wrappers."""
+"""Calls as `<invoke name=...>`: Anthropic, MiniMax M2, Dots, MiniCPM5 and DeepSeek DSML."""
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
-from .base import Found
-from .blocks import end_of_calls, have_arguments, read_calls
+from surecall.errors import SurecallError
+from surecall.jsontext import decode
+from surecall.records import Receipt, clip
+
+from .base import CallFormat, Found
+from .blocks import found_calls, have_arguments, read_calls
 from .names import ToolNames
-from .parameters import Padding
 from .source import Source
-from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris
+from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris, tag_receipt
+from .text_values import Padding, Parameter, build_typed
 from .token_json import read_after_token
 
 __all__ = [
@@ -17,6 +21,8 @@ __all__ = [
     "AnthropicXml",
     "BareInvoke",
     "Dots",
+    "Dsml",
+    "MiniCpm5",
     "MiniMaxM2",
     "PrefixedInvoke",
     "read_found",
@@ -68,22 +74,14 @@ _LEGACY: Final = _LegacyGrammar(
 )
 
 
-class _WrappedInvoke:
+class _WrappedInvoke(CallFormat):
     """Calls in a wrapper of their own."""
 
-    name: str
-    line_start: bool = False
-    trims: bool = True
-    wrappers: tuple[str, ...]
     padding: Padding = "none"
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the wrappers."""
-        return self.wrappers
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read all calls up to the end of the wrapper."""
-        opener = source.starts_any(self.wrappers, at)
+        opener = source.starts_any(self.literals, at)
         begin = at + len(opener)
         here = skip_debris(source, begin)
         if source.at_end(here):
@@ -108,43 +106,42 @@ class _WrappedInvoke:
 class AnthropicXml(_WrappedInvoke):
     """`<function_calls>`, with or without the namespace prefix, and the form before it."""
 
-    name: str = "anthropic_xml"
-    wrappers = ("<function_calls>", f"<{_NAMESPACE}function_calls>")
+    name = "anthropic_xml"
+    literals = ("<function_calls>", f"<{_NAMESPACE}function_calls>")
 
 
 class MiniMaxM2(_WrappedInvoke):
     """`<minimax:tool_call>`."""
 
-    name: str = "minimax_m2"
-    wrappers = ("<minimax:tool_call>",)
+    name = "minimax_m2"
+    literals = ("<minimax:tool_call>",)
 
 
 class Dots(_WrappedInvoke):
     """`<dots_function_call>` around invokes or JSON."""
 
-    name: str = "dots"
-    wrappers = ("<dots_function_call>",)
+    name = "dots"
+    literals = ("<dots_function_call>",)
     padding: Padding = "trim"
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read invokes, or JSON."""
-        opener = self.wrappers[0]
+        opener = self.literals[0]
         here = source.skip_space(at + len(opener))
         if source.char(here) not in ("{", "["):
             return super().read(source, at)
         return read_after_token(source, here, opener, ("</dots_function_call>",), closes=True)
 
 
-class BareInvoke:
+class BareInvoke(CallFormat):
     """A call without a wrapper; the tool must exist."""
 
-    name: str = "invoke"
-    line_start: bool = True
-    trims: bool = True
+    name = "invoke"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return how a call begins, and the words that leak before one."""
-        after_word = (*_BARE[:2], *AnthropicXml.wrappers)
+        after_word = (*_BARE[:2], *AnthropicXml.literals)
         return (*_BARE, *(f"{word}{tag}" for word in _STRAY_WORDS for tag in after_word))
 
     def read(self, source: Source, at: int) -> Found | None:
@@ -152,16 +149,12 @@ class BareInvoke:
         return _read_bare(source, at + len(source.starts_any(_STRAY_WORDS, at)))
 
 
-class PrefixedInvoke:
+class PrefixedInvoke(CallFormat):
     """Calls and wrappers with a prefix nobody knows; the tool must exist."""
 
-    name: str = "invoke"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return what begins any tag: the prefix may be anything."""
-        return ("<",)
+    name = "invoke"
+    line_start = True
+    literals = ("<",)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls whose tags have a prefix."""
@@ -192,10 +185,116 @@ def read_found(
     calls, end = read_calls(source, grammar, at, padding=padding)
     if not calls or not (marked or have_arguments(calls)):
         return None
-    end, invented = end_of_calls(source, end)
-    return Found(
-        end=end,
-        calls=tuple(calls),
-        grade="marked" if marked else "damaged",
-        ends_message=invented,
-    )
+    return found_calls(source, calls, end, marked=marked)
+
+
+_MINICPM_GRAMMAR: Final = ElementGrammar(calls=("function",), values=("param", "parameter"))
+
+
+class MiniCpm5(CallFormat):
+    """Functions and parameters with their names as attributes; values may be CDATA."""
+
+    name = "minicpm5"
+    literals = ("<function name=", "<functionname=", "<function\u0120name=")
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read functions in a row."""
+        head = _MINICPM_GRAMMAR.tag(source, at)
+        if head is None:
+            if not _MINICPM_GRAMMAR.is_begun(source, at):
+                return None
+            begun = source.text[at:].partition("=")[2].strip("\"'")
+            cut = any(name.startswith(begun) for name in source.tools.names)
+            return Found(end=len(source.text)) if cut else None
+        marked = not head.rule and not head.closed
+        if head.kind != "open_call" or not head.label:
+            return None
+        if not marked and source.tools.resolve(head.label) is None:
+            return None
+        calls, end = read_calls(source, _MINICPM_GRAMMAR, at)
+        if not calls or not have_arguments(calls):
+            return None
+        return found_calls(source, calls, end, marked=marked)
+
+
+_BARS: Final = ("｜｜", "｜", "||", "|", "‖")
+_DSML_PREFIX: Final = r"(?:[｜|‖]{1,2}+[ ]?DSML[ ]?[｜|‖]{1,2}+[ ]?|DSML[ :]?)"
+_DSML_GRAMMAR: Final = ElementGrammar(
+    calls=("invoke",),
+    values=("parameter",),
+    sections=("function_calls", "functioncalls", "tool_calls", "toolcalls", "tool_call", "calls"),
+    prefix=_DSML_PREFIX,
+)
+_CANONICAL: Final = "<｜DSML｜"
+
+
+class Dsml(CallFormat):
+    """A section of invokes, each with parameters that say whether they are strings."""
+
+    name = "dsml"
+    literals = (*(f"<{bar}DSML{bar}" for bar in _BARS), "<DSML")
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the invokes of a section, or one whose section is missing."""
+        tag = _DSML_GRAMMAR.tag(source, at)
+        if tag is None:
+            return self._unfinished(source, at)
+        begin = at
+        if tag.kind == "open_section":
+            here = skip_debris(source, tag.end)
+            if source.at_end(here):
+                return Found(end=here)
+            begin, tag = tag.end, _DSML_GRAMMAR.tag(source, here)
+            if tag is None and _DSML_GRAMMAR.is_begun(source, here):
+                return Found(end=len(source.text))
+        if tag is None or tag.kind != "open_call":
+            return None
+        damaged = not source.starts(_CANONICAL, at)
+        if damaged and source.tools.resolve(tag.label) is None:
+            return None
+        calls, end = read_calls(source, _DSML_GRAMMAR, begin, build=build_dsml)
+        if not calls:
+            return None
+        return found_calls(source, calls, end, marked=not damaged)
+
+    def _unfinished(self, source: Source, at: int) -> Found | None:
+        """Drop the beginning of a tag at the very end of the text."""
+        if source.starts(_CANONICAL, at) and _DSML_GRAMMAR.is_begun(source, at):
+            return Found(end=len(source.text))
+        return None
+
+
+def build_dsml(
+    source: Source, name: str, parameters: Sequence[Parameter]
+) -> tuple[Any, list[Receipt]]:
+    """Return arguments typed by their `string` attribute, and by the schema where it is wrong."""
+    built, receipts = build_typed(source, name, parameters)
+    if not isinstance(built, dict):
+        return built, receipts
+    arguments = cast("dict[str, Any]", built)
+    for key, text, tag in parameters:
+        is_string = tag.attributes.get("string", "").lower()
+        if is_string == "true":
+            _keep_string(arguments, key, text, source.schema_of(name, key), receipts)
+        elif is_string == "false":
+            try:
+                arguments[key] = decode(text.strip())
+            except SurecallError:
+                note = f"{key} is marked as JSON and is none"
+                receipts.append(Receipt("text_for_json", "text", clip(text), text, why=note))
+    return arguments, receipts
+
+
+def _keep_string(
+    arguments: dict[str, Any],
+    key: str,
+    text: str,
+    schema: dict[str, Any] | None,
+    receipts: list[Receipt],
+) -> None:
+    """Keep text that is marked as a string, unless the schema made something else of it."""
+    typed = arguments[key]
+    if schema is None or isinstance(typed, str):
+        arguments[key] = text
+        return
+    receipts.append(tag_receipt("string_by_schema", text, type(typed).__name__))

@@ -3,12 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from surecall.jsontext import repair_json
 from surecall.records import CallState, Receipt, clip
 
-from .base import TextCall
+from .base import TextCall, add_receipts
 from .json_spans import find_extent
 from .shapes import read_json_calls
 from .source import Source
@@ -17,7 +15,6 @@ __all__ = [
     "Block",
     "Payload",
     "close_block",
-    "noted",
     "read_arguments_text",
     "read_block",
     "read_payload",
@@ -49,13 +46,6 @@ class Block(NamedTuple):
 def receipt(rule: str, before: str, after: str, why: str) -> Receipt:
     """Return a receipt for something about the text around a call."""
     return Receipt(rule, "text", clip(before), clip(after), why=why)
-
-
-def noted(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:
-    """Return calls that carry more receipts."""
-    if not receipts:
-        return tuple(calls)
-    return tuple(replace(call, receipts=(*call.receipts, *receipts)) for call in calls)
 
 
 def read_payload(source: Source, at: int, stops: Collection[str]) -> Payload | None:
@@ -106,14 +96,14 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
     if not calls and not is_empty:
         return None
     end, receipts = _skip_leftovers(source, here, fence)
-    return Block(noted(calls, *receipts), end, cut=False)
+    return Block(add_receipts(calls, *receipts), end, cut=False)
 
 
 def _unclosed(calls: Iterable[TextCall]) -> Iterator[TextCall]:
     """Yield calls of JSON that was cut: those that were complete until then stay whole."""
     note = receipt("missing_brackets", "", "]", "the text ended after the call itself")
     for call in calls:
-        yield from (call,) if call.state == "cut" else noted((call,), note)
+        yield from (call,) if call.state == "cut" else add_receipts((call,), note)
 
 
 def close_block(source: Source, at: int, closers: Collection[str]) -> tuple[int, str]:

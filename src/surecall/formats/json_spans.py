@@ -36,6 +36,9 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
     strings never end, either the text was cut or a quote is missing: the caller decides.
     """
     tokens, stop = _patterns(tuple(stops))
+    plain = source.plain_end(at)
+    if plain is not None and (stop is None or not stop.search(source.text, at, plain)):
+        return Extent(plain, "bracket")
     text, here, depth, first_stop, stops_inside, marks = source.text, at, 0, -1, 0, 0
     while stops_inside <= _MAX_STOPS_INSIDE and (match := tokens.search(text, here)):
         start, here = match.span()

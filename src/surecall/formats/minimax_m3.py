@@ -1,16 +1,14 @@
 """MiniMax-M3: every tag of a call has a token before it, and parameters are tags of their own."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
 from surecall.records import CallState, Receipt
 
-from .base import Found, TextCall
-from .blocks import Block, cut_call, end_of_calls
+from .base import CallFormat, Found, TextCall
+from .blocks import Block, cut_call, found_calls
 from .element_tree import Node, value_of
 from .json_block import close_block
-from .names import ToolNames
 from .source import NeedMore, Source
 from .tags import MAX_TAG_CHARS, is_unfinished_tag, parse_attributes, tag_receipt
 
@@ -39,16 +37,11 @@ class _Tag:
         self.label = parse_attributes(rest).get("name", "")
 
 
-class MiniMaxM3:
+class MiniMaxM3(CallFormat):
     """`<tool_call>` and `<invoke name="N">`, each tag after its token."""
 
-    name: str = "minimax_m3"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the token."""
-        return (_TOKEN,)
+    name = "minimax_m3"
+    literals = (_TOKEN,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read all invokes of a call, or one whose outer tag is missing."""
@@ -82,8 +75,7 @@ class MiniMaxM3:
         if not calls:
             return Found(end=end) if end > at and (opened or source.at_end(end)) else None
         end, _ = close_block(source, end, (_PLAIN_END,))
-        end, invented = end_of_calls(source, end)
-        return Found(end=end, calls=tuple(calls), ends_message=invented)
+        return found_calls(source, calls, end)
 
 
 class _InvokeReader:

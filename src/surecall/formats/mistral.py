@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from surecall.records import Receipt
 
-from .base import Found, TextCall
-from .json_block import close_block, noted, read_block, read_payload, receipt
+from .base import CallFormat, Found, TextCall, add_receipts
+from .json_block import close_block, read_block, read_payload, receipt
 from .names import ToolNames
 from .source import Source
 
@@ -17,21 +17,18 @@ __all__ = ["MistralCalls", "MistralStripped"]
 _OPENER: Final = "[TOOL_CALLS"
 _ARGS: Final = "[ARGS"
 _CALL_ID: Final = "[CALL_ID]"
+_CUT_TOKENS: Final = (_CALL_ID, _ARGS + "]")
 _CLOSER: Final = "[/TOOL_CALLS]"
 _RESULTS: Final = ("[TOOL_RESULTS]",)
 _STOPS: Final = ("[TOOL_CALLS]", _CLOSER, *_RESULTS, "</s>")
 
 
-class MistralCalls:
+class MistralCalls(CallFormat):
     """The array form of the older tokenizers and the compact form of the newer ones."""
 
-    name: str = "mistral"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the token, which may have lost its bracket."""
-        return (_OPENER,)
+    name = "mistral"
+    trims = False
+    literals = (_OPENER,)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the array, or one call of the compact form."""
@@ -49,12 +46,11 @@ class MistralCalls:
         return _read_compact(source, here, notes)
 
 
-class MistralStripped:
+class MistralStripped(CallFormat):
     """The compact form of a server that drops the first token: `name[ARGS]{...}`."""
 
-    name: str = "mistral"
-    line_start: bool = True
-    trims: bool = True
+    name = "mistral"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the name of each tool with the token that follows it."""
@@ -84,7 +80,7 @@ def _read_json(source: Source, at: int, notes: list[Receipt]) -> Found | None:
     block = read_block(source, at, _STOPS)
     if block is None:
         return None
-    return _found(source, block.end, noted(block.calls, *notes), is_cut=block.cut)
+    return _found(source, block.end, add_receipts(block.calls, *notes), is_cut=block.cut)
 
 
 def _read_compact(source: Source, at: int, notes: list[Receipt]) -> Found | None:
@@ -100,22 +96,17 @@ def _read_compact(source: Source, at: int, notes: list[Receipt]) -> Found | None
         here, more = _skip_token(source, here, _ARGS)
         here, notes = source.skip_space(here), [*notes, *more]
     elif not name or not (
-        source.at_end(here) or _is_token_cut(source, here) or source.char(here) == "{"
+        source.at_end(here) or source.begun_at_end(_CUT_TOKENS, here) or source.char(here) == "{"
     ):
         return None
-    if source.at_end(here) or _is_token_cut(source, here):
+    if source.at_end(here) or source.begun_at_end(_CUT_TOKENS, here):
         call = TextCall(name=name, arguments="", id=call_id, state="cut")
-        return Found(end=len(source.text), calls=noted((call,), *notes))
+        return Found(end=len(source.text), calls=add_receipts((call,), *notes))
     payload = read_payload(source, here, _STOPS)
     if payload is None:
         return None
     call = TextCall(name=name, arguments=payload.text, id=call_id, state=payload.state)
-    return _found(source, payload.end, noted((call,), *notes), is_cut=payload.state == "cut")
-
-
-def _is_token_cut(source: Source, at: int) -> bool:
-    """Tell whether the text ends inside a token."""
-    return bool(source.begun_at_end((_CALL_ID, _ARGS + "]"), at))
+    return _found(source, payload.end, add_receipts((call,), *notes), is_cut=payload.state == "cut")
 
 
 def _found(source: Source, end: int, calls: tuple[TextCall, ...], *, is_cut: bool) -> Found:

@@ -1,21 +1,23 @@
-"""The name of a tool as the tag: `<dim_lamp><room>hall</room></dim_lamp>` (Cline, Roo, Kilo)."""
+"""Calls in a tag that carries the name of the tool: `<NAME>` and `<function=NAME>`."""
 
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from surecall.errors import SurecallError
+from surecall.jsontext import decode
 from surecall.records import Receipt
 
-from .base import Found, TextCall
-from .blocks import Block, end_of_calls, read_block
+from .base import CallFormat, Found, TextCall
+from .blocks import Block, found_calls, read_block
 from .element_tree import Node, value_of
-from .names import ToolNames
-from .parameters import Parameter, property_names
+from .names import ToolNames, parameter_names
 from .source import Source
-from .tags import ElementGrammar, tag_receipt
+from .tags import ElementGrammar, ends_within, run_end, tag_receipt
+from .text_values import Parameter
 
-__all__ = ["NameTag"]
+__all__ = ["FunctionTag", "NameTag"]
 
 # fmt: off
 _HTML: Final = frozenset({
@@ -45,12 +47,11 @@ _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*+\Z")
 
 
-class NameTag:
+class NameTag(CallFormat):
     """A tag that is exactly the name of a tool, with tags that are its parameters."""
 
-    name: str = "name_tag"
-    line_start: bool = True
-    trims: bool = True
+    name = "name_tag"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return a tag for each tool whose name is no element of HTML."""
@@ -66,14 +67,13 @@ class NameTag:
             block = self._read_tool(source, at)
         if block is None:
             return None
-        end, invented = end_of_calls(source, block.end)
-        return Found(end=end, calls=(block.call,), grade="damaged", ends_message=invented)
+        return found_calls(source, (block.call,), block.end, marked=False)
 
     def _read_tool(self, source: Source, at: int) -> Block | None:
         name = self._name_at(source, at)
         if not name:
             return None
-        grammar = _grammar_of(name, property_names(source, name))
+        grammar = _grammar_of(name, parameter_names(source.tools.parameters(name)))
         head = grammar.tag(source, at)
         if head is None or head.kind != "open_call":
             return None
@@ -93,7 +93,7 @@ class NameTag:
 
     def _from_lines(self, source: Source, name: str, text: str, end: int) -> Block | None:
         """Read a body of lines `key: value`, each key a parameter."""
-        keys = property_names(source, name)
+        keys = parameter_names(source.tools.parameters(name))
         values: dict[str, str] = {}
         for line in text.splitlines():
             match = _YAML_LINE.match(line)
@@ -163,3 +163,80 @@ def _unescaped(text: str, receipts: list[Receipt]) -> str:
         plain = plain.replace(entity, character)
     receipts.append(tag_receipt("unescape_entities", text, plain))
     return plain
+
+
+_OPENER: Final = "<function="
+_CLOSERS: Final = ("</function>", "<function>")
+_WRITTEN_NAME: Final = re.compile(r"[^\s<>\"'{}()\[\]=/]{0,256}+")
+_ATTRIBUTES: Final = re.compile(r"[^<>{}\n]{0,256}+")
+
+
+class FunctionTag(CallFormat):
+    """A name in the tag, and one JSON object."""
+
+    name = "function_tag"
+    literals = (_OPENER,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the object after the name; `>` may be missing, or come after the object."""
+        begin = at + len(_OPENER)
+        begin += len(source.starts_any(('"', "'"), begin))
+        name_end = run_end(source, _WRITTEN_NAME, begin)
+        name = source.text[begin:name_end]
+        if not name:
+            return None
+        here = run_end(source, _ATTRIBUTES, name_end)
+        if source.at_end(here):
+            return Found(end=here) if self._is_name_begun(source, name) else None
+        character = source.char(here)
+        if character == "<" and source.starts("</function>", here):
+            return self._without_arguments(source, name, at, here)
+        receipts: tuple[Receipt, ...] = ()
+        if character == ">":
+            here = source.skip_space(here + 1)
+            if source.at_end(here):
+                return None
+        else:
+            receipts = (tag_receipt("missing_bracket", source.text[at:here], name),)
+        if source.char(here) != "{" or (receipts and source.tools.resolve(name) is None):
+            return None
+        return self._with_json(source, name, here, receipts)
+
+    def _with_json(
+        self, source: Source, name: str, at: int, receipts: tuple[Receipt, ...]
+    ) -> Found | None:
+        end = source.value_end(at)
+        known = source.tools.resolve(name) is not None
+        if end is None:
+            call = TextCall(name=name, arguments=source.text[at:], state="cut", receipts=receipts)
+            return Found(end=len(source.text), calls=(call,)) if known else None
+        text = source.text[at:end]
+        if not known and not _is_object(text):
+            return None
+        here = source.skip_space(end)
+        if receipts and source.char(here) == ">":
+            here = source.skip_space(here + 1)
+        closer = "" if source.at_end(here) else source.starts_any(_CLOSERS, here)
+        if closer:
+            end = here + len(closer)
+        elif ends_within(source, _CLOSERS[0], here):
+            end = len(source.text)
+        if closer != _CLOSERS[0]:
+            receipts += (tag_receipt("missing_closing_tag", closer, _CLOSERS[0]),)
+        call = TextCall(name=name, arguments=text, receipts=receipts)
+        return Found(end=end, calls=(call,), grade="marked" if closer or known else "damaged")
+
+    def _without_arguments(self, source: Source, name: str, at: int, here: int) -> Found:
+        receipt = tag_receipt("missing_bracket", source.text[at:here], name)
+        call = TextCall(name=name, arguments=None, receipts=(receipt,))
+        return Found(end=here + len("</function>"), calls=(call,), grade="damaged")
+
+    def _is_name_begun(self, source: Source, name: str) -> bool:
+        return any(known.startswith(name) for known in source.tools.names)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(decode(text), dict)
+    except SurecallError:
+        return False

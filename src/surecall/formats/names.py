@@ -8,7 +8,7 @@ from surecall.errors import SurecallError
 from surecall.records import Receipt, ToolSpec
 from surecall.schema import SchemaChecker
 
-__all__ = ["PLACEHOLDERS", "ToolNames"]
+__all__ = ["PLACEHOLDERS", "ToolNames", "parameter_names"]
 
 PLACEHOLDERS: Final = frozenset(
     {"no_function", "directly-answer", "directly_answer", "final answer", "none"}
@@ -56,9 +56,9 @@ class ToolNames:
     def parameter_names(self) -> frozenset[str]:
         """All names that any tool has for a parameter."""
         if self._parameter_names is None:
-            schemas = (tool.parameters.get("properties") for tool in self._tools.values())
-            known = (cast("dict[str, Any]", it) for it in schemas if isinstance(it, dict))
-            self._parameter_names = frozenset(name for names in known for name in names)
+            self._parameter_names = frozenset(
+                name for tool in self._tools.values() for name in parameter_names(tool.parameters)
+            )
         return self._parameter_names
 
     def checker(self, spec: ToolSpec) -> SchemaChecker | None:
@@ -93,6 +93,12 @@ class ToolNames:
         if resolved is None or resolved == name:
             return None
         return Receipt("resolve_tool_name", place, name, resolved, why="one tool matches")
+
+
+def parameter_names(parameters: dict[str, Any] | None) -> tuple[str, ...]:
+    """Return the names of the parameters, in the order of the schema."""
+    properties = (parameters or {}).get("properties")
+    return tuple(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else ()
 
 
 def _spellings(name: str) -> list[str]:

@@ -1,20 +1,21 @@
-"""Calls in Python syntax between markers: LFM2, MiniCPM, Llama 4, Olmo, code agents."""
+"""Calls in Python syntax behind tokens and between tags, and Llama's `<|python_tag|>`."""
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from surecall.records import Receipt, clip
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
 
-from .base import Found, Grade, TextCall
+from .base import CallFormat, Found, Grade, TextCall, add_receipts
 from .endings import note_missing
-from .names import ToolNames
+from .fitting import code_call
+from .json_block import receipt
 from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = ["CodeTags", "PythonTags", "PythonTokens"]
+__all__ = ["CodeTags", "LlamaPythonTag", "PythonTags", "PythonTokens"]
 
 
 class _Block(NamedTuple):
@@ -42,16 +43,12 @@ _CODE: Final = {
 _ANSWER: Final = "final_answer"
 
 
-class PythonTokens:
+class PythonTokens(CallFormat):
     """A list of calls between special tokens, in Python syntax or as JSON."""
 
-    name: str = "python_tokens"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens."""
-        return tuple(_TOKENS)
+    name = "python_tokens"
+    trims = False
+    literals = tuple(_TOKENS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls up to the end token, and an echo of them that some models add."""
@@ -71,20 +68,16 @@ class PythonTokens:
         calls, end = _skip_closer(source, found.calls, end, block.closers)
         after = _skip_echo(source, end, block.closers)
         if after > end:
-            calls = tuple(_with_echo(call, source.text[end:after]) for call in calls)
+            why = "the calls were written twice"
+            calls = add_receipts(calls, receipt("drop_echo", source.text[end:after], "", why))
         return Found(end=after, calls=calls)
 
 
-class PythonTags:
+class PythonTags(CallFormat):
     """Calls in Python syntax between plain tags, one a line."""
 
-    name: str = "python_tags"
-    line_start: bool = False
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags."""
-        return tuple(_TAGS)
+    name = "python_tags"
+    literals = tuple(_TAGS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls up to the closing tag; other families share the tags."""
@@ -100,16 +93,12 @@ class PythonTags:
         return Found(end=end, calls=calls, grade=block.grade)
 
 
-class CodeTags:
+class CodeTags(CallFormat):
     """Straight code between tags on lines of their own, as code agents write it."""
 
-    name: str = "code_tags"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tags."""
-        return tuple(_CODE)
+    name = "code_tags"
+    line_start = True
+    literals = tuple(_CODE)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls, or the answer, when nothing else stands in the code or on its last line."""
@@ -160,7 +149,8 @@ def _read_body(source: Source, at: int, block: _Block) -> _Body | None:
         return None
     end = len(source.text) if found.state == "cut" else found.end
     if source.char(at) == "[" and found.state == "cut" and found.cut_name is None:
-        calls = tuple(_without_bracket(call, source.text[at:end]) for call in calls)
+        why = "the list had no closing bracket"
+        calls = add_receipts(calls, receipt("close_list", source.text[at:end], "", why))
     return _Body(calls, end)
 
 
@@ -180,19 +170,9 @@ def _read_empty_list(source: Source, at: int) -> _Body | None:
     return _Body((), inside + 1) if source.char(inside) == "]" else None
 
 
-def _without_bracket(call: TextCall, text: str) -> TextCall:
-    receipt = Receipt("close_list", "text", clip(text), "", why="the list had no closing bracket")
-    return structs.replace(call, receipts=(*call.receipts, receipt))
-
-
 def _skip_fence_line(source: Source, at: int) -> int:
     """Return where the code in a fence begins, or 0 when there is no fence."""
     return source.line_end(at) if source.starts("```", at) else 0
-
-
-def _with_echo(call: TextCall, echo: str) -> TextCall:
-    receipt = Receipt("drop_echo", "text", clip(echo), "", why="the calls were written twice")
-    return structs.replace(call, receipts=(*call.receipts, receipt))
 
 
 def _skip_closer(
@@ -232,3 +212,101 @@ def _read_answer(source: Source, at: int) -> _Answer | None:
     if len(values) != 1 or not isinstance(values[0], str):
         return None
     return _Answer(values[0], found.end)
+
+
+_TAG: Final = "<|python_tag|>"
+_ENDS: Final = ("<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>", "<|end_of_text|>")
+_BUILT_IN: Final = ".call"
+_MAX_VALUES: Final = 64
+
+
+class LlamaPythonTag(CallFormat):
+    """Calls behind the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.
+
+    Calls as Python writes them count where no tool runs code.
+    """
+
+    name = "llama_python_tag"
+    trims = False
+    literals = (_TAG,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read what follows the tag."""
+        here = source.skip_space(at + len(_TAG))
+        if source.at_end(here):
+            return Found(end=here)
+        if source.char(here) in ("{", "["):
+            found = _read_objects(source, here)
+            if found is not None:
+                return found
+        found = _read_built_in(source, here)
+        return found or _read_code(source, here)
+
+
+def _read_objects(source: Source, at: int) -> Found | None:
+    """Read objects, one after the other, with or without semicolons between them."""
+    here, end = at, at
+    for _ in range(_MAX_VALUES):
+        if source.char(here) not in ("{", "["):
+            break
+        found = source.value_end(here)
+        if found is None:
+            calls = read_json_calls(source.text[at:], ended=False)
+            return Found(end=len(source.text), calls=calls)
+        end = found
+        here = source.skip_space(end)
+        if source.char(here) in (";", ","):
+            here = source.skip_space(here + 1)
+    calls = read_json_calls(source.text[at:end])
+    return Found(end=end, calls=calls) if calls else None
+
+
+def _read_built_in(source: Source, at: int) -> Found | None:
+    found = read_calls_in_python(source, at, nested_quotes=True)
+    name = found.cut_name or (found.calls[0].name if found.calls else "")
+    calls = None if found.state == "not_calls" else text_calls_of(source, found)
+    if not calls:
+        return None
+    if not name.endswith(_BUILT_IN):
+        return _as_written(source, calls, found.end)
+    if len(calls) != 1:
+        return None
+    call = structs.replace(calls[0], name=name.removesuffix(_BUILT_IN))
+    end = found.end if call.state == "whole" else len(source.text)
+    return Found(end=end, calls=(call,))
+
+
+def _as_written(source: Source, calls: tuple[TextCall, ...], end: int) -> Found | None:
+    """Return calls of tools in Python syntax, unless there is a tool that would run them."""
+    if code_call(source.tools, "") is not None:
+        return None
+    is_cut = calls[-1].state == "cut"
+    return Found(end=len(source.text) if is_cut else end, calls=calls, grade="damaged")
+
+
+def _read_code(source: Source, at: int) -> Found | None:
+    if code_call(source.tools, "") is None:
+        return None
+    end, _ = source.find_any(_ENDS, at)
+    is_ended = end >= 0
+    end = end if is_ended else len(source.text)
+    written = source.text[at:end].rstrip()
+    code = _decoded(written)
+    call = code_call(source.tools, code, is_ended=is_ended)
+    if call is None:
+        return None
+    if code != written:
+        note = receipt("decode_nested_text", written, code, "the code was written as a JSON string")
+        call = structs.replace(call, receipts=(note,))
+    return Found(end=end, calls=(call,))
+
+
+def _decoded(code: str) -> str:
+    """Return the code that a JSON string holds, as Functionary writes it."""
+    if not code.startswith('"'):
+        return code
+    try:
+        value = decode(code)
+    except JSONTextError:
+        return code
+    return value if isinstance(value, str) else code

@@ -86,7 +86,7 @@ def read_python_calls(
     found = reader.read()
     if found.state == "not_calls" and nested_quotes and not found.calls:
         reader = _CallReader(text, at, statements=statements, bare_words=bare_words)
-        reader.nested_quotes = True
+        reader.words.nested_quotes = True
         found = reader.read()
     return found
 
@@ -136,11 +136,12 @@ class _Frame:
         return self.items
 
 
-class _CallReader(LiteralReader):
-    """Reads calls; what a literal is, it has from its base."""
+class _CallReader:
+    """Reads calls; what a name or a literal is, its words know."""
 
     def __init__(self, text: str, at: int, *, statements: bool, bare_words: bool) -> None:
-        super().__init__(text, at, has_comments=statements)
+        self.words = LiteralReader(text, at, has_comments=statements)
+        self._text = text
         self._bare_words = bare_words
         self._calls: list[PythonCall] = []
         self._name: str | None = None
@@ -151,8 +152,8 @@ class _CallReader(LiteralReader):
 
     def read(self) -> PythonCalls:
         try:
-            if self.peek() == "[":
-                self.at += 1
+            if self.words.peek() == "[":
+                self.words.at += 1
                 self._read_list()
             else:
                 self._read_row()
@@ -167,30 +168,30 @@ class _CallReader(LiteralReader):
         except NotLiteral:
             return PythonCalls(state="not_calls", calls=tuple(self._calls))
         return PythonCalls(
-            state="whole", calls=tuple(self._calls), end=self.at, may_grow=self._may_grow
+            state="whole", calls=tuple(self._calls), end=self.words.at, may_grow=self._may_grow
         )
 
     def _read_list(self) -> None:
-        while self.peek() != "]":
+        while self.words.peek() != "]":
             self._read_call()
-            if self.peek() == ",":
-                self.at += 1
-            elif self.peek() != "]":
+            if self.words.peek() == ",":
+                self.words.at += 1
+            elif self.words.peek() != "]":
                 raise NotLiteral
-        self.at += 1
+        self.words.at += 1
         if not self._calls:
             raise NotLiteral
 
     def _read_row(self) -> None:
         """Read calls one after the other; what follows the last one is not looked at."""
         calls, following, found = self.steps.calls, self.steps.following, self._calls
-        begun: int = self.at
+        begun: int = self.words.at
         while True:
             step = calls.get(begun)
             if step is None:
-                self.at = begun
+                self.words.at = begun
                 self._read_statement()
-                step = calls[begun] = found[-1], self.at
+                step = calls[begun] = found[-1], self.words.at
             else:
                 found.append(step[0])
                 self._last_end = step[1]
@@ -199,83 +200,83 @@ class _CallReader(LiteralReader):
                 break
             begun = following.get(end, _UNREAD)
             if begun == _UNREAD:
-                self.at = end
+                self.words.at = end
                 begun = following[end] = self._find_next()
             if begun < 0:
                 self._may_grow = begun == _MAY_GROW
                 break
-        self.at = end
+        self.words.at = end
 
     def _find_next(self) -> int:
         """Return where the next call of a row begins, or why there is none."""
         if self._is_call_next():
-            return self.at
+            return self.words.at
         return _MAY_GROW if self._may_grow else _LAST
 
     def _is_call_next(self) -> bool:
         """Move to the next call of a row, if one follows."""
         separated = False
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            if char == "#" and self.has_comments:
-                self.skip_comment()
+        while self.words.at < len(self._text):
+            char = self._text[self.words.at]
+            if char == "#" and self.words.has_comments:
+                self.words.skip_comment()
             elif char in " \t\r\n;,":
                 separated = separated or char in "\n;,"
-                self.at += 1
+                self.words.at += 1
             else:
                 break
-        if self.at == len(self.text):
+        if self.words.at == len(self._text):
             self._may_grow = True
             return False
-        name = self.match_name()
+        name = self.words.match_name()
         if not name or not separated:
             return False
-        after = self.at + len(name)
-        if after == len(self.text) or (self.text[after] == "." and after + 1 == len(self.text)):
+        after = self.words.at + len(name)
+        if after == len(self._text) or (self._text[after] == "." and after + 1 == len(self._text)):
             raise CutShort
-        return self.text[after] in "( =" if self.has_comments else self.text[after] == "("
+        return self._text[after] in ("( =" if self.words.has_comments else "(")
 
     def _read_statement(self) -> None:
         """Read a call, and what stands around it where statements are allowed."""
         wrapped = 0
-        while self.has_comments:
-            self.peek()
-            begun, name = self.at, self.read_name()
-            after = self.peek()
+        while self.words.has_comments:
+            self.words.peek()
+            begun, name = self.words.at, self.words.read_name()
+            after = self.words.peek()
             if name == "print" and after == "(":
-                self.at += 1
+                self.words.at += 1
                 wrapped += 1
-            elif after == "=" and self.char_after() != "=":
-                self.at += 1
+            elif after == "=" and self.words.char_after() != "=":
+                self.words.at += 1
             elif name != "await":
-                self.at = begun
+                self.words.at = begun
                 break
         self._read_call()
         for _ in range(wrapped):
-            if self.peek() != ")":
+            if self.words.peek() != ")":
                 raise NotLiteral
-            self.at += 1
+            self.words.at += 1
 
     def _read_call(self) -> None:
         if len(self._calls) == _MAX_CALLS:
             raise NotLiteral
-        self.peek()
-        name = self.read_name()
-        if self.peek() != "(":
+        self.words.peek()
+        name = self.words.read_name()
+        if self.words.peek() != "(":
             raise NotLiteral
-        self.at += 1
-        self._name, self._from = name, self.at
-        self.receipts = []
-        self.padded = {}
+        self.words.at += 1
+        self._name, self._from = name, self.words.at
+        self.words.receipts = []
+        self.words.padded = {}
         frame = self._read_arguments()
-        self._name, self._last_end = None, self.at
+        self._name, self._last_end = None, self.words.at
         self._calls.append(
             PythonCall(
                 name=name,
                 keywords=frame.pairs,
                 positional=tuple(frame.items),
-                padded=self.padded,
-                receipts=tuple(self.receipts),
+                padded=self.words.padded,
+                receipts=tuple(self.words.receipts),
             )
         )
 
@@ -283,9 +284,9 @@ class _CallReader(LiteralReader):
         frames = [_Frame("(", call=True)]
         while True:
             frame = frames[-1]
-            char = self.peek()
+            char = self.words.peek()
             if char == frame.closer:
-                self.at += 1
+                self.words.at += 1
                 frames.pop()
                 if not frames:
                     if frame.key is not None:
@@ -295,16 +296,16 @@ class _CallReader(LiteralReader):
             elif char == ",":
                 if not frame.filled:
                     raise NotLiteral
-                self.at += 1
+                self.words.at += 1
                 frame.filled = False
                 frame.commas += 1
             elif char == ":":
-                self.at += 1
+                self.words.at += 1
                 frame.take_key()
             elif char in _CLOSERS:
                 if frame.filled or len(frames) == _MAX_DEPTH:
                     raise NotLiteral
-                self.at += 1
+                self.words.at += 1
                 frames.append(_Frame(char))
             else:
                 self._read_item(frame)
@@ -313,35 +314,35 @@ class _CallReader(LiteralReader):
         if frame.filled:
             raise NotLiteral
         if frame.call and frame.key is None:
-            keyword = self.read_keyword()
+            keyword = self.words.read_keyword()
             if keyword:
                 frame.key = keyword
                 return
             if frame.pairs:
                 raise NotLiteral
-        begun, key = self.at, frame.key
+        begun, key = self.words.at, frame.key
         try:
-            value = self.read_scalar()
+            value = self.words.read_scalar()
         except NotLiteral:
             if not (self._bare_words and frame.call and key):
                 raise
-            self.at = begun
+            self.words.at = begun
             value = self._read_bare_words()
-        padded = self.padded_text(begun)
+        padded = self.words.padded_text(begun)
         if padded and frame.call and key:
-            self.padded[key] = padded
+            self.words.padded[key] = padded
         frame.add(value)
 
     def _read_bare_words(self) -> str:
-        match = _BARE_WORDS.match(self.text, self.at)
-        end = match.end() if match else self.at
-        if end == len(self.text):
+        match = _BARE_WORDS.match(self._text, self.words.at)
+        end = match.end() if match else self.words.at
+        if end == len(self._text):
             raise CutShort
-        words = self.text[self.at : end].strip()
-        if not words or self.text[end] not in ",)":
+        words = self._text[self.words.at : end].strip()
+        if not words or self._text[end] not in ",)":
             raise NotLiteral
-        self.at = end
-        self.note("quote_bare_words", words, words, "the value had no quotes", lossless=False)
+        self.words.at = end
+        self.words.note("quote_bare_words", words, words, "the value had no quotes", lossless=False)
         return words
 
 

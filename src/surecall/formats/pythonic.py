@@ -1,4 +1,4 @@
-"""Calls in Python syntax as the whole message: `[dim_lamp(room="hall"), ping()]`."""
+"""Calls in Python syntax without tags: a list or a line of them, Gorilla and NexusRaven."""
 
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -7,25 +7,24 @@ from msgspec import structs
 
 from surecall.records import Receipt, clip
 
-from .base import Found, TextCall
+from .base import CallFormat, Found, TextCall
 from .endings import skip_to_end
-from .fitting import fits, parameter_names
-from .names import ToolNames
+from .fitting import fits
+from .names import ToolNames, parameter_names
 from .python_calls import PythonCall, PythonCalls, PythonSteps, read_python_calls
 from .source import NeedMore, Source
 
-__all__ = ["Pythonic", "read_calls_in_python", "text_calls_of"]
+__all__ = ["Gorilla", "NexusRaven", "Pythonic", "read_calls_in_python", "text_calls_of"]
 
 _MAX_LISTS: Final = 64
 _MAX_NESTED_CHARS: Final = 4096
 
 
-class Pythonic:
+class Pythonic(CallFormat):
     """A list of calls, or calls in a row, from the start of a line to the end of the message."""
 
-    name: str = "pythonic"
-    line_start: bool = True
-    trims: bool = True
+    name = "pythonic"
+    line_start = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return a bracket, and the name of every tool with its parenthesis."""
@@ -181,3 +180,50 @@ def _arguments_of(
 def _fits_exactly(source: Source, call: PythonCall) -> bool:
     parameters = source.tools.parameters(call.name)
     return parameters is not None and not call.positional and fits(parameters, call.keywords)
+
+
+_GORILLA: Final = "<<function>>"
+_RAVEN: Final = "Call:"
+_RAVEN_END: Final = "<bot_end>"
+
+
+class Gorilla(CallFormat):
+    """OpenFunctions: calls behind `<<function>>`, separated by commas."""
+
+    name = "gorilla"
+    literals = (_GORILLA,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the calls behind the marker."""
+        return _read(source, at + len(_GORILLA))
+
+
+class NexusRaven(CallFormat):
+    """Calls behind `Call:` at the start of a line, ended by `<bot_end>`."""
+
+    name = "nexus_raven"
+    line_start = True
+    literals = (_RAVEN,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the calls behind the label; nested calls are refused."""
+        found = _read(source, at + len(_RAVEN))
+        if found is None:
+            return None
+        end = source.skip_space(found.end)
+        if source.starts(_RAVEN_END, end):
+            return Found(end=end + len(_RAVEN_END), calls=found.calls, grade=found.grade)
+        at_line_end = "\n" in source.text[found.end : end] or source.at_end(end)
+        return found if at_line_end else None
+
+
+def _read(source: Source, at: int) -> Found | None:
+    here = source.skip_space(at)
+    if source.at_end(here):
+        return None
+    found = read_calls_in_python(source, here, nested_quotes=True)
+    calls = None if found.state == "not_calls" else text_calls_of(source, found)
+    if not calls:
+        return None
+    end = len(source.text) if found.state == "cut" else found.end
+    return Found(end=end, calls=calls, grade="damaged")

@@ -1,7 +1,6 @@
 """ReAct: an `Action:` line with a name, an `Action Input:` line with what it is given."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import structs
@@ -10,10 +9,9 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import decode
 from surecall.records import Receipt, clip
 
-from .base import Found, TextCall
+from .bare_json import begins_like_call, gate_row, read_row
+from .base import CallFormat, Found, TextCall
 from .fitting import has_required, single_parameter
-from .json_rows import begins_like_call, gate_row, read_row
-from .names import ToolNames
 from .pythonic import read_calls_in_python, text_calls_of
 from .source import Source
 
@@ -57,16 +55,12 @@ _BRACKETED: Final = re.compile(r"([\w.-]++)\[((?:[^\]\n]++|\](?!\Z))*+)\]")
 _NAME: Final = re.compile(r"[`'\"*\[]*+([\w.-]++)[`'\"*\]]*+(?:\(\))?+\.?+(\s.*+)?+")
 
 
-class ReAct:
+class ReAct(CallFormat):
     """One action and its input; whatever the model makes up behind them is dropped."""
 
-    name: str = "react"
-    line_start: bool = True
-    trims: bool = True
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the label, plain and bold, in the languages it is translated to."""
-        return (*_ACTIONS, *(f"**{word}" for word in _ACTIONS))
+    name = "react"
+    line_start = True
+    literals = (*_ACTIONS, *(f"**{word}" for word in _ACTIONS))
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the first action; it needs a known name and an input, or nothing to be given."""

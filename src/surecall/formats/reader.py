@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from surecall.records import ToolSpec
 
 from .base import CallFormat, Found, Thinking
+from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, find_open_reasoning
 from .names import PLACEHOLDERS, ToolNames
-from .openers import OpenerIndex
 from .pieces import CallPiece, Piece, PieceWriter
-from .reasoning import REASONING, REASONING_CLOSERS, find_open_reasoning
-from .residue import RESIDUE
 from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings, goes_on_as_sentence
 
@@ -114,6 +112,11 @@ class TextReader:
         pieces = self._run(final=True)
         self._out.finish()
         return pieces + self._out.taken()
+
+    def read_whole(self, text: str) -> list[Piece]:
+        """Read a text that is there to its end, in one pass."""
+        self._arrived.append(text)
+        return self.close()
 
     def _run(self, *, final: bool) -> list[Piece]:
         text = self._text + "".join(self._arrived)

@@ -10,11 +10,15 @@ from surecall.records import Receipt, clip
 
 from .base import TextCall
 from .json_spans import Keys, Record, scan_records
-from .names import ToolNames
+from .names import ToolNames, parameter_names
 
 __all__ = [
     "ARGUMENT_KEYS",
+    "ID_KEYS",
+    "LIST_KEYS",
     "NAME_KEYS",
+    "ONE_KEYS",
+    "PARALLEL",
     "JsonCalls",
     "calls_of_value",
     "find_calls",
@@ -47,14 +51,14 @@ ARGUMENT_KEYS: Final = (
     "tool_arguments",
     "arguments_json",
 )
-_LIST_KEYS: Final = ("tool_calls", "toolcalls", "toolCalls", "calls", "functions", "tool_uses")
-_ONE_KEYS: Final = ("function", "function_call", "tool_call")
-_ID_KEYS: Final = ("id", "tool_call_id", "call_id")
-_META_KEYS: Final = frozenset({*_ID_KEYS, "type", "index"})
+LIST_KEYS: Final = ("tool_calls", "toolcalls", "toolCalls", "calls", "functions", "tool_uses")
+ONE_KEYS: Final = ("function", "function_call", "tool_call")
+ID_KEYS: Final = ("id", "tool_call_id", "call_id")
+_META_KEYS: Final = frozenset({*ID_KEYS, "type", "index"})
 _RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
-_PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "parallel"})
+PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "parallel"})
 _KEYS: Final = Keys(
-    frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*_LIST_KEYS, *_ONE_KEYS})
+    frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*LIST_KEYS, *ONE_KEYS})
 )
 _NO_NAME: Final = frozenset('<>\n"')
 _ABSENT: Final = object()
@@ -207,16 +211,16 @@ def _keyed_calls(
 def _inner_calls(record: dict[str, Any]) -> Any:
     """Return what a wrapper holds: a list of calls, or one call under a key of its own."""
     arguments = _arguments_of(record)
-    if isinstance(arguments, dict) and _name_of(record) in {"", *_PARALLEL}:
+    if isinstance(arguments, dict) and _name_of(record) in {"", *PARALLEL}:
         uses = cast("dict[str, Any]", arguments).get("tool_uses")
         if isinstance(uses, list):
             return cast("list[Any]", uses)
     if arguments is not _ABSENT and _name_of(record):
         return None
-    for key in _LIST_KEYS:
+    for key in LIST_KEYS:
         if isinstance(record.get(key), list):
             return record[key]
-    for key in _ONE_KEYS:
+    for key in ONE_KEYS:
         value = record.get(key)
         inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         if _name_of(inner):
@@ -233,7 +237,7 @@ def _call_of(
         return None
     name, arguments = record[name_key], _arguments_of(record)
     if arguments is _ABSENT:
-        parameters = _parameters(name, tools)
+        parameters = frozenset(parameter_names(None if tools is None else tools.parameters(name)))
         arguments = {
             key: value
             for key, value in record.items()
@@ -267,13 +271,6 @@ def _is_one_object(arguments: list[Any]) -> bool:
     return len(arguments) == 1 and isinstance(arguments[0], dict)
 
 
-def _parameters(name: str, tools: ToolNames | None) -> frozenset[str]:
-    """Return the names of a tool's parameters, as far as they are known."""
-    schema = None if tools is None else tools.parameters(name)
-    properties = None if schema is None else schema.get("properties")
-    return frozenset(cast("dict[str, Any]", properties) if isinstance(properties, dict) else ())
-
-
 def _name_of(record: dict[str, Any]) -> str:
     key = _name_key(record, None)
     return record[key] if key else ""
@@ -301,7 +298,7 @@ def _arguments_of(record: dict[str, Any]) -> Any:
 
 
 def _id_of(record: dict[str, Any]) -> str | None:
-    for key in _ID_KEYS:
+    for key in ID_KEYS:
         value = record.get(key)
         if isinstance(value, str) and value:
             return value

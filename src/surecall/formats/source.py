@@ -24,6 +24,7 @@ MARKS_PER_QUESTION = 25
 _SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
+_IN_DOUBT = -2
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]*+")
 
 
@@ -217,7 +218,9 @@ class Source:
         """Return where the JSON value that begins here ends; `None` when it is cut off."""
         self._count()
         is_bracket = self.text.startswith(("{", "["), at)
-        end = self._bracket_end(at) if is_bracket else self._scanned_end(at)
+        end = self._bracket_end(at) if is_bracket else _IN_DOUBT
+        if end == _IN_DOUBT:
+            end = self._scanned_end(at)
         if end == _TOO_DEEP:
             self.spend(2 * _MAX_DEPTH)
             return None
@@ -225,8 +228,13 @@ class Source:
             raise NeedMore
         return end
 
+    def plain_end(self, at: int) -> int | None:
+        """Return where an object or array ends that has no string in single quotes, if it does."""
+        end = self._bracket_end(at)
+        return None if end is not None and end < 0 else end
+
     def _bracket_end(self, at: int) -> int | None:
-        """Return where an object or array ends, `None` when it is open, or `_TOO_DEEP`."""
+        """Return where an object or array ends, `None` when it is open, or why it is unknown."""
         text, here, depth, marks = self.text, at, 0, 0
         while (match := _TO_BRACKET.match(text, here)) and match.end() < len(text):
             here = match.end() + 1
@@ -242,7 +250,7 @@ class Source:
             elif mark == '"':
                 break  # a string that does not end
             else:  # an apostrophe: a quote or not, the scanner knows
-                return self._scanned_end(at)
+                return _IN_DOUBT
             marks += 1
             if marks == MARKS_PER_QUESTION:
                 marks = 0

@@ -45,11 +45,11 @@ MAX_GRAMMAR_ITEMS: Final = 64
 """Bounds of texts and lists in a grammar; what reaches one was ended by it, not by the model."""
 _MAX_ANSWER_CHARS: Final = 4_000
 _CUT_OFF: Final = "(cut off)"
-"""Told instead of arguments that were cut: what a model went round in, it goes round in again."""
+"""Shown instead of arguments that were cut: a model repeats a loop that it is shown again."""
 _SPLIT_KEYWORDS: Final = frozenset(
     {"$schema", "additionalProperties", "description", "properties", "required", "title", "type"}
 )
-"""What a schema may say besides, and still be told in two halves."""
+"""What a schema may say besides, and still be shown in two halves."""
 
 
 def teach_tools(
@@ -60,12 +60,14 @@ def teach_tools(
     must_call: bool = False,
 ) -> tuple[Message, ...]:
     """Return the conversation as plain text, with the tools explained in its system message."""
-    lesson = _lesson(tools, way, must_call=must_call)
-    told = retell_history(messages, way)
-    if told and told[0].role in ("system", "developer") and isinstance(told[0].content, str):
-        first = replace(told[0], content=f"{told[0].content}\n\n{lesson}")
-        return (first, *told[1:])
-    return (Message("system", lesson), *told)
+    explained = _explain_tools(tools, way, must_call=must_call)
+    history = retell_history(messages, way)
+    if history and history[0].role in ("system", "developer"):
+        first = history[0]
+        if isinstance(first.content, str):
+            first = replace(first, content=f"{first.content}\n\n{explained}")
+            return (first, *history[1:])
+    return (Message("system", explained), *history)
 
 
 def retell_history(messages: Sequence[Message], way: TaughtWay = "fenced") -> tuple[Message, ...]:
@@ -94,7 +96,7 @@ def retell_history(messages: Sequence[Message], way: TaughtWay = "fenced") -> tu
 
 
 def tell_not_executed(reason: str, way: TaughtWay) -> str:
-    """Return what a model is told when what it wrote could not be read as a call."""
+    """Return what a model reads when what it wrote could not be read as a call."""
     form = f"one fenced block:\n\n{_EXAMPLE}" if way == "fenced" else f"this: {_OBJECT_EXAMPLE}"
     return (
         f"[tool not executed] {reason}\n\nTo use a tool, reply with nothing but {form}\n\n"
@@ -166,7 +168,7 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lesson(tools: Sequence[ToolSpec], way: TaughtWay, *, must_call: bool) -> str:
+def _explain_tools(tools: Sequence[ToolSpec], way: TaughtWay, *, must_call: bool) -> str:
     described = "\n".join(_describe(tool) for tool in tools)
     if way == "fenced":
         form = (

@@ -1,18 +1,20 @@
-"""JSON after special tokens: Granite 3, Phi-4-mini, GigaChat 3 and InternLM."""
+"""JSON behind a token: Granite 3, Phi-4-mini, GigaChat 3, InternLM, Apertus and `functools`."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from .base import Found
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode, repair_json
+
+from .base import CallFormat, Found, TextCall, add_receipts
 from .fitting import code_call
-from .json_block import close_block, noted, read_block, receipt
-from .names import ToolNames
+from .json_block import close_block, read_block, read_payload, receipt
+from .shapes import find_calls
 from .source import Source
 
-__all__ = ["TokenJson", "read_after_token"]
+__all__ = ["Apertus", "FunctoolsArray", "TokenJson", "read_after_token"]
 
 _SEPARATOR: Final = "<|message_sep|>"
 _ROLE: Final = "function call"
@@ -49,16 +51,12 @@ _CLOSERS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class TokenJson:
+class TokenJson(CallFormat):
     """One object, an array, or objects in a row, after a special token."""
 
-    name: str = "token_json"
-    line_start: bool = False
-    trims: bool = False
-
-    def openers(self, tools: ToolNames) -> Sequence[str]:
-        """Return the tokens."""
-        return tuple(_CLOSERS)
+    name = "token_json"
+    trims = False
+    literals = tuple(_CLOSERS)
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read the calls after the token; text that ends inside one makes it cut."""
@@ -101,7 +99,7 @@ def read_after_token(
     calls = block.calls
     if closes and closer not in closers:
         why = "the call itself is complete"
-        calls = noted(calls, receipt("missing_closer", closer, closers[0], why))
+        calls = add_receipts(calls, receipt("missing_closer", closer, closers[0], why))
     has_result = bool(calls and source.starts_any(_RESULTS, source.skip_space(end)))
     return Found(end=end, calls=calls, ends_message=has_result)
 
@@ -130,3 +128,84 @@ def _read_code(source: Source, at: int) -> Found | None:
     if is_cut:
         call = replace(call, state="cut")
     return Found(end=end if is_cut else end + len(_ACTION_END), calls=(call,))
+
+
+_APERTUS: Final = "<|tools_prefix|>"
+_CLOSER: Final = "<|tools_suffix|>"
+
+
+class Apertus(CallFormat):
+    """An array of objects whose keys are the names of the tools."""
+
+    name = "apertus"
+    trims = False
+    literals = (_APERTUS,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the array up to its bracket; what follows without the suffix is text."""
+        here = source.skip_space(at + len(_APERTUS))
+        if source.at_end(here):
+            return Found(end=here)
+        if source.char(here) == "{":
+            return _read_items(source, here, is_array=False)
+        return _read_items(source, here + 1) if source.char(here) == "[" else None
+
+
+def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | None:
+    """Read one object after the other, so that a broken one does not hide the rest."""
+    calls: list[TextCall] = []
+    here = source.skip_space(at)
+    while payload := read_payload(source, here, (_CLOSER, _APERTUS)):
+        if payload.state == "cut":
+            calls.extend(_cut_call(payload.text))
+            return Found(end=payload.end, calls=tuple(calls))
+        repaired = repair_json(payload.text)
+        calls.extend(find_calls(repaired.value, repaired.receipts, keyed=True).calls)
+        here = source.skip_space(payload.end)
+        if is_array and source.char(here) == ",":
+            here = source.skip_space(here + 1)
+    if source.at_end(here) and is_array and not calls:
+        return Found(end=here)
+    if is_array and source.char(here) == "]":
+        here += 1
+    elif not calls:
+        return None
+    end, closer = close_block(source, here, (_CLOSER,))
+    receipts = ()
+    if closer != _CLOSER:
+        why = "the calls themselves are complete"
+        receipts = (receipt("missing_closer", closer, _CLOSER, why),)
+    return Found(end=end, calls=add_receipts(calls, *receipts))
+
+
+def _cut_call(text: str) -> tuple[TextCall, ...]:
+    """Return the call that an object without its end was going to be, once its name is there."""
+    head, colon, rest = text[1:].partition(":")
+    try:
+        name = decode(head.strip()) if colon else None
+    except JSONTextError:
+        name = None
+    if not isinstance(name, str):
+        return ()
+    return (TextCall(name=name, arguments=rest.strip(), state="cut"),)
+
+
+_WORD: Final = "functools"
+_FUNCTOOLS: Final = _WORD + "["
+
+
+class FunctoolsArray(CallFormat):
+    """An array of calls directly after the word `functools`."""
+
+    name = "functools"
+    literals = (_FUNCTOOLS,)
+
+    def read(self, source: Source, at: int) -> Found | None:
+        """Read the array; a subscript of the Python module is none."""
+        inside = source.skip_space(at + len(_FUNCTOOLS))
+        if source.at_end(inside):
+            return Found(end=inside)
+        if source.char(inside) not in ("{", "]", '"'):
+            return None
+        block = read_block(source, at + len(_WORD), (_FUNCTOOLS,))
+        return None if block is None else Found(end=block.end, calls=block.calls)

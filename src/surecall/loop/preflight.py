@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, cast
 
 from surecall.errors import Code, RequestError
-from surecall.formats.reasoning import REASONING_CLOSERS
+from surecall.formats.marks import REASONING_CLOSERS
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.records import Message, ModelRequest, ToolSpec
 

@@ -83,8 +83,7 @@ def read_reply(
 
 
 def _read_text(reply: Reply, reader: ReplyReader) -> Reading:
-    reader.feed(reply.content or "")
-    reading = reader.close(reply.finish_reason)
+    reading = reader.read_whole(reply.content or "", reply.finish_reason)
     parts = [part for part in (reply.reasoning, reading.reasoning) if part]
     lost = cut_cause(None, reply.defects)
     return replace(

@@ -112,9 +112,13 @@ class ReplyReader:
         Text that was told is the beginning of its content, unless it turns out only now that it
         was reasoning.
         """
+        return self.read_whole("", finish_reason)
+
+    def read_whole(self, text: str, finish_reason: str | None = None) -> Reading:
+        """Return the reading of the reply, of which this is the rest, in one pass."""
         self._cause = cut_cause(finish_reason)
         self._came_to_end = came_to_its_end(finish_reason)
-        self._take(self._text.close())
+        self._take(self._text.read_whole(text))
         if self._waiting is not None:
             # Only the last call can be hurt by the end of the text, unless its own end is there.
             in_payload = self._text.ends_in_payload and not _ends_blank(self._waiting.written)

@@ -2,43 +2,27 @@
 
 from typing import Final
 
-from .apertus import Apertus
 from .bare_json import BareJson
 from .base import CallFormat
-from .chatglm import ChatGlm
-from .cohere import CohereAction
-from .command_r import CommandR
+from .cohere import CohereAction, CommandR
 from .deepseek import DeepSeekCalls
-from .dsml import Dsml
 from .fences import CodeFences
-from .florette import Florette, FloretteAnswer
-from .function_tag import FunctionTag
-from .functionary import Functionary, FunctionaryStart
-from .functools_array import FunctoolsArray
 from .gemma import BareGemma, Gemma
 from .glm import Glm, HunyuanV3, LongCat
-from .gorilla import Gorilla, NexusRaven
-from .harmony import Harmony
-from .harmony_stripped import StrippedHarmony, StrippedHarmonyStart
-from .inkling import InklingCalls
-from .invoke import AnthropicXml, BareInvoke, Dots, MiniMaxM2, PrefixedInvoke
-from .kimi import KimiCalls, KimiStripped
-from .kimi_k3 import KimiK3
-from .langchain_xml import LangChainXml
-from .llama import LlamaPythonTag
-from .minicpm5 import MiniCpm5
+from .harmony import Harmony, StrippedHarmony, StrippedHarmonyStart
+from .invoke import AnthropicXml, BareInvoke, Dots, Dsml, MiniCpm5, MiniMaxM2, PrefixedInvoke
+from .kimi import KimiCalls, KimiK3, KimiStripped
+from .message_kinds import AtemBlock, InklingCalls, MuseMessages, SolarCalls
 from .minimax_m3 import MiniMaxM3
 from .mistral import MistralCalls, MistralStripped
-from .muse import AtemBlock, MuseMessages
-from .name_tag import NameTag
-from .python_blocks import CodeTags, PythonTags, PythonTokens
-from .pythonic import Pythonic
-from .qwen_xml import BareQwenXml, QwenXml
+from .name_tag import FunctionTag, NameTag
+from .named_lines import ChatGlm, Florette, FloretteAnswer, Functionary, FunctionaryStart
+from .python_blocks import CodeTags, LlamaPythonTag, PythonTags, PythonTokens
+from .pythonic import Gorilla, NexusRaven, Pythonic
+from .qwen_xml import BareQwenXml, LangChainXml, QwenXml, Step3
 from .react import ReAct
-from .solar import SolarCalls
-from .step3 import Step3
 from .tagged_json import TaggedJson
-from .token_json import TokenJson
+from .token_json import Apertus, FunctoolsArray, TokenJson
 
 __all__ = ["FORMATS", "TAUGHT_FORMATS"]
 

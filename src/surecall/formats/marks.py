@@ -1,0 +1,159 @@
+"""The marks that a reader looks for: reasoning, tokens that end a turn, and one index of all."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+from .base import Thinking
+
+__all__ = ["REASONING", "REASONING_CLOSERS", "RESIDUE", "OpenerIndex", "find_open_reasoning"]
+
+_PREFIX: Final = "antml" + ":"
+
+_PAIRS: Final = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    (f"<{_PREFIX}thinking>", f"</{_PREFIX}thinking>"),
+    ("<thought>", "</thought>"),
+    ("<scratch_pad>", "</scratch_pad>"),
+    ("<think:opensource>", "</think:opensource>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel>thought\n", "<channel|>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|thought_start|>", "<|thought_end|>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ("◁think▷", "◁/think▷"),
+    ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+)
+
+_SPOKEN: Final = ("Here is my thought process:", "Here's my thought process:")
+_SPOKEN_END: Final = ("Here is my response:", "Here's my response:")
+
+REASONING: Final = {
+    **{opener: Thinking((closer,)) for opener, closer in _PAIRS},
+    **{opener: Thinking(_SPOKEN_END, in_words=True) for opener in _SPOKEN},
+    "<|inner_prefix|>": Thinking(("<|inner_suffix|>",), holds=frozenset({"<|tools_prefix|>"})),
+}
+"""What ends reasoning, by what begins it."""
+
+REASONING_CLOSERS: Final = frozenset(closer for _, closer in _PAIRS)
+"""What ends reasoning, also where its beginning was in the prompt."""
+
+
+def find_open_reasoning(generation_prompt: str | None) -> Thinking | None:
+    """Return the reasoning that a template had already opened, if it had."""
+    if not generation_prompt:
+        return None
+    best: tuple[int, Thinking] | None = None
+    for opener, thinking in REASONING.items():
+        opened = generation_prompt.rfind(opener.rstrip())
+        closed = generation_prompt.rfind(thinking.closers[0])
+        if opened > closed and (best is None or opened > best[0]):
+            best = (opened, thinking)
+    return best[1] if best else None
+
+
+RESIDUE: Final = frozenset(
+    {
+        "</longcat_s>",
+        "<SPECIAL_11>Assistant",
+        "<SPECIAL_11>User",
+        "<SPECIAL_12>",
+        "</s>",
+        "<end_code>",
+        "<end_of_sentence>",
+        "<end_of_turn>",
+        "<eop>",
+        "<eos>",
+        "<seed:eos>",
+        "<turn|>",
+        "<|END_OF_TURN_TOKEN|>",
+        "<|END_RESPONSE|>",
+        "<|END_TEXT|>",
+        "<|START_RESPONSE|>",
+        "<|START_TEXT|>",
+        "<|begin_of_text|>",
+        "<|call|>",
+        "<|close|>message<|sep|>",
+        "<|content_model_end_sampling|>",
+        "<|end_message|>",
+        "<|end_of_msg|>",
+        "<|end_of_text|>",
+        "<|endoftext|>",
+        "<|end|>",
+        "<|eom_id|>",
+        "<|eom|>",
+        "<|eos|>",
+        "<|eot_id|>",
+        "<|eot|>",
+        "<|im_end|>",
+        "<|im_start|>assistant",
+        "<|message_sep|>",
+        "<|observation|>",
+        "<|return|>",
+        "<|role_sep|>",
+        "<|start_header_id|>assistant<|end_header_id|>",
+        "<|start|>assistant",
+        "<|stop|>",
+        "<|tool_response>",
+        "<|turn>model",
+        "<|user|>",
+        "<｜Assistant｜>",
+        "<｜end▁of▁sentence｜>",
+        "<｜hy_eos:opensource｜>",
+        "<｜hy_eos｜>",
+        "[END FINAL RESPONSE]",
+        "[EOS]",
+        "[EOT]",
+        "[e~[",
+    }
+)
+"""Stripped where only more of them and white space stand between them and an end of the text."""
+
+
+class OpenerIndex:
+    """Finds the leftmost, longest of many literals, and what of the end may become one."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        known = sorted(set(literals))
+        self._pattern = re.compile(_pattern_of(known))
+        self._prefixes = frozenset(
+            literal[:length] for literal in known for length in range(1, len(literal))
+        )
+        self._longest = max(map(len, known), default=1) - 1
+
+    def search(self, text: str, at: int) -> re.Match[str] | None:
+        """Return the next literal, the longest one where several begin."""
+        return self._pattern.search(text, at)
+
+    def find_all(self, text: str, at: int) -> Iterator[re.Match[str]]:
+        """Yield the literals from here on, none inside another."""
+        return self._pattern.finditer(text, at)
+
+    def may_grow(self, text: str, at: int) -> bool:
+        """Tell whether the text from here to its end is the beginning of a longer literal."""
+        return len(text) - at <= self._longest and text[at:] in self._prefixes
+
+    def held_from(self, text: str, at: int) -> int:
+        """Return from where on the end of the text may be the beginning of a literal."""
+        for start in range(max(at, len(text) - self._longest), len(text)):
+            if text[start:] in self._prefixes:
+                return start
+        return len(text)
+
+
+def _pattern_of(words: list[str]) -> str:
+    """Return a pattern that shares what words have in common, so that none is tried twice."""
+    branches: list[str] = []
+    ends_here = "" in words
+    for first, group in groupby((word for word in words if word), key=lambda word: word[0]):
+        branches.append(re.escape(first) + _pattern_of([word[1:] for word in group]))
+    if not branches:
+        return ""
+    joined = branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+    return f"(?:{joined})?" if ends_here else joined
