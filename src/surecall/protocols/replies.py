@@ -135,7 +135,7 @@ def check_says_something(reply: Reply, *, is_marked: bool, marks: str) -> None:
     if reply.content or reply.reasoning or reply.calls:
         return
     unread = next((defect for defect in reply.defects if defect.code in _UNREAD), None)
-    if is_marked and unread is None:
+    if is_marked and unread is None and not (reply.finish_reason or "").startswith(_NOT_TEXT):
         return
     problem = (
         f"lacks {marks}" if unread is None else f"has a part that cannot be read: {unread.message}"
@@ -144,6 +144,8 @@ def check_says_something(reply: Reply, *, is_marked: bool, marks: str) -> None:
     raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message.rstrip(".") + ".")
 
 
+_NOT_TEXT: Final = "not text: "
+"""What a finish reason begins with that arrived as something else than text."""
 _HINTS: Final[dict[str, str]] = {
     Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
     Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
@@ -157,7 +159,7 @@ def finish_word(value: Any) -> str | None:
     """Return a finish reason as text; what is not text is a reason that nobody knows."""
     if value is None or value == "" or isinstance(value, str):
         return value or None
-    return clip(f"not text: {value!r}", 40)
+    return clip(f"{_NOT_TEXT}{value!r}", 40)
 
 
 def start_of(body: bytes) -> str:
