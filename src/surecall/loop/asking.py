@@ -53,8 +53,11 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
     return replace(request, messages=messages) if changes else request
 
 
-def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
-    """Read a reply in the way its request asked for it."""
+def read_answer(
+    plan: Plan, state: RunState, reply: Reply, names: ToolNames, transforms: frozenset[str]
+) -> Reading:
+    """Read a reply in the way its request asked for it, with the named transforms of replies."""
+    disabled = frozenset(plan.options.disabled_rules)
     way = taught_way(state.mode)
     pattern = plan.history_rules(state.mode).id_pattern
     reply = reply if pattern is None else _with_own_ids(reply, state.history, pattern)
@@ -68,13 +71,14 @@ def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> 
         text_formats=plan.text_formats or way is not None,
         limits=plan.reading_limits,
         taught=way is not None,
+        transforms=transforms - disabled,
     )
     if receipts:
         reading = _with_receipts(reading, receipts)
     if any(defect.code == Code.SECRET_REDACTED for defect in reply.defects):
         reading = replace(reading, calls=tuple(map(_refuse_masked, reading.calls)))
-    if plan.options.disabled_rules:
-        reading = without_rules(reading, reply, frozenset(plan.options.disabled_rules))
+    if disabled:
+        reading = without_rules(reading, reply, disabled)
     if way is not None and state.tools_enabled and not reading.calls:
         broken = find_broken_attempt(reading.content, names)
         if broken is not None:

@@ -4,9 +4,9 @@ from surecall.errors import Code
 from surecall.records import ToolCall, ToolCallEnded, ToolCallStarted, ToolResult
 from surecall.tools import Dispatcher, ToolContext, run_calls
 
+from .events import Teller
 from .recorder import Recorder
 from .steps import RunCalls
-from .telling import Teller
 
 __all__ = ["CallRunner"]
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.reading import ALL_RULES, IDENTITY_RULES, READING_RULES
+from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
 __all__ = [
     "DEFAULT_EMPTY_FINAL_TEXT",
@@ -187,7 +187,7 @@ _POSITIVE: Final = (
 
 _NOT_NEGATIVE: Final = ("fallback_retry_count", "max_escalations", "max_parse_retries")
 
-_RULES: Final = frozenset({ALL_RULES, *IDENTITY_RULES, *READING_RULES})
+_RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)
 _NULLABLE: Final = frozenset(
     field.name for field in msgspec.structs.fields(Options) if type(None) in get_args(field.type)

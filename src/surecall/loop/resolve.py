@@ -19,8 +19,9 @@ from surecall.profiles import (
     select_profiles,
 )
 from surecall.protocols import DEFAULT_PROTOCOL, WireProtocol, find_protocol
+from surecall.reading import TRANSFORM_RULES
 from surecall.tools import Tool, ToolRegistry
-from surecall.transforms import TransformChain, TransformRegistry
+from surecall.transforms import TransformChain, TransformRegistry, canonical_transform_name
 from surecall.transport import (
     EMBEDDED_DEADLINES,
     Deadlines,
@@ -93,6 +94,8 @@ def refuse_shaped_transforms(
         return
     for field in _SHAPED_TRANSFORMS:
         for name in getattr(options, field):
+            if canonical_transform_name(name) in TRANSFORM_RULES:
+                continue  # reading does it, whatever the wire format
             origin = origins.get(f"{field}.{name}") or origins.get(field, "caller")
             if not origin.startswith("preset:"):
                 raise ConfigError(

@@ -35,6 +35,7 @@ from surecall.tools import Dispatcher
 
 from .asking import build_request, read_answer
 from .call_runner import CallRunner
+from .events import Listener, ShownText, Teller
 from .history import complete_history
 from .journal import RecordedFailure
 from .plan import Plan
@@ -42,7 +43,6 @@ from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
 from .recorder import Recorder
 from .result import RunResult
-from .shown_text import ShownText
 from .steps import (
     Accepted,
     AskModel,
@@ -58,9 +58,7 @@ from .steps import (
     RunCalls,
     RunState,
 )
-from .telling import Listener, Teller
-from .trace import FailedRequest, Trace
-from .trace_keeper import TraceKeeper
+from .trace import FailedRequest, Trace, TraceKeeper
 from .turn import begin, next_step
 
 __all__ = ["ToolLoop"]
@@ -220,7 +218,8 @@ class ToolLoop:
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
 
     def _read(self, asked: PromptResult) -> Reading:
-        return read_answer(self._plan, self._state, asked.reply, self._names)
+        transforms = self._runner.transforms.reading
+        return read_answer(self._plan, self._state, asked.reply, self._names, transforms)
 
     def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""

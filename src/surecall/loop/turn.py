@@ -21,9 +21,15 @@ from surecall.records import (
     ToolResult,
 )
 
-from .call_limits import check_limits, count_repeats, repeats_of_last, was_warned
+from .checks import (
+    check_limits,
+    check_tool_use,
+    count_repeats,
+    needs_empty_final_repair,
+    repeats_of_last,
+    was_warned,
+)
 from .escalation import Rung, count_refusals, find_rung, stuck_tool
-from .finals import check_tool_use, needs_empty_final_repair
 from .plan import Plan
 from .prompting import taught_way
 from .steps import (

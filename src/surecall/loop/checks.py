@@ -1,13 +1,25 @@
-"""How many calls a run may make, and how often the same one."""
+"""What a run may do: how many calls, how often the same one, and when an answer may end it."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from surecall.errors import Code
 from surecall.jsontext import canonical_hash
 from surecall.records import CallRepeated, ToolCall
 
+from .options import Options
 from .plan import Plan
 from .steps import Effect, Emit, Fail, RunState
 
-__all__ = ["check_limits", "count_repeats", "repeats_of_last", "was_warned"]
+__all__ = [
+    "ToolUseVerdict",
+    "check_limits",
+    "check_tool_use",
+    "count_repeats",
+    "needs_empty_final_repair",
+    "repeats_of_last",
+    "was_warned",
+]
 
 
 def check_limits(
@@ -93,3 +105,56 @@ def _call_key(call: ToolCall, plan: Plan) -> str:
     if call.arguments is None:
         return f"{call.name} {canonical_hash(str(call.raw))}"
     return f"{call.name} {canonical_hash(call.arguments, finite=True)}"
+
+
+class ToolUseVerdict(NamedTuple):
+    """Why enforced tool use was not met."""
+
+    code: str
+    message: str
+    hint: str
+    details: dict[str, Any]
+
+
+def needs_empty_final_repair(
+    options: Options, *, content: str, calls_run: int, already_tried: bool
+) -> bool:
+    """Tell whether the final answer is empty and may be asked for once more."""
+    return (
+        options.fix_empty_final
+        and not already_tried
+        and options.tool_use_mode != "disabled"
+        and not content.strip()
+        and calls_run > 0
+    )
+
+
+def check_tool_use(
+    options: Options, *, calls_seen: int, any_success: bool, last_ok: Mapping[str, bool]
+) -> ToolUseVerdict | None:
+    """Check what `enforced` mode demands; `None` when it is met."""
+    if options.tool_use_mode != "enforced":
+        return None
+    if calls_seen == 0:
+        return ToolUseVerdict(
+            Code.NO_TOOL_CALLS,
+            "the model answered without calling a tool, and tool use is enforced.",
+            "Use tool_choice='required', a clearer system text, or tool_use_mode='relaxed'.",
+            {},
+        )
+    failed = sorted(name for name, ok in last_ok.items() if not ok)
+    if options.tool_failure_policy == "fatal" and failed:
+        return ToolUseVerdict(
+            Code.TOOL_ERROR,
+            f"the last call of {', '.join(failed)} failed, and tool_failure_policy is 'fatal'.",
+            "See the tool's result in the trace; 'tolerated' accepts a run with one success.",
+            {"failed_tools": failed},
+        )
+    if options.tool_failure_policy == "tolerated" and not any_success:
+        return ToolUseVerdict(
+            Code.TOOL_ERROR,
+            "no tool call succeeded, and tool use is enforced.",
+            "See the results in the trace.",
+            {"failed_tools": failed},
+        )
+    return None
