@@ -1,6 +1,6 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -9,7 +9,6 @@ from surecall.formats import ToolNames
 from surecall.jsontext import encode_text
 from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
 from surecall.records import (
-    ErrorDetail,
     Message,
     ModelRequest,
     Reading,
@@ -21,16 +20,11 @@ from surecall.redaction import MASK
 
 from .history import find_own_ids, fit_history
 from .plan import Plan
-from .prompting import put_tools, taught_way
+from .prompting import present_tools, taught_way
 from .steps import RunState
+from .wording import HELD_SECRET
 
 __all__ = ["build_request", "read_answer"]
-
-_HOLD_SECRET: Final = ErrorDetail(
-    Code.ARGUMENTS_HOLD_SECRET,
-    "The arguments held a key of this program, which was taken out; nothing was run.",
-    "Make the call without the key.",
-)
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -42,7 +36,7 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
         calls_seen=state.calls_seen,
         after_cut=state.was_cut,
     )
-    request = put_tools(
+    request = present_tools(
         request,
         state.mode,
         plan.capabilities,
@@ -101,7 +95,7 @@ def _with_own_ids(reply: Reply, history: tuple[Message, ...], pattern: str) -> R
 
 
 def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
-    """Put the receipts of an object to the call it was, or beside the answer it held."""
+    """Attach the receipts of an object to its call, or to the answer it held."""
     if not reading.calls:
         return replace(reading, receipts=receipts + reading.receipts)
     call, *rest = reading.calls
@@ -112,7 +106,7 @@ def _refuse_masked(call: ToolCall) -> ToolCall:
     """Refuse a call that a secret was taken out of: it must not run with the mask as its value."""
     if not (_holds_mask(call.raw) or _holds_mask(call.arguments)):
         return call
-    return replace(call, arguments=None, state="unreadable", errors=(_HOLD_SECRET,))
+    return replace(call, arguments=None, state="unreadable", errors=(HELD_SECRET,))
 
 
 def _holds_mask(value: Any) -> bool:

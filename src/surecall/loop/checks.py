@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from surecall.errors import Code
 from surecall.jsontext import canonical_hash
 from surecall.records import CallRepeated, ToolCall
@@ -10,20 +12,34 @@ from surecall.records import CallRepeated, ToolCall
 from .options import Options
 from .plan import Plan
 from .steps import Effect, Emit, Fail, RunState
+from .wording import warn_repeated
 
 __all__ = [
+    "Repeats",
     "ToolUseVerdict",
     "check_limits",
     "check_tool_use",
     "count_repeats",
     "needs_empty_final_repair",
-    "repeats_of_last",
     "was_warned",
 ]
 
 
+class Repeats(Struct):
+    """How often calls were made, and what follows from it."""
+
+    counts: dict[str, int]
+    keys: list[str] = []
+    """Those of the calls just made."""
+    warnings: dict[str, str] = {}
+    """What the model is told with the result of a call, by the id of the call."""
+    events: list[Effect] = []
+    excess: tuple[str, int] | None = None
+    """The name of a call that was made once too often, and how often."""
+
+
 def check_limits(
-    state: RunState, calls: tuple[ToolCall, ...], repeats: dict[str, int], plan: Plan
+    state: RunState, calls: tuple[ToolCall, ...], repeats: Repeats, plan: Plan
 ) -> Fail | None:
     """Return why the run ends before these calls run, if it does."""
     options = plan.options
@@ -42,45 +58,37 @@ def check_limits(
             "Raise max_tool_calls; none of the calls of the last reply was run.",
             {"calls": wanted, "max_tool_calls": options.max_tool_calls},
         )
-    limit = options.max_identical_calls
-    if limit is None:
-        return None
-    for call in calls:
-        count = repeats.get(_call_key(call, plan), 0)
-        if count > limit:
-            return Fail(
-                Code.REPEATED_CALL,
-                f"the model made the same call of {call.name} {count} times, also after a warning.",
-                "Mark tools that are meant to be polled with polling=True, "
-                "or raise max_identical_calls.",
-                {"tool": call.name, "count": count},
-            )
+    if repeats.excess is not None:
+        name, count = repeats.excess
+        return Fail(
+            Code.REPEATED_CALL,
+            f"the model made the same call of {name} {count} times, also after a warning.",
+            "Mark tools that are meant to be polled with polling=True, "
+            "or raise max_identical_calls.",
+            {"tool": name, "count": count},
+        )
     return None
 
 
-def count_repeats(
-    state: RunState, calls: tuple[ToolCall, ...], plan: Plan
-) -> tuple[dict[str, int], dict[str, str], tuple[Effect, ...]]:
-    """Count the calls among those made before; return the counts, warnings and events."""
+def count_repeats(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> Repeats:
+    """Count the calls among those made before."""
     limit = plan.options.max_identical_calls
     if limit is None:
-        return state.repeats, {}, ()
-    repeats = dict(state.repeats)
-    warnings: dict[str, str] = {}
-    events: list[Effect] = []
+        return Repeats(state.repeats)
+    counts = dict(state.repeats)
+    found = Repeats(counts)
     for call in calls:
         key = _call_key(call, plan)
         if not key:
             continue
-        repeats[key] = count = repeats.get(key, 0) + 1
+        found.keys.append(key)
+        counts[key] = count = counts.get(key, 0) + 1
         if count == limit:
-            warnings[call.id] = (
-                f"This is the same call with the same arguments for the {count}. time. "
-                "Use the result you have, change the arguments, or give your final answer: "
-                "one more repetition ends the run."
-            )
-            events.append(Emit(CallRepeated(name=call.name, count=count)))
-    return repeats, warnings, tuple(events)
+            found.warnings[call.id] = warn_repeated(count)
+            found.events.append(Emit(CallRepeated(name=call.name, count=count)))
+        elif count > limit:
+            found.excess = found.excess or (call.name, count)
+    return found
 
 
 def was_warned(state: RunState, plan: Plan) -> bool:
@@ -89,17 +97,8 @@ def was_warned(state: RunState, plan: Plan) -> bool:
     return limit is not None and any(count >= limit for count in state.repeats.values())
 
 
-def repeats_of_last(state: RunState, plan: Plan) -> dict[str, int]:
-    """Forget all counts but those of the calls just made: the world has changed since."""
-    for message in reversed(state.history):
-        if message.role == "assistant":
-            keys = {_call_key(call, plan) for call in message.tool_calls}
-            return {key: count for key, count in state.repeats.items() if key in keys}
-    return {}
-
-
 def _call_key(call: ToolCall, plan: Plan) -> str:
-    """Return a key equal for equal calls; empty for calls whose repetition is no sign of a loop."""
+    """Return a key equal for equal calls; empty where a repetition is not a sign of a loop."""
     if call.name in plan.polling_tools:
         return ""
     if call.arguments is None:

@@ -1,6 +1,6 @@
-"""How tools are put to the model: natively, or taught in the prompt."""
+"""How tools are presented to the model: natively, or taught in the prompt."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ __all__ = [
     "find_losses",
     "fit_strictly",
     "name_choice",
-    "put_tools",
+    "present_tools",
     "taught_way",
 ]
 
@@ -47,7 +47,7 @@ class PromptChoice(NamedTuple):
 
 
 def choose_mode(
-    options: Options, capabilities: Capabilities, capability_origins: dict[str, str]
+    options: Options, capabilities: Capabilities, capability_origins: Mapping[str, str]
 ) -> PromptChoice:
     """Choose natively unless the model is known not to be shown any tools."""
     if options.tool_prompting != "auto":
@@ -70,7 +70,7 @@ def taught_way(mode: PromptMode) -> TaughtWay | None:
     return "object" if mode == "constrained" else None
 
 
-def put_tools(
+def present_tools(
     request: ModelRequest,
     mode: PromptMode,
     capabilities: Capabilities,
@@ -78,7 +78,7 @@ def put_tools(
     forced_tool: str | None = None,
     must_call: bool = False,
 ) -> ModelRequest:
-    """Put the tools of a request to the model in the given mode."""
+    """Present the tools of a request to the model in the given mode."""
     way = taught_way(mode)
     if way is not None:
         # Nobody but the lesson itself can hold a taught model to the choice.
@@ -157,7 +157,7 @@ class SchemaLoss(Struct, frozen=True, kw_only=True):
 
     tool: str
     mode: str
-    """`strict` or `constrained`: the way of putting tools to the model that needed it."""
+    """`strict` or `constrained`: the way of presenting tools to the model that needed it."""
     place: str
     """JSON pointer into the parameters of the tool."""
     keyword: str
@@ -170,7 +170,7 @@ class SchemaLoss(Struct, frozen=True, kw_only=True):
 def find_losses(
     tools: Iterable[ToolSpec], mode: str, capabilities: Capabilities
 ) -> tuple[SchemaLoss, ...]:
-    """Return what the tools lose in a way of putting them to the model; most ways lose nothing."""
+    """Return what the tools lose in a way of presenting them; most ways lose nothing."""
     if mode not in ("strict", "constrained"):
         return ()
     return tuple(

@@ -1,6 +1,7 @@
 """From what the caller said to what is in force: provider, presets, options, connection."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -10,12 +11,14 @@ from surecall.config import Config
 from surecall.errors import Code, ConfigError, RequestError
 from surecall.profiles import (
     Catalog,
+    ResolvedCapabilities,
     embedded_name,
     find_preset,
     find_weights,
     is_weights_path,
     merge_presets,
     presets_for,
+    resolve_capabilities,
     select_profiles,
 )
 from surecall.protocols import DEFAULT_PROTOCOL, WireProtocol, find_protocol
@@ -37,6 +40,7 @@ __all__ = [
     "EMBEDDED_PROVIDER",
     "ToolSource",
     "choose_protocol",
+    "find_capabilities",
     "find_provider",
     "make_chain",
     "make_embedded",
@@ -118,23 +122,65 @@ def merge_options(
 ) -> ResolvedOptions:
     """Merge presets, sampling profile, configuration and the caller's options, in that order."""
     layers: list[tuple[str, Mapping[str, Any]]] = []
-    for name in presets:
-        found = (
-            presets_for(provider, model, catalog)
-            if name == AUTO_PRESET
-            else (find_preset(name, catalog),)
-        )
-        layers += [preset.layer for preset in found]
     if profile is not None:
-        for chosen in select_profiles(profile, model, catalog=catalog):
-            layers.append((f"profile:{chosen.id}", {"request_defaults": chosen.params}))
+        layers += [
+            (f"profile:{chosen.id}", {"request_defaults": chosen.params})
+            for chosen in select_profiles(profile, model, catalog=catalog)
+        ]
     if config.origins.get("stream", "default") != "default":
         layers.append((config.origins["stream"], {"stream": config.stream}))
     for name, value in config.options.items():
         layers.append((config.origins.get(f"options.{name}", "config"), {name: value}))
-    layers.append(("caller", overrides))
+    if overrides:
+        layers.append(("caller", overrides))
+    presets = tuple(presets)
+    if not layers and catalog is Catalog.builtin():
+        return _resolve_presets(provider, model, presets)
+    return _resolve_layers([*_preset_layers(provider, model, presets, catalog), *layers])
+
+
+@lru_cache(maxsize=128)
+def _resolve_presets(provider: str | None, model: str, presets: tuple[str, ...]) -> ResolvedOptions:
+    """Resolve what presets of the built-in catalog say by themselves, as in most runs."""
+    return _resolve_layers(_preset_layers(provider, model, presets, Catalog.builtin()))
+
+
+def _preset_layers(
+    provider: str | None, model: str, presets: tuple[str, ...], catalog: Catalog
+) -> list[tuple[str, Mapping[str, Any]]]:
+    found = (
+        presets_for(provider, model, catalog)
+        if name == AUTO_PRESET
+        else (find_preset(name, catalog),)
+        for name in presets
+    )
+    return [preset.layer for several in found for preset in several]
+
+
+def _resolve_layers(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> ResolvedOptions:
     merged = merge_presets(layers)
     return resolve_options(merged.values, merged.origins)
+
+
+def find_capabilities(
+    provider: str | None,
+    model: str,
+    overrides: Mapping[str, Any],
+    probed: Mapping[str, Any],
+    probed_on: Mapping[str, str],
+    catalog: Catalog,
+) -> ResolvedCapabilities:
+    """Say what a model can do, by the caller, probes and the catalog."""
+    if not overrides and not probed and catalog is Catalog.builtin():
+        return _known_capabilities(provider, model)
+    return resolve_capabilities(
+        provider, model, overrides=overrides, probed=probed, probed_on=probed_on, catalog=catalog
+    )
+
+
+@lru_cache(maxsize=128)
+def _known_capabilities(provider: str | None, model: str) -> ResolvedCapabilities:
+    return resolve_capabilities(provider, model, catalog=Catalog.builtin())
 
 
 def make_chain(registry: TransformRegistry, options: Options) -> TransformChain:
@@ -187,7 +233,7 @@ def make_transport(
     if not config.base_url:
         raise ConfigError(
             Code.INVALID_CONFIG,
-            "there is no address of a provider.",
+            "no provider address was given.",
             hint="Pass --base-url, base_url=... or transport=..., or set SURECALL_BASE_URL "
             "(for example http://127.0.0.1:8000/v1).",
         )

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from surecall.config import Config, load_config
 from surecall.formats import ToolNames
-from surecall.profiles import Catalog, resolve_capabilities
+from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.records import Message
 from surecall.redaction import Secret
@@ -29,6 +29,7 @@ from .resolve import (
     AUTO_PRESET,
     ToolSource,
     choose_protocol,
+    find_capabilities,
     find_provider,
     make_chain,
     make_registry,
@@ -54,7 +55,7 @@ Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
 
 class RunArguments(OptionArguments, total=False):
-    """What `Session.run` takes beside the prompt."""
+    """What `Session.run` takes besides the prompt."""
 
     on_event: Listener | None
     journal: Journal | str | None
@@ -142,7 +143,7 @@ class Session:
             "profile": profile,
             "probe": probe,
         }
-        self._config = _settle_config(config, given)
+        self._config = _make_config(config, given)
         self._model = self._config.model or ""
         self._system = system
         self._history = parse_history(history)
@@ -177,7 +178,7 @@ class Session:
 
         Args:
             prompt: A text, a message, or several messages.
-            on_event: Called with every event of this run, beside the session's own listener.
+            on_event: Called with every event of this run, besides the session's own listener.
             journal: A journal or the path of one; the run resumes when it is not empty.
             run_id: An id of your own.
             options: Options for this run only.
@@ -226,13 +227,8 @@ class Session:
         )
         refuse_shaped_transforms(self._protocol, resolved.options, resolved.origins)
         probed, probed_on = self._probed.known()
-        known = resolve_capabilities(
-            provider,
-            self._model,
-            overrides=self._capabilities,
-            probed=probed,
-            probed_on=probed_on,
-            catalog=self._catalog,
+        known = find_capabilities(
+            provider, self._model, self._capabilities, probed, probed_on, self._catalog
         )
         return make_plan(
             model=self._model,
@@ -244,7 +240,7 @@ class Session:
             capability_origins=known.origins,
             system=self._system,
             protocol=self._protocol.name,
-            probe=self._probed.told,
+            probe=self._probed.note_record,
             findings=known.findings,
         )
 
@@ -314,7 +310,7 @@ def _end_of_time(plan: Plan) -> float | None:
     return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-def _settle_config(config: Config | None, given: Mapping[str, Any]) -> Config:
+def _make_config(config: Config | None, given: Mapping[str, Any]) -> Config:
     values = {name: value for name, value in given.items() if value is not None}
     if config is None:
         return load_config(overrides=values, search=False)

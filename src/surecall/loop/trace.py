@@ -40,7 +40,7 @@ __all__ = [
     "ResponseSummary",
     "ResultSummary",
     "Trace",
-    "TraceKeeper",
+    "TraceBuilder",
     "TurnTrace",
     "load_trace",
     "save_trace",
@@ -225,7 +225,7 @@ def load_trace(path: str | Path) -> Trace:
     return trace
 
 
-class TraceKeeper:
+class TraceBuilder:
     """Collects the turns of one run."""
 
     def __init__(self, plan: Plan) -> None:
