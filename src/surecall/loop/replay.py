@@ -290,6 +290,6 @@ def _runner_of(
     return PromptRunner(
         transport,
         protocol=protocol or find_protocol(plan.protocol),
-        transforms=make_chain(transforms or TransformRegistry.builtin(), plan.options),
+        transforms=make_chain(transforms, plan.options),
         capabilities=plan.capabilities,
     )

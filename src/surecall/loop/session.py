@@ -154,7 +154,7 @@ class Session:
         self._capabilities = {**self._config.capabilities, **(capabilities or {})}
         self._on_event = on_event
         self._approver = approver
-        self._transforms = transforms or TransformRegistry.builtin()
+        self._transforms = transforms
         self._catalog = catalog or Catalog.builtin()
         self._protocol = choose_protocol(protocol, self._config, self._catalog)
         self._probed = ProbedModel(self._config, self._protocol, transport)

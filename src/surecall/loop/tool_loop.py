@@ -171,17 +171,18 @@ class ToolLoop:
         state, plan = self._state, self._plan
         self._trace_builder.begin_request(self._emitter.now_ms())
         request = build_request(plan, state, stream=plan.options.stream)
-        self._emitter.emit(
-            ModelRequestStarted,
-            tool_use_mode=plan.options.tool_use_mode,
-            tool_failure_policy=plan.options.tool_failure_policy,
-            tools_enabled=state.tools_enabled,
-            messages_count=len(request.messages),
-            tools_count=len(request.tools),
-            tool_choice=request.tool_choice,
-            prompt_mode=state.mode,
-            request_attempts_left=state.retries_left,
-        )
+        if self._emitter.has_listener:
+            self._emitter.emit(
+                ModelRequestStarted,
+                tool_use_mode=plan.options.tool_use_mode,
+                tool_failure_policy=plan.options.tool_failure_policy,
+                tools_enabled=state.tools_enabled,
+                messages_count=len(request.messages),
+                tools_count=len(request.tools),
+                tool_choice=request.tool_choice,
+                prompt_mode=state.mode,
+                request_attempts_left=state.retries_left,
+            )
         started = perf_counter()
         recorded = self._recorder.next_answer(state.turn)
         shown = self._open_streamed_text() if request.stream else None
