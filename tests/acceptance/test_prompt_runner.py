@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import Code, RequestError
 from surecall.loop import PromptRunner
 from surecall.profiles import Capabilities
-from surecall.records import Message, ModelRequest, ToolSpec, Usage
+from surecall.records import Message, ModelRequest, Receipt, ToolSpec, Usage
 from surecall.transforms import TransformChain, TransformRegistry
 from surecall.transport import ScriptedReply, assistant
 
@@ -161,11 +162,19 @@ async def test_parallel_is_sent_with_tools_only(door: Door, flag: bool) -> None:
 
 async def test_outbound_and_inbound_transforms_are_applied(door: Door) -> None:
     """Messages, tools, the reply and its calls pass through the chain."""
+    wrapped, filled = Receipt("wrap", "/", 1, 2), Receipt("fill", "/", 1, 2)
+    registry = TransformRegistry.builtin()
+    registry.register(
+        "replies", "wrap", lambda it: ({**it, "tool_calls": [it["tool_calls"]]}, (wrapped,))
+    )
+    registry.register(
+        "calls", "fill", lambda calls: ([replace(it, arguments="{}") for it in calls], (filled,))
+    )
     chain = TransformChain.resolve(
-        TransformRegistry.builtin(),
+        registry,
         tools=["openai_tools_strip_function_descriptions"],
-        replies=["assistant_tool_calls_object_to_array"],
-        calls=["assistant_tool_calls_arguments_blank_to_empty_object"],
+        replies=["wrap", "assistant_tool_calls_object_to_array"],
+        calls=["fill"],
     )
     call = {**call_add(), "function": {"name": "add", "arguments": ""}}
     async with door.open([assistant(None, tool_calls=call)]) as transport:
@@ -173,10 +182,7 @@ async def test_outbound_and_inbound_transforms_are_applied(door: Door) -> None:
 
     assert "description" not in door.requests[0]["tools"][0]["function"]
     assert [(c.name, c.arguments) for c in result.reply.calls] == [("add", "{}")]
-    assert [r.rule for r in result.receipts] == [
-        "assistant_tool_calls_object_to_array",
-        "assistant_tool_calls_arguments_blank_to_empty_object",
-    ]
+    assert result.receipts == (wrapped, filled)
     assert result.raw.message["tool_calls"] == call
 
 

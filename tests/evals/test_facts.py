@@ -151,12 +151,12 @@ async def test_a_call_is_counted_for_what_it_was(case: Written) -> None:
 
 
 async def test_the_tags_transform_counts_as_recovery_from_text() -> None:
-    """Its calls look structured in the trace, but did not arrive so."""
+    """Its calls are read from text as all others are."""
     reply = f'<tool_call>{{"name": "note", "arguments": {GOOD}}}</tool_call>'
     facts = await facts_of(reply, "Done.", preset="content_tag_tool_call_fallback")
     (call,) = facts.calls
-    assert (call.structured, call.format, call.valid_before) == (False, "tool_call_tags", False)
-    assert facts.needed == ("assistant_content_tool_call_tags_to_tool_calls",)
+    assert (call.structured, call.format, call.valid_before) == (False, "tagged_json", False)
+    assert facts.needed == ("read_call_from_text",)
 
 
 async def test_transforms_that_only_move_a_call_save_nothing() -> None:
@@ -170,12 +170,12 @@ async def test_transforms_that_only_move_a_call_save_nothing() -> None:
 
 
 async def test_blank_arguments_are_not_valid_as_they_arrived() -> None:
-    """A transform that writes them out hides that from the trace, but not from the facts."""
+    """They leave the same receipt with and without the transform."""
     look = called("", "look")
     facts = await facts_of(look, "Done.", preset="default_tool_calling")
     (call,) = facts.calls
     assert call.valid_before is False
-    assert call.rules == ("assistant_tool_calls_arguments_blank_to_empty_object",)
+    assert call.rules == ("blank_to_empty_object",)
 
 
 async def test_rules_about_ids_save_nothing() -> None:

@@ -302,3 +302,15 @@ def test_the_history_of_a_plan_is_complete() -> None:
     call = ToolCall(id="x", name="look", arguments={})
     plan = plan_with(messages=(Message("assistant", "", (call,)), Message("user", "go on")))
     assert [message.role for message in plan.messages] == ["assistant", "tool", "user"]
+
+
+def test_options_of_later_versions_do_not_break_a_resume(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its default, an option that a journal's version does not know is not hashed."""
+    origins = {"max_turns": "default"}
+    with_it = {**origins, "max_parse_retries": "default"}
+    monkeypatch.setattr("surecall.loop.plan._LATER_OPTIONS", {"max_parse_retries"})
+    known = plan_with(origins=origins).fingerprint
+    assert plan_with(origins=with_it).fingerprint == known
+    assert plan_with(options=Options(max_parse_retries=4)).fingerprint != known
+    monkeypatch.undo()
+    assert plan_with(origins=origins).fingerprint != known

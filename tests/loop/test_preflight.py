@@ -7,7 +7,7 @@ import pytest
 
 import surecall
 from surecall.errors import Code, RequestError
-from surecall.loop.preflight import check_request, find_excess
+from surecall.loop.prompt_runner import check_request, find_excess
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.transforms import TransformRegistry

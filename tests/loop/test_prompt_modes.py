@@ -426,8 +426,8 @@ async def test_a_tool_refused_twice_is_forced_where_that_is_honoured() -> None:
     choices = [request.body["tool_choice"] for request in transport.requests]
     named = {"type": "function", "function": {"name": "add"}}
     assert choices == ["auto", "auto", named, "auto"]
-    climbed = [event for event in events if isinstance(event, Escalated)]
-    assert [(event.rung, event.tool, event.step) for event in climbed] == [
+    escalated = [event for event in events if isinstance(event, Escalated)]
+    assert [(event.rung, event.tool, event.step) for event in escalated] == [
         ("forced_choice", "add", 1)
     ]
     assert desk.seen == [(2, 3)]

@@ -221,7 +221,6 @@ async def test_a_format_of_ones_own_is_taken() -> None:
     ("field", "transform"),
     [
         ("message_transforms", "assistant_tool_calls_reasoning_content_empty_if_missing"),
-        ("response_transforms", "assistant_function_call_to_tool_calls"),
         ("tool_transforms", "openai_tools_strip_function_descriptions"),
     ],
 )

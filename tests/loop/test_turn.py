@@ -492,7 +492,7 @@ def test_the_same_call_is_warned_about_and_then_ends_the_run() -> None:
     emit, run = turns[2]
     assert emit == Emit(CallRepeated(name="look", count=3))
     assert "same call" in run.warnings["c1"]
-    assert "3." in run.warnings["c1"]
+    assert "third time" in run.warnings["c1"]
     fail = fail_of(turns[3])
     assert (fail.code, fail.details) == (Code.REPEATED_CALL, {"tool": "look", "count": 4})
     assert not any(isinstance(effect, RunCalls) for effect in turns[3])

@@ -11,7 +11,7 @@ from surecall.formats import ToolNames
 from surecall.jsontext import decode_noting, decode_plain, repair_json
 from surecall.protocols import ChatCompletions, RawReply
 from surecall.reading import ReadingLimits, read_arguments, read_reply
-from surecall.reading.calls import CallReader, read_clean_calls
+from surecall.reading.calls import CallReader, ReplyShape, read_clean_calls
 from surecall.records import RawCall, Reading, ToolCall, ToolSpec
 
 quick = settings(max_examples=200, deadline=None)
@@ -260,7 +260,7 @@ def test_calls_read_as_clean_are_read_the_same_one_by_one(
     """What the quick way accepts, the careful way reads without a receipt, error or defect."""
     limits = ReadingLimits(max_arguments_bytes=40, max_total_arguments_bytes=total)
     clean = read_clean_calls(calls, tools, used_ids, limits)
-    reader = CallReader(tools, used_ids=used_ids, limits=limits, ended=True)
+    reader = CallReader(tools, used_ids=used_ids, limits=limits, shape=ReplyShape(ended=True))
     careful = tuple(reader.read(call) for call in calls)
     if clean is not None:
         assert repr(clean) == repr(careful)

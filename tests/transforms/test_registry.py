@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import ConfigError
 from surecall.records import RawCall, Receipt
@@ -117,8 +118,16 @@ def test_a_chain_runs_in_order_and_collects_receipts() -> None:
 
 def test_a_chain_of_calls_keeps_the_tuple_when_nothing_changes() -> None:
     """Calls go in and come out as a tuple."""
-    name = "assistant_tool_calls_arguments_blank_to_empty_object"
-    chain = TransformChain.resolve(TransformRegistry.builtin(), calls=[name])
+    registry = TransformRegistry()
+    note = Receipt("fill", "", "", "{}")
+
+    def fill(calls: list[RawCall]) -> tuple[list[RawCall], tuple[Receipt, ...]]:
+        blank = [call for call in calls if not call.arguments]
+        filled = [replace(call, arguments=call.arguments or "{}") for call in calls]
+        return (filled, (note,)) if blank else (calls, ())
+
+    registry.register("calls", "fill", fill)
+    chain = TransformChain.resolve(registry, calls=["fill"])
     same = (RawCall("1", "a", "{}"),)
     assert chain.apply_calls(same)[0] is same
     changed, receipts = chain.apply_calls((RawCall("1", "a", ""),))
@@ -149,3 +158,24 @@ def test_a_message_transform_that_returns_nothing_is_an_error() -> None:
     registry.register("messages", "odd", lambda _messages: None)
     with pytest.raises(ConfigError, match="returned NoneType instead of a list"):
         TransformChain.resolve(registry, messages=["odd"]).apply_messages([])
+
+
+def test_what_reading_does_is_named_and_not_run() -> None:
+    """The built-in transforms of replies and calls are names for rules of reading."""
+    name, blank = (
+        "assistant_tool_calls_object_to_array",
+        ("assistant_tool_calls_arguments_blank_to_empty_object"),
+    )
+    chain = TransformChain.resolve(TransformRegistry.builtin(), replies=[name], calls=[blank])
+    assert chain.reading == {name, blank}
+    assert (chain.replies, chain.calls) == ((), ())
+
+
+def test_a_function_of_ones_own_replaces_what_reading_does() -> None:
+    """Then the name stands for the function alone."""
+    name = "assistant_tool_calls_object_to_array"
+    registry = TransformRegistry.builtin()
+    registry.register("replies", name, lambda message: (message, ()), replace=True)
+    chain = TransformChain.resolve(registry, replies=[name])
+    assert chain.reading == frozenset()
+    assert [pair[0] for pair in chain.replies] == [name]

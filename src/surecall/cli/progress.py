@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from surecall.loop.schema_losses import SchemaLoss
+from surecall.loop.prompting import SchemaLoss
 from surecall.records import (
     CallRepeated,
     ErrorDetail,

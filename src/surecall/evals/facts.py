@@ -9,7 +9,7 @@ from surecall.errors import Code
 from surecall.formats import ToolNames
 from surecall.loop import Trace, TurnTrace
 from surecall.protocols import find_protocol
-from surecall.reading import IDENTITY_RULES, find_broken_attempt, read_reply
+from surecall.reading import IDENTITY_RULES, MOVING_RULES, find_broken_attempt, read_reply
 from surecall.records import Receipt, ToolCall, ToolResult, ToolSpec, Usage
 from surecall.schema import SchemaChecker
 
@@ -87,22 +87,8 @@ def _refuse(_uri: str) -> NoReturn:
 
 
 _READ_TEXT: Final = "read_call_from_text"
-_TAGS: Final = "assistant_content_tool_call_tags_to_tool_calls"
-_TAG_FORMAT: Final = "tool_call_tags"
 _NAMES: Final = frozenset({"infer_tool_name", "resolve_tool_name", "strip_name"})
-_BLANK: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
-_MOVES: Final = frozenset(
-    {
-        "assistant_function_call_to_tool_calls",
-        "assistant_tool_calls_arguments_json_string_if_hash",
-        "assistant_tool_calls_object_to_array",
-        "rescue_from_error_body",
-        _READ_TEXT,
-        _TAGS,
-    }
-)
-"""Rules that find a call, or move it, without touching its name or arguments."""
-_OF_ALL_CALLS: Final = _MOVES - {_TAGS, "assistant_tool_calls_arguments_json_string_if_hash"}
+_RESCUE: Final = "rescue_from_error_body"
 _CUT: Final = frozenset({"length", "max_tokens", "model_length"})
 _TRIED: Final = frozenset({Code.MALFORMED_FUNCTION_CALL, Code.TOOL_NOT_EXECUTED})
 _MAX_EXPLAINED_BYTES: Final = 50_000
@@ -231,19 +217,18 @@ class _Seen:
     def fact(self, exact: bool | None) -> CallFact:
         """Return what is counted."""
         call, result, rules = self._call, self._result, self._rules
-        form = _TAG_FORMAT if _TAGS in rules else call.format
         codes = [error.code for error in call.errors]
         if result is not None:
             codes = [] if result.ok else list(result.envelope.error_codes)
         return CallFact(
             turn=self._turn.turn,
             name=call.name,
-            format=form,
+            format=call.format,
             structured=self._is_structured(),
             state=call.state,
             valid_before=self._valid_before,
             valid_after=self._valid_before or self._is_valid_after(),
-            changed=any(rule not in _MOVES for rule in rules),
+            changed=any(rule not in MOVING_RULES for rule in rules),
             exact=exact,
             executed=self.executed,
             ok=result is not None and result.ok,
@@ -255,13 +240,13 @@ class _Seen:
         )
 
     def _is_structured(self) -> bool:
-        return _READ_TEXT not in self._rules and _TAGS not in self._rules
+        return _READ_TEXT not in self._rules
 
     def _is_valid_before(self) -> bool:
         """Tell whether the call could be used exactly as it arrived."""
         if self._spec is None or self._object is None or self._call.state == "cut":
             return False
-        if not self._is_structured() or _BLANK in self._rules:
+        if not self._is_structured():
             return False
         if any(rule in _NAMES for rule in self._rules):
             return False
@@ -296,10 +281,7 @@ def _receipts_of(turn: TurnTrace, position: int, call: ToolCall) -> tuple[Receip
     found = [
         receipt
         for receipt in turn.receipts
-        if is_object
-        or receipt.rule in _OF_ALL_CALLS
-        or receipt.place.startswith(places)
-        or (receipt.rule == _TAGS and receipt.after == f"tag_call_{position + 1}")
+        if is_object or receipt.rule == _RESCUE or receipt.place.startswith(places)
     ]
     found += call.receipts
     return tuple(receipt for receipt in found if receipt.rule not in IDENTITY_RULES)

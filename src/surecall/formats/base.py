@@ -5,6 +5,7 @@ which raises `NeedMore` whenever the answer could still change with text that ha
 So one reader serves whole texts and streams alike, and every split gives the same reading.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -77,7 +78,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether it counts only where no visible text stands before it, and ends the message."""
 
 
-class CallFormat:
+class CallFormat(ABC):
     """One family of text formats."""
 
     name: str
@@ -93,9 +94,9 @@ class CallFormat:
         """Return the literal texts that may begin a call of this family."""
         return self.literals
 
+    @abstractmethod
     def read(self, source: Source, at: int) -> Found | None:
         """Read from the opener at `at`; `None` when it is not a call of this family after all."""
-        raise NotImplementedError
 
 
 def add_receipts(calls: Iterable[TextCall], *receipts: Receipt) -> tuple[TextCall, ...]:

@@ -1,14 +1,12 @@
 """The tool loop: decides purely, acts through a driver, and records every decision."""
 
-from .api import Arguments, run, run_sync, stream
 from .journal import FileJournal, Journal, MemoryJournal
 from .options import Options, resolve_options
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .replay import Replay, replay_trace, resend_turn
-from .result import RunResult
-from .run_stream import RunStream
-from .session import Session
+from .result import RunResult, RunStream
+from .session import Arguments, Session, run, run_sync, stream
 from .trace import Trace, TurnTrace, load_trace, save_trace
 
 __all__ = [

@@ -10,7 +10,6 @@ from surecall.formats import ToolNames
 from surecall.jsontext import encode_text
 from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
 from surecall.records import (
-    ErrorDetail,
     Message,
     ModelRequest,
     Reading,
@@ -22,19 +21,14 @@ from surecall.redaction import MASK
 
 from .history import find_own_ids, fit_history
 from .plan import Plan
-from .prompting import put_tools, taught_way
+from .prompting import present_tools, taught_way
 from .steps import RunState
+from .wording import HELD_SECRET
 
 __all__ = ["MAX_INLINE_CHARACTERS", "build_request", "read_answer", "read_answer_aside"]
 
 MAX_INLINE_CHARACTERS: Final = 64 * 1024
 """Text that is longer is read in a thread: that may take long enough to delay everything else."""
-
-_HOLD_SECRET: Final = ErrorDetail(
-    Code.ARGUMENTS_HOLD_SECRET,
-    "The arguments held a key of this program, which was taken out; nothing was run.",
-    "Make the call without the key.",
-)
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -46,7 +40,7 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
         calls_seen=state.calls_seen,
         after_cut=state.was_cut,
     )
-    request = put_tools(
+    request = present_tools(
         request,
         state.mode,
         plan.capabilities,
@@ -57,8 +51,11 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
     return replace(request, messages=messages) if changes else request
 
 
-def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
-    """Read a reply in the way its request asked for it."""
+def read_answer(
+    plan: Plan, state: RunState, reply: Reply, names: ToolNames, transforms: frozenset[str]
+) -> Reading:
+    """Read a reply in the way its request asked for it, with the named transforms of replies."""
+    disabled = frozenset(plan.options.disabled_rules)
     way = taught_way(state.mode)
     pattern = plan.history_rules(state.mode).id_pattern
     reply = reply if pattern is None else _with_own_ids(reply, state.history, pattern)
@@ -72,13 +69,14 @@ def read_answer(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> 
         text_formats=plan.text_formats or way is not None,
         limits=plan.reading_limits,
         taught=way is not None,
+        transforms=transforms - disabled,
     )
     if receipts:
         reading = _with_receipts(reading, receipts)
     if any(defect.code == Code.SECRET_REDACTED for defect in reply.defects):
         reading = replace(reading, calls=tuple(map(_refuse_masked, reading.calls)))
-    if plan.options.disabled_rules:
-        reading = without_rules(reading, reply, frozenset(plan.options.disabled_rules))
+    if disabled:
+        reading = without_rules(reading, reply, disabled)
     if way is not None and state.tools_enabled and not reading.calls:
         broken = find_broken_attempt(reading.content, names)
         if broken is not None:
@@ -100,7 +98,13 @@ def _with_own_ids(reply: Reply, history: tuple[Message, ...], pattern: str) -> R
     return reply if calls == reply.calls else replace(reply, calls=calls)
 
 
-async def read_answer_aside(plan: Plan, state: RunState, reply: Reply, names: ToolNames) -> Reading:
+async def read_answer_aside(
+    plan: Plan,
+    state: RunState,
+    reply: Reply,
+    names: ToolNames,
+    transforms: frozenset[str],
+) -> Reading:
     """Do what `read_answer` does, in a thread if the reply is long, so that deadlines are kept.
 
     A run that ends in the meantime does not wait for the thread, which changes nothing.
@@ -109,12 +113,12 @@ async def read_answer_aside(plan: Plan, state: RunState, reply: Reply, names: To
     for call in reply.calls:
         characters += len(call.arguments) if isinstance(call.arguments, str) else 0
     if characters <= MAX_INLINE_CHARACTERS:
-        return read_answer(plan, state, reply, names)
-    return await asyncio.to_thread(read_answer, plan, state, reply, names)
+        return read_answer(plan, state, reply, names, transforms)
+    return await asyncio.to_thread(read_answer, plan, state, reply, names, transforms)
 
 
 def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
-    """Put the receipts of an object to the call it was, or beside the answer it held."""
+    """Attach the receipts of an object to its call, or to the answer it held."""
     if not reading.calls:
         return replace(reading, receipts=receipts + reading.receipts)
     call, *rest = reading.calls
@@ -125,7 +129,7 @@ def _refuse_masked(call: ToolCall) -> ToolCall:
     """Refuse a call that a secret was taken out of: it must not run with the mask as its value."""
     if not (_holds_mask(call.raw) or _holds_mask(call.arguments)):
         return call
-    return replace(call, arguments=None, state="unreadable", errors=(_HOLD_SECRET,))
+    return replace(call, arguments=None, state="unreadable", errors=(HELD_SECRET,))
 
 
 def _holds_mask(value: Any) -> bool:

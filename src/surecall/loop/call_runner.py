@@ -1,12 +1,13 @@
-"""Running the calls of one turn: each is told, journaled and run at most once."""
+"""Running the calls of one turn: each is reported, journaled and run at most once."""
 
 from surecall.errors import Code
 from surecall.records import ToolCall, ToolCallEnded, ToolCallStarted, ToolResult
 from surecall.tools import Dispatcher, ToolContext, run_calls
 
+from .events import EventEmitter
 from .recorder import Recorder
 from .steps import RunCalls
-from .telling import Teller
+from .wording import CHECK_STATE, INTERRUPTED
 
 __all__ = ["CallRunner"]
 
@@ -23,11 +24,15 @@ class CallRunner:
     """Runs calls through a dispatcher; what a journal already holds is not run again."""
 
     def __init__(
-        self, dispatcher: Dispatcher, recorder: Recorder, teller: Teller, max_concurrency: int
+        self,
+        dispatcher: Dispatcher,
+        recorder: Recorder,
+        emitter: EventEmitter,
+        max_concurrency: int,
     ) -> None:
         self._dispatcher = dispatcher
         self._recorder = recorder
-        self._teller = teller
+        self._emitter = emitter
         self._max_concurrency = max_concurrency
 
     async def run(self, turn: int, wanted: RunCalls) -> tuple[ToolResult, ...]:
@@ -44,7 +49,7 @@ class CallRunner:
         )
 
     async def _execute(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
-        self._teller.tell(
+        self._emitter.emit(
             ToolCallStarted,
             tool_call_id=call.id,
             name=call.name,
@@ -55,7 +60,9 @@ class CallRunner:
         result = self._recorder.result(turn, call.id)
         if result is None:
             result = await self._dispatch(turn, call, warning)
-        self._teller.tell(
+        if not self._emitter.has_listener:
+            return result
+        self._emitter.emit(
             ToolCallEnded,
             tool_call_id=call.id,
             name=result.name,
@@ -71,7 +78,7 @@ class CallRunner:
 
     async def _dispatch(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
         recorder, dispatcher = self._recorder, self._dispatcher
-        context = ToolContext(self._teller.run_id, turn, call.id)
+        context = ToolContext(self._emitter.run_id, turn, call.id)
         effect = dispatcher.effect_of(call)
         warnings = () if warning is None else (warning,)
         # A call that was intended may have run, also if it would be refused today.
@@ -84,9 +91,8 @@ class CallRunner:
             result = dispatcher.refuse(
                 call,
                 Code.OUTCOME_UNKNOWN,
-                "The run was interrupted while this call was running; it may or may not have "
-                "taken effect.",
-                hint="Check the state before you repeat it.",
+                INTERRUPTED,
+                hint=CHECK_STATE,
             )
         else:
 

@@ -1,9 +1,9 @@
 """What is tried when a model keeps sending a call that cannot be used.
 
 Repair, coercion and the exact errors come first, on every turn. When the same tool is refused a
-second time in a row, the next request goes one rung up: a forced choice of that tool, a schema its
+second time in a row, the next request goes one step up: a forced choice of that tool, a schema its
 reply is held to, or a taught form, whichever the provider offers. When that is refused as well, the
-next rung follows at once. One budget covers all rungs.
+next step follows at once. One budget covers all steps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from surecall.records import ToolResult
 
 from .prompting import PromptMode
 
-__all__ = ["Rung", "count_refusals", "find_rung", "stuck_tool"]
+__all__ = ["Escalation", "count_refusals", "find_escalation", "stuck_tool"]
 
 _REFUSED: Final = frozenset(
     {
@@ -29,7 +29,7 @@ _REFUSED: Final = frozenset(
 _STUCK_AFTER: Final = 2
 
 
-class Rung(NamedTuple):
+class Escalation(NamedTuple):
     """One step up: how to ask, and for which tool alone."""
 
     name: str
@@ -52,23 +52,23 @@ def count_refusals(refusals: Mapping[str, int], results: Iterable[ToolResult]) -
 
 
 def stuck_tool(refusals: Mapping[str, int]) -> str | None:
-    """Return the tool whose call was refused although the model was told why."""
+    """Return the tool whose call was refused although the model knows why."""
     return next((name for name, count in refusals.items() if count >= _STUCK_AFTER), None)
 
 
-def find_rung(
+def find_escalation(
     mode: PromptMode, capabilities: Capabilities, used: int, budget: int, tool: str | None
-) -> Rung | None:
-    """Return the next rung that the provider offers, or `None` when there is none left."""
-    ladder: list[Rung] = []
+) -> Escalation | None:
+    """Return the next step that the provider offers, or `None` when there is none left."""
+    ladder: list[Escalation] = []
     if tool is not None and mode in ("native", "strict"):
         if capabilities.strict_tools:
-            ladder.append(Rung("strict_tool", "strict", tool))
+            ladder.append(Escalation("strict_tool", "strict", tool))
         elif "named" in capabilities.tool_choices:
-            ladder.append(Rung("forced_choice", "native", tool))
+            ladder.append(Escalation("forced_choice", "native", tool))
     if capabilities.json_schema and mode != "constrained":
-        ladder.append(Rung("schema", "constrained", tool))
+        ladder.append(Escalation("schema", "constrained", tool))
     if mode in ("native", "strict"):
-        ladder.append(Rung("taught", "taught", None))
+        ladder.append(Escalation("taught", "taught", None))
     ladder = ladder[:budget]
     return ladder[used] if used < len(ladder) else None

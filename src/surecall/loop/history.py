@@ -16,9 +16,10 @@ from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.protocols.chat_completions import parse_history_message
 from surecall.records import Message
 
+from .wording import CHECK_STATE, FROM_SYSTEM, NO_RESULT
+
 __all__ = ["HistoryRules", "complete_history", "find_own_ids", "fit_history", "parse_history"]
 
-_FROM_SYSTEM: Final = "[System message:]"
 _SYSTEM_ROLES: Final = frozenset({"developer", "system"})
 _REASONING_KEYS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks"}
@@ -83,8 +84,8 @@ def _missing_results(waiting: dict[str, str]) -> list[Message]:
 def _outcome_unknown(name: str) -> str:
     error = {
         "code": str(Code.OUTCOME_UNKNOWN),
-        "message": "No result of this call was recorded; it may or may not have run.",
-        "hint": "Check the state before you repeat it.",
+        "message": NO_RESULT,
+        "hint": CHECK_STATE,
     }
     return encode_text({"ok": False, "tool_name": name, "errors": [error]})
 
@@ -166,8 +167,8 @@ def _move_system(messages: Sequence[Message]) -> Iterable[Message]:
 
 def _from_user(message: Message) -> Message:
     if isinstance(message.content, list):
-        return Message("user", [{"type": "text", "text": _FROM_SYSTEM}, *message.content])
-    return Message("user", f"{_FROM_SYSTEM}\n{message.content or ''}")
+        return Message("user", [{"type": "text", "text": FROM_SYSTEM}, *message.content])
+    return Message("user", f"{FROM_SYSTEM}\n{message.content or ''}")
 
 
 def _join_users(first: Message, second: Message) -> Message | None:

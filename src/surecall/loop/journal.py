@@ -38,7 +38,8 @@ __all__ = [
 ]
 
 JOURNAL_VERSION: Final = 2
-"""The first version had no checksums; its journals are resumed, and get them from then on."""
+"""The first version had no checksums; its journals are resumed, and get them from then on. The
+version also fixes which fields are always part of a run's fingerprint: see `plan.py`."""
 
 _BEGINNING: Final = b'{"kind":"run","run_id":"'
 _ANY_RECORD: Final = b'{"kind":"'

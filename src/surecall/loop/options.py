@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES, MAX_TURN_ARGUMENTS_BYTES
-from surecall.reading import ALL_RULES, IDENTITY_RULES, READING_RULES
+from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
+
+from .wording import EMPTY_FINAL_TEXT
 
 __all__ = [
     "DEFAULT_EMPTY_FINAL_TEXT",
@@ -24,7 +26,7 @@ ToolUseMode = Literal["enforced", "relaxed", "disabled"]
 ToolFailurePolicy = Literal["fatal", "tolerated"]
 ToolPrompting = Literal["auto", "native", "strict", "taught", "constrained"]
 
-DEFAULT_EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
+DEFAULT_EMPTY_FINAL_TEXT: Final = EMPTY_FINAL_TEXT
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,22 +79,22 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """In relaxed mode: how often a request refused with an HTTP error is sent again without
     tools, per turn."""
     keep_content_with_calls: bool = False
-    """Keep text that came beside tool calls in the history; it is always in the trace."""
+    """Keep text that came next to tool calls in the history; it is always in the trace."""
     stream: bool = False
     """Stream every turn; the result is the same."""
     skip_bad_events: bool = False
     """Go on when one event of a stream cannot be read, instead of stopping with
     `UPSTREAM_BAD_EVENT`; what was skipped is a defect in the trace."""
     tool_prompting: ToolPrompting = "auto"
-    """How tools are put to the model. `native` sends them as the provider defines it; `strict`
-    also asks it to hold arguments to their schemas; `taught` explains them in the prompt, for a
-    model that is not shown tools; `constrained` also holds the whole reply to a schema. `auto` is
-    `taught` for a model that is known not to support tools, `native` for any other."""
+    """How tools are presented to the model. `native` sends them as the provider defines it;
+    `strict` also asks it to hold arguments to their schemas; `taught` explains them in the prompt,
+    for a model that is not shown tools; `constrained` also holds the whole reply to a schema.
+    `auto` is `taught` for a model that is known not to support tools, `native` for any other."""
     max_parse_retries: int = 1
     """When a taught model writes a call that cannot be read: how often it is told so and asked
     again. After that, the answer says that no tool was executed."""
     max_escalations: int = 0
-    """When the arguments for one tool are refused twice in a row: how many rungs up the requests
+    """When the arguments for one tool are refused twice in a row: how many steps up the requests
     may go, through a forced choice, a schema for the reply and a taught form."""
     text_formats: bool | None = None
     """Look for calls that the model wrote as text when there are no others. Unset means: when the
@@ -188,8 +190,9 @@ _POSITIVE: Final = (
 
 _NOT_NEGATIVE: Final = ("fallback_retry_count", "max_escalations", "max_parse_retries")
 
-_RULES: Final = frozenset({ALL_RULES, *IDENTITY_RULES, *READING_RULES})
+_RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)
+_ALL_DEFAULT: Final = dict.fromkeys(sorted(_FIELDS), "default")
 _NULLABLE: Final = frozenset(
     field.name for field in msgspec.structs.fields(Options) if type(None) in get_args(field.type)
 )
@@ -240,15 +243,19 @@ def _check_rules(names: Iterable[str], origins: Mapping[str, str]) -> None:
             origin = origins.get(f"disabled_rules.{name}") or origins.get("disabled_rules")
             raise ConfigError(
                 Code.INVALID_OPTION,
-                f"disabled_rules names {name!r} (from {origin or 'the caller'}), which is no rule "
-                "of reading that can be switched off.",
+                f"disabled_rules names {name!r} (from {origin or 'the caller'}), which is not a "
+                "rule of reading that can be switched off.",
                 hint=f"{did_you_mean(name, _RULES)} {ALL_RULES!r} stands for all of them.",
             )
 
 
 def _with_defaults(origins: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    merged = dict.fromkeys(sorted(_FIELDS), "default")
+    below: dict[str, dict[str, None]] = {}
+    for key, origin in origins.items():
+        name, dot, _ = key.partition(".")
+        if dot:
+            below.setdefault(name, {})[origin] = None
+    merged = dict(_ALL_DEFAULT)
     for name in known:
-        below = [origin for key, origin in origins.items() if key.startswith(f"{name}.")]
-        merged[name] = ", ".join(dict.fromkeys(below)) or "caller"
+        merged[name] = ", ".join(below.get(name, ())) or "caller"
     return merged | dict(origins)

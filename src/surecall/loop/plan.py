@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -29,6 +30,28 @@ __all__ = ["Plan", "make_plan"]
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
 _DEFAULT_LIMIT = Options().max_tool_calls_per_turn
+_DEFAULT_OPTIONS = msgspec.structs.asdict(Options())
+_DEFAULT_CAPABILITIES = join_capabilities(Capabilities(), Findings())
+
+# Part of every fingerprint since journals have version 2. Never add to these.
+_OPTIONS_OF_2 = """
+    deadline_s disabled_rules fallback_retry_count fix_empty_final fix_empty_final_disable_tools
+    fix_empty_final_user_text keep_content_with_calls max_concurrent_calls max_escalations
+    max_identical_calls max_parse_retries max_run_tokens max_tool_args_bytes max_tool_calls
+    max_tool_calls_per_turn max_tool_output_bytes max_turn_args_bytes max_turns message_transforms
+    overrides_after_cut request_defaults request_overrides response_transforms skip_bad_events
+    stream text_formats tool_allowlist tool_call_transforms tool_choice tool_denylist
+    tool_failure_policy tool_prompting tool_result_transforms tool_timeout_s tool_transforms
+    tool_use_mode
+"""
+_CAPABILITIES_OF_2 = """
+    allows_midturn_system context_window_tokens empty_arguments grammar honours_parallel_false
+    json_object json_schema json_stability needs_reasoning_echo reserved_response_tokens
+    stream_equals_whole streaming strict_tools supports_parallel_tools supports_tool_use
+    text_formats tool_choices tool_id_pattern unique_call_ids
+"""
+_LATER_OPTIONS = _DEFAULT_OPTIONS.keys() - frozenset(_OPTIONS_OF_2.split())
+_LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -54,7 +77,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     polling_tools: frozenset[str]
     effect_tools: frozenset[str]
     mode: PromptMode
-    """How tools are put to the model."""
+    """How tools are presented to the model."""
     mode_reason: str
     protocol: str
     """Name of the wire format."""
@@ -63,6 +86,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the provider was asked before the run, and what came of it."""
     findings: Findings = Findings()
     """What else is known of the model; nothing is decided by it."""
+    native_history: HistoryRules = HistoryRules()
+    """What the provider demands of a history with calls in the fields made for them."""
+    taught_history: HistoryRules = HistoryRules()
+    """The same, for calls that are text."""
 
     @property
     def tools_allowed(self) -> bool:
@@ -96,28 +123,16 @@ class Plan(Struct, frozen=True, kw_only=True):
         Those of a taught model, and of one that is known not to make several calls at once, run
         one after the other.
         """
-        one_by_one = taught_way(self.mode) is not None or self._lacks("supports_parallel_tools")
+        one_by_one = taught_way(self.mode) is not None or self.native_history.one_call_each
         return 1 if one_by_one else self.options.max_concurrent_calls
 
     def history_rules(self, mode: PromptMode) -> HistoryRules:
         """Return what the provider is known to demand of a history; taught calls are text."""
-        can, system_first = self.capabilities, self._lacks("allows_midturn_system")
-        if taught_way(mode) is not None:
-            return HistoryRules(system_first=system_first)
-        return HistoryRules(
-            one_call_each=self._lacks("supports_parallel_tools"),
-            system_first=system_first,
-            echo_reasoning=can.needs_reasoning_echo is True,
-            id_pattern=can.tool_id_pattern,
-        )
+        return self.native_history if taught_way(mode) is None else self.taught_history
 
     def may_stream(self, *, tools_enabled: bool) -> bool:
         """Tell whether a turn may be streamed: not where calls get lost on the way."""
         return not tools_enabled or self.capabilities.stream_equals_whole is not False
-
-    def _lacks(self, field: str) -> bool:
-        """Tell whether somebody said that the model cannot do this; the default says nothing."""
-        return _is_known(field, self.capability_origins) and not getattr(self.capabilities, field)
 
     @property
     def reading_limits(self) -> ReadingLimits:
@@ -132,7 +147,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         return tool_name in self.effect_tools
 
     def turn_mode(self, base_mode: PromptMode, calls_seen: int) -> PromptMode:
-        """Return how tools are put to the model in a turn.
+        """Return how tools are presented to the model in a turn.
 
         A choice that forces a call, and that the provider is known to ignore, is made by a schema.
         """
@@ -209,7 +224,8 @@ def make_plan(
         find_id_shape(capabilities.tool_id_pattern)  # raises when no id can be made
     tools = () if options.tool_use_mode == "disabled" else tools
     params, parallel, ignored = _split_params(options)
-    mode = choose_mode(options, capabilities, dict(capability_origins))
+    mode = choose_mode(options, capabilities, capability_origins)
+    system_first = _lacks("allows_midturn_system", capabilities, capability_origins)
     plan = Plan(
         model=model,
         system=system,
@@ -233,8 +249,20 @@ def make_plan(
         fingerprint="",
         probe=probe,
         findings=findings,
+        native_history=HistoryRules(
+            one_call_each=_lacks("supports_parallel_tools", capabilities, capability_origins),
+            system_first=system_first,
+            echo_reasoning=capabilities.needs_reasoning_echo is True,
+            id_pattern=capabilities.tool_id_pattern,
+        ),
+        taught_history=HistoryRules(system_first=system_first),
     )
     return _with_fingerprint(plan)
+
+
+def _lacks(field: str, capabilities: Capabilities, origins: Mapping[str, str]) -> bool:
+    """Tell whether somebody said that the model cannot do this; the default says nothing."""
+    return _is_known(field, origins) and not getattr(capabilities, field)
 
 
 def _is_known(field: str, origins: Mapping[str, str]) -> bool:
@@ -242,22 +270,33 @@ def _is_known(field: str, origins: Mapping[str, str]) -> bool:
 
 
 def _with_fingerprint(plan: Plan) -> Plan:
+    """Hash what a run is.
+
+    Options and capabilities that are newer than the version of the journal are part of it only
+    where they are not at their defaults, so that they do not keep an older run from being resumed.
+    """
+    options = msgspec.structs.asdict(plan.options)
+    if _has_default_limit(plan):
+        # Before the limit had a default, a run without one was recorded with none.
+        options["max_tool_calls_per_turn"] = None
+    capability_origins = {
+        # A run may be resumed after the same was found out anew.
+        name: "probe" if origin.startswith("probe:") else origin
+        for name, origin in plan.capability_origins.items()
+    }
     surface: dict[str, Any] = {
         "model": plan.model,
         "system": plan.system,
         "messages": plan.messages,
         "tools": plan.tools,
-        # Before the limit had a default, a run without one was recorded with none.
-        "options": replace(plan.options, max_tool_calls_per_turn=None)
-        if _has_default_limit(plan)
-        else plan.options,
-        "origins": _origins_by_key(plan.origins),
-        "capabilities": join_capabilities(plan.capabilities, plan.findings),
-        "capability_origins": {
-            # A run may be resumed after the same was found out anew.
-            name: "probe" if origin.startswith("probe:") else origin
-            for name, origin in plan.capability_origins.items()
-        },
+        "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
+        "origins": _leave_out(_origins_by_key(plan.origins), _LATER_OPTIONS, {}),
+        "capabilities": _leave_out(
+            join_capabilities(plan.capabilities, plan.findings),
+            _LATER_CAPABILITIES,
+            _DEFAULT_CAPABILITIES,
+        ),
+        "capability_origins": _leave_out(capability_origins, _LATER_CAPABILITIES, {}),
     }
     if plan.protocol != DEFAULT_PROTOCOL:
         surface["protocol"] = plan.protocol
@@ -265,12 +304,27 @@ def _with_fingerprint(plan: Plan) -> Plan:
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
 
 
+def _leave_out(
+    fields: dict[str, Any], later: set[str], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields without the later ones that are at their defaults."""
+    if not later:
+        return fields
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in later or value != defaults.get(name, "default")
+    }
+
+
 def _origins_by_key(origins: dict[str, str]) -> dict[str, str]:
     """Return the origins without those that sum up the keys of an object.
 
     They say nothing that the keys do not, and journals of before were begun without them.
     """
-    summed = {name for name in OBJECT_FIELDS if any(key.startswith(f"{name}.") for key in origins)}
+    summed = {key.partition(".")[0] for key in origins if "." in key} & OBJECT_FIELDS
+    if not summed:
+        return origins
     return {name: "caller" if name in summed else origin for name, origin in origins.items()}
 
 

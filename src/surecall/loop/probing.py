@@ -75,7 +75,7 @@ class ProbedModel:
         return self._note if time.time() < self._note_expires_at else None
 
     @property
-    def told(self) -> dict[str, Any] | None:
+    def note_record(self) -> dict[str, Any] | None:
         """The note as the trace keeps it."""
         note = self.note
         return None if note is None else msgspec.to_builtins(note)

@@ -1,27 +1,170 @@
-"""The one place where a request leaves and a reply comes back; usable alone for plain chat."""
+"""The one place where a request leaves and a reply comes back; usable alone for plain chat.
 
-from collections.abc import Callable
+Requests that must not be sent are refused before they cost anything.
+"""
+
+import re
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter
-from typing import Final
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import ProviderError
-from surecall.profiles import Capabilities
+from surecall.errors import Code, ProviderError, RequestError
+from surecall.formats.marks import REASONING_CLOSERS
+from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
 from surecall.protocols.replies import DeltaMask, mask_reply
 from surecall.reading import rescue_receipts
-from surecall.records import ModelRequest, Receipt, Reply, WireRequest
+from surecall.records import Message, ModelRequest, Receipt, Reply, ToolSpec, WireRequest
 from surecall.redaction import cut_secret_causes, mask_known
 from surecall.transforms import TransformChain
 from surecall.transport import Transport, ask_transport, fold_stream
 
 from .history import parse_history
-from .preflight import check_request, find_excess
 
-__all__ = ["PromptResult", "PromptRunner"]
+__all__ = ["PromptResult", "PromptRunner", "check_request", "find_excess"]
+
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_CHARS_PER_TOKEN: Final = 128
+"""No more characters are in one token of any vocabulary known; such long ones are runs of blanks,
+which are not counted at all, and of punctuation."""
+_WORDS_PER_TOKEN: Final = 8
+"""Most tokenizers split at every word; those that join words stop at half as many."""
+_WORD_PARTS: Final = _CHARS_PER_TOKEN // _WORDS_PER_TOKEN
+_MIN_WORD_CHARS: Final = 3
+"""With what stands between it and the next one."""
+_MAX_NAMED: Final = 5
+
+
+class _Part(NamedTuple):
+    """Something in a prompt, and how much at least it takes, in 128ths of a token."""
+
+    what: str
+    size: int
+
+    @property
+    def min_tokens(self) -> int:
+        return self.size // _CHARS_PER_TOKEN
+
+
+def check_request(request: ModelRequest, capabilities: Capabilities) -> None:
+    """Raise `RequestError` when the request cannot be right for what the model can do."""
+    reserved = RESERVED_REQUEST_KEYS & request.params.keys()
+    if reserved:
+        raise RequestError(
+            Code.RESERVED_KEY,
+            f"params may not set {', '.join(sorted(reserved))}.",
+            hint="Use the request's own fields for them.",
+        )
+    if request.tools and request.response_format is not None:
+        raise RequestError(
+            Code.TOOLS_WITH_RESPONSE_FORMAT,
+            "a request cannot ask for tool calls and a response format at once.",
+            hint="Ask for one of them; many providers ignore one silently.",
+        )
+    if request.tools and not capabilities.supports_tool_use:
+        raise _unsupported("tools", "supports_tool_use", "tool_use_mode='disabled'")
+    if request.stream and not capabilities.streaming:
+        raise _unsupported("streaming", "streaming", "stream=False")
+    if request.response_format is None:
+        return
+    kind = request.response_format.get("type")
+    if kind == "json_object" and not capabilities.json_object:
+        raise _unsupported("response_format json_object", "json_object", "no response_format")
+    if kind == "json_schema" and not capabilities.json_schema:
+        raise _unsupported("response_format json_schema", "json_schema", "no response_format")
+
+
+def _unsupported(what: str, field: str, instead: str) -> RequestError:
+    return RequestError(
+        Code.CAPABILITY_UNSUPPORTED,
+        f"this model is declared not to support {what}.",
+        hint=f"Use {instead}, or declare capabilities={{'{field}': True}} if it does.",
+    )
+
+
+def find_excess(request: ModelRequest, capabilities: Capabilities) -> RequestError | None:
+    """Return the refusal of a prompt that no tokenizer could fit into the context window.
+
+    Only text that surely reaches the model is counted, and each character and word for as little
+    as the most frugal tokenizer takes: a prompt that fits is never refused, and one that does not
+    fit may pass and be refused by the provider.
+    """
+    window = capabilities.context_window_tokens
+    if window is None:
+        return None
+    room = window - capabilities.reserved_response_tokens
+    texts = [(name, list(found)) for name, found in _texts_of(request)]
+    chars = sum(len(text) for _, found in texts for text in found)
+    if chars * _WORD_PARTS < room * _CHARS_PER_TOKEN * _MIN_WORD_CHARS:
+        return None  # and most prompts need not be looked at
+    parts = [_Part(name, sum(map(_least_size, found))) for name, found in texts]
+    least = sum(part.size for part in parts) // _CHARS_PER_TOKEN
+    if least <= room:
+        return None
+    largest = sorted(parts, key=lambda part: -part.size)[:_MAX_NAMED]
+    named = ", ".join(f"{part.what} {part.min_tokens}" for part in largest)
+    return RequestError(
+        Code.PROMPT_TOO_LARGE,
+        f"the prompt has at least {least} tokens, but there is room for {room}: {window} of the "
+        f"context window less {capabilities.reserved_response_tokens} for the answer. "
+        f"The largest parts have at least: {named}.",
+        hint="Shorten these, or declare capabilities={'context_window_tokens': ...} if it is "
+        "larger.",
+        details={
+            "context_window_tokens": window,
+            "reserved_response_tokens": capabilities.reserved_response_tokens,
+            "min_prompt_tokens": least,
+            "largest": [{"part": part.what, "min_tokens": part.min_tokens} for part in largest],
+        },
+    )
+
+
+def _least_size(text: str) -> int:
+    words = sum(1 for _ in _WORD.finditer(text))
+    return max(sum(map(len, text.split())), words * _WORD_PARTS)
+
+
+def _texts_of(request: ModelRequest) -> Iterator[tuple[str, Iterator[str]]]:
+    for index, message in enumerate(request.messages):
+        yield f"messages[{index}] ({message.role})", _texts_of_message(message)
+    for tool in request.tools:
+        yield f"tool {tool.name}", _texts_of_tool(tool)
+
+
+def _texts_of_message(message: Message) -> Iterator[str]:
+    text = message.text
+    # Many templates leave out earlier thoughts.
+    if message.role != "assistant" or not any(mark in text for mark in REASONING_CLOSERS):
+        yield text
+    for call in message.tool_calls:
+        yield call.name
+        yield from _strings(call.arguments)
+
+
+def _texts_of_tool(tool: ToolSpec) -> Iterator[str]:
+    """Return what every provider shows of a tool, however it writes schemas."""
+    yield tool.name
+    yield tool.description or ""
+    properties: Any = (tool.parameters or {}).get("properties")
+    if isinstance(properties, dict):
+        yield from cast("dict[str, Any]", properties)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _strings(item)
+
 
 _CHAT: Final = ChatCompletions()
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls")
@@ -110,7 +253,7 @@ class PromptRunner:
         protocol = _CHAT if rescued else self.protocol
         receipts: tuple[Receipt, ...] = ()
         changed = raw
-        if protocol.takes_transforms:
+        if self.transforms.replies and protocol.takes_transforms:
             message, receipts = self.transforms.apply_reply(raw.message)
             changed = raw if message is raw.message else replace(raw, message=message)
         reply = protocol.parse_message(changed)

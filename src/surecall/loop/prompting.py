@@ -1,7 +1,9 @@
-"""How tools are put to the model: natively, or taught in the prompt."""
+"""How tools are presented to the model: natively, or taught in the prompt."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.formats.teach import (
@@ -13,17 +15,19 @@ from surecall.formats.teach import (
 )
 from surecall.profiles import Capabilities
 from surecall.records import Message, ModelRequest, ToolSpec
-from surecall.schema import Rewritten, clean_parameters, rewrite_schema
+from surecall.schema import Loss, LossKind, Rewritten, clean_parameters, rewrite_schema
 
 from .options import Options
 
 __all__ = [
     "PromptChoice",
     "PromptMode",
+    "SchemaLoss",
     "choose_mode",
+    "find_losses",
     "fit_strictly",
     "name_choice",
-    "put_tools",
+    "present_tools",
     "taught_way",
 ]
 
@@ -43,7 +47,7 @@ class PromptChoice(NamedTuple):
 
 
 def choose_mode(
-    options: Options, capabilities: Capabilities, capability_origins: dict[str, str]
+    options: Options, capabilities: Capabilities, capability_origins: Mapping[str, str]
 ) -> PromptChoice:
     """Choose natively unless the model is known not to be shown any tools."""
     if options.tool_prompting != "auto":
@@ -66,7 +70,7 @@ def taught_way(mode: PromptMode) -> TaughtWay | None:
     return "object" if mode == "constrained" else None
 
 
-def put_tools(
+def present_tools(
     request: ModelRequest,
     mode: PromptMode,
     capabilities: Capabilities,
@@ -74,7 +78,7 @@ def put_tools(
     forced_tool: str | None = None,
     must_call: bool = False,
 ) -> ModelRequest:
-    """Put the tools of a request to the model in the given mode."""
+    """Present the tools of a request to the model in the given mode."""
     way = taught_way(mode)
     if way is not None:
         # Nobody but the lesson itself can hold a taught model to the choice.
@@ -146,3 +150,44 @@ def fit_strictly(tool: ToolSpec) -> Rewritten:
 def _strict(tool: ToolSpec) -> ToolSpec:
     extra = {**tool.extra, "strict": True}
     return replace(tool, parameters=fit_strictly(tool).schema, extra=extra)
+
+
+class SchemaLoss(Struct, frozen=True, kw_only=True):
+    """One thing that the schema of a tool says and the provider was not told in this form."""
+
+    tool: str
+    mode: str
+    """`strict` or `constrained`: the way of presenting tools to the model that needed it."""
+    place: str
+    """JSON pointer into the parameters of the tool."""
+    keyword: str
+    kind: LossKind
+    """`dropped` and `weakened` accept more than before; `changed` may accept less or other values;
+    `over_limit` was kept, and the provider is likely to refuse it."""
+    why: str
+
+
+def find_losses(
+    tools: Iterable[ToolSpec], mode: str, capabilities: Capabilities
+) -> tuple[SchemaLoss, ...]:
+    """Return what the tools lose in a way of presenting them; most ways lose nothing."""
+    if mode not in ("strict", "constrained"):
+        return ()
+    return tuple(
+        SchemaLoss(
+            tool=tool.name,
+            mode=mode,
+            place=loss.place,
+            keyword=loss.keyword,
+            kind=loss.kind,
+            why=loss.why,
+        )
+        for tool in tools
+        for loss in _losses_of(tool, mode, capabilities)
+    )
+
+
+def _losses_of(tool: ToolSpec, mode: str, capabilities: Capabilities) -> tuple[Loss, ...]:
+    if mode == "constrained":
+        return reply_schema((tool,), may_answer=False, is_grammar=capabilities.grammar)[1]
+    return fit_strictly(tool).losses

@@ -1,6 +1,7 @@
 """From what the caller said to what is in force: provider, presets, options, connection."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -10,17 +11,20 @@ from surecall.config import Config
 from surecall.errors import Code, ConfigError, RequestError
 from surecall.profiles import (
     Catalog,
+    ResolvedCapabilities,
     embedded_name,
     find_preset,
     find_weights,
     is_weights_path,
     merge_presets,
     presets_for,
+    resolve_capabilities,
     select_profiles,
 )
 from surecall.protocols import DEFAULT_PROTOCOL, WireProtocol, find_protocol
+from surecall.reading import TRANSFORM_RULES
 from surecall.tools import Tool, ToolRegistry
-from surecall.transforms import TransformChain, TransformRegistry
+from surecall.transforms import TransformChain, TransformRegistry, canonical_transform_name
 from surecall.transport import (
     EMBEDDED_DEADLINES,
     Deadlines,
@@ -36,6 +40,7 @@ __all__ = [
     "EMBEDDED_PROVIDER",
     "ToolSource",
     "choose_protocol",
+    "find_capabilities",
     "find_provider",
     "make_chain",
     "make_embedded",
@@ -93,6 +98,8 @@ def refuse_shaped_transforms(
         return
     for field in _SHAPED_TRANSFORMS:
         for name in getattr(options, field):
+            if canonical_transform_name(name) in TRANSFORM_RULES:
+                continue  # reading does it, whatever the wire format
             origin = origins.get(f"{field}.{name}") or origins.get(field, "caller")
             if not origin.startswith("preset:"):
                 raise ConfigError(
@@ -115,34 +122,88 @@ def merge_options(
 ) -> ResolvedOptions:
     """Merge presets, sampling profile, configuration and the caller's options, in that order."""
     layers: list[tuple[str, Mapping[str, Any]]] = []
-    for name in presets:
-        found = (
-            presets_for(provider, model, catalog)
-            if name == AUTO_PRESET
-            else (find_preset(name, catalog),)
-        )
-        layers += [preset.layer for preset in found]
     if profile is not None:
-        for chosen in select_profiles(profile, model, catalog=catalog):
-            layers.append((f"profile:{chosen.id}", {"request_defaults": chosen.params}))
+        layers += [
+            (f"profile:{chosen.id}", {"request_defaults": chosen.params})
+            for chosen in select_profiles(profile, model, catalog=catalog)
+        ]
     if config.origins.get("stream", "default") != "default":
         layers.append((config.origins["stream"], {"stream": config.stream}))
     for name, value in config.options.items():
         layers.append((config.origins.get(f"options.{name}", "config"), {name: value}))
-    layers.append(("caller", overrides))
+    if overrides:
+        layers.append(("caller", overrides))
+    presets = tuple(presets)
+    if not layers and catalog is Catalog.builtin():
+        return _resolve_presets(provider, model, presets)
+    return _resolve_layers([*_preset_layers(provider, model, presets, catalog), *layers])
+
+
+@lru_cache(maxsize=128)
+def _resolve_presets(provider: str | None, model: str, presets: tuple[str, ...]) -> ResolvedOptions:
+    """Resolve what presets of the built-in catalog say by themselves, as in most runs."""
+    return _resolve_layers(_preset_layers(provider, model, presets, Catalog.builtin()))
+
+
+def _preset_layers(
+    provider: str | None, model: str, presets: tuple[str, ...], catalog: Catalog
+) -> list[tuple[str, Mapping[str, Any]]]:
+    found = (
+        presets_for(provider, model, catalog)
+        if name == AUTO_PRESET
+        else (find_preset(name, catalog),)
+        for name in presets
+    )
+    return [preset.layer for several in found for preset in several]
+
+
+def _resolve_layers(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> ResolvedOptions:
     merged = merge_presets(layers)
     return resolve_options(merged.values, merged.origins)
 
 
-def make_chain(registry: TransformRegistry, options: Options) -> TransformChain:
-    """Look up the transforms that the options name."""
+def find_capabilities(
+    provider: str | None,
+    model: str,
+    overrides: Mapping[str, Any],
+    probed: Mapping[str, Any],
+    probed_on: Mapping[str, str],
+    catalog: Catalog,
+) -> ResolvedCapabilities:
+    """Say what a model can do, by the caller, probes and the catalog."""
+    if not overrides and not probed and catalog is Catalog.builtin():
+        return _known_capabilities(provider, model)
+    return resolve_capabilities(
+        provider, model, overrides=overrides, probed=probed, probed_on=probed_on, catalog=catalog
+    )
+
+
+@lru_cache(maxsize=128)
+def _known_capabilities(provider: str | None, model: str) -> ResolvedCapabilities:
+    return resolve_capabilities(provider, model, catalog=Catalog.builtin())
+
+
+def make_chain(registry: TransformRegistry | None, options: Options) -> TransformChain:
+    """Look up the transforms that the options name; without a registry, among the built-in ones."""
+    named = (
+        options.message_transforms,
+        options.tool_transforms,
+        options.response_transforms,
+        options.tool_call_transforms,
+        options.tool_result_transforms,
+    )
+    return _builtin_chain(*named) if registry is None else _resolve_chain(registry, *named)
+
+
+@lru_cache(maxsize=128)
+def _builtin_chain(*named: tuple[str, ...]) -> TransformChain:
+    return _resolve_chain(TransformRegistry.builtin(), *named)
+
+
+def _resolve_chain(registry: TransformRegistry, *named: tuple[str, ...]) -> TransformChain:
+    messages, tools, replies, calls, results = named
     return TransformChain.resolve(
-        registry,
-        messages=options.message_transforms,
-        tools=options.tool_transforms,
-        replies=options.response_transforms,
-        calls=options.tool_call_transforms,
-        results=options.tool_result_transforms,
+        registry, messages=messages, tools=tools, replies=replies, calls=calls, results=results
     )
 
 
@@ -184,7 +245,7 @@ def make_transport(
     if not config.base_url:
         raise ConfigError(
             Code.INVALID_CONFIG,
-            "there is no address of a provider.",
+            "no provider address was given.",
             hint="Pass --base-url, base_url=... or transport=..., or set SURECALL_BASE_URL "
             "(for example http://127.0.0.1:8000/v1).",
         )

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from surecall.config import Config, load_config
 from surecall.formats import ToolNames
-from surecall.profiles import Catalog, resolve_capabilities
+from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.records import Message
 from surecall.redaction import Secret
@@ -17,6 +17,7 @@ from surecall.tools import Approver, Dispatcher, MaskedRegistry, OutputLimits
 from surecall.transforms import TransformRegistry
 from surecall.transport import Transport
 
+from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import OptionArguments, Options
@@ -28,6 +29,7 @@ from .resolve import (
     AUTO_PRESET,
     ToolSource,
     choose_protocol,
+    find_capabilities,
     find_provider,
     make_chain,
     make_registry,
@@ -35,18 +37,25 @@ from .resolve import (
     merge_options,
     refuse_shaped_transforms,
 )
-from .result import RunResult
-from .run_stream import RunStream
-from .telling import Listener, combine_listeners
+from .result import RunResult, RunStream
 from .tool_loop import ToolLoop
 
-__all__ = ["Prompt", "RunArguments", "Session", "SessionArguments"]
+__all__ = [
+    "Arguments",
+    "Prompt",
+    "RunArguments",
+    "Session",
+    "SessionArguments",
+    "run",
+    "run_sync",
+    "stream",
+]
 
 Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
 
 class RunArguments(OptionArguments, total=False):
-    """What `Session.run` takes beside the prompt."""
+    """What `Session.run` takes besides the prompt."""
 
     on_event: Listener | None
     journal: Journal | str | None
@@ -134,7 +143,7 @@ class Session:
             "profile": profile,
             "probe": probe,
         }
-        self._config = _settle_config(config, given)
+        self._config = _make_config(config, given)
         self._model = self._config.model or ""
         self._system = system
         self._history = parse_history(history)
@@ -145,7 +154,7 @@ class Session:
         self._capabilities = {**self._config.capabilities, **(capabilities or {})}
         self._on_event = on_event
         self._approver = approver
-        self._transforms = transforms or TransformRegistry.builtin()
+        self._transforms = transforms
         self._catalog = catalog or Catalog.builtin()
         self._protocol = choose_protocol(protocol, self._config, self._catalog)
         self._probed = ProbedModel(self._config, self._protocol, transport)
@@ -169,7 +178,7 @@ class Session:
 
         Args:
             prompt: A text, a message, or several messages.
-            on_event: Called with every event of this run, beside the session's own listener.
+            on_event: Called with every event of this run, besides the session's own listener.
             journal: A journal or the path of one; the run resumes when it is not empty.
             run_id: An id of your own.
             options: Options for this run only.
@@ -218,13 +227,8 @@ class Session:
         )
         refuse_shaped_transforms(self._protocol, resolved.options, resolved.origins)
         probed, probed_on = self._probed.known()
-        known = resolve_capabilities(
-            provider,
-            self._model,
-            overrides=self._capabilities,
-            probed=probed,
-            probed_on=probed_on,
-            catalog=self._catalog,
+        known = find_capabilities(
+            provider, self._model, self._capabilities, probed, probed_on, self._catalog
         )
         return make_plan(
             model=self._model,
@@ -236,7 +240,7 @@ class Session:
             capability_origins=known.origins,
             system=self._system,
             protocol=self._protocol.name,
-            probe=self._probed.told,
+            probe=self._probed.note_record,
             findings=known.findings,
         )
 
@@ -306,7 +310,7 @@ def _end_of_time(plan: Plan) -> float | None:
     return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-def _settle_config(config: Config | None, given: Mapping[str, Any]) -> Config:
+def _make_config(config: Config | None, given: Mapping[str, Any]) -> Config:
     values = {name: value for name, value in given.items() if value is not None}
     if config is None:
         return load_config(overrides=values, search=False)
@@ -325,3 +329,39 @@ def _parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
     if isinstance(prompt, Message | Mapping):
         return parse_history((cast("Message | Mapping[str, Any]", prompt),))
     return parse_history(prompt)
+
+
+_OF_THE_RUN = frozenset({"journal", "run_id"})
+
+
+class Arguments(SessionArguments, RunArguments, total=False):
+    """What `run`, `run_sync` and `stream` take: all of `Session` and `Session.run`."""
+
+
+async def run(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
+    """Run the prompt to its answer; takes every argument of `Session` and `Session.run`."""
+    given = cast("dict[str, Any]", arguments)
+    for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
+    async with Session(**given) as session:
+        return await session.run(prompt, **for_run)
+
+
+def run_sync(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
+    """Do what `run` does from code that is not asynchronous."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run(prompt, **arguments))
+    raise RuntimeError("an event loop is running here; use `await surecall.run(...)` instead")
+
+
+def stream(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunStream:
+    """Run the prompt and hand out its events as they happen; takes what `run` takes."""
+    given = cast("dict[str, Any]", arguments)
+    on_event: Listener | None = given.pop("on_event", None)
+    given.setdefault("stream", True)
+
+    def start(listener: Listener) -> Awaitable[RunResult]:
+        return run(prompt, on_event=combine_listeners(on_event, listener), **given)
+
+    return RunStream(start)

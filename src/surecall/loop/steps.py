@@ -42,12 +42,14 @@ class RunState(Struct, frozen=True, kw_only=True):
     """Per tool name, whether its last result was a success."""
     repeats: dict[str, int] = {}
     """How often each call was made since a tool with effects last succeeded."""
+    last_keys: tuple[str, ...] = ()
+    """The keys in `repeats` of the calls of the last reply."""
     used_ids: frozenset[str] = frozenset()
     usage: Usage = Usage()
     base_mode: PromptMode = "native"
-    """How tools are put to the model when nothing special is tried."""
+    """How tools are presented to the model when nothing special is tried."""
     mode: PromptMode = "native"
-    """How tools are put to the model in this turn."""
+    """How tools are presented to the model in this turn."""
     forced_tool: str | None = None
     """The one tool that is asked for in this turn."""
     refusals: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The driver: performs what `turn.py` decides, and tells what happens."""
+"""The driver: performs what `turn.py` decides, and reports what happens."""
 
 import asyncio
 from time import perf_counter
@@ -35,6 +35,7 @@ from surecall.tools import Dispatcher
 
 from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner
+from .events import EventEmitter, Listener, StreamedText
 from .history import complete_history
 from .journal import RecordedFailure
 from .plan import Plan
@@ -42,7 +43,6 @@ from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
 from .recorder import Recorder
 from .result import RunResult
-from .shown_text import ShownText
 from .steps import (
     Accepted,
     AskModel,
@@ -58,9 +58,7 @@ from .steps import (
     RunCalls,
     RunState,
 )
-from .telling import Listener, Teller
-from .trace import FailedRequest, Trace
-from .trace_keeper import TraceKeeper
+from .trace import FailedRequest, Trace, TraceBuilder
 from .turn import begin, next_step
 
 __all__ = ["ToolLoop"]
@@ -86,10 +84,10 @@ class ToolLoop:
         self._runner = runner
         self._recorder = recorder or Recorder(None)
         self._names = names or ToolNames(plan.tools)
-        self._teller = Teller(listener, run_id)
-        self._keeper = TraceKeeper(plan)
+        self._emitter = EventEmitter(listener, run_id)
+        self._trace_builder = TraceBuilder(plan)
         self._calls = CallRunner(
-            dispatcher, self._recorder, self._teller, plan.max_concurrent_calls
+            dispatcher, self._recorder, self._emitter, plan.max_concurrent_calls
         )
         self._asked: PromptResult | None = None
         self._reading = Reading()
@@ -97,12 +95,12 @@ class ToolLoop:
 
     async def run(self, until: float | None = None) -> RunResult:
         """Run to the end, or `until` the event loop's clock says so; raise without an answer."""
-        plan, teller = self._plan, self._teller
+        plan, emitter = self._plan, self._emitter
         seconds = plan.options.deadline_s
         deadline = asyncio.timeout(seconds) if until is None else asyncio.timeout_at(until)
         try:
-            teller.run_id, resumed = self._recorder.open(teller.run_id, plan.fingerprint)
-            teller.tell(
+            emitter.run_id, resumed = self._recorder.open(emitter.run_id, plan.fingerprint)
+            emitter.emit(
                 RunStarted,
                 model=plan.model,
                 fingerprint=plan.fingerprint,
@@ -141,7 +139,7 @@ class ToolLoop:
         step = begin(self._plan)
         while True:
             self._state = step.state
-            self._teller.turn = step.state.turn
+            self._emitter.turn = step.state.turn
             happened: Happened | None = None
             for effect in step.effects:
                 if isinstance(effect, Finish):
@@ -157,10 +155,10 @@ class ToolLoop:
             return await self._ask()
         if isinstance(effect, RunCalls):
             results = await self._calls.run(self._state.turn, effect)
-            self._keeper.add_results(results)
+            self._trace_builder.add_results(results)
             return CallsFinished(results)
         if isinstance(effect, Emit):
-            self._teller.tell_event(effect.event)
+            self._emitter.emit_event(effect.event)
             return None
         if isinstance(effect, Reraise):
             raise effect.error
@@ -171,30 +169,31 @@ class ToolLoop:
 
     async def _ask(self) -> Happened:
         state, plan = self._state, self._plan
-        self._keeper.begin_request(self._teller.now_ms())
+        self._trace_builder.begin_request(self._emitter.now_ms())
         request = build_request(plan, state, stream=plan.options.stream)
-        self._teller.tell(
-            ModelRequestStarted,
-            tool_use_mode=plan.options.tool_use_mode,
-            tool_failure_policy=plan.options.tool_failure_policy,
-            tools_enabled=state.tools_enabled,
-            messages_count=len(request.messages),
-            tools_count=len(request.tools),
-            tool_choice=request.tool_choice,
-            prompt_mode=state.mode,
-            request_attempts_left=state.retries_left,
-        )
+        if self._emitter.has_listener:
+            self._emitter.emit(
+                ModelRequestStarted,
+                tool_use_mode=plan.options.tool_use_mode,
+                tool_failure_policy=plan.options.tool_failure_policy,
+                tools_enabled=state.tools_enabled,
+                messages_count=len(request.messages),
+                tools_count=len(request.tools),
+                tool_choice=request.tool_choice,
+                prompt_mode=state.mode,
+                request_attempts_left=state.retries_left,
+            )
         started = perf_counter()
         recorded = self._recorder.next_answer(state.turn)
-        shown = self._open_shown_text() if request.stream else None
+        shown = self._open_streamed_text() if request.stream else None
         was_shown = request.stream and taught_way(state.mode) != "object"
         try:
             if recorded is None:
-                on_delta = shown.feed if shown is not None else self._tell_delta
+                on_delta = shown.feed if shown is not None else self._emit_delta
                 if taught_way(state.mode) == "object":
-                    on_delta = self._tell_reasoning
+                    on_delta = self._emit_reasoning
                 asked = await self._runner.ask(
-                    request, on_delta=on_delta if self._teller.is_heard else None
+                    request, on_delta=on_delta if self._emitter.has_listener else None
                 )
                 self._recorder.record_reply(state.turn, asked.raw)
             elif isinstance(recorded, RecordedFailure):
@@ -216,11 +215,14 @@ class ToolLoop:
         if shown is not None:
             await shown.close(self._reading.content)
         elif plan.options.stream and self._reading.content and not was_shown:
-            self._teller.tell(TextDelta, text=self._reading.content)
+            self._emitter.emit(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
 
     async def _read(self, asked: PromptResult) -> Reading:
-        return await read_answer_aside(self._plan, self._state, asked.reply, self._names)
+        transforms = self._runner.transforms.reading
+        return await read_answer_aside(
+            self._plan, self._state, asked.reply, self._names, transforms
+        )
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
@@ -244,7 +246,7 @@ class ToolLoop:
         code = error.code if known else Code.INTERNAL_ERROR
         message = error.message if known else redact(f"{type(error).__name__}: {error}")
         status = error.status if isinstance(error, ProviderError) else None
-        self._teller.tell(
+        self._emitter.emit(
             ModelRequestFailed,
             tools_enabled=state.tools_enabled,
             code=code,
@@ -253,7 +255,7 @@ class ToolLoop:
             message=message,
             elapsed_ms=elapsed_ms,
         )
-        self._keeper.add_failure(
+        self._trace_builder.add_failure(
             FailedRequest(str(code), message, status, elapsed_ms, state.tools_enabled)
         )
         if not isinstance(error, ProviderError):
@@ -267,14 +269,14 @@ class ToolLoop:
             self._recorder.record_failure(state.turn, error.code, error.message, error.status)
 
     def _note_reply(self, accepted: Accepted) -> None:
-        """Add the turn to the trace and tell that the request ended."""
+        """Add the turn to the trace and report that the request ended."""
         assert self._asked is not None
         asked, reading, options = self._asked, self._reading, self._plan.options
         state = self._state
-        turn = self._keeper.add_reply(state, asked, reading, accepted)
-        if not self._teller.is_heard:
+        turn = self._trace_builder.add_reply(state, asked, reading, accepted)
+        if not self._emitter.has_listener:
             return
-        self._teller.tell(
+        self._emitter.emit(
             ModelRequestEnded,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,
@@ -306,7 +308,7 @@ class ToolLoop:
             trace=self._trace(None, text),
             usage=self._state.usage,
             finish_reason=asked.reply.finish_reason,
-            elapsed_ms=self._teller.now_ms(),
+            elapsed_ms=self._emitter.now_ms(),
         )
 
     def _error(self, fail: Fail) -> RunError:
@@ -321,35 +323,35 @@ class ToolLoop:
         )
 
     def _end(self, code: str) -> None:
-        self._teller.tell(
+        self._emitter.emit(
             RunEnded,
             ok=not code,
             code=str(code),
-            turns=self._keeper.turns_count,
+            turns=self._trace_builder.turns_count,
             calls=self._state.calls_run,
             usage=self._state.usage,
-            elapsed_ms=self._teller.now_ms(),
+            elapsed_ms=self._emitter.now_ms(),
         )
 
     def _trace(self, error: ErrorDetail | None, answer: str | None = None) -> Trace:
-        return self._keeper.trace(self._teller.run_id, self._state, error, answer)
+        return self._trace_builder.trace(self._emitter.run_id, self._state, error, answer)
 
-    # telling
+    # streamed text
 
-    def _open_shown_text(self) -> ShownText | None:
+    def _open_streamed_text(self) -> StreamedText | None:
         """Return what holds the text of calls back; `None` when it is not looked for."""
         plan, way = self._plan, taught_way(self._state.mode)
-        if not (self._teller.is_heard and plan.options.stream) or way == "object":
+        if not (self._emitter.has_listener and plan.options.stream) or way == "object":
             return None
         if not plan.text_formats and way is None:
             return None
-        return ShownText(ReplyReader(self._names, taught=way is not None), self._teller.tell)
+        return StreamedText(ReplyReader(self._names, taught=way is not None), self._emitter.emit)
 
-    def _tell_reasoning(self, delta: StreamDelta) -> None:
+    def _emit_reasoning(self, delta: StreamDelta) -> None:
         """Tell reasoning only: the text of the reply is an object that is read when whole."""
         if delta.kind == "reasoning":
-            self._tell_delta(delta)
+            self._emit_delta(delta)
 
-    def _tell_delta(self, delta: StreamDelta) -> None:
+    def _emit_delta(self, delta: StreamDelta) -> None:
         kind = TextDelta if delta.kind == "text" else ReasoningDelta
-        self._teller.tell(kind, text=delta.text)
+        self._emitter.emit(kind, text=delta.text)

@@ -21,9 +21,14 @@ from surecall.records import (
     ToolResult,
 )
 
-from .call_limits import check_limits, count_repeats, repeats_of_last, was_warned
-from .escalation import Rung, count_refusals, find_rung, stuck_tool
-from .finals import check_tool_use, needs_empty_final_repair
+from .checks import (
+    check_limits,
+    check_tool_use,
+    count_repeats,
+    needs_empty_final_repair,
+    was_warned,
+)
+from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
 from .plan import Plan
 from .prompting import taught_way
 from .steps import (
@@ -41,6 +46,7 @@ from .steps import (
     RunState,
     Step,
 )
+from .wording import note_not_executed, warn_ignored
 
 __all__ = ["begin", "next_step"]
 
@@ -72,12 +78,12 @@ def next_step(state: RunState, happened: Happened, plan: Plan) -> Step:
 
 
 def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
-    may_climb = state.escalations < plan.options.max_escalations
-    if error.code == Code.NO_TOOL_USE_ENDPOINT and may_climb and taught_way(state.mode) is None:
+    may_escalate = state.escalations < plan.options.max_escalations
+    if error.code == Code.NO_TOOL_USE_ENDPOINT and may_escalate and taught_way(state.mode) is None:
         # Nobody serves this model with tools: from now on they are taught.
-        rung = Rung("taught", "taught", None)
-        state, told = _climb(state, rung, None)
-        return Step(replace(state, base_mode="taught"), (told, AskModel()))
+        step_up = Escalation("taught", "taught", None)
+        state, escalated = _escalate(state, step_up, None)
+        return Step(replace(state, base_mode="taught"), (escalated, AskModel()))
     if not isinstance(error, ProviderStatusError) or state.retries_left == 0:
         return Step(state, (Reraise(error),))
     state = replace(state, retries_left=state.retries_left - 1, tools_enabled=False)
@@ -100,13 +106,15 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
             return _after_broken_attempt(state, reading.content, broken, plan)
         accepted = Accepted((), ignored, defects=defects)
         return _after_text(state, reading.content, plan, accepted)
-    repeats, warnings, events = count_repeats(state, calls, plan)
+    repeats = count_repeats(state, calls, plan)
+    warnings, events = repeats.warnings, repeats.events
     fail = check_limits(state, calls, repeats, plan)
     if fail is not None:
         return Step(state, (*events, fail), Accepted(calls, ignored, defects=defects))
     if ignored:
-        last, told = calls[-1].id, _tell_ignored(calls, ignored)
-        warnings[last] = f"{warnings[last]} {told}" if last in warnings else told
+        last, notice = calls[-1].id, warn_ignored(len(calls), len(ignored))
+        notice = f"{warnings[last]} {notice}" if last in warnings else notice
+        warnings = {**warnings, last: notice}
     keep = plan.options.keep_content_with_calls
     content = reading.content if keep else ""
     sample = None
@@ -118,7 +126,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         history=(*state.history, message),
         calls_seen=state.calls_seen + len(calls),
         used_ids=state.used_ids.union(call.id for call in calls),
-        repeats=repeats,
+        repeats=repeats.counts,
+        last_keys=tuple(repeats.keys),
     )
     accepted = Accepted(calls, ignored, sample, defects)
     return Step(state, (*events, RunCalls(calls, warnings)), accepted)
@@ -131,33 +140,24 @@ def _note_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) ->
     return (Defect(Code.CALLS_IGNORED, note, "/tool_calls"),)
 
 
-def _tell_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> str:
-    """Return what the model is told: the ignored calls are not in the history."""
-    return (
-        f"Your reply had {len(calls) + len(ignored)} calls; only the first {len(calls)} were "
-        "accepted. Make the others again in your next reply if you still need them."
-    )
-
-
 def _broken_attempt(reading: Reading) -> Defect | None:
     found = (item for item in reading.defects if item.code == Code.TOOL_NOT_EXECUTED)
     return next(found, None)
 
 
 def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: Plan) -> Step:
-    """Tell the model that what it wrote is no call, or tell the user when it was told before."""
+    """Say to the model that it wrote no call, or to the user when the model was asked again."""
     options, accepted = plan.options, Accepted((), ())
     retry = state.tools_enabled and state.parse_retries < options.max_parse_retries
-    told = Emit(ToolNotExecuted(reason=broken.message, snippet=broken.place, retrying=retry))
+    reported = Emit(ToolNotExecuted(reason=broken.message, snippet=broken.place, retrying=retry))
     if not retry:
-        notice = f"[tool not executed: {broken.message}]"
-        content = f"{content.rstrip()}\n\n{notice}"
+        content = note_not_executed(content, broken.message)
         step = _after_text(state, content, plan, accepted)
-        return step._replace(effects=(told, *step.effects))
-    rung = find_rung(
+        return step._replace(effects=(reported, *step.effects))
+    step_up = find_escalation(
         state.mode, plan.capabilities, state.escalations, options.max_escalations, None
     )
-    way = taught_way(state.mode if rung is None else rung.mode) or "fenced"
+    way = taught_way(state.mode if step_up is None else step_up.mode) or "fenced"
     notice = Message("user", tell_not_executed(broken.message, way))
     state = replace(
         state,
@@ -165,20 +165,20 @@ def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: P
         history=(*state.history, Message("assistant", content), notice),
     )
     state, effect = _next_turn(state, plan, tools_enabled=True)
-    if rung is None or not isinstance(effect, AskModel):
-        return Step(state, (told, effect), accepted)
-    state, climbed = _climb(state, rung, None)
-    return Step(state, (told, climbed, effect), accepted)
+    if step_up is None or not isinstance(effect, AskModel):
+        return Step(state, (reported, effect), accepted)
+    state, escalated = _escalate(state, step_up, None)
+    return Step(state, (reported, escalated, effect), accepted)
 
 
-def _climb(state: RunState, rung: Rung, tool: str | None) -> tuple[RunState, Effect]:
+def _escalate(state: RunState, step_up: Escalation, tool: str | None) -> tuple[RunState, Effect]:
     state = replace(
         state,
-        mode=rung.mode,
-        forced_tool=rung.forced_tool,
+        mode=step_up.mode,
+        forced_tool=step_up.forced_tool,
         escalations=state.escalations + 1,
     )
-    return state, Emit(Escalated(rung=rung.name, tool=tool, step=state.escalations))
+    return state, Emit(Escalated(rung=step_up.name, tool=tool, step=state.escalations))
 
 
 def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
@@ -240,7 +240,8 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         calls_run=state.calls_run + len(results),
         any_success=state.any_success or any(result.ok for result in results),
         last_ok=last_ok,
-        repeats=repeats_of_last(state, plan) if changed else state.repeats,
+        # A success with effects has changed the world: only the calls just made count on.
+        repeats={key: state.repeats[key] for key in state.last_keys} if changed else state.repeats,
         refusals=count_refusals(state.refusals, results),
     )
     # A taught model that repeats itself has what it needs: the next turn is for its answer.
@@ -249,13 +250,13 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
     stuck = stuck_tool(state.refusals)
     if stuck is None or not isinstance(effect, AskModel):
         return Step(state, (effect,))
-    rung = find_rung(
+    step_up = find_escalation(
         state.base_mode, plan.capabilities, state.escalations, plan.options.max_escalations, stuck
     )
-    if rung is None:
+    if step_up is None:
         return Step(state, (effect,))
-    state, climbed = _climb(state, rung, stuck)
-    return Step(state, (climbed, effect))
+    state, escalated = _escalate(state, step_up, stuck)
+    return Step(state, (escalated, effect))
 
 
 def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[RunState, Effect]:

@@ -1,25 +1,45 @@
 """Any reply becomes calls: ready to be checked and run, or refused with reasons."""
 
-from .ablation import ALL_RULES, without_rules
 from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
-from .reply import read_reply
+from .reply import (
+    CallRead,
+    ReadEvent,
+    ReasoningRead,
+    ReplyReader,
+    TextRead,
+    TextWasReasoning,
+    read_reply,
+)
 from .rescue import find_generation, may_be_rescued, rescue_receipts, rescue_reply
-from .rules import FIXED_RULES, IDENTITY_RULES, READING_RULES
-from .stream import CallRead, ReadEvent, ReasoningRead, ReplyReader, TextRead, TextWasReasoning
+from .rules import (
+    ALL_RULES,
+    FIXED_RULES,
+    IDENTITY_RULES,
+    MOVING_RULES,
+    READING_RULES,
+    RULES,
+    TRANSFORM_RULES,
+    Rule,
+    without_rules,
+)
 from .taught import find_broken_attempt, parse_object_reply
 
 __all__ = [
     "ALL_RULES",
     "FIXED_RULES",
     "IDENTITY_RULES",
+    "MOVING_RULES",
     "READING_RULES",
+    "RULES",
+    "TRANSFORM_RULES",
     "ArgumentsReading",
     "CallRead",
     "ReadEvent",
     "ReadingLimits",
     "ReasoningRead",
     "ReplyReader",
+    "Rule",
     "TextRead",
     "TextWasReasoning",
     "find_broken_attempt",

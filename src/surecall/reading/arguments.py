@@ -3,45 +3,57 @@
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import (
     MAX_ARGUMENT_STEPS,
+    apply_patch,
     decode,
     decode_noting,
     decode_plain,
     encode,
+    number_spellings,
     repair_json,
 )
+from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_JSON_DEPTH
 from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
-from surecall.schema import SchemaChecker, coerce_arguments
+from surecall.schema import Coerced, SchemaChecker, coerce_arguments
 
-from .spelling import respell_numbers
+from .rules import BLANK_TO_EMPTY_OBJECT
 from .truncation import (
     doubt_blank,
     doubt_closers,
     is_complete,
     is_missing_closer,
     lacks_only_last_brace,
-    truncated,
     vouch_for_closers,
 )
+from .wording import (
+    refuse_bad_json,
+    refuse_cut,
+    refuse_deep,
+    refuse_json,
+    refuse_kind,
+    refuse_large,
+    refuse_repeated_key,
+    refuse_unclear_number,
+)
 
-__all__ = ["MAX_ARGUMENTS_BYTES", "ArgumentsReading", "is_stand_in", "read_arguments", "text_bytes"]
-
-MAX_ARGUMENTS_BYTES: Final = 200_000
+__all__ = [
+    "ArgumentsReading",
+    "is_stand_in",
+    "read_arguments",
+    "text_bytes",
+]
 
 _MAX_NESTED_TEXTS: Final = 2
-_MAX_DEPTH: Final = 128
 _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
 _WHITESPACE: Final = " \t\n\r"
 _MARK: Final = "\ufeff"
 _FENCE: Final = "```"
-_BLANK: Final = "blank_to_empty_object"
 _STARTS: Final = frozenset('{["')
-_HINT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
-_SMALLER: Final = "Send shorter values, or split the work into several calls."
 
 
 class ArgumentsReading(Struct, frozen=True, kw_only=True):
@@ -101,18 +113,21 @@ def read_arguments(
         if parsed.lacks_only_last_brace and is_complete(found, schema):
             receipts = vouch_for_closers(receipts)
         doubt = doubt_closers(receipts)
-        if receipts[0].rule == _BLANK:
+        if receipts[0].rule == BLANK_TO_EMPTY_OBJECT:
             doubt = doubt_blank(schema)
     if is_stand_in(found):
-        return _failed(_parse_error("They stand for some that could not be read."), parsed.bytes)
+        return _failed(
+            refuse_json("They are a placeholder for arguments that could not be read."),
+            parsed.bytes,
+        )
     if schema is not None and isinstance(found, (dict, list)):
         checker = SchemaChecker(schema) if checker is None else checker
         fitted = coerce_arguments(found, schema, checker, tool_name=tool_name)
         if fitted.receipts and isinstance(value, str):
-            fitted = respell_numbers(value, fitted, checker)
+            fitted = _respell_numbers(value, fitted, checker)
         found, receipts, errors = fitted.value, receipts + fitted.receipts, fitted.errors
     if not isinstance(found, dict):
-        return _failed(_not_an_object(parsed.value), parsed.bytes)
+        return _failed(refuse_kind(parsed.value), parsed.bytes)
     return ArgumentsReading(
         value=cast("dict[str, Any]", found),
         receipts=receipts,
@@ -185,8 +200,8 @@ def _value_in(value: str, reader: _Reader) -> Any:
     text = _unwrapped(value, receipts)
     if not text:
         if value.strip() not in {"", _MARK}:
-            raise _Refusal(_parse_error("The arguments are an empty code block."))
-        receipts[:] = [Receipt(_BLANK, "", clip(value), "{}")]
+            raise _Refusal(refuse_json("The arguments are an empty code block."))
+        receipts[:] = [Receipt(BLANK_TO_EMPTY_OBJECT, "", clip(value), "{}")]
         return {}
     for _ in range(_MAX_NESTED_TEXTS):
         found = _decoded(text, reader)
@@ -221,29 +236,29 @@ def _unwrapped(value: str, receipts: list[Receipt]) -> str:
 def _decoded(text: str, reader: _Reader) -> Any:
     size = text_bytes(text)
     if size > reader.max_bytes:
-        raise _Refusal(_too_large(size, reader.max_bytes, _decoded_or_none(text, size)))
+        raise _Refusal(refuse_large(size, reader.max_bytes, _decoded_or_none(text, size)))
     try:
         value, repeated = decode_noting(text)
     except JSONTextError as error:
         return _repaired(text, error, reader)
     if repeated:
-        raise _Refusal(_repeated_key(repeated[0]))
+        raise _Refusal(refuse_repeated_key(repeated[0]))
     return value
 
 
 def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
     """Return what text that is not JSON stands for, if nothing has to be invented."""
     if error.code == Code.JSON_TOO_DEEP:
-        raise _Refusal(_too_deep())
+        raise _Refusal(refuse_deep())
     repaired = repair_json(text, ended=reader.ended, max_steps=MAX_ARGUMENT_STEPS)
     if repaired.state == "cut":
         start = clip(text[-40:], 40)
         cause = f"the JSON stops in the middle, after {start!r}"
-        raise _Refusal(truncated(cause), "cut")
+        raise _Refusal(refuse_cut(cause), "cut")
     # The same value again, as some streams send it, says nothing else.
     is_lossy = any(not one.lossless and not is_missing_closer(one) for one in repaired.receipts)
     if repaired.state == "unreadable" or is_lossy:
-        raise _Refusal(_invalid_json(error))
+        raise _Refusal(refuse_bad_json(error))
     reader.lacks_only_last_brace = lacks_only_last_brace(text, repaired.receipts)
     reader.receipts.extend(repaired.receipts)
     return repaired.value
@@ -255,70 +270,19 @@ def _repaired(text: str, error: JSONTextError, reader: _Reader) -> Any:
 def _parse_value(value: Any, max_bytes: int) -> _Parsed:
     try:
         data = encode(value)
-        if data.count(b"{") + data.count(b"[") > _MAX_DEPTH and len(data) <= max_bytes:
+        if data.count(b"{") + data.count(b"[") > MAX_JSON_DEPTH and len(data) <= max_bytes:
             decode(data)
     except JSONTextError as error:
         deep = error.code == Code.JSON_TOO_DEEP
-        raise _Refusal(_too_deep() if deep else _invalid_json(error)) from None
+        raise _Refusal(refuse_deep() if deep else refuse_bad_json(error)) from None
     size = len(data)
     if size > max_bytes:
-        raise _Refusal(_too_large(size, max_bytes, value), size_bytes=size)
+        raise _Refusal(refuse_large(size, max_bytes, value), size_bytes=size)
     return _Parsed(value, (), size)
 
 
 def _failed(error: ErrorDetail, size_bytes: int) -> ArgumentsReading:
     return ArgumentsReading(state="unreadable", errors=(error,), bytes=size_bytes)
-
-
-# Refusals, written for the model
-
-
-def _parse_error(message: str) -> ErrorDetail:
-    return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, _HINT)
-
-
-def _invalid_json(error: JSONTextError) -> ErrorDetail:
-    message = f"The arguments are not valid JSON: {error.message}"
-    hint = _HINT if error.code == Code.INVALID_JSON else error.hint
-    return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, hint)
-
-
-def _repeated_key(pointer: str) -> ErrorDetail:
-    message = f"The arguments give {clip(pointer, 80)!r} more than once, with differing values."
-    return ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, message, "Send each key once.", pointer)
-
-
-def _not_an_object(value: Any) -> ErrorDetail:
-    kind = _KINDS.get(type(cast("object", value)), "something else")
-    shown = f" ({clip(value, 40)!r})" if isinstance(value, str) else ""
-    return _parse_error(f"The arguments are {kind}{shown}, not a JSON object.")
-
-
-_KINDS: Final[dict[type, str]] = {
-    bool: "a boolean",
-    float: "a number",
-    int: "a number",
-    list: "an array",
-    str: "text",
-    type(None): "null",
-}
-
-
-def _too_deep() -> ErrorDetail:
-    message = f"The arguments nest more than {_MAX_DEPTH} objects or arrays in one another."
-    return ErrorDetail(Code.ARGUMENTS_TOO_DEEP, message, "Send a flatter object.")
-
-
-def _too_large(size: int, max_bytes: int, value: Any) -> ErrorDetail:
-    message = f"The arguments are {size:,} bytes; the limit is {max_bytes:,} bytes."
-    if isinstance(value, dict) and value:
-        message += f" Largest fields: {_largest(cast('dict[str, Any]', value))}."
-    return ErrorDetail(Code.ARGUMENTS_TOO_LARGE, message, _SMALLER)
-
-
-def _largest(fields: dict[str, Any]) -> str:
-    sizes = sorted(((len(encode(item)), str(key)) for key, item in fields.items()), reverse=True)
-    return ", ".join(f"{clip(key, 60)} ({size:,} bytes)" for size, key in sizes[:3])
 
 
 def _decoded_or_none(text: str, size: int) -> Any:
@@ -335,3 +299,41 @@ def text_bytes(text: str) -> int:
     if text.isascii() or len(text) > _MAX_MEASURED_BYTES:
         return len(text)
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+# Numbers for text fields: `1.10` is a version, `007` a code
+
+
+def _respell_numbers(text: str, fitted: Coerced, checker: SchemaChecker) -> Coerced:
+    """Return fitted arguments in which every number that became text reads as it does in `text`."""
+    if not any(map(_is_spelled_anew, fitted.receipts)):
+        return fitted
+    known = number_spellings(text)
+    receipts: list[Receipt] = []
+    changes: list[dict[str, Any]] = []
+    errors: list[ErrorDetail] = []
+    for receipt in fitted.receipts:
+        spellings: list[str] = []
+        if _is_spelled_anew(receipt):
+            spellings = known.get((receipt.before.__class__.__name__, receipt.before), [])
+        if len(spellings) > 1:
+            errors.append(refuse_unclear_number(receipt.place, spellings))
+        if len(spellings) == 1 and spellings[0] != receipt.after:
+            changes.append({"op": "replace", "path": receipt.place, "value": spellings[0]})
+            receipts.append(replace(receipt, after=spellings[0]))
+        else:
+            receipts.append(receipt)
+    if errors:
+        return Coerced(fitted.value, fitted.receipts, (*fitted.errors, *errors))
+    if not changes:
+        return fitted
+    try:
+        value = apply_patch(fitted.value, changes)
+    except JSONTextError:  # the place has another name by now
+        errors = [refuse_unclear_number(change["path"], [change["value"]]) for change in changes]
+        return Coerced(fitted.value, fitted.receipts, (*fitted.errors, *errors))
+    return Coerced(value, tuple(receipts), fitted.errors or checker.check(value))
+
+
+def _is_spelled_anew(receipt: Receipt) -> bool:
+    return receipt.rule == "write_as_text" and receipt.before.__class__ in (int, float)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from surecall.errors import Code
 from surecall.formats import CallPiece, ToolNames
 from surecall.jsontext import decode_plain
+from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_TURN_ARGUMENTS_BYTES
 from surecall.records import (
     CallState,
     Defect,
@@ -21,18 +22,104 @@ from surecall.records import (
 )
 
 from .arguments import (
-    MAX_ARGUMENTS_BYTES,
     ArgumentsReading,
     is_stand_in,
     read_arguments,
     text_bytes,
 )
-from .ids import CallIds, read_name
-from .truncation import doubt_closers, truncated
+from .rules import (
+    BLANK_TO_EMPTY_OBJECT,
+    CALLS_OBJECT_TO_ARRAY,
+    FUNCTION_CALL_TO_CALLS,
+    OBJECT_TO_ARGUMENTS,
+)
+from .truncation import doubt_closers
+from .wording import TWO_READINGS, refuse_cut, refuse_total
 
-__all__ = ["MAX_TOTAL_ARGUMENTS_BYTES", "CallReader", "ReadingLimits", "read_clean_calls"]
+__all__ = [
+    "CallIds",
+    "CallReader",
+    "ReadingLimits",
+    "ReplyShape",
+    "read_clean_calls",
+    "read_name",
+]
 
-MAX_TOTAL_ARGUMENTS_BYTES: Final = 1024 * 1024
+OWN_ID_PREFIX: Final = "tc_"
+_MAX_ID_BITS: Final = 128
+_STRUCTURED: Final = "tool_calls"
+_LEGACY: Final = "function_call"
+
+
+class CallIds:
+    """Gives the calls of one reply their ids."""
+
+    __slots__ = ("_prefix", "_suffixes", "_used")
+
+    def __init__(self, used_ids: Collection[str] = (), prefix: str = OWN_ID_PREFIX) -> None:
+        self._used = set(used_ids)
+        self._prefix = prefix
+        self._suffixes: dict[str, int] = {}
+
+    def read(
+        self, call: RawCall, position: int, receipts: list[Receipt], defects: list[Defect]
+    ) -> str:
+        """Return the id of the call at a position; a change leaves a receipt."""
+        said = _said(call.id)
+        wanted = said or f"{self._prefix}{position + 1}"
+        given = wanted if wanted not in self._used else self._renamed(wanted)
+        self._used.add(given)
+        if given == call.id:
+            return given
+        place = f"/tool_calls/{position}/id"
+        before = clip(call.id) if isinstance(call.id, str) else said
+        if not said:
+            why = "The call came without a usable id."
+            if call.format == _STRUCTURED:  # others carry none: there is nothing that was changed
+                receipts.append(Receipt("assign_call_id", place, before or None, given, why=why))
+                defects.append(Defect(Code.ID_NOT_USABLE, why, place))
+        elif given != said:
+            why = "The id is taken by another call."
+            receipts.append(Receipt("rename_repeated_id", place, before, given, why=why))
+            defects.append(Defect(Code.ID_REPEATED, why, place))
+        else:
+            why = "The id was not plain text."
+            receipts.append(Receipt("clean_call_id", place, before, given, why=why))
+        return given
+
+    def _renamed(self, wanted: str) -> str:
+        number = self._suffixes.get(wanted, 1)
+        while True:
+            number += 1
+            candidate = f"{wanted}__{number}"
+            if candidate not in self._used:
+                self._suffixes[wanted] = number
+                return candidate
+
+
+def read_name(call: RawCall, position: int, receipts: list[Receipt], defects: list[Defect]) -> str:
+    """Return the name of the tool, without the space around it; empty when it is not usable."""
+    name = call.name.strip() if isinstance(call.name, str) else ""
+    if name and name == call.name:
+        return name
+    place = f"/tool_calls/{position}/name"
+    if not name:
+        why = "The call names no tool."
+        defects.append(Defect(Code.NAME_NOT_USABLE, why, place))
+    if isinstance(call.name, str) and call.name != name:
+        receipts.append(Receipt("strip_name", place, clip(call.name), clip(name)))
+    return name
+
+
+def _said(value: Any) -> str:
+    """Return what was sent as an id, as text; empty when it is none."""
+    if isinstance(value, str):
+        return value.strip()
+    if type(value) is int and value.bit_length() <= _MAX_ID_BITS:
+        return str(value)
+    return ""
+
+
 _ENDED: Final = Receipt(
     "missing_closer",
     "text",
@@ -40,19 +127,35 @@ _ENDED: Final = Receipt(
     "the end of the call",
     why="the arguments are complete, and the model came to its own end",
 )
-_TWO_READINGS: Final = ErrorDetail(
-    Code.ARGUMENTS_JSON_PARSE_ERROR,
-    "The arguments can be read in more than one way, because a tag of the call is missing or "
-    "stands inside a value.",
-    "Make the call again, with every tag closed.",
-)
+
+
+class ReplyShape(Struct, frozen=True, kw_only=True):
+    """What is known of a whole reply that its calls are read with."""
+
+    ended: bool = False
+    """Whether the model is known to have come to its own end."""
+    doubt: str = ""
+    """Why its calls may not be whole."""
+    id_prefix: str = OWN_ID_PREFIX
+    """What the ids begin with that are given to calls without one."""
+    lone_call: bool = False
+    """Whether one call came without its list."""
+    objects_are_odd: bool = False
+    """Whether arguments should be text, and some are not."""
+    blank_is_empty: bool = False
+    """Whether blank arguments mean none, also for a tool that has some."""
+
+    @property
+    def renames(self) -> bool:
+        """Whether calls in text get ids of ours, whatever ids they have."""
+        return self.id_prefix != OWN_ID_PREFIX
 
 
 class ReadingLimits(Struct, frozen=True, kw_only=True):
     """How large the arguments of one call, and of all calls of a reply, may be."""
 
     max_arguments_bytes: int = MAX_ARGUMENTS_BYTES
-    max_total_arguments_bytes: int = MAX_TOTAL_ARGUMENTS_BYTES
+    max_total_arguments_bytes: int = MAX_TURN_ARGUMENTS_BYTES
 
 
 def read_clean_calls(
@@ -110,11 +213,10 @@ class CallReader:
 
     __slots__ = (
         "_count",
-        "_doubt",
-        "_ended",
         "_ids",
         "_limits",
         "_names",
+        "_shape",
         "_total_bytes",
         "defects",
     )
@@ -125,13 +227,11 @@ class CallReader:
         *,
         used_ids: Collection[str] = (),
         limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
-        ended: bool = False,
-        doubt: str = "",
+        shape: ReplyShape = ReplyShape(),  # noqa: B008 - frozen
     ) -> None:
         self._names = names
-        self._ended = ended
-        self._doubt = doubt
-        self._ids = CallIds(used_ids)
+        self._shape = shape
+        self._ids = CallIds(used_ids, shape.id_prefix)
         self._limits = limits
         self._total_bytes = 0
         self._count = 0
@@ -139,7 +239,7 @@ class CallReader:
 
     def read(self, call: RawCall, refusal: ErrorDetail | None = None) -> ToolCall:
         """Read a call that a protocol found; with a refusal it is only named and measured."""
-        return self._read(call, call.receipts, refusal, self._doubt)
+        return self._read(call, call.receipts, refusal, self._shape.doubt)
 
     def read_text(
         self, piece: CallPiece, cut: str | None = None, *, ended: bool = False, doubt: str = ""
@@ -167,14 +267,15 @@ class CallReader:
             piece.resolved or written.name,
             why=f"written in the {piece.format} format",
         )
-        raw = RawCall(written.id, written.name, written.arguments, piece.format)
+        call_id = None if self._shape.renames else written.id
+        raw = RawCall(call_id, written.name, written.arguments, piece.format)
         refusal = None
         if written.state == "cut":
             cut = cut or "the text stops in the middle of the call"
         if written.state == "unreadable":
-            refusal = _TWO_READINGS
+            refusal = TWO_READINGS
         if cut is not None:
-            refusal = truncated(cut)
+            refusal = refuse_cut(cut)
         doubt = doubt or doubt_closers(written.receipts)
         return self._read(raw, (receipt, *written.receipts), refusal, doubt)
 
@@ -186,6 +287,7 @@ class CallReader:
         receipts: list[Receipt] = list(known)
         call_id = self._ids.read(call, position, receipts, self.defects)
         name = read_name(call, position, receipts, self.defects)
+        self._note_shape(call, position, call_id, receipts)
         spec = self._names.spec(name) if self._names else None
         if spec is not None and spec.name != name:
             renamed = self._names.receipt(name, f"/tool_calls/{position}/name")
@@ -194,10 +296,12 @@ class CallReader:
         reading = self._read_arguments(call, spec)
         self._total_bytes += reading.bytes
         if refusal is None and self._total_bytes > self._limits.max_total_arguments_bytes:
-            refusal = self._over_budget()
+            refusal = refuse_total(self._total_bytes, self._limits.max_total_arguments_bytes)
         if refusal is not None:
             state: CallState = "cut" if refusal.code == Code.ARGUMENTS_TRUNCATED else "unreadable"
             reading = ArgumentsReading(state=state, errors=(refusal,), bytes=reading.bytes)
+        if reading.doubt and self._shape.blank_is_empty and _was_blank(reading):
+            reading = replace(reading, doubt="")
         doubt = "" if reading.value is None else doubt or reading.doubt
         return ToolCall(
             id=call_id,
@@ -214,25 +318,39 @@ class CallReader:
             doubt=doubt,
         )
 
+    def _note_shape(
+        self, call: RawCall, position: int, call_id: str, receipts: list[Receipt]
+    ) -> None:
+        """Leave a receipt for each field of the reply that was not as it should be."""
+        if call.format == _LEGACY:
+            why = "the call came in the older field"
+            receipts.append(
+                Receipt(FUNCTION_CALL_TO_CALLS, "/function_call", call.name, call_id, why=why)
+            )
+        if self._shape.lone_call:
+            why = "one call came without its list"
+            receipts.append(
+                Receipt(CALLS_OBJECT_TO_ARRAY, "/tool_calls", "object", "array", why=why)
+            )
+        if self._shape.objects_are_odd and isinstance(call.arguments, dict):
+            place = f"/tool_calls/{position}/arguments"
+            why = "the arguments came as an object instead of its text"
+            receipts.append(Receipt(OBJECT_TO_ARGUMENTS, place, "object", "text", why=why))
+
     def _read_arguments(self, call: RawCall, spec: ToolSpec | None) -> ArgumentsReading:
         limit = self._limits.max_arguments_bytes
         checker = None if spec is None or spec.coerce == "off" else self._names.checker(spec)
         if spec is None or checker is None:
-            return read_arguments(call.arguments, max_bytes=limit, ended=self._ended)
+            return read_arguments(call.arguments, max_bytes=limit, ended=self._shape.ended)
         return read_arguments(
             call.arguments,
             spec.parameters,
             max_bytes=limit,
-            ended=self._ended,
+            ended=self._shape.ended,
             checker=checker,
             tool_name=spec.name,
         )
 
-    def _over_budget(self) -> ErrorDetail:
-        limit = self._limits.max_total_arguments_bytes
-        return ErrorDetail(
-            Code.ARGUMENTS_TOO_LARGE,
-            f"The calls up to this one have {self._total_bytes:,} bytes of arguments; "
-            f"the limit for one reply is {limit:,} bytes.",
-            "Make this call again, in a reply with fewer or smaller calls.",
-        )
+
+def _was_blank(reading: ArgumentsReading) -> bool:
+    return any(receipt.rule == BLANK_TO_EMPTY_OBJECT for receipt in reading.receipts)

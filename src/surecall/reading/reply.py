@@ -1,21 +1,216 @@
-"""From a reply to calls that can be checked and run, with a receipt for every change."""
+"""A reply, whole or as it arrives, becomes calls, with a receipt for every change."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.formats import ToolNames
+from surecall.formats import (
+    FORMATS,
+    TAUGHT_FORMATS,
+    CallFormat,
+    CallPiece,
+    Piece,
+    TextReader,
+    ToolNames,
+)
+from surecall.jsontext import TextBuffer
 from surecall.protocols import ChatCompletions, RawReply
-from surecall.records import ErrorDetail, Reading, Reply, ToolCall
+from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
 
-from .calls import CallReader, ReadingLimits, read_clean_calls
-from .stream import ReplyReader
+from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
+from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
+from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, parse_tools
-from .truncation import came_to_its_end, cut_cause, doubt_finish, truncated
+from .truncation import came_to_its_end, cut_cause, doubt_finish
+from .wording import MAY_GO_ON, REPEATED_KEY, refuse_cut
 
-__all__ = ["read_reply"]
+__all__ = [
+    "CallRead",
+    "ReadEvent",
+    "ReasoningRead",
+    "ReplyReader",
+    "TextRead",
+    "TextWasReasoning",
+    "read_reply",
+]
+
+_LEGACY_ID_PREFIX: Final = "call_"
+_TAG_ID_PREFIX: Final = "tag_call_"
+_MIN_BLANK_TAIL: Final = 16
+"""White space that is no layout any more but a model that repeats itself."""
+_GAVE_UP: Final = Defect(
+    Code.READING_BUDGET_EXCEEDED,
+    "The text has more markers than are looked at in one reply; the rest was taken as plain text.",
+)
+
+
+class TextRead(Struct, frozen=True):
+    """Text to show now."""
+
+    text: str
+
+
+class ReasoningRead(Struct, frozen=True):
+    """Reasoning text."""
+
+    text: str
+
+
+class TextWasReasoning(Struct, frozen=True):
+    """All text shown so far turned out to be reasoning."""
+
+    dropped_chars: int = 0
+    """White space at its beginning, which is no part of the reasoning."""
+
+
+class CallRead(Struct, frozen=True):
+    """A call that is certain."""
+
+    call: ToolCall
+
+
+ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
+
+
+def _doubted(call: ToolCall, doubt: str) -> ToolCall:
+    return call if call.arguments is None else replace(call, certainty="likely", doubt=doubt)
+
+
+def _ends_blank(written: str) -> bool:
+    return written[-_MIN_BLANK_TAIL:].isspace() and len(written) > _MIN_BLANK_TAIL
+
+
+class ReplyReader:
+    """Reads the text of one reply as it arrives.
+
+    Args:
+        tools: OpenAI tool objects, tool specs, a registry, or names that were prepared.
+        generation_prompt: What the template had already opened, such as `<think>`.
+        used_ids: Ids of earlier calls in the conversation, which are not given again.
+        limits: How large arguments may be.
+        taught: Whether the model was told to write its calls in fenced blocks, so that any such
+            block may be one.
+        formats: The formats to look for; by default all that are known.
+        shape: How ids are given.
+    """
+
+    def __init__(
+        self,
+        tools: ToolsLike | ToolNames = None,
+        generation_prompt: str | None = None,
+        *,
+        used_ids: Collection[str] = (),
+        limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+        taught: bool = False,
+        formats: tuple[CallFormat, ...] | None = None,
+        shape: ReplyShape = ReplyShape(),  # noqa: B008 - frozen
+    ) -> None:
+        if formats is None:
+            formats = TAUGHT_FORMATS if taught else FORMATS
+        names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
+        self._text = TextReader(names, formats if names else (), generation_prompt)
+        self._calls = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
+        self._content = TextBuffer()
+        self._reasoning = TextBuffer()
+        self._read: list[ToolCall] = []
+        self._waiting: CallPiece | None = None
+        self._cause: str | None = None
+        self._came_to_end = False
+        self.last_retraction: TextWasReasoning | None = None
+        """The last of these events, also of those that only the end of the text brought."""
+
+    @property
+    def held_characters(self) -> int:
+        """How much text is held back, because it may be part of a call."""
+        return self._text.held_characters
+
+    def feed(self, chunk: str) -> list[ReadEvent]:
+        """Take the next text and return what is certain now."""
+        return self._take(self._text.feed(chunk))
+
+    def close(self, finish_reason: str | None = None) -> Reading:
+        """Return the reading of the whole reply; nothing more will come.
+
+        Text that was told is the beginning of its content, unless it turns out only now that it
+        was reasoning.
+        """
+        return self.read_whole("", finish_reason)
+
+    def read_whole(self, text: str, finish_reason: str | None = None) -> Reading:
+        """Return the reading of the reply, of which this is the rest, in one pass."""
+        self._cause = cut_cause(finish_reason)
+        self._came_to_end = came_to_its_end(finish_reason)
+        self._take(self._text.read_whole(text))
+        if self._waiting is not None:
+            # Only the last call can be hurt by the end of the text, unless its own end is there.
+            in_payload = self._text.ends_in_payload and not _ends_blank(self._waiting.written)
+            in_payload = in_payload or self._waiting.call.may_go_on
+            hurt = self._cause if in_payload else self._doubt(self._waiting)
+            doubt = MAY_GO_ON if self._waiting.call.may_go_on else ""
+            self._read.append(self._read_call(self._waiting, hurt, doubt))
+            self._waiting = None
+        if doubt := doubt_finish(finish_reason):
+            self._read = [_doubted(call, doubt) for call in self._read]
+        defects = tuple(self._calls.defects)
+        if self._text.gave_up:
+            defects = (*defects, _GAVE_UP)
+        return Reading(
+            calls=tuple(self._read),
+            content=str(self._content),
+            reasoning=str(self._reasoning) or None,
+            defects=defects,
+            finish_reason=finish_reason,
+        )
+
+    def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
+        events: list[ReadEvent] = []
+        for piece in pieces:
+            self._settle(events)
+            if isinstance(piece, CallPiece):
+                self._waiting = piece
+            elif piece.kind == "content":
+                self._content.append(piece.text)
+                events.append(TextRead(piece.text))
+            elif piece.kind == "reasoning":
+                self._reasoning.append(piece.text)
+                events.append(ReasoningRead(piece.text))
+            else:
+                events.append(self._retract())
+        return events
+
+    def _retract(self) -> TextWasReasoning:
+        text = str(self._reasoning) + str(self._content)
+        self._content.clear()
+        self._reasoning.clear()
+        self._reasoning.append(text.strip())
+        self.last_retraction = TextWasReasoning(len(text) - len(text.lstrip()))
+        return self.last_retraction
+
+    def _read_call(self, piece: CallPiece, cut: str | None, doubt: str = "") -> ToolCall:
+        ended = self._came_to_end and piece.ends_text
+        return self._calls.read_text(piece, cut, ended=ended, doubt=doubt)
+
+    def _doubt(self, piece: CallPiece) -> str | None:
+        """A call that only the end of the message makes one is doubtful when that was cut off.
+
+        In reasoning that did not close it may only have been thought about, and more text behind
+        bare calls would make them part of that. A model that writes nothing but blank lines up to
+        its limit has no more to say.
+        """
+        doubtful = piece.in_open_reasoning or (piece.is_bare and not _ends_blank(piece.written))
+        return self._cause if doubtful else None
+
+    def _settle(self, events: list[Any]) -> None:
+        """A call that something follows is certain."""
+        if self._waiting is not None:
+            call = self._read_call(self._waiting, self._doubt(self._waiting))
+            self._read.append(call)
+            events.append(CallRead(call))
+            self._waiting = None
+
 
 _protocol: Final = ChatCompletions()
 _NO_TOOLS: Final = ToolNames()
@@ -32,6 +227,7 @@ def read_reply(
     used_ids: Collection[str] = (),
     limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
     taught: bool = False,
+    transforms: Collection[str] = (),
 ) -> Reading:
     """Read what a model answered.
 
@@ -45,14 +241,25 @@ def read_reply(
         used_ids: Ids of earlier calls in the conversation, which are not given again.
         limits: How large arguments may be.
         taught: Whether the model was told to write its calls in fenced blocks.
+        transforms: Built-in transforms of replies and calls that are on. The one for tags has
+            `<tool_call>` tags read where text formats are off.
     """
     names = _tool_names(tools)
     reply = _as_reply(message, finish_reason)
-    if text_formats and names and reply.content and not reply.calls:
-        reader = ReplyReader(
-            names, generation_prompt, used_ids=used_ids, limits=limits, taught=taught
-        )
-        return _read_text(reply, reader)
+    if names and reply.content and not reply.calls:
+        if TAGS_TO_CALLS in transforms and TAG_OPENER in reply.content:
+            shape = ReplyShape(id_prefix=_TAG_ID_PREFIX)
+            reader = ReplyReader(
+                names, used_ids=used_ids, limits=limits, formats=TAG_FORMATS, shape=shape
+            )
+            reading = _read_text(reply, reader)
+            if reading.calls:
+                return reading
+        if text_formats:
+            reader = ReplyReader(
+                names, generation_prompt, used_ids=used_ids, limits=limits, taught=taught
+            )
+            return _read_text(reply, reader)
     if reply.finish_reason in _CLEAN_ENDS and not reply.defects:
         clean = read_clean_calls(reply.calls, names, used_ids, limits)
         if clean is not None:
@@ -63,13 +270,8 @@ def read_reply(
                 receipts=reply.receipts,
                 finish_reason=reply.finish_reason,
             )
-    reader = CallReader(
-        names,
-        used_ids=used_ids,
-        limits=limits,
-        ended=came_to_its_end(reply.finish_reason),
-        doubt=doubt_finish(reply.finish_reason),
-    )
+    shape = _shape_of(reply, transforms)
+    reader = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
     refusal = _refusal(reply)
     calls = tuple([reader.read(call, refusal) for call in reply.calls])
     return Reading(
@@ -79,6 +281,20 @@ def read_reply(
         defects=(*reply.defects, *reader.defects),
         receipts=reply.receipts,
         finish_reason=reply.finish_reason,
+    )
+
+
+def _shape_of(reply: Reply, transforms: Collection[str]) -> ReplyShape:
+    """Return what the calls of a reply are read with."""
+    codes = {defect.code for defect in reply.defects}
+    is_legacy = Code.LEGACY_FUNCTION_CALL in codes and FUNCTION_CALL_TO_CALLS in transforms
+    return ReplyShape(
+        ended=came_to_its_end(reply.finish_reason),
+        doubt=doubt_finish(reply.finish_reason),
+        id_prefix=_LEGACY_ID_PREFIX if is_legacy else OWN_ID_PREFIX,
+        lone_call=Code.CALLS_AS_OBJECT in codes,
+        objects_are_odd=Code.ARGUMENTS_AS_OBJECT in codes,
+        blank_is_empty=BLANK_TRANSFORM in transforms,
     )
 
 
@@ -100,7 +316,7 @@ def _cut(call: ToolCall, cause: str) -> ToolCall:
         call,
         arguments=None,
         state="cut",
-        errors=(truncated(cause),),
+        errors=(refuse_cut(cause),),
         certainty="certain",
         doubt="",
     )
@@ -128,11 +344,7 @@ def _refusal(reply: Reply) -> ErrorDetail | None:
     """
     cause = cut_cause(reply.finish_reason, reply.defects)
     if cause is not None:
-        return truncated(cause)
+        return refuse_cut(cause)
     if reply.defects and any(defect.code == Code.DUPLICATE_KEY for defect in reply.defects):
-        return ErrorDetail(
-            Code.ARGUMENTS_JSON_PARSE_ERROR,
-            "A key in the arguments is given more than once, with differing values.",
-            "Send each key once.",
-        )
+        return REPEATED_KEY
     return None

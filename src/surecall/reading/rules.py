@@ -1,58 +1,310 @@
-"""The rules of reading, by the names their receipts carry."""
+"""Every rule that a receipt can name: declared here once, for lists, ablations and explanations.
 
-from typing import Final
+Reading with rules switched off shows what a reply would have been worth without them.
+"""
 
-__all__ = ["FIXED_RULES", "IDENTITY_RULES", "READING_RULES"]
+from typing import Final, Literal, NamedTuple
 
-IDENTITY_RULES: Final = frozenset({"assign_call_id", "clean_call_id", "rename_repeated_id"})
+from msgspec.structs import replace
+
+from surecall.records import Reading, Receipt, Reply, ToolCall
+
+from .wording import refuse_without_rule
+
+__all__ = [
+    "ALL_RULES",
+    "BLANK_TO_EMPTY_OBJECT",
+    "BLANK_TRANSFORM",
+    "CALLS_OBJECT_TO_ARRAY",
+    "FIXED_RULES",
+    "FUNCTION_CALL_TO_CALLS",
+    "IDENTITY_RULES",
+    "MOVING_RULES",
+    "OBJECT_TO_ARGUMENTS",
+    "READING_RULES",
+    "READ_FROM_TEXT",
+    "RULES",
+    "TAGS_TO_CALLS",
+    "TRANSFORM_RULES",
+    "Rule",
+    "RuleFamily",
+    "without_rules",
+]
+
+RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "cut"]
+"""Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
+arguments, their schema, text formats, or a value that was cut off."""
+
+ALL_RULES: Final = "*"
+"""Means every rule that can be switched off, apart from those about structure and ids."""
+
+READ_FROM_TEXT: Final = "read_call_from_text"
+BLANK_TO_EMPTY_OBJECT: Final = "blank_to_empty_object"
+FUNCTION_CALL_TO_CALLS: Final = "assistant_function_call_to_tool_calls"
+CALLS_OBJECT_TO_ARRAY: Final = "assistant_tool_calls_object_to_array"
+OBJECT_TO_ARGUMENTS: Final = "assistant_tool_calls_arguments_json_string_if_hash"
+TAGS_TO_CALLS: Final = "assistant_content_tool_call_tags_to_tool_calls"
+BLANK_TRANSFORM: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
+_NAME: Final = "resolve_tool_name"
+
+TRANSFORM_RULES: Final = {
+    FUNCTION_CALL_TO_CALLS: FUNCTION_CALL_TO_CALLS,
+    CALLS_OBJECT_TO_ARRAY: CALLS_OBJECT_TO_ARRAY,
+    OBJECT_TO_ARGUMENTS: OBJECT_TO_ARGUMENTS,
+    TAGS_TO_CALLS: READ_FROM_TEXT,
+    BLANK_TRANSFORM: BLANK_TO_EMPTY_OBJECT,
+}
+"""Transforms of replies and calls that reading does, with the rule of their receipts."""
+
+
+class Rule(NamedTuple):
+    """One rule: its name in receipts, and what it does."""
+
+    name: str
+    family: RuleFamily
+    sentence: str
+    lossless: bool = True
+    """False when a receipt of it may say that something was lost."""
+    switchable: bool = True
+    """Whether `disabled_rules` can name it."""
+
+
+_LOSSY: Final = "-"
+_FIXED: Final = "!"
+
+
+def _declare(family: RuleFamily, lines: str) -> list[Rule]:
+    """Read one rule a line: its name, `-` if it may lose something, `!` if it is always on."""
+    rules: list[Rule] = []
+    for line in lines.strip().splitlines():
+        name, _, sentence = line.strip().partition(" ")
+        marks = name[len(name.rstrip(_LOSSY + _FIXED)) :]
+        rules.append(
+            Rule(
+                name.rstrip(_LOSSY + _FIXED),
+                family,
+                sentence.strip(),
+                lossless=_LOSSY not in marks,
+                switchable=_FIXED not in marks,
+            )
+        )
+    return rules
+
+
+_DECLARED: Final = (
+    _declare(
+        "structure",
+        """
+        assistant_function_call_to_tool_calls Reads a call in the older field `function_call`.
+        assistant_tool_calls_object_to_array Reads one call that came without its list.
+        assistant_tool_calls_arguments_json_string_if_hash Takes arguments that came as an object.
+        drop_legacy_call-! Leaves out a `function_call` next to `tool_calls`.
+        rescue_from_error_body! Reads calls that a server sent inside its error.
+        unwrap_answer-! Takes the answer from the object that was asked for.
+        """,
+    )
+    + _declare(
+        "ids",
+        """
+        assign_call_id Gives a call without an id one.
+        clean_call_id Turns an id that is not plain text into text.
+        rename_repeated_id Gives the second call of the same id another.
+        """,
+    )
+    + _declare(
+        "calls",
+        """
+        infer_tool_name- Reads a name that is a number as the one tool that the arguments fit.
+        read_call_from_text Reads a call that the model wrote as text.
+        resolve_tool_name Reads another spelling of a name as the one tool it can mean.
+        strip_name Takes blanks from around the name of a tool.
+        wrap_bare_call Reads a call without the `function` around its name and arguments.
+        """,
+    )
+    + _declare(
+        "json",
+        """
+        add_missing_closing_quote Ends a string that has no closing quote.
+        add_missing_colon Puts a colon between a key and its value.
+        add_missing_comma Puts a comma between two values.
+        add_missing_opening_quote Begins a string that has no opening quote.
+        blank_to_empty_object Reads blank arguments as an empty object.
+        close_missing_brackets- Adds brackets that are missing at the very end.
+        collapse_doubled_braces Reads `{{` and `}}` as one brace.
+        decode_nested_text Reads JSON that came as text inside JSON.
+        drop_comment Leaves out a comment.
+        drop_extra_colon Leaves out a second colon.
+        drop_extra_comma Leaves out a second comma.
+        drop_parentheses Takes parentheses from around a value.
+        drop_stray_closer Leaves out a bracket that closes nothing.
+        drop_string_prefix Takes the `u`, `b` or `r` from before a string.
+        drop_trailing_comma Leaves out a comma behind the last value.
+        escape_control_characters Escapes line breaks and tabs inside a string.
+        escape_inner_quotes Escapes quotes that belong to the text of a string.
+        extra_values- Takes one of several values.
+        fix_escapes Writes escapes that JSON does not know as it wants them.
+        fix_mismatched_closer- Adds or replaces a bracket that is missing before another one.
+        join_strings Joins strings that are next to one another.
+        quote_bare_text Puts quotes around text that has none.
+        quote_key Puts quotes around a key that has none.
+        replace_colon Writes another sign between a key and its value as a colon.
+        replace_comma Writes another sign between two values as a comma.
+        replace_literal Writes `True`, `None` and the like as JSON does.
+        replace_non_finite- Writes `NaN` or `Infinity` as null or text, where that was asked for.
+        replace_quotes Writes other quotes as double quotes.
+        rewrite_number Writes `1_000`, `.5` or `+1` as JSON does.
+        strip_code_fence Takes a code fence from around the value.
+        strip_invisible Takes a byte order mark or odd blanks from around the value.
+        strip_prose Takes words from around the value.
+        tuple_to_array Reads `(1, 2)` as an array.
+        """,
+    )
+    + _declare(
+        "schema",
+        """
+        decode_json_text Reads text as the array or object that the schema asks for.
+        drop_null Leaves out a null for a field that is optional.
+        drop_zero_fraction Writes `5.0` as the integer that the schema asks for.
+        match_enum Writes a value as the one option that it can mean.
+        name_positional_values Gives values in a list the names of the parameters.
+        name_single_value Gives a lone value the name of the only parameter.
+        null_to_empty_object Reads null in place of the arguments as an empty object.
+        parse_boolean_text Reads text as the boolean that the schema asks for.
+        parse_null_text Reads text as the null that the schema asks for.
+        parse_number_text Reads text as the number that the schema asks for.
+        rename_key Gives a key the spelling of the schema.
+        unwrap_arguments Takes a wrapper from around the arguments.
+        unwrap_list Takes the list from around a single object of arguments.
+        wrap_in_array Puts a single value into the list that the schema asks for.
+        write_as_text Writes a value as the text that the schema asks for.
+        """,
+    )
+    + _declare(
+        "text",
+        """
+        add_closer Ends a call whose closing marker is missing.
+        add_namespace Reads a tag without the prefix it should have.
+        bare_label Reads the name of a parameter without its quotes.
+        close_list Closes a list of calls.
+        close_object- Closes an object of arguments.
+        close_string- Ends a string without its delimiter where the value must end.
+        collapsed_tag Reads a tag that lost a part of its name.
+        colon_after_label Leaves out a colon behind a name.
+        damaged_closing_tag Reads a closing tag with a character wrong.
+        delimit_string Puts the delimiters of the format around a string.
+        doubled_word Takes a word that was written twice once.
+        drop_echo Takes calls that were written twice once.
+        drop_extra_brackets Leaves out brackets around the call.
+        equals_label Reads a name that is given with an equals sign.
+        fill_code_argument Puts code behind the arguments into the argument it is for.
+        json_body Reads arguments that are JSON in a format that has its own way.
+        json_word Reads `true`, `false` and `null` as JSON does.
+        keep_damaged- Keeps arguments that cannot be read, so that the call is refused.
+        key_without_value- Leaves out a key that has no value.
+        label_attribute Reads a name that is given as an attribute.
+        leading_zeros Reads a number with zeros before it.
+        look_alike_markers Reads markers that are written with other characters.
+        mcp_form Reads a call in the form of the MCP.
+        missing_arguments- Reads a call that has no arguments.
+        missing_bracket Reads a call although one of its brackets is missing.
+        missing_brackets Reads calls without the brackets around them.
+        missing_closer- Reads a call that ends without its marker.
+        missing_closing_tag- Reads a value that ends without its tag.
+        missing_markers Reads a call without the markers around it.
+        missing_opener Reads a call that begins without its marker.
+        missing_token Reads a call without one of its special tokens.
+        name_as_text Reads the name of a tool that is the text of its tag.
+        name_positional_arguments Gives values without names those of the parameters.
+        nest_flat_arguments Reads arguments that are next to the name as arguments.
+        nested_quotes- Takes quotes inside a string that were not escaped as text.
+        only_parameter Gives a lone value the name of the only parameter.
+        property_tag Reads parameters that have tags of their own names.
+        quote_bare_words- Takes words without quotes as text.
+        quoted_label Takes quotes from around a name.
+        raw_newline Keeps a line break inside a string.
+        repeated_opener Reads an opening marker as the closing one.
+        restore_header Reads a call without the header before it.
+        restore_token Reads a special token that lost a part.
+        split_action Reads a name and arguments that are on one line.
+        stray_bracket Leaves out a bracket that closes nothing.
+        stray_closing_tag Leaves out a tag that closes nothing.
+        string_by_schema Takes a value as text because the schema says so.
+        strip_value_padding Takes line breaks from around a value.
+        text_for_json Takes a value that is not JSON as text.
+        unescape_entities Reads `&lt;` and the like as the characters they mean.
+        unescape_tags Reads escaped tags as tags.
+        unwrap_argument_list Takes the list from around the arguments.
+        wrong_closing_tag Reads another closing tag as the one that is missing.
+        yaml_body Reads arguments that are YAML.
+        """,
+    )
+    + _declare(
+        "cut",
+        """
+        close_cut_brackets-! Closes the brackets of a value that was cut off.
+        close_cut_string-! Ends a string that was cut off.
+        complete_cut_literal-! Completes a word that was cut off.
+        drop_cut_comment-! Leaves out a comment that was cut off.
+        drop_cut_member-! Leaves out a member that was cut off.
+        """,
+    )
+)
+
+RULES: Final = {rule.name: rule for rule in _DECLARED}
+"""Every rule, by its name."""
+
+IDENTITY_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "ids")
 """Rules about ids: they never change what is called, and no result could be sent back without."""
-
-_NAMES: Final = "infer_tool_name resolve_tool_name strip_name"
-_WIRE: Final = "wrap_bare_call"
-_REPAIR: Final = """
-    add_missing_closing_quote add_missing_colon add_missing_comma add_missing_opening_quote
-    blank_to_empty_object close_missing_brackets collapse_doubled_braces decode_nested_text
-    drop_comment drop_extra_colon drop_extra_comma drop_parentheses drop_stray_closer
-    drop_string_prefix drop_trailing_comma escape_control_characters escape_inner_quotes
-    extra_values fix_escapes fix_mismatched_closer join_strings quote_bare_text quote_key
-    replace_colon replace_comma replace_literal replace_non_finite replace_quotes rewrite_number
-    strip_code_fence strip_invisible strip_prose tuple_to_array
-"""
-_COERCION: Final = """
-    decode_json_text drop_null drop_zero_fraction match_enum name_positional_values
-    name_single_value null_to_empty_object parse_boolean_text parse_null_text parse_number_text
-    rename_key unwrap_arguments unwrap_list wrap_in_array write_as_text
-"""
-_TEXT: Final = """
-    add_closer add_namespace bare_label close_list close_object close_string collapsed_tag
-    colon_after_label damaged_closing_tag delimit_string doubled_word drop_echo
-    drop_extra_brackets equals_label fill_code_argument json_body json_word keep_damaged
-    key_without_value label_attribute leading_zeros look_alike_markers mcp_form missing_arguments
-    missing_bracket missing_brackets missing_closer missing_closing_tag missing_markers
-    missing_opener missing_token name_as_text name_positional_arguments nest_flat_arguments
-    nested_quotes only_parameter property_tag quote_bare_words quoted_label raw_newline
-    read_call_from_text repeated_opener restore_header restore_token split_action stray_bracket
-    stray_closing_tag string_by_schema strip_value_padding text_for_json unescape_entities
-    unescape_tags unwrap_argument_list wrong_closing_tag yaml_body
-"""
-
+STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "structure")
 READING_RULES: Final = tuple(
-    name for group in (_NAMES, _WIRE, _REPAIR, _COERCION, _TEXT) for name in sorted(group.split())
+    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "cut")
 )
 """Rules that change what is called or with what; each can be switched off by itself."""
-
-FIXED_RULES: Final = frozenset(
-    {
-        "close_cut_brackets",
-        "close_cut_string",
-        "complete_cut_literal",
-        "drop_cut_comment",
-        "drop_cut_member",
-        "drop_legacy_call",
-        "rescue_from_error_body",
-        "unwrap_answer",
-    }
-)
+FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)
 """Rules that change no call that is run: those of a cut value, which is refused, of an answer, of a
 reply that came inside an error, and of a call in a field that another replaces. They cannot be
 switched off."""
+MOVING_RULES: Final = STRUCTURE_RULES | {READ_FROM_TEXT}
+"""Rules that find a call, or move it, without touching its name or arguments."""
+_NOT_OF_ALL: Final = IDENTITY_RULES | STRUCTURE_RULES
+
+
+def without_rules(reading: Reading, reply: Reply, disabled: frozenset[str]) -> Reading:
+    """Undo a reading as far as it rests on rules that are switched off.
+
+    A call that needed such a rule is refused, one that was only found by it is text again, and a
+    name that it corrected is as the model wrote it. Rules about ids and structure stay on unless
+    they are named.
+    """
+    if not disabled or not reading.calls:
+        return reading
+    disabled |= {TRANSFORM_RULES[name] for name in disabled & TRANSFORM_RULES.keys()}
+    if _is_off(READ_FROM_TEXT, disabled) and any(map(_was_text, reading.calls)):
+        return replace(reading, calls=(), content=reply.content or "")
+    return replace(reading, calls=tuple(_undo(call, disabled) for call in reading.calls))
+
+
+def _undo(call: ToolCall, disabled: frozenset[str]) -> ToolCall:
+    kept: list[Receipt] = []
+    name, broken = call.name, ""
+    for receipt in call.receipts:
+        if not _is_off(receipt.rule, disabled):
+            kept.append(receipt)
+        elif receipt.rule == _NAME:
+            name = str(receipt.before)
+        else:
+            broken = broken or receipt.rule
+    if len(kept) == len(call.receipts):
+        return call
+    call = replace(call, name=name, receipts=tuple(kept))
+    if not broken or call.arguments is None:
+        return call
+    return replace(call, arguments=None, state="unreadable", errors=(refuse_without_rule(broken),))
+
+
+def _was_text(call: ToolCall) -> bool:
+    return any(receipt.rule == READ_FROM_TEXT for receipt in call.receipts)
+
+
+def _is_off(rule: str, disabled: frozenset[str]) -> bool:
+    return rule in disabled or (ALL_RULES in disabled and rule not in _NOT_OF_ALL)

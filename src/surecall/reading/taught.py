@@ -17,7 +17,7 @@ from surecall.formats.teach import (
 from surecall.jsontext import Repaired, repair_json
 from surecall.records import Defect, RawCall, Receipt, Reply, clip
 
-from .stream import ReplyReader
+from .reply import ReplyReader
 from .truncation import came_to_its_end, is_missing_closer
 
 __all__ = ["find_broken_attempt", "parse_object_reply"]

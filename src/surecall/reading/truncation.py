@@ -12,7 +12,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.records import Defect, ErrorDetail, Receipt, clip
+from surecall.records import Defect, Receipt
+
+from .wording import NO_ARGUMENTS, doubt_end, doubt_missing_closer
 
 __all__ = [
     "came_to_its_end",
@@ -23,11 +25,8 @@ __all__ = [
     "is_complete",
     "is_missing_closer",
     "lacks_only_last_brace",
-    "truncated",
     "vouch_for_closers",
 ]
-
-_HINT: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."
 
 _LIMIT: Final = "the reply reached its token limit"
 _FILTER: Final = "the provider's content filter stopped the reply"
@@ -99,7 +98,7 @@ def doubt_finish(finish_reason: str | None) -> str:
     """Return the doubt about the calls of a reply with a finish reason that nobody knows."""
     if not finish_reason or came_to_its_end(finish_reason) or cut_cause(finish_reason):
         return ""
-    return f"The reply ended for a reason that is not known: {clip(finish_reason, 40)!r}."
+    return doubt_end(finish_reason)
 
 
 # Closers
@@ -129,11 +128,7 @@ def is_missing_closer(receipt: Receipt) -> bool:
 def doubt_closers(receipts: Iterable[Receipt]) -> str:
     """Return the doubt about arguments some of whose closers are missing."""
     missing = next(filter(is_missing_closer, receipts), None)
-    if missing is None:
-        return ""
-    if missing.rule == "close_missing_brackets":
-        return f"The arguments end before {missing.after!r}, so a part of them may be missing."
-    return "Something that closes the arguments is missing, and perhaps a part of them with it."
+    return "" if missing is None else doubt_missing_closer(missing)
 
 
 def lacks_only_last_brace(text: str, receipts: Collection[Receipt]) -> bool:
@@ -177,11 +172,4 @@ def doubt_blank(schema: dict[str, Any] | None) -> str:
     """Return the doubt about arguments that are blank, for a tool that has any."""
     if not schema or schema.keys() <= {"type"} or is_complete({}, schema):
         return ""
-    return "No arguments arrived at all, though the tool has some."
-
-
-def truncated(cause: str) -> ErrorDetail:
-    """Return the refusal of a cut call, with advice for the model."""
-    return ErrorDetail(
-        Code.ARGUMENTS_TRUNCATED, f"The arguments are incomplete: {cause}.", hint=_HINT
-    )
+    return NO_ARGUMENTS

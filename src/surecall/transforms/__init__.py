@@ -1,8 +1,7 @@
 """Named pure functions that adapt what is sent and what comes back, in five families."""
 
-from .chain import TransformChain
-from .registry import FAMILIES, Family, TransformRegistry, canonical_transform_name
-from .results import ResultContext
+from .builtin import ResultContext
+from .registry import FAMILIES, Family, TransformChain, TransformRegistry, canonical_transform_name
 
 __all__ = [
     "FAMILIES",

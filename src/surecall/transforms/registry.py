@@ -1,4 +1,4 @@
-"""Names for transforms, and the functions behind them.
+"""Names for transforms, the functions behind them, and running these in order.
 
     messages    (messages) -> messages                     outbound
     tools       (tools) -> tools                           outbound
@@ -6,22 +6,30 @@
     calls       (calls) -> (calls, receipts)               inbound, after parsing
     results     (envelope, context) -> envelope            before the result becomes text
 
-A transform never changes what it is given: it returns a new value, or the same object.
+A transform never changes what it is given: it returns a new value, or the same object. The
+built-in transforms of replies and calls have no function: `surecall.reading` does what they say.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import is_
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypedDict, Unpack, cast, get_args
+
+from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.reading import TRANSFORM_RULES
+from surecall.records import RawCall, Receipt
 
-from . import calls, messages, replies, results, tools
+from . import builtin
+from .builtin import ResultContext
 
 __all__ = [
     "FAMILIES",
     "Family",
     "NamedTransforms",
     "Transform",
+    "TransformChain",
     "TransformRegistry",
     "canonical_transform_name",
 ]
@@ -37,22 +45,23 @@ def _named(*functions: Transform) -> Mapping[str, Transform]:
     return MappingProxyType({function.__name__: function for function in functions})
 
 
+def _leave_to_reading(value: Any) -> tuple[Any, tuple[Receipt, ...]]:
+    """Change nothing: a rule of reading does it, in the one place where replies are read."""
+    return value, ()
+
+
+_OF_CALLS: Final = "assistant_tool_calls_arguments_blank_to_empty_object"
 _BUILTIN: Final[Mapping[Family, Mapping[str, Transform]]] = MappingProxyType(
     {
         "messages": _named(
-            messages.assistant_tool_calls_content_null_if_blank,
-            messages.assistant_tool_calls_reasoning_content_empty_if_missing,
-            messages.assistant_tool_calls_signature_skip_validator_if_missing,
+            builtin.assistant_tool_calls_content_null_if_blank,
+            builtin.assistant_tool_calls_reasoning_content_empty_if_missing,
+            builtin.assistant_tool_calls_signature_skip_validator_if_missing,
         ),
-        "tools": _named(tools.openai_tools_strip_function_descriptions),
-        "replies": _named(
-            replies.assistant_function_call_to_tool_calls,
-            replies.assistant_tool_calls_object_to_array,
-            replies.assistant_tool_calls_arguments_json_string_if_hash,
-            replies.assistant_content_tool_call_tags_to_tool_calls,
-        ),
-        "calls": _named(calls.assistant_tool_calls_arguments_blank_to_empty_object),
-        "results": _named(results.tool_result_compact_envelope),
+        "tools": _named(builtin.openai_tools_strip_function_descriptions),
+        "replies": {name: _leave_to_reading for name in TRANSFORM_RULES if name != _OF_CALLS},
+        "calls": {_OF_CALLS: _leave_to_reading},
+        "results": _named(builtin.tool_result_compact_envelope),
     }
 )
 
@@ -135,3 +144,108 @@ class TransformRegistry:
         return ConfigError(
             Code.UNKNOWN_TRANSFORM, f"there is no transform {name!r} for {family}.", hint=hint
         )
+
+
+class _NamesByFamily(TypedDict, total=False):
+    messages: Iterable[str]
+    tools: Iterable[str]
+    replies: Iterable[str]
+    calls: Iterable[str]
+    results: Iterable[str]
+
+
+def _has_function(pair: tuple[str, Transform]) -> bool:
+    return pair[1] is not _leave_to_reading
+
+
+class TransformChain(Struct, frozen=True, kw_only=True):
+    """The transforms in force, by family; an empty family returns what it is given."""
+
+    messages: NamedTransforms = ()
+    tools: NamedTransforms = ()
+    replies: NamedTransforms = ()
+    calls: NamedTransforms = ()
+    results: NamedTransforms = ()
+    reading: frozenset[str] = frozenset()
+    """The names of those that reading does."""
+
+    @classmethod
+    def resolve(
+        cls, registry: TransformRegistry, **names: Unpack[_NamesByFamily]
+    ) -> "TransformChain":
+        """Return the named transforms of all families; an unknown name is an error."""
+        found = {
+            family: registry.resolve_named(family, names.get(family, ())) for family in FAMILIES
+        }
+        named = [pair for pairs in found.values() for pair in pairs]
+        return cls(
+            **{family: tuple(filter(_has_function, pairs)) for family, pairs in found.items()},
+            reading=frozenset(pair[0] for pair in named if not _has_function(pair)),
+        )
+
+    def apply_messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Run the transforms of outbound messages."""
+        for name, function in self.messages:
+            messages = _expect(name, function(messages), list)
+        return messages
+
+    def apply_tools(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Run the transforms of the outbound tools list."""
+        for name, function in self.tools:
+            tools = _expect(name, function(tools), list)
+        return tools
+
+    def apply_reply(self, message: dict[str, Any]) -> tuple[dict[str, Any], tuple[Receipt, ...]]:
+        """Run the transforms of an assistant message as it arrived."""
+        receipts: tuple[Receipt, ...] = ()
+        for name, function in self.replies:
+            message, made = _expect_pair(name, function(message), dict)
+            receipts += made
+        return message, receipts
+
+    def apply_calls(
+        self, calls: tuple[RawCall, ...]
+    ) -> tuple[tuple[RawCall, ...], tuple[Receipt, ...]]:
+        """Run the transforms of parsed calls."""
+        if not self.calls or not calls:
+            return calls, ()
+        receipts: tuple[Receipt, ...] = ()
+        current = list(calls)
+        for name, function in self.calls:
+            current, made = _expect_pair(name, function(current), list)
+            receipts += made
+        unchanged = len(current) == len(calls) and all(map(is_, current, calls))
+        return (calls if unchanged else tuple(current)), receipts
+
+    def apply_result(
+        self, envelope: dict[str, Any], tool_name: str, call_id: str
+    ) -> dict[str, Any]:
+        """Run the transforms of a result's envelope."""
+        if not self.results:
+            return envelope
+        context = ResultContext(tool_name, call_id)
+        for name, function in self.results:
+            envelope = _expect(name, function(envelope, context), dict)
+        return envelope
+
+
+def _expect(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, kind):
+        return value
+    raise _wrong_return(name, value, f"a {kind.__name__}")
+
+
+def _expect_pair(name: str, value: Any, kind: type) -> tuple[Any, tuple[Receipt, ...]]:
+    if isinstance(value, tuple) and len(pair := cast("tuple[Any, ...]", value)) == 2:
+        changed, receipts = pair
+        if isinstance(changed, kind) and isinstance(receipts, tuple):
+            return changed, cast("tuple[Receipt, ...]", receipts)
+    raise _wrong_return(name, value, f"a {kind.__name__} and a tuple of receipts")
+
+
+def _wrong_return(name: str, value: Any, expected: str) -> ConfigError:
+    return ConfigError(
+        Code.INVALID_CONFIG,
+        f"transform {name!r} returned {type(value).__name__} instead of {expected}.",
+        hint="A transform returns the new value, or the one it was given.",
+    )

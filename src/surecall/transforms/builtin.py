@@ -1,14 +1,20 @@
-"""Transforms of outbound messages, in wire form, just before they are sent."""
+"""The built-in transforms of what is sent: messages, tools, and envelopes of results."""
 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from msgspec import Struct
+
 __all__ = [
     "SKIP_SIGNATURE_VALIDATOR",
+    "ResultContext",
     "WireMessages",
+    "WireTools",
     "assistant_tool_calls_content_null_if_blank",
     "assistant_tool_calls_reasoning_content_empty_if_missing",
     "assistant_tool_calls_signature_skip_validator_if_missing",
+    "openai_tools_strip_function_descriptions",
+    "tool_result_compact_envelope",
 ]
 
 WireMessages = list[dict[str, Any]]
@@ -18,7 +24,7 @@ SKIP_SIGNATURE_VALIDATOR: Final = "skip_thought_signature_validator"
 
 
 def assistant_tool_calls_content_null_if_blank(messages: WireMessages) -> WireMessages:
-    """Make blank text beside tool calls null."""
+    """Make blank text next to tool calls null."""
     return _map_calling(messages, _without_blank_content)
 
 
@@ -76,3 +82,50 @@ def _with_signatures(message: dict[str, Any]) -> dict[str, Any]:
 
 def _lacks_signature(call: Any) -> bool:
     return isinstance(call, dict) and not cast("dict[str, Any]", call).get("signature")
+
+
+WireTools = list[dict[str, Any]]
+
+
+def openai_tools_strip_function_descriptions(tools: WireTools) -> WireTools:
+    """Leave out the description of every function tool; those of parameters stay."""
+    if not any(_is_described(tool) for tool in tools):
+        return tools
+    return [_without_description(tool) if _is_described(tool) else tool for tool in tools]
+
+
+def _is_described(tool: dict[str, Any]) -> bool:
+    function = tool.get("function")
+    return (
+        tool.get("type") == "function" and isinstance(function, dict) and "description" in function
+    )
+
+
+def _without_description(tool: dict[str, Any]) -> dict[str, Any]:
+    function = {key: value for key, value in tool["function"].items() if key != "description"}
+    return {**tool, "function": function}
+
+
+_DROPPED_WHEN_EMPTY: Final = ("warnings", "errors", "data")
+
+
+class ResultContext(Struct, frozen=True):
+    """Which call an envelope answers."""
+
+    tool_name: str
+    call_id: str
+
+
+def tool_result_compact_envelope(
+    envelope: dict[str, Any],
+    context: ResultContext,
+) -> dict[str, Any]:
+    """Drop `warnings`, `errors` and `data` where they are empty."""
+    empty = [name for name in _DROPPED_WHEN_EMPTY if name in envelope and _is_empty(envelope[name])]
+    if not empty:
+        return envelope
+    return {key: value for key, value in envelope.items() if key not in empty}
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, list | tuple | dict | str) and not value)

@@ -1,15 +1,15 @@
-"""Outbound tools, result envelopes and parsed calls."""
+"""Outbound tools and result envelopes."""
 
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
-from surecall.records import RawCall, Receipt
 from surecall.transforms import ResultContext
-from surecall.transforms.calls import assistant_tool_calls_arguments_blank_to_empty_object
-from surecall.transforms.results import tool_result_compact_envelope
-from surecall.transforms.tools import openai_tools_strip_function_descriptions
+from surecall.transforms.builtin import (
+    openai_tools_strip_function_descriptions,
+    tool_result_compact_envelope,
+)
 
 CONTEXT = ResultContext("search", "c1")
 
@@ -51,30 +51,3 @@ def test_filled_parts_of_an_envelope_stay() -> None:
     """Data that is there is never dropped, not even a false value inside it."""
     envelope = {"ok": False, "tool_name": "s", "data": {"n": 0}, "errors": [{"code": "X"}]}
     assert tool_result_compact_envelope(envelope, CONTEXT) is envelope
-
-
-def test_blank_arguments_become_an_empty_object_with_a_receipt() -> None:
-    """Each blank argument text leaves one receipt that names its place."""
-    calls = [RawCall("1", "a", '{"x":1}'), RawCall("2", "b", " \n")]
-    result, receipts = assistant_tool_calls_arguments_blank_to_empty_object(calls)
-    assert result == [calls[0], RawCall("2", "b", "{}")]
-    assert receipts == (
-        Receipt(
-            "assistant_tool_calls_arguments_blank_to_empty_object",
-            "/calls/1/arguments",
-            " \n",
-            "{}",
-            True,
-            "no argument text was sent",
-        ),
-    )
-    assert calls[1].arguments == " \n"
-
-
-@pytest.mark.parametrize("arguments", ["{}", None, {}, [], 0, "x"])
-def test_arguments_that_are_not_blank_text_are_left_alone(arguments: Any) -> None:
-    """Only blank text is read as an empty object."""
-    calls = [RawCall("1", "a", arguments)]
-    result, receipts = assistant_tool_calls_arguments_blank_to_empty_object(calls)
-    assert result is calls
-    assert receipts == ()

@@ -1,7 +1,11 @@
-"""Text of a streamed turn, shown as soon as it is certain that it is no part of a call."""
+"""Events of a run on their way to listeners, and streamed text without the calls in it."""
 
 import asyncio
 from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from msgspec.structs import replace
 
 from surecall.protocols import StreamDelta
 from surecall.reading import (
@@ -11,14 +15,70 @@ from surecall.reading import (
     ReplyReader,
     TextWasReasoning,
 )
-from surecall.records import Reading, ReasoningDelta, TextDelta, TextRetracted
+from surecall.records import Event, Reading, ReasoningDelta, TextDelta, TextRetracted
+from surecall.redaction import open_log
 
 from .asking import MAX_INLINE_CHARACTERS
 
-__all__ = ["ShownText"]
+__all__ = ["EventEmitter", "Listener", "StreamedText", "combine_listeners"]
+
+Listener = Callable[[Event], object]
+
+_log = open_log("surecall.loop")
 
 
-class ShownText:
+class EventEmitter:
+    """Gives the events of one run to one listener; costs nothing when nobody listens."""
+
+    def __init__(self, listener: Listener | None, run_id: str) -> None:
+        self.run_id = run_id
+        self.turn = 0
+        self._listener = listener
+        self._started = perf_counter()
+
+    @property
+    def has_listener(self) -> bool:
+        """Whether anybody listens."""
+        return self._listener is not None
+
+    def now_ms(self) -> float:
+        """Return the milliseconds since the run began."""
+        return (perf_counter() - self._started) * 1000
+
+    def emit(self, kind: type[Event], **fields: Any) -> None:
+        """Emit an event of this kind."""
+        if self._listener is not None:
+            event = kind(run_id=self.run_id, turn=self.turn, at_ms=self.now_ms(), **fields)
+            self._deliver(event)
+
+    def emit_event(self, event: Event) -> None:
+        """Emit an event that was decided without knowing run, turn and time."""
+        if self._listener is not None:
+            self._deliver(replace(event, run_id=self.run_id, turn=self.turn, at_ms=self.now_ms()))
+
+    def _deliver(self, event: Event) -> None:
+        assert self._listener is not None
+        try:
+            self._listener(event)
+        except Exception:
+            _log.debug("a listener failed on %s", type(event).__name__, exc_info=True)
+
+
+def combine_listeners(first: Listener | None, second: Listener | None) -> Listener | None:
+    """Return a listener that calls both; the second is called even if the first fails."""
+    if first is None or second is None:
+        return first or second
+
+    def call_both(event: Event) -> None:
+        try:
+            first(event)
+        finally:
+            second(event)
+
+    return call_both
+
+
+class StreamedText:
     """Turns the deltas of one streamed reply into events, without the text of calls.
 
     Args:
@@ -31,7 +91,7 @@ class ShownText:
         self._emit = emit
         # What was shown is the beginning of what the reader keeps.
         self._text_chars = 0
-        self._thought_chars = 0
+        self._reasoning_chars = 0
         self._late: list[str] = []
         self._is_fed = False
         self._has_call = False
@@ -65,7 +125,7 @@ class ShownText:
         retraction = self._reader.last_retraction
         if retraction is not None and retraction is not before:
             self._retract(retraction)
-        self._think((read.reasoning or "")[self._thought_chars :])
+        self._show_reasoning((read.reasoning or "")[self._reasoning_chars :])
         shown = self._text_chars
         if len(content) > shown and content.startswith(read.content[:shown]):
             self._emit(TextDelta, text=content[shown:])
@@ -76,9 +136,9 @@ class ShownText:
 
     def _show(self, event: ReadEvent) -> None:
         if isinstance(event, ReasoningRead):
-            self._think(event.text)
+            self._show_reasoning(event.text)
         elif isinstance(event, CallRead):
-            # Calls beside this one, in the field for them, would make it mere text: what follows
+            # Calls next to this one, in the field for them, would make it mere text: what follows
             # is shown when that is known.
             self._has_call = True
         elif isinstance(event, TextWasReasoning):
@@ -87,13 +147,13 @@ class ShownText:
             self._text_chars += len(event.text)
             self._emit(TextDelta, text=event.text)
 
-    def _think(self, text: str) -> None:
+    def _show_reasoning(self, text: str) -> None:
         if text:
-            self._thought_chars += len(text)
+            self._reasoning_chars += len(text)
             self._emit(ReasoningDelta, text=text)
 
     def _retract(self, retraction: TextWasReasoning) -> None:
         if self._text_chars:
-            self._thought_chars += self._text_chars - retraction.dropped_chars
+            self._reasoning_chars += self._text_chars - retraction.dropped_chars
             self._text_chars = 0
             self._emit(TextRetracted)
