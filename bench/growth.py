@@ -45,7 +45,7 @@ from surecall.schema import SchemaChecker, coerce_arguments, type_text_value
 MAX_GROWTH = 2.6
 TEXT_BYTES, TEXT_S = 1_000_000, 1.0
 ARGUMENTS_BYTES, ARGUMENTS_S = 200_000, 0.05
-NOISE_S, CERTAIN_S = 0.002, 0.008
+NOISE_S, CERTAIN_S = 0.002, 0.02
 """Below the first the clock says nothing about growth, above the second it is believed."""
 POOL = 60
 DEPTHS = (1, 1, 1, 1, 1, 1, 3, 100)

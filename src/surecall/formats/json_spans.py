@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from .source import MARKS_PER_QUESTION, NeedMore, Source
+from .source import MARKS_PER_QUESTION, MAX_QUESTIONS, NeedMore, Source, TooMuchWork
 
 __all__ = ["Extent", "Keys", "Record", "find_extent", "scan_records"]
 
@@ -16,6 +16,7 @@ _BRACKET: Final = re.compile(_BRACKETS, re.DOTALL)
 _TOKEN: Final = re.compile(_STRING + r"|[{}\[\]:,\"']", re.DOTALL)
 _BLANKS: Final = " \t\r\n"
 _MAX_STOPS_INSIDE: Final = 128
+_MAX_MARKS: Final = MAX_QUESTIONS * MARKS_PER_QUESTION
 
 
 class Extent(NamedTuple):
@@ -126,14 +127,21 @@ class Keys(NamedTuple):
 
 
 def scan_records(text: str, keys: Keys) -> list[Record]:
-    """Return the objects that have the name of a call, as far as they go; none inside another."""
+    """Return the objects that have the name of a call, as far as they go; none inside another.
+
+    Raises:
+        TooMuchWork: There is more than any real call holds.
+    """
     found: list[Record] = []
     stack: list[_Frame] = []
-    here, word, tokens = 0, "", _TOKEN
+    here, word, tokens, marks = 0, "", _TOKEN, 0
     while match := tokens.search(text, here):
         start, here = match.span()
         kind = text[start]
         frame = stack[-1] if stack else None
+        marks += 1
+        if marks > _MAX_MARKS:
+            raise TooMuchWork
         if kind in "\"'":
             end = _string_end(text, start, here)
             if end is None:
