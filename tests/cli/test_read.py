@@ -172,7 +172,7 @@ CASES = [
         "several",
         message(FENCED, WRONG),
         "message",
-        "2 calls: 1 would run, 1 refused (ARGUMENTS_INVALID); 3 changes, all lossless",
+        "2 calls: 1 would run, 1 refused (ARGUMENTS_INVALID); 4 changes, all lossless",
         1,
     ),
     Case(
@@ -290,7 +290,7 @@ def test_without_tools_fields_are_read_but_not_checked() -> None:
     result = read(message(WRONG))
     assert result.exit_code == 0
     assert "· readable  complete; name and arguments are only checked with --tools" in result.stdout
-    assert "! 1 call: readable, not checked against tools; no changes" in result.stdout
+    assert "! 1 call: readable, not checked against tools; 1 change, lossless" in result.stdout
     (found,) = document(read(message(WRONG), "--json"))["calls"]
     assert (found["outcome"], found["told"]) == ("not_checked", None)
     assert read(message(CUT), "--finish-reason", "length").exit_code == 1

@@ -44,6 +44,7 @@ class Say(Struct, frozen=True):
 
 
 Action = CallTools | Say
+"""What a model does next: call tools, or say something."""
 
 
 class Oracle(Protocol):

@@ -111,3 +111,4 @@ def _find(name: str) -> Fault | None:
 
 
 CLEAN_PLAN: Final = FaultPlan()
+"""A plan without any fault."""

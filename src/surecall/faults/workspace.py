@@ -29,6 +29,7 @@ SCENARIOS: Final = (
     "tool_output_truncation",
     "chat_only",
 )
+"""Scripts of conversations that a simulated model follows."""
 
 _MARKER: Final = "scenario="
 _ID: Final = "workspace_id="

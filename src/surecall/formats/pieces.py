@@ -37,6 +37,7 @@ class CallPiece(Struct, frozen=True):
 
 
 Piece = TextPiece | CallPiece
+"""A piece of text or a call, in the order of the reply."""
 
 
 class PieceWriter:

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 __all__ = ["ScanState", "ValueScanner", "scan_value_end"]
 
 ScanState: TypeAlias = Literal["before", "inside", "complete"]
+"""Where a scan of JSON text ended."""
 
 _START: Final = re.compile(r"[^\s\ufeff]")
 _MARK: Final = re.compile(r"[\"'{}\[\]]")

@@ -30,6 +30,7 @@ __all__ = ["DEFAULT_MAX_AGE_S", "FactKey", "FactStore", "Lease", "ProbedFact"]
 T = TypeVar("T")
 
 DEFAULT_MAX_AGE_S: Final = 7 * 24 * 3600.0
+"""How long a probed fact is believed."""
 
 _log = open_log("surecall.probe")
 

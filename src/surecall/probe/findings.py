@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 Verdict = Literal["yes", "no", "inconclusive"]
+"""What a question to a provider found."""
 
 _MAX_QUOTED_CHARS = 80
 

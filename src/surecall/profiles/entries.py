@@ -93,6 +93,7 @@ RESERVED_REQUEST_KEYS: Final = frozenset(
 """Keys of a request body that no preset and no sampling profile may carry."""
 
 JSONStability = Literal["unknown", "low", "medium", "high"]
+"""How reliably a model writes valid JSON."""
 
 
 ToolChoiceKind = Literal["auto", "none", "required", "named"]

@@ -93,6 +93,7 @@ def resolve_capabilities(
 
 
 DEFAULT_PRESET: Final = "default_tool_calling"
+"""The preset that is applied when none is named."""
 
 
 Layer = Literal["default", "provider", "model"]
@@ -164,6 +165,7 @@ def _find_strategy(name: str) -> Strategy:
 
 
 DEFAULT_PROFILE = "default"
+"""The sampling profile that changes nothing."""
 
 
 def applicable(profiles: Sequence[SamplingProfile], model: str) -> tuple[SamplingProfile, ...]:

@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL: Final = "chat_completions"
+"""The wire format when nothing says otherwise."""
 
 PROTOCOLS: Final[Mapping[str, str]] = {
     "chat_completions": "ChatCompletions",

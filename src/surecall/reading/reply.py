@@ -73,6 +73,7 @@ class CallRead(Struct, frozen=True):
 
 
 ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
+"""What became certain while a reply was read."""
 
 
 def _doubted(call: ToolCall, doubt: str) -> ToolCall:

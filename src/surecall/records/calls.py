@@ -20,7 +20,9 @@ __all__ = [
 ]
 
 Effect = Literal["read", "write", "external"]
+"""What a tool does to the world."""
 CoerceMode = Literal["on", "off"]
+"""Whether arguments may be adapted to the schema of a tool."""
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True):
@@ -46,7 +48,9 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 
 
 CallState = Literal["whole", "cut", "unreadable"]
+"""Whether a call is whole, cut or unreadable."""
 Certainty = Literal["certain", "likely"]
+"""Whether a call is certain, or only likely because a part of it may be missing."""
 
 
 class RawCall(Struct, frozen=True):

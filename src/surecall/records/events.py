@@ -226,3 +226,4 @@ RunEvent = (
     | Final
     | RunEnded
 )
+"""Every event of a run."""

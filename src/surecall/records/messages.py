@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+"""Who says a message."""
 
 
 class Message(Struct, frozen=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 __all__ = ["MASK", "Secret", "known_secrets", "mask_known", "mask_text"]
 
 MASK: Final = "[redacted]"
+"""What is shown in place of a secret."""
 
 _MIN_SECRET_LENGTH: Final = 6
 _PLACEHOLDERS: Final = frozenset(

@@ -35,7 +35,9 @@ __all__ = [
 ]
 
 Family = Literal["messages", "tools", "replies", "calls", "results"]
+"""What a transform changes."""
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
+"""The five families of transforms."""
 
 Transform = Callable[..., Any]
 NamedTransforms = tuple[tuple[str, Transform], ...]

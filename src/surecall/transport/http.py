@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpStream", "HttpTransport", "ParseFault"]
 
 ParseFault = Callable[[int, Mapping[str, str], bytes], ProviderError]
+"""Turns an HTTP error answer into an exception."""
 
 _YIELD_EVERY_BYTES: Final = 1024 * 1024
 _OWN_HEADERS: Final = frozenset(

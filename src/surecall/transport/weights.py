@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 WeightsState = Literal["installed", "fetched", "partial", "damaged", "missing"]
+"""Whether the weights of a model are on this machine."""
 
 _MAGIC: Final = b"GGUF"
 

@@ -84,6 +84,7 @@ def is_under(parts: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
 
 
 OPERATIONS: Final = ("append", "delete", "insert", "set")
+"""The operations of a workspace patch."""
 
 _MAX_PADDING: Final = 1_000
 """How many nulls one operation may put between the end of a list and what it sets."""

@@ -125,6 +125,7 @@ WORKSPACE_TOOLS: Final = (
 """The tools as a model sees them; `facts_commit` is for the application and never exposed."""
 
 EXPOSED_TOOLS: Final = tuple(spec.name for spec in WORKSPACE_TOOLS if spec.exposed)
+"""The workspace tools that a model may see."""
 
 _CURRENT: Final = (None, "", "workspace_id")
 """What stands for the current workspace: models also send the name of the field."""

@@ -55,7 +55,9 @@ FaultGroup = Literal[
     "body",
     "capability",
 ]
+"""Which part of an exchange a fault is about."""
 GROUPS: tuple[FaultGroup, ...] = get_args(FaultGroup)
+"""The groups that faults are listed in."""
 
 CHAT_ONLY: Final = ("chat_completions",)
 

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 LossKind = Literal["dropped", "weakened", "changed", "over_limit"]
+"""How a schema differs from what it was rewritten from."""
 
 _NUMBER_LIMITS: Final = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"}
