@@ -84,8 +84,9 @@ def test_a_legacy_call_has_no_id_by_nature() -> None:
     """It gets one with a receipt, and no finding against its reply for it."""
     call = RawCall(None, "tool", "{}", "function_call")
     reading = read_reply(Reply(calls=(call,), finish_reason="function_call"))
-    assert reading.calls[0].id == "tc_1"
-    assert [receipt.rule for receipt in reading.calls[0].receipts] == [ASSIGN]
+    (receipt,) = reading.calls[0].receipts
+    assert (reading.calls[0].id, receipt.after) == ("tc_1", "tc_1")
+    assert receipt.rule == "assistant_function_call_to_tool_calls"
     assert reading.defects == ()
 
 
