@@ -8,7 +8,6 @@ from support.argument_shapes import ARGUMENT_SHAPES, ArgumentShape
 from surecall.reading import ReadingLimits, read_reply
 from surecall.records import Defect, RawCall, Reply
 
-
 OBJECT_TO_TEXT = "assistant_tool_calls_arguments_json_string_if_hash"
 
 
