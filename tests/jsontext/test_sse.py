@@ -241,3 +241,11 @@ def test_names_and_ids_cannot_break_the_line(field: str, bad: str) -> None:
     with pytest.raises(SetupError) as caught:
         render_event("data", **{field: bad})
     assert caught.value.code == Code.INVALID_OPTION
+
+
+def test_nothing_is_read_behind_a_line_that_is_too_long_however_it_was_split() -> None:
+    """The rest of the chunk in which such a line ends is not read either."""
+    reader = SSEReader(max_line_bytes=9)
+    assert reader.feed(b"x") == []
+    with pytest.raises(ProviderReplyError):
+        reader.feed(b"event: name\ndata: 1\n\n")

@@ -108,6 +108,8 @@ class SSEReader:
 
     def _read(self, chunk: bytes, events: list[SSEEvent]) -> None:
         """Read text whose lines end in line feeds and that starts at the start of a line."""
+        if self._refusal:  # by the line before
+            return
         blocks = chunk.split(b"\n\n")
         tail = blocks.pop()
         is_short = len(chunk) <= self._max_line_bytes and len(chunk) <= self._max_event_bytes
