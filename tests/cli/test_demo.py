@@ -27,7 +27,7 @@ def test_the_demo_shows_what_it_promises(monkeypatch: pytest.MonkeyPatch) -> Non
         "ARGUMENTS_INVALID",
         "ARGUMENTS_TRUNCATED",
         "the answer is empty; the model is asked again",
-        "7 replies, 5 of them broken · 3 changes, each with a receipt · 2 calls refused",
+        "7 replies, 5 of them broken · 5 changes, each with a receipt · 2 calls refused",
         "the money was refunded once",
         "surecall explain ARGUMENTS_TRUNCATED",
     ):

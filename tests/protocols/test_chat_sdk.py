@@ -161,7 +161,7 @@ async def test_an_error_is_raised_by_the_sdk_in_its_own_class() -> None:
             await sdk.chat.completions.create(model="m", messages=question)
         with pytest.raises(openai.AuthenticationError):
             await sdk.chat.completions.create(model="m", messages=question)
-        with pytest.raises(openai.BadRequestError, match="messages is empty"):
+        with pytest.raises(openai.BadRequestError, match="messages is an empty list"):
             await sdk.chat.completions.create(model="m", messages=[])
 
 
