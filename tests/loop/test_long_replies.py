@@ -9,7 +9,7 @@ import pytest
 
 from surecall.errors import RunLimitError
 from surecall.loop import asking
-from surecall.loop.shown_text import ShownText
+from surecall.loop.events import StreamedText
 from surecall.protocols import StreamDelta
 from surecall.reading import ReplyReader
 from surecall.records import TextDelta
@@ -107,7 +107,7 @@ async def test_a_long_call_written_as_text_is_not_looked_at_with_every_piece() -
     shown: list[Any] = []
     call = f'{{"name": "save", "arguments": {{"text": "{LONG}"}}}}'
     text = f"Saving.\n<tool_call>{call}</tool_call>"
-    shown_text = ShownText(Reader(SAVE), lambda kind, **fields: shown.append((kind, fields)))
+    shown_text = StreamedText(Reader(SAVE), lambda kind, **fields: shown.append((kind, fields)))
     for start in range(0, len(text), 100):
         shown_text.feed(StreamDelta("text", text[start : start + 100]))
     pieces = len(fed)
