@@ -23,16 +23,6 @@ from surecall.transport import Deadlines, RetryPolicy
 from .reach import reach_provider
 from .terminal import shown_value
 
-__all__ = [
-    "Check",
-    "Status",
-    "check_disk",
-    "check_options",
-    "check_provider",
-    "check_settings",
-    "check_system",
-]
-
 Status = Literal["ok", "warn", "fail"]
 
 _PACKAGES: Final = ("surecall", "aiohttp", "click", "jsonschema-rs", "msgspec", "rich")

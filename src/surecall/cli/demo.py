@@ -22,8 +22,6 @@ from .terminal import save_svg, styled
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["demo"]
-
 _WIDTH: Final = 100
 _QUESTION: Final = "The lamp of order A-17 arrived broken. Please refund it."
 

@@ -34,8 +34,6 @@ from .flags import output_flags, store_flag
 from .output import ExitCode, Output
 from .terminal import bounded, line_of, make_table, styled
 
-__all__ = ["diff", "show_diff"]
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table

@@ -26,17 +26,6 @@ from .output import ExitCode, Output
 from .reach import reach_provider, resolve_configured
 from .terminal import line_of, make_table, shown_value, styled
 
-__all__ = [
-    "Check",
-    "Status",
-    "check_disk",
-    "check_options",
-    "check_provider",
-    "check_settings",
-    "check_system",
-    "doctor",
-]
-
 Status = Literal["ok", "warn", "fail"]
 
 _PACKAGES: Final = ("surecall", "aiohttp", "click", "jsonschema-rs", "msgspec", "rich")

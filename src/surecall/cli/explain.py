@@ -11,8 +11,6 @@ from .flags import output_flags
 from .output import ExitCode, Output
 from .terminal import make_table
 
-__all__ = ["explain"]
-
 
 @click.command
 @click.argument("code", required=False)

@@ -30,8 +30,6 @@ from .flags import output_flags
 from .output import ExitCode, Output
 from .terminal import line_of, shown_value
 
-__all__ = ["faults"]
-
 _BOTH: Final = "whole and streamed"
 _REACHES: Final = {"both": _BOTH, "whole": "whole replies only", "stream": "streamed replies only"}
 

@@ -12,16 +12,6 @@ from surecall.errors import Code, ConfigError
 
 from .output import Output
 
-__all__ = [
-    "check_options",
-    "command_text",
-    "output_flags",
-    "parse_options",
-    "settings_flags",
-    "split_names",
-    "store_flag",
-]
-
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _SETTINGS: Final = {

@@ -28,8 +28,6 @@ from .output import ExitCode, Output
 from .progress import Progress
 from .terminal import line_of, make_table
 
-__all__ = ["fetch", "local", "serve", "serve_model"]
-
 _FIELDS: Final = ("name", "title", "size_bytes", "sha256", "licence", "source")
 _WORDS: Final = {
     "downloaded": "downloaded",

@@ -12,8 +12,6 @@ from surecall.errors import Code, did_you_mean
 from .flags import output_flags
 from .output import ExitCode, Output, exit_code_of
 
-__all__ = ["COMMANDS", "CommandEntry", "LazyGroup", "cli"]
-
 
 class CommandEntry(NamedTuple):
     """Where a command is, and what the list of commands says about it."""

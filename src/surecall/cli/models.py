@@ -14,8 +14,6 @@ from .local import fetch, local, serve
 from .output import ExitCode, Output
 from .terminal import line_of, make_table, shown_value, styled
 
-__all__ = ["models", "presets"]
-
 _TAGS_WIDTH: Final = 14
 _WIDE: Final = 90
 

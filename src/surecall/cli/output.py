@@ -21,8 +21,6 @@ from .terminal import escape_json, line_of, printable, styled
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["SCHEMA_VERSION", "Color", "ExitCode", "Output", "exit_code_of"]
-
 SCHEMA_VERSION: Final = 1
 """Version of every JSON document; raised when a field changes its meaning or goes away."""
 

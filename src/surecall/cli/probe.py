@@ -42,8 +42,6 @@ from .probe_page import (
 )
 from .progress import count_of
 
-__all__ = ["probe"]
-
 _USUAL: Final = (
     "tools",
     "tools_seen",

@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = [
-    "Arrivals",
-    "Change",
-    "list_changes",
-    "show_capabilities",
-    "show_facts",
-    "show_questions",
-]
-
 
 class Change(NamedTuple):
     """One thing that a run does differently."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
-__all__ = ["Progress", "call_text", "count_of", "duration_text", "shorten_pair"]
-
 _GUTTER: Final = 7
 _LABEL: Final = 9
 _INDENT: Final = _GUTTER + _LABEL + 5

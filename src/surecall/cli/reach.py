@@ -21,8 +21,6 @@ from surecall.transport import join_url
 
 from .progress import count_of
 
-__all__ = ["Reached", "reach_provider", "resolve_configured"]
-
 _DEADLINE_S: Final = 5.0
 _MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 _REFUSALS: Final = {401: Code.AUTH, 402: Code.PAYMENT_REQUIRED, 403: Code.FORBIDDEN}

@@ -26,8 +26,6 @@ from .recorded import (
 from .terminal import save_svg
 from .tool_files import load_offered_tools
 
-__all__ = ["read"]
-
 _WIDTH: Final = 100
 _MAX_EXCERPT_BYTES: Final = 2000
 

@@ -15,8 +15,6 @@ from .terminal import bounded, escape_json, line_of, printable, shown_value, sty
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STRUCTURED", "ReadingPage", "indent_json"]
-
 
 def indent_json(value: Any, room: int) -> list[str]:
     """Return a JSON value as one line of at most `room` characters, or as indented lines."""

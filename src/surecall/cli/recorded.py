@@ -17,18 +17,6 @@ from surecall.tools import Dispatcher, MaskedRegistry, ToolContext
 
 from .progress import count_of
 
-__all__ = [
-    "MAX_INPUT_BYTES",
-    "Arrival",
-    "ArrivalKind",
-    "Outcome",
-    "Verdict",
-    "judge_calls",
-    "judge_reading",
-    "parse_arrival",
-    "read_input",
-]
-
 MAX_INPUT_BYTES: Final = 10 * 1024 * 1024
 
 ArrivalKind = Literal["text", "message", "choice", "body", "stream"]

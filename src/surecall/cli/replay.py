@@ -22,8 +22,6 @@ from .terminal import bounded, make_table, printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["replay"]
-
 
 @click.command
 @click.argument("trace_file", metavar="TRACE")

@@ -24,8 +24,6 @@ from .output import ExitCode, Output
 from .progress import Progress
 from .tool_files import load_tools
 
-__all__ = ["render_result", "run"]
-
 
 class _Places(NamedTuple):
     """Where a run leaves its files."""

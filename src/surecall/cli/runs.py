@@ -20,8 +20,6 @@ from .output import ExitCode, Output
 from .progress import count_of
 from .terminal import line_of, make_table, shown_value
 
-__all__ = ["report", "runs"]
-
 _MAX_COMMAND: Final = 200
 _WIDE: Final = 130
 

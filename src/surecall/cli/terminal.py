@@ -9,17 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import JSONTextError
 
-__all__ = [
-    "bounded",
-    "escape_json",
-    "line_of",
-    "make_table",
-    "printable",
-    "save_svg",
-    "shown_value",
-    "styled",
-]
-
 _BIDIRECTIONAL: Final = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SEPARATORS: Final = (0x2028, 0x2029, 0xFEFF)
 _CONTROLS: Final = (*range(0x20), *range(0x7F, 0xA0))

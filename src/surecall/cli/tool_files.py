@@ -16,8 +16,6 @@ from surecall.reading.tools import parse_tools
 from surecall.records import ToolSpec
 from surecall.tools import MaskedRegistry, Tool, ToolRegistry
 
-__all__ = ["load_offered_tools", "load_tools"]
-
 
 def load_tools(path: str | Path) -> list[Tool[..., Any]]:
     """Import the file and return its tools: those in `tools`, else all, in the order written.

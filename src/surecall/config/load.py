@@ -23,17 +23,6 @@ from .settings import (
 )
 from .sources import KEY_VARIABLE, find_file, read_file, read_table, read_variables
 
-__all__ = [
-    "Config",
-    "Deadlines",
-    "Local",
-    "Retry",
-    "Setting",
-    "know_keys",
-    "list_variables",
-    "load_config",
-]
-
 _HOME_OF_KEY = {
     "OPENROUTER_API_KEY": "openrouter.ai",
     "OPENAI_API_KEY": "openai.com",

@@ -16,21 +16,6 @@ from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 from surecall.protocols import PROTOCOLS
 from surecall.redaction import redact
 
-__all__ = [
-    "FREE_TABLES",
-    "PLAIN_KEYS",
-    "PREFIX",
-    "SECRET_KEYS",
-    "SETTINGS",
-    "TABLES",
-    "Found",
-    "SettingKey",
-    "Text",
-    "names_a_secret",
-    "put_setting",
-    "unknown_key",
-]
-
 FREE_TABLES: Final = ("options", "capabilities", "headers")
 """Tables with keys of any name."""
 SECRET_KEYS: Final = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})

@@ -11,8 +11,6 @@ from surecall.narrow import as_fields
 
 from .settings import PREFIX, SETTINGS, TABLES, Found, Text, put_setting, unknown_key
 
-__all__ = ["KEY_VARIABLE", "find_file", "read_file", "read_table", "read_variables"]
-
 FILE_NAME: Final = "surecall.toml"
 KEY_VARIABLE: Final = "SURECALL_API_KEY"
 

@@ -11,19 +11,6 @@ from surecall.tools import ToolRegistry
 
 from .records import Reason, Verdict
 
-__all__ = [
-    "Attempt",
-    "Case",
-    "Grades",
-    "Ideal",
-    "IdealCall",
-    "Prepared",
-    "Suite",
-    "assign_calls",
-    "failed",
-    "run_failed",
-]
-
 _MAX_ERROR_CHARS: Final = 400
 
 

@@ -13,16 +13,6 @@ from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, sel
 from .cases import Suite
 from .strategies import ABLATE, list_ablations
 
-__all__ = [
-    "ChosenScenario",
-    "choose",
-    "choose_fallbacks",
-    "choose_scenarios",
-    "choose_strategies",
-    "choose_suites",
-    "require_known",
-]
-
 _DEFAULT: Final = "default"
 _EVERYTHING: Final = frozenset({"*", "all", "full"})
 _FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -15,8 +15,6 @@ from surecall.transport import Transport
 from .cases import Case
 from .records import Unit
 
-__all__ = ["Contender", "OpenTransport", "Price", "close_transports", "cost_of", "parse_price"]
-
 _PER: float = 1_000_000
 _HINT = "Write it like 0.25/2.00 or 0.25/2.00/0.025: input, output, and cached input."
 

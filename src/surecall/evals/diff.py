@@ -26,17 +26,6 @@ from .stats import (
 )
 from .taxonomy import Failure, classify
 
-__all__ = [
-    "Change",
-    "DiffResult",
-    "Judged",
-    "PairedRate",
-    "Side",
-    "TrialPair",
-    "align_rows",
-    "diff_rows",
-]
-
 Judged = Literal["strict", "original"]
 """Which verdict is compared."""
 

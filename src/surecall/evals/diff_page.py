@@ -10,15 +10,6 @@ from .diff import Change, DiffResult, PairedRate, Side, TrialPair
 from .records import TrialBody, encode_kept
 from .wording import describe_points, label_simulated
 
-__all__ = [
-    "CHANGES",
-    "PairBodies",
-    "describe_pair",
-    "first_divergence",
-    "list_rates",
-    "render_diff_html",
-]
-
 PairBodies = Callable[[TrialPair], tuple[TrialBody | None, TrialBody | None]]
 """Returns what was kept of both trials of a pair."""
 

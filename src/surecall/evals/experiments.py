@@ -26,21 +26,6 @@ from .records import Manifest, TrialBody, TrialRow
 from .runner import OnProgress, Stop, Tally, run_experiment, was_unanswered
 from .store import LATEST, STORE_FILE, RunInfo, RunStore, check_tag
 
-__all__ = [
-    "EvalRun",
-    "estimate_rest",
-    "evaluate",
-    "evaluate_sync",
-    "find_baselines",
-    "list_runs",
-    "load_run",
-    "make_executor",
-    "open_run_store",
-    "plan",
-    "run_store_path",
-    "unanswered_share",
-]
-
 _FOLDER: Final = Path(".surecall")
 _HISTORY: Final = 2_000
 """Trials of earlier runs that an estimate is made from."""

@@ -16,8 +16,6 @@ from surecall.schema import SchemaChecker
 from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
 
-__all__ = ["RunFacts", "collect_facts", "list_error_kinds"]
-
 KINDS: Final = ("missing", "enum", "type", "range", "unknown_key", "format", "other")
 """Every kind, in the order in which they are reported."""
 

@@ -25,8 +25,6 @@ from .choosing import (
 from .contenders import Contender, Price, cost_of
 from .records import Cell, TrialRow, Unit
 
-__all__ = ["Axes", "Estimate", "Matrix", "build_matrix", "derive_seed", "estimate"]
-
 
 class Estimate(Struct, frozen=True, kw_only=True):
     """What an experiment will probably take."""

@@ -45,15 +45,6 @@ from .contenders import Contender, Price
 from .original.variables import read_original_settings
 from .records import Unit
 
-__all__ = [
-    "OPENROUTER",
-    "CaseOracle",
-    "TransportPool",
-    "find_contenders",
-    "open_transport",
-    "simulate_catalog",
-]
-
 SIMULATED: Final = "simulated:"
 """What the label begins with of a catalog model that is simulated."""
 

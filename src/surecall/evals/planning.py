@@ -21,17 +21,6 @@ from .records import Manifest, hash_of, make_manifest
 from .store import RunStore
 from .suites import load_suite, locate_suite
 
-__all__ = [
-    "DEFAULT_TIMEOUT_S",
-    "LATEST_MATCH",
-    "Experiment",
-    "Wanted",
-    "choose_run",
-    "parse_prices",
-    "plan_experiment",
-    "wanted_of",
-]
-
 DEFAULT_TIMEOUT_S: Final = 120.0
 LATEST_MATCH: Final = "(the latest of this experiment)"
 """What `--resume` without a run stands for."""

@@ -16,8 +16,6 @@ from surecall.reading import read_arguments
 from surecall.records import Receipt, ToolCall, ToolSpec
 from surecall.schema import SchemaChecker
 
-__all__ = ["SaidWords", "is_faithful", "strict_object"]
-
 _NUMBER: Final = re.compile(r"\d[\d_,]*\.?\d*(?:[eE][+-]?\d+)?")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _MAX_ENCODINGS: Final = 4

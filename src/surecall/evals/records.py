@@ -15,21 +15,6 @@ from surecall.jsontext import canonical_hash, encode, encode_text, mend_surrogat
 from surecall.records import Usage
 from surecall.tools.outputs import plain_data
 
-__all__ = [
-    "CallFact",
-    "Cell",
-    "Manifest",
-    "Outcome",
-    "Reason",
-    "TrialBody",
-    "TrialRow",
-    "Unit",
-    "Verdict",
-    "encode_kept",
-    "hash_of",
-    "make_manifest",
-]
-
 Outcome = Literal["called", "abstained", "broke"]
 """`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran."""
 

@@ -11,22 +11,6 @@ from .records import Cell, Manifest, TrialRow, Unit
 from .store import RunInfo, RunStore
 from .taxonomy import Layer, layer_of
 
-__all__ = [
-    "CellCount",
-    "CellFinished",
-    "ExperimentEnded",
-    "ExperimentStarted",
-    "OnProgress",
-    "Outbox",
-    "ProgressEvent",
-    "Stop",
-    "Stopping",
-    "Tally",
-    "TrialFinished",
-    "run_experiment",
-    "was_unanswered",
-]
-
 _NOT_REACHED: Final = frozenset({Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY})
 
 

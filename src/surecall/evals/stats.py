@@ -13,28 +13,6 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-__all__ = [
-    "CONFIDENCE",
-    "F1",
-    "Interval",
-    "McNemar",
-    "PairCounts",
-    "Rate",
-    "count_pairs",
-    "f1_score",
-    "mcnemar",
-    "min_pairs",
-    "min_trials",
-    "min_trials_against",
-    "newcombe_paired",
-    "pass_at_k",
-    "pass_hat_k",
-    "percentile",
-    "rate_of",
-    "survival_quantile",
-    "wilson",
-]
-
 CONFIDENCE: Final = 0.95
 
 _POWER: Final = 0.8

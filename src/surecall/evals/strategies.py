@@ -28,16 +28,6 @@ from surecall.transforms.registry import Family
 from .contenders import Contender
 from .transcript import without_secrets
 
-__all__ = [
-    "ABLATE",
-    "OPTIONS_OFF",
-    "TRANSFORM_FIELDS",
-    "Settled",
-    "find_ablation",
-    "list_ablations",
-    "settle",
-]
-
 AblationKind = Literal["option", "preset", "transform", "rule"]
 
 OPTIONS_OFF: Final[Mapping[str, Any]] = {

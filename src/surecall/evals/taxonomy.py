@@ -14,8 +14,6 @@ from surecall.errors import Code, ProviderTimeoutError
 
 from .records import CallFact, TrialRow
 
-__all__ = ["CUT_BY_LIMIT", "UNEXPLAINED", "Failure", "Layer", "classify", "is_timeout", "layer_of"]
-
 CUT_BY_LIMIT: Final = "CUT_BY_LIMIT"
 """A reply stopped at its token limit, and the trial failed."""
 UNEXPLAINED: Final = "UNEXPLAINED"

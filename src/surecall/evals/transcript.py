@@ -12,8 +12,6 @@ from surecall.redaction import redact
 
 from .records import TrialBody, encode_kept
 
-__all__ = ["without_secrets", "write_body"]
-
 _MAX_RESULT_CHARS: Final = 20_000
 
 

@@ -34,8 +34,6 @@ from .strategies import Settled
 from .taxonomy import is_timeout
 from .transcript import write_body
 
-__all__ = ["run_trial"]
-
 _NO_CATALOG: Final = Catalog()
 """What is known of the model was settled before; nothing may be added."""
 _NO_CACHE: Final = Path(os.devnull, "surecall")

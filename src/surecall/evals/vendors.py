@@ -32,8 +32,6 @@ from .stats import (
 )
 from .taxonomy import Layer, classify
 
-__all__ = ["CallFault", "Comparison", "Endpoint", "VendorReport", "compare_vendors", "fault_of"]
-
 VendorVerdict = Literal["same as far as seen", "better", "worse", "too few to tell"]
 Measured = Literal["trigger", "schema", "strict"]
 

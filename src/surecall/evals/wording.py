@@ -4,8 +4,6 @@ from surecall.evals.metrics.records import Simulated
 from surecall.evals.records import Reason
 from surecall.evals.stats import Interval, Rate
 
-__all__ = ["describe_points", "describe_rate", "describe_reasons", "label_simulated"]
-
 
 def label_simulated(simulated: Simulated, form: str = " ({})") -> str:
     """Return what to add to a name so that nobody takes simulated models for real ones."""

@@ -13,22 +13,6 @@ from surecall.transport.admission import Refusal
 
 from .inputs import parse_fields
 
-__all__ = [
-    "Answer",
-    "Ending",
-    "Flood",
-    "Framing",
-    "Pause",
-    "Piece",
-    "edit_json_body",
-    "error_answer",
-    "event_stream",
-    "json_answer",
-    "provider_headers",
-    "refusal_answer",
-    "with_body",
-]
-
 Ending = Literal["keep", "close", "reset", "stall"]
 """`keep` ends as the framing says, `close` ends the connection there (FIN), `reset` breaks it
 (RST), `stall` sends nothing more and waits."""

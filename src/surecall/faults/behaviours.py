@@ -22,19 +22,6 @@ from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, las
 from .inputs import parse_table, read_toml
 from .replies import Occasion, PlannedReply
 
-__all__ = [
-    "Behaviour",
-    "Habit",
-    "Lapse",
-    "Moment",
-    "Recovery",
-    "Situation",
-    "find_behaviour",
-    "load_behaviour",
-    "parse_behaviour",
-    "zoo",
-]
-
 Moment = Literal["call", "final", "any", "first", "no_tools"]
 """When a lapse can happen: in a reply with calls, in one without, in any, in the first one of a
 conversation, or when no tools were offered."""

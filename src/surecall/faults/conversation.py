@@ -9,20 +9,6 @@ from surecall.records import Message, ModelRequest, ToolCall
 
 from .inputs import parse_fields
 
-__all__ = [
-    "Action",
-    "Answered",
-    "CallTools",
-    "Oracle",
-    "PlannedCall",
-    "Say",
-    "answered_calls",
-    "errors_in_a_row",
-    "last_results",
-    "last_user_text",
-    "system_text",
-]
-
 
 class PlannedCall(Struct, frozen=True):
     """One correct call."""

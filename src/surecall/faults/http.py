@@ -20,16 +20,6 @@ from surecall.transport.admission import Refusal
 
 from .answers import Answer, Ending, Flood, Pause
 
-__all__ = [
-    "Head",
-    "RequestRefused",
-    "ServerLimits",
-    "discard_rest",
-    "perform_answer",
-    "receive_body",
-    "receive_head",
-]
-
 _CRLF: Final = b"\r\n"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _READ_BYTES: Final = 64 * 1024

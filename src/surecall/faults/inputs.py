@@ -10,8 +10,6 @@ import msgspec
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.jsontext import decode
 
-__all__ = ["parse_fields", "parse_table", "read_toml"]
-
 T = TypeVar("T")
 
 

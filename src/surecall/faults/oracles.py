@@ -29,15 +29,6 @@ from .conversation import (
 from .inputs import parse_fields, parse_table, read_toml
 from .replies import sample_arguments
 
-__all__ = [
-    "FINAL_TEXT",
-    "DirectiveOracle",
-    "ObligingOracle",
-    "StepsOracle",
-    "ask_oracles",
-    "load_script",
-]
-
 FINAL_TEXT: Final = "Done."
 
 _CALL: Final = "call "

@@ -12,9 +12,6 @@ from surecall.errors import Code, ConfigError
 from .catalog import CLEAN, Fault, find_fault
 from .inputs import parse_table, read_toml
 
-__all__ = ["CLEAN_PLAN", "FaultPlan", "PlanChance", "PlanStep"]
-
-
 _HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a plan holds."
 
 

@@ -24,8 +24,6 @@ from .rendering import CHAT, render_body, render_events, render_reply_chunks
 from .replies import Occasion, PlannedReply, honour_request, plan_reply
 from .workspace import WorkspaceOracle
 
-__all__ = ["BUILTIN_ORACLES", "FAULT_PREFIX", "ZOO_PREFIX", "FaultyProvider", "find_endpoint"]
-
 BUILTIN_ORACLES: Final[tuple[Oracle, ...]] = (
     DirectiveOracle(),
     WorkspaceOracle(),

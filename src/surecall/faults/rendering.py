@@ -18,8 +18,6 @@ from surecall.transport.scripted import render_chunks, render_completion
 
 from .replies import Occasion, PlannedReply
 
-__all__ = ["CHAT", "render_body", "render_events", "render_failure", "render_reply_chunks"]
-
 CHAT: Final = ChatCompletions().name
 
 _ID_PREFIXES: Final = {CHAT: "chatcmpl-", "messages": "msg_", "responses": "resp_"}

@@ -16,15 +16,6 @@ from surecall.schema import References
 from .conversation import Action, CallTools, PlannedCall, Say
 from .inputs import parse_fields
 
-__all__ = [
-    "Occasion",
-    "PlannedReply",
-    "honour_request",
-    "plan_reply",
-    "sample_arguments",
-    "sample_value",
-]
-
 _ID_CHARS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _CHARS_PER_TOKEN: Final = 4
 _ROOT: Final = 'root ::= "'

@@ -31,8 +31,6 @@ from .http import (
 )
 from .provider import FAULT_PREFIX, ZOO_PREFIX, FaultyProvider, find_endpoint
 
-__all__ = ["FaultServer", "model_names"]
-
 _DEFAULT_LIMITS: Final = ServerLimits()
 _DEFAULT_FORMAT: Final = ChatCompletions()
 

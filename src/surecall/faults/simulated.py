@@ -31,8 +31,6 @@ from .conversation import Oracle
 from .plan import CLEAN_PLAN, FaultPlan
 from .provider import BUILTIN_ORACLES, FaultyProvider, find_endpoint
 
-__all__ = ["SimulatedStream", "SimulatedTransport"]
-
 _DEFAULT_RETRY: Final = RetryPolicy()
 _DEFAULT_LIMITS: Final = WireLimits()
 

@@ -13,8 +13,6 @@ from surecall.records import ModelRequest
 from .conversation import Action, Answered, CallTools, PlannedCall, Say, answered_calls, system_text
 from .oracles import FINAL_TEXT
 
-__all__ = ["LONG_VALUE_CHARS", "SCENARIOS", "WorkspaceOracle", "find_scenario"]
-
 READ: Final = "state_get"
 PATCH: Final = "state_patch"
 LONG_VALUE_CHARS: Final = 320

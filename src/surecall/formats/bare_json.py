@@ -14,8 +14,6 @@ from .names import ToolNames
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = ["BareJson", "JsonRow", "begins_like_call", "gate_row", "read_row"]
-
 _MAX_KEY: Final = 80
 _MAX_DEPTH: Final = 64
 _MAX_VALUES: Final = 64

@@ -17,8 +17,6 @@ from surecall.records import CallState, Receipt
 from .names import ToolNames
 from .source import Source
 
-__all__ = ["CallFormat", "Found", "Grade", "TextCall", "Thinking", "add_receipts"]
-
 Grade = Literal["marked", "damaged", "bare"]
 """How strong the evidence is: `marked` by the format's own markers, `damaged` markers or line
 prefixes, or `bare` text. All but `marked` need the name of a tool that exists."""

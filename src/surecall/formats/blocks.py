@@ -20,16 +20,6 @@ from .text_values import (
     strip_padding,
 )
 
-__all__ = [
-    "RESULT_MARKERS",
-    "Block",
-    "cut_call",
-    "found_calls",
-    "have_arguments",
-    "read_block",
-    "read_calls",
-]
-
 _NAMESPACE: Final = "antml" + ":"
 RESULT_MARKERS: Final = (
     "<tool_response",

@@ -24,8 +24,6 @@ from .react import ReAct
 from .tagged_json import TaggedJson
 from .token_json import Apertus, FunctoolsArray, TokenJson
 
-__all__ = ["FORMATS", "TAUGHT_FORMATS"]
-
 _IN_FENCES: Final[tuple[CallFormat, ...]] = (
     QwenXml(), AnthropicXml(), TaggedJson(), FunctionTag(), BareQwenXml(), BareInvoke()
 )  # fmt: skip

@@ -8,8 +8,6 @@ from .shapes import read_json_calls
 from .source import Source
 from .token_json import read_after_token
 
-__all__ = ["CohereAction", "CommandR"]
-
 _OPENER: Final = "<|START_ACTION|>"
 _CLOSER: Final = "<|END_ACTION|>"
 _ANSWER_ENDS: Final = ("<|END_RESPONSE|>", "<|END_TEXT|>")

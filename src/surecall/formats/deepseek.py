@@ -12,8 +12,6 @@ from .base import CallFormat, Found, TextCall, add_receipts
 from .json_block import Payload, close_block, read_payload, receipt
 from .source import NeedMore, Source
 
-__all__ = ["DeepSeekCalls"]
-
 _BARS: Final = ("｜｜", "｜", "||", "|", "‖")
 _MAX_TOKEN_CHARS: Final = 40
 _MAX_HEAD_CHARS: Final = 300

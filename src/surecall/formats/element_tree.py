@@ -4,8 +4,6 @@ from typing import Any, cast
 
 from surecall.schema import property_schema, type_text_value
 
-__all__ = ["Node", "value_of"]
-
 _ITEM = "item"
 
 

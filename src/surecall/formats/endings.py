@@ -10,8 +10,6 @@ from .base import TextCall, add_receipts
 from .marks import RESIDUE
 from .source import Source
 
-__all__ = ["note_leftovers", "note_missing", "skip_leftovers", "skip_residue", "skip_to_end"]
-
 _LEFTOVERS: Final = (";", "}", "]")
 
 

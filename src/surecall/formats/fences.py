@@ -13,8 +13,6 @@ from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = ["CodeFences"]
-
 _FENCES: Final = ("```", "~~~")
 _STRONG: Final = frozenset(
     {"tool_call", "tool_calls", "tool_use", "tool_code", "tool", "function_call", "function_calls"}

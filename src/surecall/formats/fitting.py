@@ -13,16 +13,6 @@ from .base import TextCall
 from .names import PLACEHOLDERS, ToolNames, parameter_names
 from .shapes import ARGUMENT_KEYS, ID_KEYS, LIST_KEYS, NAME_KEYS, ONE_KEYS, PARALLEL
 
-__all__ = [
-    "KNOWN_KEYS",
-    "Gated",
-    "code_call",
-    "fits",
-    "gate_value",
-    "has_required",
-    "single_parameter",
-]
-
 _CODE_TOOLS: Final = frozenset(
     {
         "code",

@@ -15,8 +15,6 @@ from .fitting import fits
 from .source import NeedMore, Source
 from .token_json import read_after_token
 
-__all__ = ["BareGemma", "Gemma", "GemmaObject", "read_gemma_object"]
-
 _MAX_DEPTH: Final = 64
 _MAX_RECEIPTS: Final = 16
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")

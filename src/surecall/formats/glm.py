@@ -14,8 +14,6 @@ from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris
 from .text_values import Parameter, build_typed
 from .token_json import read_after_token
 
-__all__ = ["Glm", "HunyuanV3", "LongCat"]
-
 _TAG: Final = re.compile(
     r"<(?P<slash>/?)(?:longcat_)?(?P<word>tool_calls|tool_call|tool_sep|arg_key|arg_value)"
     r"(?::[\w.-]{1,32})?>"

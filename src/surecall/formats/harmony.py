@@ -12,8 +12,6 @@ from .fitting import code_call
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = ["Harmony", "StrippedHarmony", "StrippedHarmonyStart"]
-
 _START: Final = "<|start|>assistant"
 _CHANNEL: Final = "<|channel|>"
 _CONSTRAIN: Final = "<|constrain|>"

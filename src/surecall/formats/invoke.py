@@ -16,18 +16,6 @@ from .tags import ElementGrammar, Grammar, Tag, run_end, skip_debris, tag_receip
 from .text_values import Padding, Parameter, build_typed
 from .token_json import read_after_token
 
-__all__ = [
-    "INVOKE_GRAMMAR",
-    "AnthropicXml",
-    "BareInvoke",
-    "Dots",
-    "Dsml",
-    "MiniCpm5",
-    "MiniMaxM2",
-    "PrefixedInvoke",
-    "read_found",
-]
-
 _NAMESPACE: Final = "antml:"
 _PREFIX: Final = r"(?:[A-Za-z][\w.-]{0,31}+:)?+"
 _NAMESPACED: Final = re.compile(r"(?:[A-Za-z][\w.-]{0,31}+)?")

@@ -11,16 +11,6 @@ from .json_spans import find_extent
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = [
-    "Block",
-    "Payload",
-    "close_block",
-    "read_arguments_text",
-    "read_block",
-    "read_payload",
-    "receipt",
-]
-
 _FENCES: Final = ("```", "~~~")
 _AFTER_BRACE: Final = frozenset("\"'{}“‘/#")
 _AFTER_BRACKET: Final = frozenset("\"'{}[]“‘/#")

@@ -7,8 +7,6 @@ from typing import Final, Literal, NamedTuple
 
 from .source import MARKS_PER_QUESTION, MAX_QUESTIONS, NeedMore, Source, TooMuchWork
 
-__all__ = ["Extent", "Keys", "Record", "find_extent", "scan_records"]
-
 _STRING: Final = r"\"(?:[^\"\\]++|\\.)*+\""
 _SINGLE: Final = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
 _BRACKETS: Final = _STRING + r"|[{}\[\]\"']"

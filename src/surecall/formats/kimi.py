@@ -18,8 +18,6 @@ from .source import NeedMore, Source
 from .tags import MAX_TAG_CHARS, Grammar, Tag, TagKind, parse_attributes
 from .text_values import Parameter, build_typed
 
-__all__ = ["KimiCalls", "KimiK3", "KimiStripped"]
-
 _SECTIONS: Final = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
 _SECTION_ENDS: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
 _BEGIN: Final = "<|tool_call_begin|>"

@@ -7,8 +7,6 @@ from typing import Final
 
 from .base import Thinking
 
-__all__ = ["REASONING", "REASONING_CLOSERS", "RESIDUE", "OpenerIndex", "find_open_reasoning"]
-
 _PREFIX: Final = "antml" + ":"
 
 _PAIRS: Final = (

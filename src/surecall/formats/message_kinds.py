@@ -16,8 +16,6 @@ from .source import Source
 from .tags import ends_within, run_end, skip_debris
 from .token_json import read_after_token
 
-__all__ = ["AtemBlock", "InklingCalls", "MuseMessages", "SolarCalls"]
-
 _MESSAGE: Final = "<|message_model|>"
 _INKLING_END: Final = "<|end_message|>"
 _TEXT: Final = "<|content_text|>"

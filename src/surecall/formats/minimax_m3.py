@@ -12,8 +12,6 @@ from .json_block import close_block
 from .source import NeedMore, Source
 from .tags import MAX_TAG_CHARS, is_unfinished_tag, parse_attributes, tag_receipt
 
-__all__ = ["MiniMaxM3"]
-
 _TOKEN: Final = "]<]minimax[>["  # noqa: S105 - a marker in text
 _TAG: Final = re.compile(
     r"""<(?P<slash>/?)(?P<word>[^\s<>/"'=]{1,128}+)(?P<rest>(?:[^<>"'\n]|"[^"\n]*+"|'[^'\n]*+')*+)>"""

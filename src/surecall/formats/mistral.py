@@ -12,8 +12,6 @@ from .json_block import close_block, read_block, read_payload, receipt
 from .names import ToolNames
 from .source import Source
 
-__all__ = ["MistralCalls", "MistralStripped"]
-
 _OPENER: Final = "[TOOL_CALLS"
 _ARGS: Final = "[ARGS"
 _CALL_ID: Final = "[CALL_ID]"

@@ -17,8 +17,6 @@ from .source import Source
 from .tags import ElementGrammar, ends_within, run_end, tag_receipt
 from .text_values import Parameter
 
-__all__ = ["FunctionTag", "NameTag"]
-
 # fmt: off
 _HTML: Final = frozenset({
     "a", "abbr", "address", "area", "article", "aside", "audio", "b", "base", "bdi", "bdo",

@@ -13,8 +13,6 @@ from .python_calls import PythonCall
 from .pythonic import read_calls_in_python
 from .source import Source
 
-__all__ = ["ChatGlm", "Florette", "FloretteAnswer", "Functionary", "FunctionaryStart"]
-
 _ASSISTANT: Final = "<|assistant|>"
 _FENCE: Final = "```python"
 _TICKS: Final = "```"

@@ -8,8 +8,6 @@ from surecall.errors import SurecallError
 from surecall.records import Receipt, ToolSpec
 from surecall.schema import SchemaChecker
 
-__all__ = ["PLACEHOLDERS", "ToolNames", "parameter_names"]
-
 PLACEHOLDERS: Final = frozenset(
     {"no_function", "directly-answer", "directly_answer", "final answer", "none"}
 )

@@ -8,8 +8,6 @@ from surecall.jsontext import TextBuffer
 
 from .base import TextCall
 
-__all__ = ["CallPiece", "Piece", "PieceWriter", "TextPiece"]
-
 
 class TextPiece(Struct, frozen=True):
     """Text for a person to see, or reasoning."""

@@ -15,8 +15,6 @@ from .pythonic import read_calls_in_python, text_calls_of
 from .shapes import read_json_calls
 from .source import Source
 
-__all__ = ["CodeTags", "LlamaPythonTag", "PythonTags", "PythonTokens"]
-
 
 class _Block(NamedTuple):
     """How calls stand behind one opener."""

@@ -14,8 +14,6 @@ from surecall.records import Receipt, clip
 
 from .python_literals import CutShort, LiteralReader, NotLiteral
 
-__all__ = ["PythonCall", "PythonCalls", "PythonSteps", "read_python_calls"]
-
 _MAX_CALLS: Final = 64
 _MAX_DEPTH: Final = 64
 _UNREAD: Final = -1

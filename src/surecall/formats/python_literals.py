@@ -7,8 +7,6 @@ from typing import Any, Final
 from surecall.jsontext import mend_surrogates
 from surecall.records import Receipt, clip
 
-__all__ = ["CutShort", "LiteralReader", "NotLiteral"]
-
 _SPACE: Final = re.compile(r"[ \t\r\n\f]*+")
 _NAME: Final = re.compile(r"[^\W\d][\w-]*+(?:\.[^\W\d][\w-]*+)*+")
 _KEYWORD: Final = re.compile(r"[^\W\d][\w-]*+")

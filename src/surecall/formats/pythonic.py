@@ -14,8 +14,6 @@ from .names import ToolNames, parameter_names
 from .python_calls import PythonCall, PythonCalls, PythonSteps, read_python_calls
 from .source import NeedMore, Source
 
-__all__ = ["Gorilla", "NexusRaven", "Pythonic", "read_calls_in_python", "text_calls_of"]
-
 _MAX_LISTS: Final = 64
 _MAX_NESTED_CHARS: Final = 4096
 

@@ -12,8 +12,6 @@ from .source import Source
 from .tags import ElementGrammar, Tag, TagKind, ends_within, run_end, skip_debris, tag_receipt
 from .text_values import Padding
 
-__all__ = ["BareQwenXml", "LangChainXml", "QwenXml", "Step3"]
-
 _SEED: Final = "<seed:tool_call>"
 _NAME: Final = re.compile(r"[^\s<>\"'`{}()\[\]]*+")
 

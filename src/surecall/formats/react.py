@@ -15,8 +15,6 @@ from .fitting import has_required, single_parameter
 from .pythonic import read_calls_in_python, text_calls_of
 from .source import Source
 
-__all__ = ["ReAct"]
-
 _MAX_LABEL: Final = 24
 _MAX_TAG: Final = 40
 _MAX_NAME_LINE: Final = 4096

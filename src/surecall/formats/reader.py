@@ -16,8 +16,6 @@ from .pieces import CallPiece, Piece, PieceWriter
 from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings, goes_on_as_sentence
 
-__all__ = ["TextReader"]
-
 _FENCES: Final = ("```", "~~~")
 _ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
 _SPACE: Final = re.compile(r"\s*+")

@@ -12,20 +12,6 @@ from .base import TextCall
 from .json_spans import Keys, Record, scan_records
 from .names import ToolNames, parameter_names
 
-__all__ = [
-    "ARGUMENT_KEYS",
-    "ID_KEYS",
-    "LIST_KEYS",
-    "NAME_KEYS",
-    "ONE_KEYS",
-    "PARALLEL",
-    "JsonCalls",
-    "calls_of_value",
-    "find_calls",
-    "judge_brackets",
-    "read_json_calls",
-]
-
 NAME_KEYS: Final = (
     "name",
     "tool_name",

@@ -10,8 +10,6 @@ from surecall.schema import property_schema, type_text_value
 
 from .names import ToolNames
 
-__all__ = ["NeedMore", "Source", "TooMuchWork"]
-
 _T = TypeVar("_T")
 _SPACES = " \t\r\n"
 _SPACE = re.compile(r"[ \t\r\n]*+")

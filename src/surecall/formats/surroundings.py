@@ -6,8 +6,6 @@ from typing import Final
 from .base import Found
 from .source import Source
 
-__all__ = ["Surroundings", "goes_on_as_sentence"]
-
 _MAX_LINE: Final = 200
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "»": "«"}
 _PAIRED: Final = ('"', "“", "„", "«", "»")

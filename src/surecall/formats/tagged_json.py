@@ -14,8 +14,6 @@ from .base import CallFormat, Found, Grade, TextCall, add_receipts
 from .json_block import Block, close_block, read_block, receipt
 from .source import Source
 
-__all__ = ["TaggedJson", "read_yaml_calls"]
-
 _SPECIAL: Final = frozenset("[]{}\"':#&*!|>%@`")
 _JSON_STARTS: Final = ("{", "[", '"')
 

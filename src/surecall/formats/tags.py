@@ -10,21 +10,6 @@ from surecall.records import Receipt, clip
 
 from .source import NeedMore, Source
 
-__all__ = [
-    "MAX_TAG_CHARS",
-    "ElementGrammar",
-    "Grammar",
-    "Style",
-    "Tag",
-    "TagKind",
-    "ends_within",
-    "is_unfinished_tag",
-    "parse_attributes",
-    "run_end",
-    "skip_debris",
-    "tag_receipt",
-]
-
 MAX_TAG_CHARS: Final = 512
 """A tag longer than this is no tag."""
 

@@ -13,19 +13,6 @@ from surecall.jsontext import encode_text
 from surecall.records import Message, ToolCall, ToolSpec, clip
 from surecall.schema import Loss, clean_parameters, rewrite_schema
 
-__all__ = [
-    "ANSWER_KEY",
-    "ASK_FOR_ANSWER",
-    "MAX_GRAMMAR_CHARS",
-    "MAX_GRAMMAR_ITEMS",
-    "REPLY_KEY",
-    "TaughtWay",
-    "reply_schema",
-    "retell_history",
-    "teach_tools",
-    "tell_not_executed",
-]
-
 TaughtWay = Literal["fenced", "object"]
 
 ANSWER_KEY: Final = "answer"

@@ -10,17 +10,6 @@ from .names import parameter_names
 from .source import NeedMore, Source
 from .tags import Grammar, Tag, skip_debris, tag_receipt
 
-__all__ = [
-    "ARGUMENT_CONTAINERS",
-    "Builder",
-    "Padding",
-    "Parameter",
-    "ValueEnd",
-    "build_typed",
-    "find_value_end",
-    "strip_padding",
-]
-
 Padding = Literal["none", "newline", "pair", "trim"]
 """What around a value is not part of it: nothing, a newline on either side, newlines when both
 sides have one, or all white space."""

@@ -14,8 +14,6 @@ from .json_block import close_block, read_block, read_payload, receipt
 from .shapes import find_calls
 from .source import Source
 
-__all__ = ["Apertus", "FunctoolsArray", "TokenJson", "read_after_token"]
-
 _SEPARATOR: Final = "<|message_sep|>"
 _ROLE: Final = "function call"
 _ROLE_END: Final = "<|role_sep|>"

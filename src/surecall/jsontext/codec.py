@@ -34,21 +34,6 @@ from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_fini
 from .pointer import render_pointer
 from .text import replace_lone_surrogates
 
-__all__ = [
-    "Decoded",
-    "SurrogatePolicy",
-    "canonical_bytes",
-    "canonical_hash",
-    "decode",
-    "decode_doubtful",
-    "decode_noting",
-    "decode_own",
-    "decode_plain",
-    "encode",
-    "encode_text",
-    "is_start_of_json",
-]
-
 SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
 """What becomes of half a surrogate pair: an error, U+FFFD, or a Python surrogate."""
 

@@ -12,8 +12,6 @@ from surecall.limits import MAX_JSON_DEPTH
 from .pointer import render_pointer
 from .text import find_lone_surrogate
 
-__all__ = ["WRITE_FAILURES", "Source", "explain_unwritable", "find_non_finite"]
-
 _SNIPPET_CHARACTERS: Final = 24
 
 # Finding the place costs Python time for every token: it is looked for only so far.

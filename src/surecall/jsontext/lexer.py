@@ -8,8 +8,6 @@ quotes. A number or word has an end only when something follows it, or the text 
 import re
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["ScanState", "ValueScanner", "scan_value_end"]
-
 ScanState: TypeAlias = Literal["before", "inside", "complete"]
 """Where a scan of JSON text ended."""
 

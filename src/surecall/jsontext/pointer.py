@@ -6,15 +6,6 @@ from typing import Any, Final, cast
 
 from surecall.errors import Code, JSONTextError, did_you_mean
 
-__all__ = [
-    "apply_patch",
-    "json_type",
-    "parse_pointer",
-    "quote_text",
-    "render_pointer",
-    "resolve_pointer",
-]
-
 _BAD_TILDE: Final = re.compile(r"~(?![01])")
 _INDEX: Final = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z", re.ASCII)
 _MAX_SHOWN_KEYS: Final = 8

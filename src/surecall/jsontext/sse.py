@@ -13,8 +13,6 @@ from surecall.limits import MAX_LINE_BYTES
 
 from .text import mend_surrogates
 
-__all__ = ["SSEEvent", "SSEReader", "render_comment", "render_event"]
-
 _MAX_SHORT_VALUE_BYTES: Final = 64 * 1024
 """Of every field but `data`."""
 _MAX_RETRY_DIGITS: Final = 10

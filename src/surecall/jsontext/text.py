@@ -6,14 +6,6 @@ JSON may escape half a pair; UTF-8 cannot carry it. A stream may cut a pair betw
 import re
 from typing import Any, Final, cast
 
-__all__ = [
-    "TextBuffer",
-    "find_lone_surrogate",
-    "mend_surrogates",
-    "mend_surrogates_in",
-    "replace_lone_surrogates",
-]
-
 _PAIR_OR_HALF: Final = re.compile("([\ud800-\udbff][\udc00-\udfff])|[\ud800-\udfff]")
 
 # An escaped backslash is consumed whole, so that what follows it is not taken for an escape.

@@ -25,8 +25,6 @@ from .prompting import present_tools, taught_way
 from .steps import RunState
 from .wording import HELD_SECRET
 
-__all__ = ["MAX_INLINE_CHARACTERS", "build_request", "read_answer", "read_answer_aside"]
-
 MAX_INLINE_CHARACTERS: Final = 64 * 1024
 """Text that is longer is read in a thread: that may take long enough to delay everything else."""
 

@@ -9,8 +9,6 @@ from .recorder import Recorder
 from .steps import RunCalls
 from .wording import CHECK_STATE, INTERRUPTED
 
-__all__ = ["CallRunner"]
-
 _PARSE_STATUS: dict[str, str] = {
     Code.ARGUMENTS_HOLD_SECRET: "ok",
     Code.ARGUMENTS_INVALID: "ok",

@@ -14,16 +14,6 @@ from .plan import Plan
 from .steps import Effect, Emit, Fail, RunState
 from .wording import warn_repeated
 
-__all__ = [
-    "Repeats",
-    "ToolUseVerdict",
-    "check_limits",
-    "check_tool_use",
-    "count_repeats",
-    "needs_empty_final_repair",
-    "was_warned",
-]
-
 
 class Repeats(Struct):
     """How often calls were made, and what follows from it."""

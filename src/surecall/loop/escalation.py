@@ -15,8 +15,6 @@ from surecall.records import ToolResult
 
 from .prompting import PromptMode
 
-__all__ = ["Escalation", "count_refusals", "find_escalation", "stuck_tool"]
-
 _REFUSED: Final = frozenset(
     {
         Code.ARGUMENTS_INVALID,

@@ -20,8 +20,6 @@ from surecall.redaction import open_log
 
 from .asking import MAX_INLINE_CHARACTERS
 
-__all__ = ["EventEmitter", "Listener", "StreamedText", "combine_listeners"]
-
 Listener = Callable[[Event], object]
 
 _log = open_log("surecall.loop")

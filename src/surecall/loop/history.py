@@ -18,8 +18,6 @@ from surecall.records import Message
 
 from .wording import CHECK_STATE, FROM_SYSTEM, NO_RESULT
 
-__all__ = ["HistoryRules", "complete_history", "find_own_ids", "fit_history", "parse_history"]
-
 _SYSTEM_ROLES: Final = frozenset({"developer", "system"})
 _REASONING_KEYS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks"}

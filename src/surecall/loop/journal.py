@@ -24,19 +24,6 @@ from surecall.records import Effect, ToolResult
 
 from .stored import checksum, encode_stored, seal_line, split_sealed
 
-__all__ = [
-    "JOURNAL_VERSION",
-    "FileJournal",
-    "Journal",
-    "JournalRecord",
-    "MemoryJournal",
-    "RecordedFailure",
-    "RecordedIntent",
-    "RecordedReply",
-    "RecordedResult",
-    "RunHeader",
-]
-
 JOURNAL_VERSION: Final = 2
 """The first version had no checksums; its journals are resumed, and get them from then on. The
 version also fixes which fields are always part of a run's fingerprint: see `plan.py`."""

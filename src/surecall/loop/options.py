@@ -12,16 +12,6 @@ from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
 from .wording import EMPTY_FINAL_TEXT
 
-__all__ = [
-    "DEFAULT_EMPTY_FINAL_TEXT",
-    "OptionArguments",
-    "Options",
-    "ResolvedOptions",
-    "ToolFailurePolicy",
-    "ToolUseMode",
-    "resolve_options",
-]
-
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
 ToolFailurePolicy = Literal["fatal", "tolerated"]
 ToolPrompting = Literal["auto", "native", "strict", "taught", "constrained"]

@@ -26,8 +26,6 @@ from .history import HistoryRules, complete_history
 from .options import Options
 from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
-__all__ = ["Plan", "make_plan"]
-
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
 _DEFAULT_LIMIT = Options().max_tool_calls_per_turn
 _DEFAULT_OPTIONS = msgspec.structs.asdict(Options())

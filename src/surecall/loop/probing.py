@@ -18,8 +18,6 @@ from .plan import Plan
 if TYPE_CHECKING:
     from surecall.probe import FactStore, ProbedFact, ProbeNote
 
-__all__ = ["FACTS_FILE", "ProbedModel", "fact_address"]
-
 FACTS_FILE: Final = "facts.sqlite3"
 """Name of the file in `cache_dir`."""
 

@@ -25,8 +25,6 @@ from surecall.transport import Transport, ask_transport, fold_stream
 
 from .history import parse_history
 
-__all__ = ["PromptResult", "PromptRunner", "check_request", "find_excess"]
-
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _CHARS_PER_TOKEN: Final = 128
 """No more characters are in one token of any vocabulary known; such long ones are runs of blanks,

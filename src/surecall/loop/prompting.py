@@ -19,18 +19,6 @@ from surecall.schema import Loss, LossKind, Rewritten, clean_parameters, rewrite
 
 from .options import Options
 
-__all__ = [
-    "PromptChoice",
-    "PromptMode",
-    "SchemaLoss",
-    "choose_mode",
-    "find_losses",
-    "fit_strictly",
-    "name_choice",
-    "present_tools",
-    "taught_way",
-]
-
 PromptMode = Literal["native", "strict", "taught", "constrained"]
 """`native` sends tools as the provider defines it, `strict` asks it to hold arguments to their
 schema; `taught` explains tools in the prompt, `constrained` also holds the whole reply to a schema.

@@ -20,8 +20,6 @@ from .journal import (
     RunHeader,
 )
 
-__all__ = ["Recorder"]
-
 
 class Recorder:
     """Replays a journal to a run, then records what is new."""

@@ -49,8 +49,6 @@ from .stored import encode_stored
 from .trace import FailedRequest, Trace, TurnTrace
 from .turn import begin, next_step
 
-__all__ = ["Replay", "Resent", "replay_trace", "resend_turn"]
-
 
 class Replay(Struct, frozen=True, kw_only=True):
     """What deciding a recorded run again gave."""

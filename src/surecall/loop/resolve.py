@@ -35,21 +35,6 @@ from surecall.transport import (
 
 from .options import Options, ResolvedOptions, resolve_options
 
-__all__ = [
-    "AUTO_PRESET",
-    "EMBEDDED_PROVIDER",
-    "ToolSource",
-    "choose_protocol",
-    "find_capabilities",
-    "find_provider",
-    "make_chain",
-    "make_embedded",
-    "make_registry",
-    "make_transport",
-    "merge_options",
-    "refuse_shaped_transforms",
-]
-
 EMBEDDED_PROVIDER: Final = "embedded"
 """What the catalog calls the engine inside this process."""
 AUTO_PRESET: Final = "auto"

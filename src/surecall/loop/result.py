@@ -24,8 +24,6 @@ from surecall.records import (
 
 from .trace import Trace
 
-__all__ = ["RunResult", "RunStream"]
-
 
 class RunResult(Struct, frozen=True, kw_only=True):
     """The answer of a run, and everything that led to it."""

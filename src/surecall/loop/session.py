@@ -40,17 +40,6 @@ from .resolve import (
 from .result import RunResult, RunStream
 from .tool_loop import ToolLoop
 
-__all__ = [
-    "Arguments",
-    "Prompt",
-    "RunArguments",
-    "Session",
-    "SessionArguments",
-    "run",
-    "run_sync",
-    "stream",
-]
-
 Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
 

@@ -9,23 +9,6 @@ from surecall.records import Defect, Event, Message, Reading, ToolCall, ToolResu
 
 from .prompting import PromptMode
 
-__all__ = [
-    "Accepted",
-    "AskModel",
-    "CallsFinished",
-    "Effect",
-    "Emit",
-    "Fail",
-    "Finish",
-    "Happened",
-    "Replied",
-    "RequestFailed",
-    "Reraise",
-    "RunCalls",
-    "RunState",
-    "Step",
-]
-
 
 class RunState(Struct, frozen=True, kw_only=True):
     """All that a run remembers between steps."""

@@ -8,8 +8,6 @@ from surecall.jsontext import encode
 from surecall.redaction import mask_known
 from surecall.tools.outputs import plain_data
 
-__all__ = ["checksum", "encode_stored", "seal_line", "split_sealed"]
-
 _MARK: Final = b',"check":"'
 _END: Final = b'"}'
 _DIGEST_BYTES: Final = 8

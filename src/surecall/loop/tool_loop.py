@@ -61,8 +61,6 @@ from .steps import (
 from .trace import FailedRequest, Trace, TraceBuilder
 from .turn import begin, next_step
 
-__all__ = ["ToolLoop"]
-
 _TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.TOOL_ERROR})
 
 

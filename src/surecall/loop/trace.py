@@ -34,18 +34,6 @@ from .prompting import SchemaLoss, find_losses
 from .steps import Accepted, RunState
 from .stored import encode_stored
 
-__all__ = [
-    "FailedRequest",
-    "RequestSummary",
-    "ResponseSummary",
-    "ResultSummary",
-    "Trace",
-    "TraceBuilder",
-    "TurnTrace",
-    "load_trace",
-    "save_trace",
-]
-
 TRACE_VERSION: Final = 1
 
 

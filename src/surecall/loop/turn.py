@@ -48,8 +48,6 @@ from .steps import (
 )
 from .wording import note_not_executed, warn_ignored
 
-__all__ = ["begin", "next_step"]
-
 _CONTENT_SAMPLE_CHARS = 200
 _EMPTY = Defect(Code.ANSWER_EMPTY, "The run ended with an answer that has no text.", "/content")
 

@@ -5,18 +5,6 @@ from typing import Final
 from surecall.errors import Code
 from surecall.records import ErrorDetail
 
-__all__ = [
-    "CHECK_STATE",
-    "EMPTY_FINAL_TEXT",
-    "FROM_SYSTEM",
-    "HELD_SECRET",
-    "INTERRUPTED",
-    "NO_RESULT",
-    "note_not_executed",
-    "warn_ignored",
-    "warn_repeated",
-]
-
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
 FROM_SYSTEM: Final = "[System message:]"
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."

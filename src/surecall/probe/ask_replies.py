@@ -11,8 +11,6 @@ from .ask_tools import second_turn
 from .asker import CALL_NAMED, ECHO, ONE_CODE, PLAIN, Answered, Asker, Refused, question, user
 from .findings import Finding, no, unclear, yes
 
-__all__ = ["REPLY_QUESTIONS"]
-
 # Asks for JSON, as some providers demand, but in a form that JSON mode does not allow.
 _OBJECT: Final = (
     "First write the sentence 'Here it is.', and below it, inside a ```json fence, "

@@ -27,8 +27,6 @@ from .asker import (
 )
 from .findings import Finding, no, quote, unclear, yes
 
-__all__ = ["CALL_QUESTIONS", "second_turn"]
-
 _LEFT_OUT: Final = "the model's template leaves tools out"
 _NO_CALL: Final = "Answer with the single word: hello. Do not call any tool."
 

@@ -18,27 +18,6 @@ from surecall.transport import Transport, ask_transport, fold_stream
 
 from .findings import Cost, Finding, quote
 
-__all__ = [
-    "CALL_NAMED",
-    "CALL_TWICE",
-    "CALL_UNNAMED",
-    "ECHO",
-    "NOTE",
-    "ONE_CODE",
-    "PICK",
-    "PING",
-    "PLAIN",
-    "TOKENS_PER_REQUEST",
-    "Answered",
-    "Asker",
-    "BudgetSpentError",
-    "Listing",
-    "Question",
-    "Refused",
-    "question",
-    "user",
-]
-
 
 def _describe_object(**properties: Any) -> dict[str, Any]:
     required = {"required": list(properties)} if properties else {}

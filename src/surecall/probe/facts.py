@@ -25,8 +25,6 @@ from surecall.redaction import open_log, redact
 
 from .findings import Finding
 
-__all__ = ["DEFAULT_MAX_AGE_S", "FactKey", "FactStore", "Lease", "ProbedFact"]
-
 T = TypeVar("T")
 
 DEFAULT_MAX_AGE_S: Final = 7 * 24 * 3600.0

@@ -10,19 +10,6 @@ from msgspec.structs import astuple
 from surecall.records import ErrorDetail, clip
 from surecall.redaction import redact
 
-__all__ = [
-    "Cost",
-    "Finding",
-    "ProbeNote",
-    "ProbeReport",
-    "Verdict",
-    "date_text",
-    "no",
-    "quote",
-    "unclear",
-    "yes",
-]
-
 Verdict = Literal["yes", "no", "inconclusive"]
 """What a question to a provider found."""
 

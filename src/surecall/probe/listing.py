@@ -23,8 +23,6 @@ from surecall.transport import join_url
 from .asker import Asker, question, user
 from .findings import Finding, unclear, yes
 
-__all__ = ["ask_context_window", "fetch_listing"]
-
 _DEADLINE_S: Final = 10.0
 _MAX_BODY_BYTES: Final = 16 * MIB
 _CHUNK_BYTES: Final = 64 * 1024

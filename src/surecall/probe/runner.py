@@ -20,15 +20,6 @@ from .facts import FactKey, FactStore
 from .findings import Finding, ProbeReport, unclear
 from .listing import ask_context_window
 
-__all__ = [
-    "DEFAULT_MAX_REQUESTS",
-    "ESSENTIAL",
-    "QUESTIONS",
-    "probe_model",
-    "select_questions",
-    "total_cost",
-]
-
 QUESTIONS: Final = (*CALL_QUESTIONS, *REPLY_QUESTIONS, ask_context_window)
 """In the order in which they are asked; where two decide the same, the later one wins."""
 

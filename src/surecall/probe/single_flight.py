@@ -22,8 +22,6 @@ from .facts import FactKey, FactStore, ProbedFact
 from .findings import ProbeNote, ProbeReport, date_text
 from .runner import ESSENTIAL, probe_model
 
-__all__ = ["Flights", "Patience", "ensure_probed"]
-
 _MAX_REQUESTS: Final = 3
 _NEEDED: Final = ("supports_tool_use",)
 

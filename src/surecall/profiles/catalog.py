@@ -24,8 +24,6 @@ from .entries import (
 from .filters import matches_glob
 from .weights import embedded_name
 
-__all__ = ["Catalog"]
-
 _BUILTIN_FILES: Final = ("providers.toml", "models.toml", "sampling.toml", "presets.toml")
 
 _TABLES: Final[Mapping[str, type[Fact]]] = {

@@ -9,26 +9,6 @@ from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
-__all__ = [
-    "LIST_FIELDS",
-    "OBJECT_FIELDS",
-    "PRESET_FIELDS",
-    "RESERVED_REQUEST_KEYS",
-    "Capabilities",
-    "Fact",
-    "Findings",
-    "JSONStability",
-    "ModelEntry",
-    "ModelRule",
-    "Preset",
-    "ProviderEntry",
-    "SamplingProfile",
-    "canonical_name",
-    "join_capabilities",
-    "require_capabilities",
-    "split_capabilities",
-]
-
 LIST_FIELDS: Final = frozenset(
     {
         "disabled_rules",

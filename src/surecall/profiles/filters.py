@@ -11,8 +11,6 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from surecall.errors import Code, ConfigError
 
-__all__ = ["Selectable", "matches_glob", "select"]
-
 _EVERYTHING: Final = frozenset({"*", "all", "full"})
 _HINT: Final = "Write tokens such as 'stable', 'qwen*' or '!openai', separated by commas."
 

@@ -8,8 +8,6 @@ from surecall.errors import Code, ConfigError, did_you_mean
 
 from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, canonical_name
 
-__all__ = ["Merged", "deep_merge", "merge_presets"]
-
 _REMOVE: Final = "!"
 
 Path = tuple[str, ...]

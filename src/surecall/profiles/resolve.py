@@ -18,19 +18,6 @@ from .entries import (
 )
 from .filters import matches_glob, select
 
-__all__ = [
-    "DEFAULT_PRESET",
-    "DEFAULT_PROFILE",
-    "STRATEGIES",
-    "ResolvedCapabilities",
-    "Strategy",
-    "applicable",
-    "find_preset",
-    "presets_for",
-    "resolve_capabilities",
-    "select_profiles",
-]
-
 
 class ResolvedCapabilities(NamedTuple):
     """Capabilities in force, and the origin of every field."""

@@ -10,15 +10,6 @@ import msgspec
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.records import Weights
 
-__all__ = [
-    "EMBEDDED_PREFIX",
-    "embedded_name",
-    "find_weights",
-    "is_weights_path",
-    "known_weights",
-    "parse_weights",
-]
-
 EMBEDDED_PREFIX: Final = "embedded:"
 """What the name of a model begins with that runs in this process."""
 

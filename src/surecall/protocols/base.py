@@ -15,16 +15,6 @@ from msgspec import Struct
 from surecall.errors import ProviderError, SurecallError
 from surecall.records import Defect, ModelRequest, RawCall, Reply, Usage, WireRequest
 
-__all__ = [
-    "RawReply",
-    "StreamDelta",
-    "StreamFolder",
-    "StreamWriter",
-    "WireError",
-    "WireProtocol",
-    "render_bearer",
-]
-
 
 class RawReply(Struct, frozen=True, kw_only=True):
     """The assistant message of a reply, as the provider wrote it, and what came with it."""

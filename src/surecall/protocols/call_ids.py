@@ -15,8 +15,6 @@ from surecall.errors import Code, ConfigError, JSONTextError, RequestError
 from surecall.jsontext import canonical_hash
 from surecall.records import Message, RawCall
 
-__all__ = ["CallIds", "IdShape", "find_id_shape", "pair_calls"]
-
 _DIGEST_CHARS: Final = 24
 
 

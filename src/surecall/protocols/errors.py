@@ -20,8 +20,6 @@ from surecall.narrow import as_fields, as_list
 from surecall.records import clip
 from surecall.redaction import redact_start
 
-__all__ = ["check_body", "kept_headers", "parse_error", "parse_error_object"]
-
 _MAX_MESSAGE_CHARS: Final = 400
 _MAX_BODY_CHARS: Final = 2000
 _MAX_TITLE_CHARS: Final = 120

@@ -18,20 +18,6 @@ from surecall.redaction import StreamMask, mask_known
 from .base import RawReply, StreamDelta
 from .errors import check_body
 
-__all__ = [
-    "MAX_SNIPPET",
-    "DeltaMask",
-    "check_role",
-    "check_says_something",
-    "decode_body",
-    "decode_object",
-    "finish_word",
-    "mask_reply",
-    "refuse_reply",
-    "repeated_keys",
-    "start_of",
-]
-
 MAX_SNIPPET: Final = 200
 _MAX_LOOKED_AT_BYTES: Final = 64 * 1024
 """How much is redacted to show a snippet: far more, so that what is cut cannot be half a key."""

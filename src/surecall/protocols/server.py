@@ -22,27 +22,6 @@ from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.records import RawCall, Reply, ToolSpec, clip
 
-__all__ = [
-    "ERROR_TYPES",
-    "arguments_text",
-    "error_text",
-    "finish_of",
-    "invalid_message",
-    "invalid_request",
-    "name_text",
-    "new_id",
-    "parse_choice",
-    "parse_description",
-    "parse_function",
-    "parse_model",
-    "parse_object",
-    "parse_switch",
-    "parse_tools",
-    "show",
-    "status_of",
-    "tool_name_in",
-]
-
 ERROR_TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
     403: "permission_error",

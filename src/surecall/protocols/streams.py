@@ -20,8 +20,6 @@ from .base import RawReply, StreamDelta
 from .errors import check_body, parse_error_object
 from .replies import MAX_SNIPPET, refuse_reply
 
-__all__ = ["EventFolder", "HeldHalves", "Kept", "KeptText", "Noted", "may_have_halves", "text_of"]
-
 _MAX_BYTES: Final = 6 * 1024 * 1024
 _MAX_PARTS: Final = 25_000
 """Calls, blocks, items and other parts; one that holds nothing takes half a kilobyte."""

@@ -16,16 +16,6 @@ from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, Reply, ToolCall
 
-__all__ = [
-    "UNREADABLE_KEY",
-    "narrow_to_allowed",
-    "rename_tools",
-    "restore_names",
-    "stand_in_arguments",
-    "stand_in_name",
-    "stand_in_object",
-]
-
 UNREADABLE_KEY: Final = "_unreadable_arguments"
 """The one key of arguments that stand for some that could not be read."""
 

@@ -20,8 +20,6 @@ from .base import StreamDelta, StreamFolder, StreamWriter, WireProtocol
 from .call_ids import pair_calls
 from .substitutes import rename_tools, restore_names
 
-__all__ = ["StreamTranslator", "Translated", "translate_reply", "translate_request"]
-
 _SAME_PARAMS: Final[Mapping[str, str]] = {"max_completion_tokens": "max_tokens"}
 _OWN_PARAMS: Final[Mapping[str, frozenset[str]]] = {
     "chat_completions": frozenset(

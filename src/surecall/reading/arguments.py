@@ -41,13 +41,6 @@ from .wording import (
     refuse_unclear_number,
 )
 
-__all__ = [
-    "ArgumentsReading",
-    "is_stand_in",
-    "read_arguments",
-    "text_bytes",
-]
-
 _MAX_NESTED_TEXTS: Final = 2
 _MAX_MEASURED_BYTES: Final = 2 * 1024 * 1024
 _WHITESPACE: Final = " \t\n\r"

@@ -36,15 +36,6 @@ from .rules import (
 from .truncation import doubt_closers
 from .wording import TWO_READINGS, refuse_cut, refuse_total
 
-__all__ = [
-    "CallIds",
-    "CallReader",
-    "ReadingLimits",
-    "ReplyShape",
-    "read_clean_calls",
-    "read_name",
-]
-
 OWN_ID_PREFIX: Final = "tc_"
 _MAX_ID_BITS: Final = 128
 _STRUCTURED: Final = "tool_calls"

@@ -27,16 +27,6 @@ from .tools import ToolsLike, parse_tools
 from .truncation import came_to_its_end, cut_cause, doubt_finish
 from .wording import MAY_GO_ON, REPEATED_KEY, refuse_cut
 
-__all__ = [
-    "CallRead",
-    "ReadEvent",
-    "ReasoningRead",
-    "ReplyReader",
-    "TextRead",
-    "TextWasReasoning",
-    "read_reply",
-]
-
 _LEGACY_ID_PREFIX: Final = "call_"
 _TAG_ID_PREFIX: Final = "tag_call_"
 _MIN_BLANK_TAIL: Final = 16

@@ -10,8 +10,6 @@ from surecall.protocols import RawReply
 from surecall.records import Defect, Reading, Receipt, clip
 from surecall.redaction import MASK
 
-__all__ = ["find_generation", "may_be_rescued", "rescue_receipts", "rescue_reply"]
-
 _OWN_FIELD: Final = "failed_generation"
 _RAW: Final = ("error parsing tool call: raw='", "', err=")
 _AT_POSITION: Final = "failed to parse input at pos "

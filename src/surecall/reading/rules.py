@@ -11,26 +11,6 @@ from surecall.records import Reading, Receipt, Reply, ToolCall
 
 from .wording import refuse_without_rule
 
-__all__ = [
-    "ALL_RULES",
-    "BLANK_TO_EMPTY_OBJECT",
-    "BLANK_TRANSFORM",
-    "CALLS_OBJECT_TO_ARRAY",
-    "FIXED_RULES",
-    "FUNCTION_CALL_TO_CALLS",
-    "IDENTITY_RULES",
-    "MOVING_RULES",
-    "OBJECT_TO_ARGUMENTS",
-    "READING_RULES",
-    "READ_FROM_TEXT",
-    "RULES",
-    "TAGS_TO_CALLS",
-    "TRANSFORM_RULES",
-    "Rule",
-    "RuleFamily",
-    "without_rules",
-]
-
 RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "cut"]
 """Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
 arguments, their schema, text formats, or a value that was cut off."""

@@ -11,8 +11,6 @@ from msgspec.structs import replace
 
 from surecall.formats import FORMATS, CallFormat, Found, Source
 
-__all__ = ["TAG_FORMATS", "TAG_OPENER"]
-
 TAG_OPENER: Final = "<tool_call>"
 _CLOSER: Final = "</tool_call>"
 _IN_TAGS: Final = frozenset({"glm", "tagged_json"})

@@ -20,8 +20,6 @@ from surecall.records import Defect, RawCall, Receipt, Reply, clip
 from .reply import ReplyReader
 from .truncation import came_to_its_end, is_missing_closer
 
-__all__ = ["find_broken_attempt", "parse_object_reply"]
-
 _FENCE: Final = "```"
 _NAME_WORD: Final = '"name"'
 _NAME_WORDS: Final = (_NAME_WORD, "'name'")

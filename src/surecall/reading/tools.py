@@ -6,8 +6,6 @@ from typing import Any, Protocol, cast
 from surecall.errors import Code, ToolDefinitionError
 from surecall.records import ToolSpec
 
-__all__ = ["ToolsLike", "parse_tools"]
-
 
 class _HasSpecs(Protocol):
     def specs(self) -> Iterable[ToolSpec]: ...

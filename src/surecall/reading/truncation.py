@@ -16,18 +16,6 @@ from surecall.records import Defect, Receipt
 
 from .wording import NO_ARGUMENTS, doubt_end, doubt_missing_closer
 
-__all__ = [
-    "came_to_its_end",
-    "cut_cause",
-    "doubt_blank",
-    "doubt_closers",
-    "doubt_finish",
-    "is_complete",
-    "is_missing_closer",
-    "lacks_only_last_brace",
-    "vouch_for_closers",
-]
-
 _LIMIT: Final = "the reply reached its token limit"
 _FILTER: Final = "the provider's content filter stopped the reply"
 _ERROR: Final = "the provider broke the reply off with an error"

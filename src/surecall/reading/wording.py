@@ -7,26 +7,6 @@ from surecall.jsontext import encode
 from surecall.limits import MAX_JSON_DEPTH
 from surecall.records import ErrorDetail, Receipt, clip
 
-__all__ = [
-    "MAY_GO_ON",
-    "NO_ARGUMENTS",
-    "PLACEHOLDER",
-    "REPEATED_KEY",
-    "TWO_READINGS",
-    "doubt_end",
-    "doubt_missing_closer",
-    "refuse_bad_json",
-    "refuse_cut",
-    "refuse_deep",
-    "refuse_json",
-    "refuse_kind",
-    "refuse_large",
-    "refuse_repeated_key",
-    "refuse_total",
-    "refuse_unclear_number",
-    "refuse_without_rule",
-]
-
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."
 _AGAIN: Final = "Nothing was run. Make the call again with less: shorter values, or several calls."

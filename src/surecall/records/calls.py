@@ -7,18 +7,6 @@ from msgspec import Struct
 
 from .receipts import ErrorDetail, Receipt
 
-__all__ = [
-    "CallState",
-    "Certainty",
-    "CoerceMode",
-    "Effect",
-    "Envelope",
-    "RawCall",
-    "ToolCall",
-    "ToolResult",
-    "ToolSpec",
-]
-
 Effect = Literal["read", "write", "external"]
 """What a tool does to the world."""
 CoerceMode = Literal["on", "off"]

@@ -13,28 +13,6 @@ from .calls import ToolCall
 from .messages import Usage
 from .receipts import ErrorDetail, Receipt
 
-__all__ = [
-    "CallRepeated",
-    "CallSummary",
-    "Escalated",
-    "Event",
-    "Final",
-    "FixEmptyFinal",
-    "ModelRequestEnded",
-    "ModelRequestFailed",
-    "ModelRequestRetried",
-    "ModelRequestStarted",
-    "ReasoningDelta",
-    "RunEnded",
-    "RunEvent",
-    "RunStarted",
-    "TextDelta",
-    "TextRetracted",
-    "ToolCallEnded",
-    "ToolCallStarted",
-    "ToolNotExecuted",
-]
-
 
 class CallSummary(Struct, frozen=True):
     """One call, without its arguments."""

@@ -9,17 +9,6 @@ from msgspec.structs import astuple
 from .calls import RawCall, ToolCall, ToolSpec
 from .receipts import Defect, Receipt
 
-__all__ = [
-    "Message",
-    "ModelRequest",
-    "Reading",
-    "Reply",
-    "Role",
-    "Usage",
-    "WireReply",
-    "WireRequest",
-]
-
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 """Who says a message."""
 

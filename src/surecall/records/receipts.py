@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from surecall.redaction import redact_start
 
-__all__ = ["Defect", "ErrorDetail", "Receipt", "clip"]
-
 
 class Receipt(Struct, frozen=True):
     """One change made to what the model said, and whether it could lose meaning."""

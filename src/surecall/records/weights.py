@@ -4,8 +4,6 @@ import datetime
 
 from msgspec import Struct
 
-__all__ = ["Weights", "WeightsPart"]
-
 
 class WeightsPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One package of the index, and the file inside it that is a piece of the weights."""

@@ -10,8 +10,6 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-__all__ = ["MASK", "Secret", "known_secrets", "mask_known", "mask_text"]
-
 MASK: Final = "[redacted]"
 """What is shown in place of a secret."""
 

@@ -7,16 +7,6 @@ from typing import Final
 
 from .known import MASK, Secret, known_secrets, mask_text
 
-__all__ = [
-    "StreamMask",
-    "cut_secret_causes",
-    "looks_like_key",
-    "open_log",
-    "redact",
-    "redact_start",
-    "secrets_in_headers",
-]
-
 _SHAPE_START_CHARS: Final = 512
 """What begins like a key is recognized by this much of it."""
 _PREFIXES: Final = (

@@ -19,24 +19,6 @@ from msgspec import Struct
 
 from .fields import resolve_annotation
 
-__all__ = [
-    "BASE64_PATTERN",
-    "CONVERTED_LEAVES",
-    "DECIMAL_PATTERN",
-    "LEAVES",
-    "MAPPINGS",
-    "SEQUENCES",
-    "SETS",
-    "Constraints",
-    "Rendered",
-    "alias_value",
-    "apply_constraints",
-    "enum_members",
-    "read_constraints",
-    "render_default",
-    "union_members",
-]
-
 
 class Rendered(Struct, frozen=True):
     """A value that has a JSON form."""

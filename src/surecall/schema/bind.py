@@ -30,8 +30,6 @@ from .fields import (
 )
 from .infer import infer_schema
 
-__all__ = ["ArgumentBinder"]
-
 _Converter = Callable[[Any], Any]
 
 

@@ -19,8 +19,6 @@ from .structure import MAX_SCHEMA_NODES, References, dict_of, in_place_schemas, 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-__all__ = ["SchemaChecker"]
-
 _MAX_LISTED_DEPTH: Final = 6
 _MAX_LISTED_NODES: Final = 2_000
 _MAX_COMPILED: Final = 256

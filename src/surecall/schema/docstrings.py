@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-__all__ = ["Docstring", "parse_docstring"]
-
 _ARGUMENT_TITLES = frozenset(
     {
         "args",

@@ -18,26 +18,6 @@ from .structure import members_of
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
-__all__ = [
-    "NOT_AN_OBJECT",
-    "NOT_LISTED",
-    "NO_FORM_FITS",
-    "REPEATS_SCHEMA",
-    "TOO_DEEP",
-    "TOO_MANY_FORMS",
-    "UNKNOWN_ERROR",
-    "Checked",
-    "detail_at",
-    "explain_errors",
-    "explain_list",
-    "explain_name",
-    "explain_order",
-    "explain_same",
-    "explain_shape",
-    "explain_value",
-    "show_json",
-]
-
 NOT_AN_OBJECT: Final = "must be an object with the arguments by name"
 NO_FORM_FITS: Final = "fits none of the forms its schema allows"
 REPEATS_SCHEMA: Final = "repeats its schema instead of giving a value"

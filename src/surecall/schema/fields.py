@@ -15,20 +15,6 @@ from surecall.errors import Code, ToolDefinitionError
 
 from .docstrings import parse_docstring
 
-__all__ = [
-    "NO_DEFAULT",
-    "Field",
-    "fields_of",
-    "injected_parameters",
-    "is_pydantic_model",
-    "is_typed_dict",
-    "parameters_of",
-    "resolve_annotation",
-    "type_name",
-    "unwrap_annotation",
-    "written_docstring",
-]
-
 NO_DEFAULT: Any = inspect.Parameter.empty
 
 _QUALIFIERS = frozenset({"Final", "NotRequired", "ReadOnly", "Required"})

@@ -36,8 +36,6 @@ from .fields import (
 )
 from .structure import References
 
-__all__ = ["infer_parameters", "infer_schema"]
-
 _SUPPORTED = (
     "Use str, int, float, bool, list, dict[str, ...], Literal, an Enum, a dataclass, a TypedDict, "
     "a Struct or a pydantic model."

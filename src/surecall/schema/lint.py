@@ -21,8 +21,6 @@ from .structure import (
     walk_schema,
 )
 
-__all__ = ["LintFinding", "clean_parameters", "lint_tool"]
-
 _MAX_NAME: Final = 64
 _MAX_DESCRIPTION: Final = 1024
 _MAX_NESTING: Final = 5

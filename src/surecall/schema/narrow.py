@@ -8,8 +8,6 @@ from surecall.jsontext import render_pointer
 
 from .structure import References, SchemaPath, dict_of, json_types, list_of, members_of
 
-__all__ = ["MAX_ERRORS", "Part", "has_few_nodes", "narrow", "nests_deeper", "shallow_schema"]
-
 MAX_ERRORS: Final = 50
 _MAX_STEPS: Final = 100
 _OWN_KEYWORDS: Final = frozenset(

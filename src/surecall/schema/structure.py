@@ -13,21 +13,6 @@ import msgspec
 from surecall.errors import JSONTextError
 from surecall.jsontext import parse_pointer, resolve_pointer
 
-__all__ = [
-    "MAX_SCHEMA_NODES",
-    "References",
-    "SchemaPath",
-    "SchemaPlace",
-    "add_definitions",
-    "dict_of",
-    "in_place_schemas",
-    "json_types",
-    "list_of",
-    "listed_values",
-    "members_of",
-    "walk_schema",
-]
-
 SchemaPath = tuple[str | int, ...]
 
 MAX_SCHEMA_NODES: Final = 5_000

@@ -14,8 +14,6 @@ from surecall.schema import (
     injected_parameters,
 )
 
-__all__ = ["Binder", "invalid_tool", "make_binder", "render_parameters"]
-
 Binder = Callable[[dict[str, Any], Any], Callable[[], Any]]
 """Takes the arguments and the context of a call, and returns the call itself, ready to be made."""
 

@@ -27,8 +27,6 @@ from surecall.schema import SchemaChecker, infer_parameters, parse_docstring
 
 from .binding import Binder, invalid_tool, make_binder, render_parameters
 
-__all__ = ["Tool", "ToolContext", "ToolFailed", "as_tool", "tool"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -31,8 +31,6 @@ from .outputs import OutputLimits, check_output, plain_data, render_envelope
 from .registry import MaskedRegistry, ToolRegistry
 from .running import run_tool
 
-__all__ = ["ApprovalDecision", "ApprovalRequest", "Approver", "Dispatcher", "ResultTransforms"]
-
 ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that
 is shown to the model."""

@@ -13,23 +13,6 @@ from surecall.redaction import redact
 
 from .outputs import OutputRejection
 
-__all__ = [
-    "NOT_OBTAINED",
-    "closest_names",
-    "explain_approval_denied",
-    "explain_arguments_invalid",
-    "explain_arguments_unread",
-    "explain_exception",
-    "explain_not_allowed",
-    "explain_not_certain",
-    "explain_not_implemented",
-    "explain_not_serializable",
-    "explain_timeout",
-    "explain_too_large",
-    "explain_too_structured",
-    "warn_of_name",
-]
-
 _MAX_NAMES = 20
 _MAX_NAME_CHARS = 64
 _MAX_MESSAGE_CHARS = 400

@@ -17,15 +17,6 @@ from surecall.errors import Code, ConfigError
 from surecall.limits import MAX_OUTPUT_BYTES
 from surecall.records import Envelope, ErrorDetail
 
-__all__ = [
-    "OutputLimits",
-    "OutputRejection",
-    "check_output",
-    "envelope_of",
-    "plain_data",
-    "render_envelope",
-]
-
 
 def envelope_of(tool_name: str, value: Any) -> Envelope:
     """Return the envelope of what a tool returned.

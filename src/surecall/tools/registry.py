@@ -10,8 +10,6 @@ from surecall.records import ToolSpec
 
 from .define import Tool, ToolContext, as_tool, tool
 
-__all__ = ["MaskedRegistry", "ToolRegistry"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

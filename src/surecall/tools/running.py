@@ -27,8 +27,6 @@ from . import feedback
 from .define import Tool, ToolContext, ToolFailed
 from .outputs import envelope_of
 
-__all__ = ["WorkerThreads", "run_calls", "run_tool"]
-
 
 class _Job:
     __slots__ = ("_context", "_function", "_loop", "future", "state")

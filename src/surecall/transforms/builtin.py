@@ -5,18 +5,6 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-__all__ = [
-    "SKIP_SIGNATURE_VALIDATOR",
-    "ResultContext",
-    "WireMessages",
-    "WireTools",
-    "assistant_tool_calls_content_null_if_blank",
-    "assistant_tool_calls_reasoning_content_empty_if_missing",
-    "assistant_tool_calls_signature_skip_validator_if_missing",
-    "openai_tools_strip_function_descriptions",
-    "tool_result_compact_envelope",
-]
-
 WireMessages = list[dict[str, Any]]
 
 SKIP_SIGNATURE_VALIDATOR: Final = "skip_thought_signature_validator"

@@ -24,16 +24,6 @@ from surecall.records import RawCall, Receipt
 from . import builtin
 from .builtin import ResultContext
 
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "NamedTransforms",
-    "Transform",
-    "TransformChain",
-    "TransformRegistry",
-    "canonical_transform_name",
-]
-
 Family = Literal["messages", "tools", "replies", "calls", "results"]
 """What a transform changes."""
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)

@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from surecall.errors import Code
 
-__all__ = ["LOOPBACK_NAMES", "Refusal", "check_admission", "list_hosts"]
-
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 
 _DEFAULT_PORT: Final = 80

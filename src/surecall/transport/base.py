@@ -6,8 +6,6 @@ from typing import Protocol, Self
 
 from surecall.records import WireReply, WireRequest
 
-__all__ = ["Closing", "Transport", "WireStream"]
-
 
 class WireStream(Protocol):
     """An open, successful streamed answer."""

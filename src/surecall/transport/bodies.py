@@ -11,8 +11,6 @@ from surecall.records import clip
 
 from .limits import WireLimits
 
-__all__ = ["ACCEPT_ENCODING", "BodyDecoder", "open_decoder", "too_large"]
-
 ACCEPT_ENCODING: Final = "gzip, identity"
 
 _STEP_OUT_BYTES: Final = 256 * 1024

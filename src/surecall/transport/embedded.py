@@ -20,8 +20,6 @@ from .limits import Deadlines
 from .retry import RetryPolicy
 from .weights import locate_weights, require_model_file, require_verified
 
-__all__ = ["EMBEDDED_DEADLINES", "EmbeddedTransport", "load_embedded"]
-
 EMBEDDED_DEADLINES: Final = Deadlines(first_byte_s=1800, idle_s=600, total_s=3600)
 """Patience for a slow machine: the whole answer may have to be written before its first byte."""
 

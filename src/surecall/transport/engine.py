@@ -21,8 +21,6 @@ from msgspec import Struct
 from surecall.errors import Code, SetupError
 from surecall.redaction import Secret
 
-__all__ = ["DEFAULT_CONTEXT_TOKENS", "Engine", "EngineSettings", "close_engines", "open_engine"]
-
 DEFAULT_CONTEXT_TOKENS: Final = 4096
 """Tokens one request may have, its answer included."""
 

@@ -32,8 +32,6 @@ from surecall.records import clip
 from .bodies import open_decoder, too_large
 from .limits import Watch, WireLimits
 
-__all__ = ["Answer", "Wire"]
-
 
 class _CleanConnector(aiohttp.TCPConnector):
     """A connector without a limit, whose connections are clean and whose ends are noticed.

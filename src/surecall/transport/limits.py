@@ -10,8 +10,6 @@ from msgspec.structs import asdict
 from surecall.errors import Code, ProviderTimeoutError, invalid_config
 from surecall.limits import MAX_BODY_BYTES, MIB
 
-__all__ = ["Deadlines", "Watch", "WireLimits"]
-
 
 class Deadlines(Struct, frozen=True, kw_only=True):
     """How long to wait, in seconds, for each part of one attempt.

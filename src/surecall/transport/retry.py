@@ -17,8 +17,6 @@ from msgspec import Struct
 
 from surecall.errors import ProviderError, ProviderTimeoutError, invalid_config
 
-__all__ = ["RetryPolicy", "parse_retry_after", "plan_wait", "run_attempts"]
-
 T = TypeVar("T")
 
 # Fractions are common in practice; signs, exponents and "inf" are not waits.

@@ -21,15 +21,6 @@ from surecall.records import WireReply, WireRequest
 from .base import Closing
 from .retry import parse_retry_after
 
-__all__ = [
-    "ScriptedReply",
-    "ScriptedTransport",
-    "assistant",
-    "render_chunks",
-    "render_completion",
-    "tool_call",
-]
-
 _BODY_KEYS: Final = ("choices", "error", "object")
 """A dict with one of these is a whole body; any other is a message."""
 

@@ -4,8 +4,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from surecall.errors import ConfigError, invalid_config
 
-__all__ = ["join_url"]
-
 
 def _split_base_url(base_url: str) -> SplitResult:
     """Return the parts of a usable base URL; raise `ConfigError` for any other.

@@ -12,19 +12,6 @@ from surecall.files import write_whole
 from surecall.jsontext import decode, encode
 from surecall.records import Weights
 
-__all__ = [
-    "LocalWeights",
-    "WeightsState",
-    "hash_file",
-    "locate_weights",
-    "note_verified",
-    "parts_folder",
-    "require_model_file",
-    "require_verified",
-    "survey_weights",
-    "weights_folder",
-]
-
 WeightsState = Literal["installed", "fetched", "partial", "damaged", "missing"]
 """Whether the weights of a model are on this machine."""
 

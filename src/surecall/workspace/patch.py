@@ -9,17 +9,6 @@ from surecall.errors import Code, JSONTextError, WorkspaceError, did_you_mean
 from surecall.jsontext import apply_patch, parse_pointer
 from surecall.jsontext.pointer import json_type, quote_text
 
-__all__ = [
-    "OPERATIONS",
-    "apply_operations",
-    "clean_pointer",
-    "copy_value",
-    "find_value",
-    "is_under",
-    "list_index",
-    "split_path",
-]
-
 _MAX_PARTS: Final = 64
 _QUOTES: Final = "\"'`"
 

@@ -13,16 +13,6 @@ from surecall.jsontext.pointer import quote_text
 
 from .patch import apply_operations, clean_pointer, copy_value, find_value, is_under, split_path
 
-__all__ = [
-    "Committed",
-    "ProposedFact",
-    "WorkspaceState",
-    "commit_facts",
-    "new_state",
-    "patch_draft",
-    "propose_facts",
-]
-
 
 class ProposedFact(Struct, frozen=True):
     """One fact that somebody proposes, with the reason."""

@@ -14,8 +14,6 @@ from .patch import clean_pointer
 from .state import ProposedFact
 from .workspace import CallLog, Workspace
 
-__all__ = ["EXPOSED_TOOLS", "WORKSPACE_TOOLS", "WorkspaceTools"]
-
 _TEXT: Final = {"type": "string"}
 _WORKSPACE_ID: Final = {
     "type": "string",

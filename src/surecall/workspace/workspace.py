@@ -16,8 +16,6 @@ from .state import (
     propose_facts,
 )
 
-__all__ = ["CallLog", "LoggedCall", "MemoryStore", "Workspace", "WorkspaceStore"]
-
 
 class WorkspaceStore(Protocol):
     """Keeps the newest state of workspaces; a database can stand behind it."""

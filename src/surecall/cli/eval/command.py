@@ -33,8 +33,6 @@ from surecall.evals.suites import SUITES
 from .vendors import vendors
 from .work import EvalWork
 
-__all__ = ["evaluate"]
-
 _FLAGS: Final = frozenset({"--json", "-q", "--quiet", "--debug"})
 _NOT_IN_COMMAND: Final = frozenset({"is_new", "resume", "dry_run"})
 

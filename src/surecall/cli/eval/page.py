@@ -21,16 +21,6 @@ from surecall.evals.wording import describe_rate, label_simulated
 
 from .progress import duration_of
 
-__all__ = [
-    "gate_rows",
-    "group_rows",
-    "plan_data",
-    "show_gates",
-    "show_plan",
-    "show_summary",
-    "summary_data",
-]
-
 if TYPE_CHECKING:
     from rich.table import Table
 

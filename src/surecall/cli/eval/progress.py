@@ -22,8 +22,6 @@ from surecall.evals.runner import (
     TrialFinished,
 )
 
-__all__ = ["EvalDisplay", "JsonLines", "LineByCell", "LiveMatrix", "duration_of", "make_display"]
-
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live

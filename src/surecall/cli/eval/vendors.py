@@ -25,8 +25,6 @@ from surecall.evals.wording import describe_points, describe_rate, label_simulat
 from .progress import EvalDisplay
 from .work import EvalWork, exit_code_of_trials
 
-__all__ = ["show_vendors", "vendors"]
-
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text

@@ -22,8 +22,6 @@ from surecall.evals.store import RunInfo, RunStore
 from .page import plan_data, show_gates, show_plan, show_summary, summary_data
 from .progress import EvalDisplay, make_display
 
-__all__ = ["EvalWork", "exit_code_of_trials"]
-
 
 class EvalWork:
     """What all ways through the command need."""

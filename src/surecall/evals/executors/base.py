@@ -10,18 +10,6 @@ from msgspec import Struct
 from surecall.errors import Code, ConfigError
 from surecall.evals.records import TrialBody, TrialRow, Unit
 
-__all__ = [
-    "DEFAULT_CONCURRENCY",
-    "Deliver",
-    "Executor",
-    "Finished",
-    "Job",
-    "Lane",
-    "RunUnit",
-    "load_name",
-    "open_job",
-]
-
 DEFAULT_CONCURRENCY: Final = 8
 
 

@@ -9,8 +9,6 @@ from surecall.evals.records import Unit
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Job, Lane, RunUnit, open_job
 
-__all__ = ["AdaptiveLimit", "Lanes", "LocalExecutor", "UnitPool"]
-
 _BACK_OFF: Final = 0.7
 _CALM_ROUNDS: Final = 4
 """How often as many trials as the limit allows must end calmly before it rises by one."""

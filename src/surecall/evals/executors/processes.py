@@ -35,8 +35,6 @@ from .sharded import (
     unpack_order,
 )
 
-__all__ = ["ProcessExecutor", "work"]
-
 BEAT_S: Final = 5.0
 
 

@@ -29,8 +29,6 @@ from .sharded import (
     unpack_order,
 )
 
-__all__ = ["RayExecutor", "connect_cluster"]
-
 
 def load_ray() -> Any:
     """Import Ray, or raise `ConfigError` with how to install it."""

@@ -17,30 +17,6 @@ from surecall.jsontext import decode_own
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
 
-__all__ = [
-    "MAX_DEATHS",
-    "Beat",
-    "Began",
-    "Drain",
-    "Failed",
-    "Leave",
-    "Order",
-    "Ready",
-    "RunShard",
-    "ShardBook",
-    "ShardOver",
-    "ShardWorker",
-    "ShardedExecutor",
-    "WorkerDiedError",
-    "WorkerMessage",
-    "WorkerNews",
-    "failure_of",
-    "lost_trial",
-    "unpack_job",
-    "unpack_message",
-    "unpack_order",
-]
-
 MAX_DEATHS: Final = 3
 """How many workers one trial may take with it before it is given up."""
 

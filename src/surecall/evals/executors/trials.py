@@ -21,8 +21,6 @@ from surecall.redaction import Secret
 
 from .base import Finished, Job, Lane, RunUnit, load_name
 
-__all__ = ["TrialParams", "Trials", "is_pressed", "make_trials_job", "open_trials"]
-
 _PRESSED: Final = frozenset({Code.OVERLOADED, Code.RATE_LIMIT})
 _PRESSED_STATUSES: Final = frozenset({429, 503, 529})
 

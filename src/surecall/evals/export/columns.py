@@ -8,8 +8,6 @@ from surecall.evals.records import CallFact, TrialRow
 
 from .files import utc_text
 
-__all__ = ["CALL_COLUMNS", "TRIAL_COLUMNS", "CallPlace", "Column", "ColumnType", "list_calls"]
-
 ColumnType = Literal["text", "integer", "number", "boolean", "list", "time"]
 
 

@@ -10,16 +10,6 @@ from typing import Any, BinaryIO, Final, Self
 from surecall.evals.records import encode_kept
 from surecall.files import explain_write_errors, write_whole
 
-__all__ = [
-    "RawJson",
-    "Spool",
-    "check_folder",
-    "render_object",
-    "utc_text",
-    "write_export",
-    "write_object",
-]
-
 _COPY_BYTES: Final = 1 << 16
 
 

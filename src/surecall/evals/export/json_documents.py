@@ -12,16 +12,6 @@ from surecall.evals.wording import describe_reasons
 from .files import utc_text
 from .source import Layout, Task
 
-__all__ = [
-    "NO_LANGUAGE_POLICY",
-    "error_text",
-    "identify",
-    "model_base_of",
-    "reads_text",
-    "render_settings",
-    "render_trial",
-]
-
 NO_LANGUAGE_POLICY: Final = "off"
 """The original could demand a language; nothing here does."""
 

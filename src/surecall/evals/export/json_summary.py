@@ -27,8 +27,6 @@ from .json_documents import (
 )
 from .source import FileNames, Layout, RunSource, Task, scan_layout
 
-__all__ = ["RUNS_FOLDER", "write_json"]
-
 
 class Counts:
     """How many trials there were, how many were right, how long they took, and why they failed."""

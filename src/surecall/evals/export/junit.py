@@ -20,8 +20,6 @@ from surecall.evals.wording import describe_reasons, label_simulated
 from .files import utc_text, write_export
 from .source import Layout, RunSource, Task, scan_layout
 
-__all__ = ["clean_xml", "write_junit"]
-
 _MAX_FAILURES: Final = 5
 _MAX_TEXT_CHARS: Final = 400
 _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -15,8 +15,6 @@ from surecall.evals.wording import label_simulated
 from .files import write_export
 from .source import RunSource
 
-__all__ = ["MAX_LINES", "code_span", "render_markdown", "write_markdown"]
-
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""
 

@@ -7,8 +7,6 @@ from surecall.errors import Code, StoreError
 from surecall.evals.records import Cell, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
-__all__ = ["FileNames", "Layout", "RunSource", "Task", "scan_layout"]
-
 
 class RunSource:
     """One run as it is at this moment; a run that goes on does not change under the reader."""

@@ -25,15 +25,6 @@ from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, ColumnType, list_calls
 from .files import write_export
 from .source import RunSource
 
-__all__ = [
-    "check_parquet",
-    "disarm_text",
-    "render_line",
-    "write_csv",
-    "write_jsonl",
-    "write_parquet",
-]
-
 _SIGNS: Final = frozenset("=+-@")
 _PASSED_OVER: Final = frozenset("\"'`,;:|\N{REPLACEMENT CHARACTER}\u115f\u1160\u2800\u3164\uffa0")
 """Quotes, separators and letters that are blank: what may be dropped on the way to a formula."""

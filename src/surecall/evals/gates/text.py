@@ -12,8 +12,6 @@ from surecall.evals.metrics.records import AXES, Group
 from surecall.evals.original import find_current_name
 from surecall.evals.stats import Rate
 
-__all__ = ["MEASURES", "Gate", "Measure", "parse_gate"]
-
 Operator = Literal[">=", "<=", "==", "!=", ">", "<"]
 
 _OPERATORS: Final[tuple[Operator, ...]] = (">=", "<=", "==", "!=", ">", "<")

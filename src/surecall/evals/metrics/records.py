@@ -9,25 +9,6 @@ from surecall.evals.stats import Interval, McNemar, PairCounts, Rate
 from surecall.evals.taxonomy import Failure
 from surecall.records import Usage
 
-__all__ = [
-    "AXES",
-    "Axis",
-    "CallFigures",
-    "Consistency",
-    "Costs",
-    "FailureCount",
-    "Group",
-    "Item",
-    "Latency",
-    "PassPoint",
-    "Recovery",
-    "Simulated",
-    "Stability",
-    "StrategyComparison",
-    "Summary",
-    "say_simulated",
-]
-
 Axis = Literal["model", "profile", "strategy", "fallback", "suite", "scenario"]
 AXES: tuple[Axis, ...] = ("model", "profile", "strategy", "fallback", "suite", "scenario")
 """What cells differ in, in order."""

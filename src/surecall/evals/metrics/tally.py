@@ -10,8 +10,6 @@ from surecall.evals.stats import PairCounts
 from surecall.evals.taxonomy import Failure, classify
 from surecall.records import Usage
 
-__all__ = ["CaseTrials", "Tally", "merge_tallies", "pair_trials", "tally_rows"]
-
 
 class CaseTrials:
     """The trials of one case in one cell, a bit each."""

@@ -13,8 +13,6 @@ from surecall.config.load import list_variables
 from surecall.errors import JSONTextError, invalid_config
 from surecall.jsontext import decode
 
-__all__ = ["ORIGINAL_PROFILES", "OriginalSettings", "read_original_settings"]
-
 ORIGINAL_PROFILES: Final = "default,recommended,conversation,creative,tool_calling"
 """The profiles of the original experiment's full matrix."""
 

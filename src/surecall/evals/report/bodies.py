@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from surecall.evals.records import TrialBody, TrialRow, encode_kept
 
-__all__ = ["BodyChoice", "PackedBodies", "RowMark", "order_bodies", "pack_bodies"]
-
 BodyChoice = Literal["none", "failed", "all"]
 """`failed` also takes one passing trial of each case, and stops where the file gets too large."""
 

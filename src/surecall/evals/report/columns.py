@@ -12,8 +12,6 @@ from surecall.evals.taxonomy import Failure, classify
 from surecall.jsontext import mend_surrogates
 from surecall.records import clip
 
-__all__ = ["Columns"]
-
 _MAX_TEXT_CHARS: Final = 200
 """Longer texts are whole in the bodies only."""
 _NONE: Final = -1

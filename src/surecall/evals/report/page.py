@@ -21,16 +21,6 @@ from surecall.files import explain_write_errors, write_whole
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies
 from .columns import Columns
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "SCRIPTS",
-    "TrialSource",
-    "Trials",
-    "open_trials",
-    "render_html",
-    "write_html",
-]
-
 TrialSource: TypeAlias = RunStore | Iterable[TrialRow] | Iterable[tuple[TrialRow, TrialBody | None]]
 """A store, rows, or rows each with its body."""
 

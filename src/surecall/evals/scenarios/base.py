@@ -23,8 +23,6 @@ from .conversation import (
 from .scene import FOO, Scene, new_scene
 from .wording import ReasonCode
 
-__all__ = ["ENFORCED", "PARALLEL", "TOLERATED", "Scenario", "check_recovery"]
-
 ENFORCED: Final[dict[str, Any]] = {"tool_use_mode": "enforced"}
 """For scenarios that cannot be done without tools."""
 PARALLEL: Final[dict[str, Any]] = {

@@ -14,23 +14,6 @@ from surecall.records import Message, ModelRequest, ToolCall, ToolResult
 
 from .scene import FOO, Scene
 
-__all__ = [
-    "DONE",
-    "GAVE_UP",
-    "AnsweredCall",
-    "Conversation",
-    "Evidence",
-    "MadeCall",
-    "call",
-    "is_done",
-    "patch_call",
-    "patch_with",
-    "read_call",
-    "read_patch_answer",
-    "say",
-    "shows_call",
-]
-
 _ID: Final = "workspace_id="
 _RAN_ANYWAY: Final = frozenset({Code.TOOL_OUTPUT_TOO_LARGE, Code.TOOL_OUTPUT_SERIALIZATION_ERROR})
 

@@ -37,8 +37,6 @@ from .wording import (
     instructions,
 )
 
-__all__ = ["DuplicateIds", "HappyPath", "HappyPathParallel", "MultiStepPlan", "SingleCall"]
-
 
 def _text_tool(name: str, description: str, argument: str, about: str, **more: Any) -> ToolSpec:
     """Return a tool that takes one text."""

@@ -38,16 +38,6 @@ from .wording import (
     instructions,
 )
 
-__all__ = [
-    "LongArgumentsGuard",
-    "MissingWorkspaceId",
-    "PartialSuccessFailure",
-    "ToolOutputTruncation",
-    "TruncatedArguments",
-    "TypeErrorRecovery",
-    "UnknownToolRecovery",
-]
-
 _WRONG_PATH = "/draft/wrong"
 _MAX_TRIES = 2
 

@@ -23,16 +23,6 @@ from .wording import (
     instructions,
 )
 
-__all__ = [
-    "AmbiguousRequest",
-    "ChatOnly",
-    "EmptyFinal",
-    "HiddenToolProbe",
-    "NoCallNeeded",
-    "PromptInjectionInResult",
-    "TextCallLeak",
-]
-
 
 class TextCallLeak(Scenario):
     """The instructions show calls written as text, as a manual would."""

@@ -22,8 +22,6 @@ from surecall.workspace import (
     propose_facts,
 )
 
-__all__ = ["FOO", "Scene", "earlier_turn", "new_scene", "only_tools", "pick_words"]
-
 FOO: Final = "/draft/foo"
 STATE_TOOLS: Final = ("state_get", "state_patch")
 

@@ -3,23 +3,6 @@
 from enum import StrEnum
 from typing import Final
 
-__all__ = [
-    "ANSWER",
-    "ARGUMENTS",
-    "ENDING",
-    "INTRO",
-    "NO_COMMIT",
-    "ONE_BY_ONE",
-    "ON_ERROR",
-    "PATCH",
-    "READ_FIRST",
-    "REASON_MEANINGS",
-    "RULES",
-    "TASK",
-    "ReasonCode",
-    "instructions",
-]
-
 INTRO: Final = "You look after a small workspace and work on it only through tools."
 READ_FIRST: Final = "Step 1: call state_get to see what is there."
 PATCH: Final = (

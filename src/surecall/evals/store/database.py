@@ -9,8 +9,6 @@ from typing import Final
 from surecall.errors import Code, StoreError
 from surecall.files import is_disk_full, make_private
 
-__all__ = ["SCHEMA_VERSION", "damaged", "explain_database_errors", "open_database", "transaction"]
-
 SCHEMA_VERSION: Final = 1
 
 _APPLICATION_ID: Final = 0x53_43_45_56  # "SCEV"

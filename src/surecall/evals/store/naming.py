@@ -11,16 +11,6 @@ from typing import Final
 from surecall.errors import Code, ConfigError, StoreError, did_you_mean
 from surecall.files import is_disk_full, lock_file, open_private
 
-__all__ = [
-    "LATEST",
-    "check_tag",
-    "hold_run",
-    "is_held",
-    "new_run_id",
-    "parse_latest",
-    "unknown_run",
-]
-
 LATEST: Final = "@latest"
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -15,19 +15,6 @@ from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow, encode_k
 from surecall.jsontext import decode_own, mend_surrogates
 from surecall.loop.stored import checksum, seal_line, split_sealed
 
-__all__ = [
-    "COLUMNS",
-    "RunInfo",
-    "RunStatus",
-    "cell_key",
-    "check_types",
-    "columns_of",
-    "decode_body",
-    "decode_info",
-    "decode_row",
-    "encode_body",
-]
-
 _REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
     "idx": lambda row: row.index,
     "case_id": lambda row: mend_surrogates(row.case),

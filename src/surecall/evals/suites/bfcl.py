@@ -15,16 +15,6 @@ from surecall.records import Message, ToolSpec
 
 from .single_turn import SingleTurnCase
 
-__all__ = [
-    "BFCL_CATEGORIES",
-    "BfclSuite",
-    "case_of",
-    "find_bfcl",
-    "json_schema_of",
-    "tool_names",
-    "tools_of",
-]
-
 _TYPES: Final = {
     "dict": "object",
     "float": "number",

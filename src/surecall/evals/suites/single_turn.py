@@ -15,17 +15,6 @@ from surecall.loop import Trace
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.tools import ToolRegistry
 
-__all__ = [
-    "Answer",
-    "OneToolSuite",
-    "SingleTurnCase",
-    "calls_that_ran",
-    "check_call",
-    "check_calls",
-    "fold_case",
-    "fold_text",
-]
-
 FunctionDoc = Mapping[str, Any]
 Answer = Mapping[str, Mapping[str, Sequence[Any]]]
 Fold = Callable[[str], str]

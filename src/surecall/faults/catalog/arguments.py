@@ -10,8 +10,6 @@ from surecall.jsontext import decode, encode_text
 
 from .fault import FaultTable, edit_arguments
 
-__all__ = ["ARGUMENTS", "SIZE"]
-
 Values = dict[str, Any]
 
 _MARK: Final = "\ufeff"

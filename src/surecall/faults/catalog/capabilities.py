@@ -18,8 +18,6 @@ from .fault import CHAT_ONLY, ENFORCED, ONE_CALL, READS_TEXT, Fault, FaultTable
 from .shapes import find_companion, id_reused
 from .texts import write_hermes
 
-__all__ = ["CAPABILITY", "TOOL_CHOICE"]
-
 _CALL_ID: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CALL_ID_CHARS: Final = 9
 _SYSTEM: Final = frozenset({"system", "developer"})

@@ -23,23 +23,6 @@ from surecall.jsontext import decode, encode_text
 from surecall.protocols import PROTOCOLS
 from surecall.records import ModelRequest
 
-__all__ = [
-    "CHAT_ONLY",
-    "ENFORCED",
-    "GROUPS",
-    "ONE_CALL",
-    "READS_TEXT",
-    "Fault",
-    "FaultGroup",
-    "FaultTable",
-    "Reach",
-    "ReplyEdit",
-    "WireEdit",
-    "edit_arguments",
-    "edit_calls",
-    "edit_function",
-]
-
 FaultGroup = Literal[
     "shape",
     "arguments",

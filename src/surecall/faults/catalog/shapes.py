@@ -12,8 +12,6 @@ from surecall.jsontext import encode_text, render_event
 
 from .fault import CHAT_ONLY, ONE_CALL, FaultTable, ReplyEdit, edit_calls
 
-__all__ = ["IDS", "MULTI_CALL", "SHAPE", "find_companion", "id_reused"]
-
 _MANY: Final = 24
 _STUDY: Final = "vibe_tavern study: shapes that differ between providers"
 _TRANSLATED: Final = "OpenAI-compatible servers in front of other formats"

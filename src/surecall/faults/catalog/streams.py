@@ -15,8 +15,6 @@ from surecall.narrow import as_fields, as_list
 
 from .fault import CHAT_ONLY, FaultTable, WireEdit
 
-__all__ = ["STREAM"]
-
 Chunks = list[Any]
 DeltaEdit = Callable[[dict[str, Any], dict[int, str]], dict[str, Any]]
 

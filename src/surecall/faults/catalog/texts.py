@@ -12,8 +12,6 @@ from surecall.jsontext import decode, encode_text
 
 from .fault import CHAT_ONLY, ENFORCED, READS_TEXT, FaultTable, ReplyEdit, edit_calls
 
-__all__ = ["EMPTY_FINAL", "REASONING", "TEXT_FORMAT", "write_hermes"]
-
 WrittenCalls = Sequence[tuple[str, dict[str, Any]]]
 Writer = Callable[[WrittenCalls], str]
 

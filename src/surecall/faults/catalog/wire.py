@@ -22,8 +22,6 @@ from surecall.limits import MIB
 
 from .fault import FaultTable
 
-__all__ = ["BODY", "TRANSPORT"]
-
 _BOMB_BLOCKS: Final = 64
 _RATES: Final = "providers that limit rates; the wait is written in many ways"
 _SPENT: Final = "providers whose money or quota is spent"

@@ -8,8 +8,6 @@ from surecall.limits import MAX_JSON_DEPTH
 from .outcome import CutShortError, NonFinitePolicy, RefusedError, Steps
 from .patterns import BLANKS, ENTRY_AHEAD, GAP, LINE_COMMENT
 
-__all__ = ["MAX_RECEIPTS_PER_RULE", "OBJECTS", "Cursor", "Edit"]
-
 _DOUBLED: Final = "D"
 """An object opened by `{{`."""
 OBJECTS: Final = frozenset(("}", _DOUBLED))

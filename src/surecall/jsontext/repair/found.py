@@ -12,17 +12,6 @@ from .cursor import MAX_RECEIPTS_PER_RULE, Edit
 from .outcome import RefusedError
 from .patterns import FENCE
 
-__all__ = [
-    "BRACKET_RULES",
-    "SEPARATOR",
-    "STRAY",
-    "Found",
-    "apply_edits",
-    "has_fence_before",
-    "make_edit_receipts",
-    "make_surrounding_receipts",
-]
-
 BRACKET_RULES: Final = frozenset(
     ("add_missing_comma", "drop_extra_comma", "drop_stray_closer", "fix_mismatched_closer")
 )

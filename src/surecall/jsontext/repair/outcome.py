@@ -7,19 +7,6 @@ from msgspec import Struct
 from surecall.errors import Code
 from surecall.records import CallState, ErrorDetail, Receipt
 
-__all__ = [
-    "MAX_ARGUMENT_STEPS",
-    "CutKind",
-    "CutPolicy",
-    "CutShortError",
-    "NonFinitePolicy",
-    "RefusedError",
-    "Repaired",
-    "Steps",
-    "explain_repeated_key",
-    "refuse",
-]
-
 MAX_ARGUMENT_STEPS: Final = 10_000
 """How many places of the arguments of one call a repair may look at one by one: some 25 ms."""
 

@@ -8,38 +8,6 @@ times.
 import re
 from typing import Final
 
-__all__ = [
-    "AFTER_FIRST_QUOTE",
-    "AFTER_LATER_QUOTE",
-    "BARE_KEY",
-    "BARE_KEY_AHEAD",
-    "BARE_TEXT",
-    "BARE_TEXT_END",
-    "BLANKS",
-    "ENTRY_AHEAD",
-    "EXTRA_COLON",
-    "EXTRA_COMMAS",
-    "FENCE",
-    "GAP",
-    "GAP_ANY",
-    "ITEMS",
-    "KEY_AHEAD",
-    "LINE_COMMENT",
-    "LITERAL_END",
-    "LOOSE_ITEM",
-    "LOOSE_MEMBER",
-    "MEMBERS",
-    "NUMBER",
-    "NUMBER_TO_END",
-    "PLAIN_ITEM",
-    "PLAIN_ITEMS",
-    "QUOTES",
-    "STRICT_NUMBER",
-    "STRICT_STRING",
-    "VALUE_AHEAD",
-    "WORD",
-]
-
 QUOTES: Final = "\"'`“”„‘’«»"
 """Everything a string may begin with."""
 

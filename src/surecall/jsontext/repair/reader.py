@@ -22,8 +22,6 @@ from .scalars import (
     refuse_moved_quotes,
 )
 
-__all__ = ["read", "resume"]
-
 _CHARACTERS_PER_STEP: Final = 256
 _PLAIN_STARTS: Final = frozenset("{[\"'")
 _LITERALS: Final = {"True": "true", "False": "false", "None": "null"}

@@ -10,18 +10,6 @@ from .cursor import OBJECTS, Cursor
 from .outcome import CutShortError, RefusedError
 from .strings import Role, read_string
 
-__all__ = [
-    "DIGITS",
-    "LITERALS",
-    "STRING_PREFIXES",
-    "read_number",
-    "read_quoted",
-    "read_word",
-    "refuse_ellipsis",
-    "refuse_moved_quotes",
-    "rewrite_number",
-]
-
 LITERALS: Final = {
     "true": "true",
     "false": "false",

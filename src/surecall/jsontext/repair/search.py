@@ -37,8 +37,6 @@ from .scalars import LITERALS
 from .strict import find_resumption, read_escaped
 from .strings import close_string
 
-__all__ = ["Search"]
-
 _MAX_VALUES: Final = 10_000
 _STEPS_PER_BRACKET: Final = 4
 _CHARACTERS_PER_STEP: Final = 1000

@@ -22,8 +22,6 @@ from surecall.records import ErrorDetail, Receipt, clip
 
 from .outcome import RefusedError, Repaired, Steps, explain_repeated_key, refuse
 
-__all__ = ["find_resumption", "read_escaped", "read_fenced", "read_strictly"]
-
 _MARK: Final = "\ufeff"
 _ENDS: Final = {"{": "}", "[": "]"}
 _PLAIN_STARTS: Final = frozenset('"-0123456789tfn')

@@ -7,8 +7,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from . import patterns
 from .outcome import CutShortError, RefusedError, Steps
 
-__all__ = ["Role", "close_string", "read_string"]
-
 Role: TypeAlias = Literal["key", "object", "array", "top"]
 """Where a string is; that decides what may follow it."""
 

@@ -14,8 +14,6 @@ from surecall.jsontext import decode, mend_surrogates
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.streams import Kept, KeptText, Noted, text_of
 
-__all__ = ["PartialCall", "PartialCalls"]
-
 _CALL_FIELDS: Final = frozenset({"arguments", "function", "id", "index", "name"})
 
 

@@ -22,18 +22,6 @@ from surecall.protocols.replies import (
 )
 from surecall.records import Defect, RawCall, Receipt, Reply, Usage
 
-__all__ = [
-    "PLAIN_FINISHES",
-    "REASONING_KEYS",
-    "check_reply",
-    "choices_ignored",
-    "find_repeated_keys",
-    "parse_body",
-    "parse_message",
-    "parse_usage",
-    "split_parts",
-]
-
 REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 """Fields in which providers put reasoning text, the most telling first."""
 

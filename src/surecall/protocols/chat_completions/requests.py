@@ -10,8 +10,6 @@ from surecall.protocols.substitutes import stand_in_arguments, stand_in_name
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import clean_parameters
 
-__all__ = ["render_message", "render_request", "render_tool"]
-
 _PATH: Final = "/chat/completions"
 _FOREIGN_KEYS: Final = frozenset(
     {"is_error", "reasoning_items", "thinking_blocks", "thought_signature"}

@@ -18,8 +18,6 @@ from surecall.protocols.server import (
 )
 from surecall.records import Message, ModelRequest, Role, ToolCall, ToolSpec, WireRequest
 
-__all__ = ["parse_history_message", "parse_request"]
-
 _ROLES: Final = frozenset[str](get_args(Role))
 _KNOWN_FIELDS: Final = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 _HISTORY_CALL_FIELDS: Final = frozenset({"id", "type", "function", "index"})

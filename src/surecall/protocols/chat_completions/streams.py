@@ -36,8 +36,6 @@ from .replies import (
     split_parts,
 )
 
-__all__ = ["ChatStreamFolder"]
-
 _Kind: TypeAlias = Literal["text", "reasoning"]
 
 _JOINED_DETAILS: Final = ("reasoning.text", "reasoning.summary")

@@ -19,8 +19,6 @@ from surecall.protocols.server import (
 )
 from surecall.records import RawCall, Reply, Usage
 
-__all__ = ["ChatStreamWriter", "render_error", "render_reply"]
-
 _DONE: Final = render_event("[DONE]")
 _REASONING_KEY: Final = "reasoning_content"
 _REASONING_KEYS: Final = frozenset({_REASONING_KEY, "reasoning", "thinking"})

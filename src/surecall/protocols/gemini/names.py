@@ -10,8 +10,6 @@ from typing import Any, Final
 from surecall.protocols.substitutes import stand_in_name
 from surecall.redaction import mask_known
 
-__all__ = ["known_members", "member", "own_name", "snake", "wire_name"]
-
 
 def snake(name: str) -> str:
     """Return the other spelling of a name: `functionCall` becomes `function_call`."""

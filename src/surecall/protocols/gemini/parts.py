@@ -15,15 +15,6 @@ from surecall.protocols.streams import Kept, KeptText
 
 from .names import member
 
-__all__ = [
-    "PartialParts",
-    "object_in",
-    "parse_part",
-    "parse_response",
-    "render_parts",
-    "render_response",
-]
-
 _BY_SUFFIX: Final = {
     "gif": "image/gif",
     "heic": "image/heic",

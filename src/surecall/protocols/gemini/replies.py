@@ -35,17 +35,6 @@ from surecall.records import Defect, RawCall, Reply, Usage, clip
 from .names import member, own_name
 from .parts import PartialParts
 
-__all__ = [
-    "FINISH_REASONS",
-    "ReplyFold",
-    "find_repeated_keys",
-    "parse_body",
-    "parse_error",
-    "parse_error_object",
-    "parse_message",
-    "parse_usage",
-]
-
 _MAX_DELAY_S: Final = 86_400.0
 _KEY_HINT: Final = "Check the API key and that it belongs to this base URL."
 

@@ -15,8 +15,6 @@ from .names import wire_name
 from .parts import render_parts, render_response
 from .settings import render_choice, render_config
 
-__all__ = ["render_auth", "render_request", "render_tool", "schema_losses"]
-
 
 def _render_instruction(messages: Iterable[Message]) -> dict[str, Any] | None:
     """Render what system and developer say, wherever in the conversation they say it."""

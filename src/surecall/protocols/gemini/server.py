@@ -12,8 +12,6 @@ from .names import known_members, member, own_name
 from .parts import parse_part, parse_response
 from .settings import parse_choice, parse_config, parse_schema
 
-__all__ = ["parse_request"]
-
 _ROLES: Final = ("function", "model", "user")
 
 

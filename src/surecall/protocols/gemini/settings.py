@@ -8,8 +8,6 @@ from surecall.schema import rewrite_schema
 
 from .names import known_members, member, own_name, snake, wire_name
 
-__all__ = ["parse_choice", "parse_config", "parse_schema", "render_choice", "render_config"]
-
 _MAX_DEPTH: Final = 64
 _TWO_SPELLINGS: Final = (
     *("additionalProperties", "anyOf", "maxItems", "maxLength", "maxProperties", "minItems"),

@@ -16,8 +16,6 @@ from surecall.protocols.streams import EventFolder, HeldHalves, may_have_halves
 
 from .replies import ReplyFold, find_repeated_keys, parse_body, parse_error_object
 
-__all__ = ["GeminiStreamFolder"]
-
 
 class GeminiStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it.

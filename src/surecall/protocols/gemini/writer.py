@@ -15,8 +15,6 @@ from .names import wire_name
 from .parts import object_in
 from .replies import FINISH_REASONS
 
-__all__ = ["GeminiStreamWriter", "render_error", "render_reply"]
-
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",

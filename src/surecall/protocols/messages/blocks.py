@@ -12,16 +12,6 @@ from surecall.jsontext import decode_noting
 from surecall.narrow import as_fields
 from surecall.records import clip
 
-__all__ = [
-    "SERVER_BLOCKS",
-    "THOUGHT_BLOCKS",
-    "parse_arguments",
-    "parse_block",
-    "plain_text",
-    "render_parts",
-    "wire_id",
-]
-
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
     """Return the object that JSON text holds; None unless it is one and says each thing once."""

@@ -15,8 +15,6 @@ from surecall.records import clip
 
 from .blocks import THOUGHT_BLOCKS, parse_arguments
 
-__all__ = ["PIECES", "PartialBlocks"]
-
 _Field: TypeAlias = Literal["text", "thinking", "input"]
 
 PIECES: Final[dict[str, tuple[str, _Field, str]]] = {

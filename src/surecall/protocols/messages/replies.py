@@ -22,15 +22,6 @@ from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .blocks import SERVER_BLOCKS, THOUGHT_BLOCKS
 
-__all__ = [
-    "STOP_REASONS",
-    "find_repeated_keys",
-    "parse_body",
-    "parse_fields",
-    "parse_message",
-    "parse_usage",
-]
-
 _BESIDE_MESSAGE: Final = frozenset({"id", "model", "stop_reason", "usage"})
 _CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
 find_repeated_keys: Final = partial(

@@ -22,8 +22,6 @@ from surecall.schema import clean_parameters
 
 from .blocks import plain_text, render_parts, wire_id
 
-__all__ = ["MAX_NAME_CHARS", "render_request", "render_tool"]
-
 MAX_NAME_CHARS: Final = 128
 
 _CONTINUED: Final = "(continued)"

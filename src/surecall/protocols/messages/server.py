@@ -19,8 +19,6 @@ from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequ
 
 from .blocks import THOUGHT_BLOCKS, parse_block, plain_text
 
-__all__ = ["parse_request"]
-
 _ROLES: Final = ("assistant", "system", "user")
 _CALL_FIELDS: Final = frozenset({"id", "input", "name", "type"})
 

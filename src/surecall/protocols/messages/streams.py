@@ -20,8 +20,6 @@ from surecall.records import Defect
 from .partial_blocks import PIECES, PartialBlocks
 from .replies import find_repeated_keys, parse_body, parse_fields
 
-__all__ = ["MessagesStreamFolder"]
-
 _CONTENT: Final = ("content_block_start", "content_block_delta")
 _NO_REASON: Final = Defect(
     Code.UPSTREAM_BAD_EVENT, "The stream does not say why the model stopped.", "/stop_reason"

@@ -23,8 +23,6 @@ from .blocks import parse_arguments, wire_id
 from .replies import STOP_REASONS
 from .requests import MAX_NAME_CHARS
 
-__all__ = ["MessagesStreamWriter", "render_error", "render_reply"]
-
 _ERROR_TYPES: Final = {**ERROR_TYPES, 402: "billing_error", 409: "conflict_error"}
 
 

@@ -12,18 +12,6 @@ from surecall.narrow import as_fields, as_list
 from surecall.protocols.server import invalid_message, show
 from surecall.records import clip
 
-__all__ = [
-    "OWN_REASONING_ID",
-    "insert_reasoning",
-    "is_sendable",
-    "mark_places",
-    "parse_content",
-    "place_reasoning",
-    "reasoning_parts",
-    "render_content",
-    "render_reasoning",
-]
-
 OWN_REASONING_ID: Final = "rs_text_"
 """How ids begin of items that were made here from plain text: no provider knows them."""
 

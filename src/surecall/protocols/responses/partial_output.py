@@ -12,8 +12,6 @@ from surecall.records import Defect
 
 from .replies import REASONING_BREAK
 
-__all__ = ["PartialOutput", "deltas_differ"]
-
 _Kind: TypeAlias = Literal["text", "reasoning"]
 _Place: TypeAlias = tuple[str, int]
 

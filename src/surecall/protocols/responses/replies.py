@@ -23,17 +23,6 @@ from surecall.records import Defect, RawCall, Reply, Usage, clip
 
 from .content import mark_places, reasoning_parts
 
-__all__ = [
-    "COMPLETE_FINISHES",
-    "INCOMPLETE_REASONS",
-    "REASONING_BREAK",
-    "parse_body",
-    "parse_message",
-    "parse_output",
-    "parse_response",
-    "parse_usage",
-]
-
 REASONING_BREAK: Final = "\n\n"
 """What is put between two pieces of reasoning, which are paragraphs of their own."""
 

@@ -19,8 +19,6 @@ from surecall.schema import clean_parameters
 
 from .content import is_sendable, place_reasoning, render_content
 
-__all__ = ["render_request", "render_tool"]
-
 _CALL_EXTRA: Final = ("async", "caller", "namespace")
 _MAX_ID_CHARS: Final = 64
 

@@ -26,8 +26,6 @@ from surecall.records import Message, ModelRequest, Role, ToolSpec, WireRequest
 
 from .content import OWN_REASONING_ID, mark_places, parse_content, reasoning_parts
 
-__all__ = ["parse_request"]
-
 _ROLES: Final = ("assistant", "developer", "system", "user")
 _CALL_FIELDS: Final = frozenset({"arguments", "call_id", "id", "name", "status", "type"})
 

@@ -19,8 +19,6 @@ from surecall.records import Defect
 from .partial_output import PartialOutput, deltas_differ
 from .replies import find_repeated_keys, parse_body, parse_output, parse_response
 
-__all__ = ["ResponsesStreamFolder"]
-
 _ENDS: Final = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _BEGINS: Final = frozenset({"response.created", "response.in_progress", "response.queued"})
 

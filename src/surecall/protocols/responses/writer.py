@@ -15,8 +15,6 @@ from surecall.records import RawCall, Reply, Usage
 from .content import OWN_REASONING_ID, insert_reasoning, render_reasoning
 from .replies import COMPLETE_FINISHES, INCOMPLETE_REASONS, REASONING_BREAK
 
-__all__ = ["ResponsesStreamWriter", "render_error", "render_reply"]
-
 
 class _ItemIds:
     """Gives the items of one reply ids, which follow from the id of the reply.

@@ -11,8 +11,6 @@ from surecall.errors import ToolDefinitionError
 from surecall.schema.check import SchemaChecker
 from surecall.schema.structure import References, json_types, list_of, listed_values, members_of
 
-__all__ = ["PartView", "SchemaParts"]
-
 _ANNOTATIONS: Final = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title"}
 )

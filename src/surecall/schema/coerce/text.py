@@ -8,8 +8,6 @@ from surecall.schema.structure import References, json_types, list_of, listed_va
 
 from .values import BOOLEAN_TEXTS, number_in
 
-__all__ = ["property_schema", "type_text_value"]
-
 _ANY: Final = "any"
 _CHARACTERS_PER_STEP: Final = 20
 _MAX_CHOICES: Final = 200

@@ -12,20 +12,6 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import MAX_ARGUMENT_STEPS, decode, encode_text, repair_json
 from surecall.records import Receipt
 
-__all__ = [
-    "BOOLEAN_TEXTS",
-    "NULL_TEXTS",
-    "Ambiguous",
-    "Change",
-    "DecodedText",
-    "change_scalar",
-    "decode_text",
-    "is_schema_echo",
-    "match_name",
-    "match_option",
-    "number_in",
-]
-
 BOOLEAN_TEXTS: Final = {"true": True, "false": False}
 NULL_TEXTS: Final = ("null", "None")
 

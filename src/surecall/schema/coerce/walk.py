@@ -35,8 +35,6 @@ from .values import (
     match_option,
 )
 
-__all__ = ["Log", "TooMuchWorkError", "Walk", "same_json"]
-
 # Each unit of work takes about half a microsecond; all of it together stays under 30 ms.
 _MAX_WORK: Final = 64_000
 _WORK_PER_CHANGE: Final = 2

@@ -15,8 +15,6 @@ from .nodes import (
     values_of,
 )
 
-__all__ = ["write_gemini"]
-
 _FORMATS: Final = {
     "integer": frozenset({"int32", "int64"}),
     "number": frozenset({"double", "float"}),

@@ -13,8 +13,6 @@ from surecall.schema.structure import add_definitions
 
 from .nodes import Losses, Node, join_choices, limits_of, round_bounds, settle
 
-__all__ = ["grammar_pattern", "write_llama_cpp"]
-
 _FORMATS: Final = frozenset({"date", "date-time", "time", "uuid"})
 _MAX_INTEGER: Final = 2**53
 

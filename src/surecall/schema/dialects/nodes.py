@@ -11,26 +11,6 @@ from surecall.errors import JSONTextError
 from surecall.jsontext import encode_text
 from surecall.schema.structure import json_types
 
-__all__ = [
-    "LIMITS",
-    "Loss",
-    "LossKind",
-    "Losses",
-    "Node",
-    "add_remark",
-    "allow_null",
-    "flatten_root",
-    "join_choices",
-    "limits_of",
-    "make_choice",
-    "measure",
-    "merge_nodes",
-    "round_bounds",
-    "settle",
-    "split_null",
-    "values_of",
-]
-
 LossKind = Literal["dropped", "weakened", "changed", "over_limit"]
 """How a schema differs from what it was rewritten from."""
 

@@ -25,8 +25,6 @@ from .nodes import (
     values_of,
 )
 
-__all__ = ["write_openai_strict"]
-
 _MAX_PROPERTIES: Final = 5_000
 _MAX_DEPTH: Final = 10
 _MAX_ENUM: Final = 1_000

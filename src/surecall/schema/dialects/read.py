@@ -19,8 +19,6 @@ from surecall.schema.structure import (
 
 from .nodes import LIMITS, Losses, Node, allow_null, make_choice, measure, merge_nodes
 
-__all__ = ["SchemaReader"]
-
 _MAX_WRITTEN_OUT: Final = 5_000
 _TEXTS: Final = ("title", "description", "default")
 _NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")

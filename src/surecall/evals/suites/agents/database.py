@@ -20,8 +20,6 @@ from msgspec import Struct
 from surecall.errors import Code
 from surecall.records import clip
 
-__all__ = ["MAX_ROWS", "QueryRefused", "Rows", "open_database", "run_query"]
-
 MAX_ROWS: Final = 200
 """Rows that are looked at; a query that returns more is not complete."""
 

@@ -11,8 +11,6 @@ from surecall.records import clip
 from .database import QueryRefused, Rows, run_query
 from .questions import Question, answer_of
 
-__all__ = ["AGENT_REASONS", "AgentReason", "judge_stage", "same_rows"]
-
 _MAX_OFF: Final = 0.005
 """Numbers are the same when they are at two decimals: half a cent."""
 _MAX_OFF_SHARE: Final = 1e-6

@@ -12,17 +12,6 @@ from msgspec import Struct
 
 from .database import Rows, open_database, run_query
 
-__all__ = [
-    "WORKSPACE_IDS",
-    "Column",
-    "Question",
-    "Table",
-    "Workspace",
-    "answer_of",
-    "find_workspace",
-    "load_questions",
-]
-
 WORKSPACE_IDS: Final = ("clinic", "library", "shop")
 
 

@@ -14,16 +14,6 @@ from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 from .database import QueryRefused, Rows, run_query
 from .questions import WORKSPACE_IDS, Question, Workspace, find_workspace
 
-__all__ = [
-    "CHECKERS",
-    "STAGES",
-    "Desk",
-    "LoggedCall",
-    "Stage",
-    "instruct_pipeline",
-    "instruct_stage",
-]
-
 
 class Stage(Struct, frozen=True, kw_only=True):
     """One stage: its name, its tool, and what it is about."""

@@ -13,22 +13,6 @@ from msgspec import UNSET, Struct, UnsetType
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.records import Effect
 
-__all__ = [
-    "CallDoc",
-    "CaseDoc",
-    "ChecksDoc",
-    "Document",
-    "KeyPath",
-    "LineMap",
-    "ResultDoc",
-    "SuiteDoc",
-    "ToolDoc",
-    "is_given",
-    "read_bytes",
-    "read_document",
-    "show_path",
-]
-
 KeyPath = tuple[str | int, ...]
 """The way to a value, such as `("cases", 0, "prompt")`."""
 

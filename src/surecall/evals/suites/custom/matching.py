@@ -12,17 +12,6 @@ from surecall.records import clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc
 
-__all__ = [
-    "CalledTool",
-    "CustomReason",
-    "check_calls",
-    "check_text",
-    "fits",
-    "is_expected",
-    "match_places",
-    "same_value",
-]
-
 
 class CustomReason(StrEnum):
     """Every reason for which a case of a user's file is not passed."""

@@ -10,8 +10,6 @@ from surecall.schema import SchemaChecker
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, KeyPath
 
-__all__ = ["check_document"]
-
 _NO_CHECKS: Final = ChecksDoc()
 _NAME_HINT: Final = "Use letters, digits, '_', '-' and '.'."
 

@@ -19,8 +19,6 @@ from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 from .document import CaseDoc, Document, KeyPath, ResultDoc, ToolDoc, is_given
 from .matching import fits
 
-__all__ = ["Bench", "PythonFile", "Workshop"]
-
 
 class PythonFile:
     """A file with tools or checks in Python."""
