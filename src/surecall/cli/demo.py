@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
-import msgspec
 
 from surecall.jsontext import encode_text
 from surecall.loop import RunResult, run, save_trace
@@ -13,8 +12,8 @@ from surecall.records import Event, WireRequest
 from surecall.tools import Tool, tool
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call
 
-from .flags import output_flags
-from .output import ExitCode, Output
+from .flags import pass_output
+from .output import Output
 from .progress import Progress, count_of, duration_text
 from .run import render_result
 from .terminal import save_svg, styled
@@ -120,9 +119,8 @@ class _Shop:
 @click.command
 @click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
 @click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
-@output_flags
-@click.pass_obj
-def demo(output: Output, trace: str | None, svg: str | None) -> ExitCode:
+@pass_output
+def demo(output: Output, trace: str | None, svg: str | None) -> None:
     """Show broken replies being repaired or refused: no key, no network.
 
     The model is a script, so the replies are the same every time. Everything else is what
@@ -130,7 +128,7 @@ def demo(output: Output, trace: str | None, svg: str | None) -> ExitCode:
     """
     shop = _Shop()
     if output.json:
-        result = _play(shop, lambda event: output.data(msgspec.to_builtins(event)))
+        result = _play(shop, output.data)
         output.data(render_result(result) | {"scripted": True, "refunds": shop.refunds})
     else:
         console = output.page(record=svg is not None)
@@ -140,7 +138,6 @@ def demo(output: Output, trace: str | None, svg: str | None) -> ExitCode:
             save_svg(console, "surecall demo", svg)
     if trace is not None:
         save_trace(result.trace, trace)
-    return ExitCode.OK
 
 
 def _play(

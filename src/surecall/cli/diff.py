@@ -1,20 +1,13 @@
 """`surecall diff`: two runs compared, trial by trial."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from surecall.errors import StoreError
-from surecall.evals.diff import (
-    DiffResult,
-    Judged,
-    Side,
-    TrialPair,
-    align_rows,
-    diff_rows,
-)
+from surecall.evals.diff import DiffResult, Judged, Side, TrialPair, align_rows, diff_rows
 from surecall.evals.diff_page import (
     CHANGES,
     PairBodies,
@@ -30,8 +23,8 @@ from surecall.evals.store import RunInfo, RunStore
 from surecall.files import explain_write_errors, write_whole
 
 from .eval.page import show_gates
-from .flags import output_flags, store_flag
-from .output import ExitCode, Output
+from .flags import pass_output, store_flag
+from .output import ExitCode, Output, select_fields
 from .terminal import bounded, line_of, make_table, styled
 
 if TYPE_CHECKING:
@@ -39,17 +32,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_STYLES: Final = {
-    "better": "green",
-    "worse": "red",
-    "newly_failing": "red",
-    "newly_passing": "green",
-}
+_STYLES: Final = {"better": "green", "worse": "red"}
 _MARKS: Final = {
-    "newly_failing": "✗",
-    "newly_passing": "✓",
-    "changed_reason": "~",
-    "still_failing": "·",
+    "newly_failing": ("✗", "red"),
+    "newly_passing": ("✓", "green"),
+    "changed_reason": ("~", "bold"),
+    "still_failing": ("·", "bold"),
 }
 _MAX_CONFIG: Final = 12
 _MIN_ROOM: Final = 30
@@ -65,14 +53,13 @@ def show_diff(output: Output, result: DiffResult, limit: int, warnings: list[str
     console.print()
     console.print(_rates(result))
     if result.only_a or result.only_b:
-        console.print(
-            f"without a partner: {result.only_a} trials of A, {result.only_b} of B", style="dim"
-        )
+        alone = f"{result.only_a} trials of A, {result.only_b} of B"
+        console.print(f"without a partner: {alone}", style="dim")
     for change, heading in CHANGES.items():
         pairs = result.having(change)
         if pairs:
             console.print()
-            console.print(f"{heading}: {len(pairs)}", style=_STYLES.get(change, "bold"))
+            console.print(f"{heading}: {len(pairs)}", style=_MARKS[change][1])
             _show_pairs(console, pairs, limit)
 
 
@@ -102,7 +89,7 @@ def _show_pairs(console: "Console", pairs: tuple[TrialPair, ...], limit: int) ->
     for pair in pairs[:limit]:
         words = _words(pair)
         room = max(console.width - 4, _MIN_ROOM)
-        console.print(f"  {_MARKS[pair.change]} {bounded(pair.title, room)}")
+        console.print(f"  {_MARKS[pair.change][0]} {bounded(pair.title, room)}")
         console.print(f"    {bounded(words, room)}", style="dim")
     if len(pairs) > limit:
         console.print(f"  and {len(pairs) - limit} more; raise --limit to see them", style="dim")
@@ -143,8 +130,7 @@ def _why(side: Side) -> str:
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with both transcripts.")
 @click.option("--limit", type=click.IntRange(min=0), default=20, help="Trials listed of each kind.")
 @store_flag
-@output_flags
-@click.pass_obj
+@pass_output
 def diff(
     output: Output,
     *,
@@ -175,8 +161,7 @@ def diff(
             config=info_a.manifest.differences(info_b.manifest),
         )
         if html_file is not None:
-            bodies = _bodies_of(store, info_a.id, info_b.id)
-            page = render_diff_html(result, bodies=bodies)
+            page = render_diff_html(result, bodies=_bodies_of(store, info_a.id, info_b.id))
             with explain_write_errors(html_file), write_whole(html_file) as file:
                 file.write(page.encode("utf-8"))
         _tell(output, result, (info_a, info_b), limit, html_file)
@@ -223,12 +208,9 @@ def _tell(
     if not output.json:
         show_diff(output, result, limit, unfinished)
         if html_file is not None and not output.quiet:
-            output.stderr.write(f"written: {html_file}\n")
+            output.note(f"written: {html_file}")
         return
-    runs: list[dict[str, Any]] = [
-        {"id": info.id, "done": info.done, "units": info.units} for info in infos
-    ]
+    runs = [select_fields(info, "id", "done", "units") for info in infos]
     changes = {f"{change}_count": len(result.having(change)) for change in CHANGES}
-    output.data(
-        {"type": "diff", "runs": runs, **changes, **msgspec.to_builtins(result), "html": html_file}
-    )
+    found = {**changes, **msgspec.to_builtins(result)}
+    output.data({"type": "diff", "runs": runs, **found, "html": html_file})

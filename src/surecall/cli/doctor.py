@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import click
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -21,7 +20,7 @@ from surecall.loop import Options, resolve_options
 from surecall.profiles import Catalog, embedded_name
 from surecall.transport import Deadlines, RetryPolicy
 
-from .flags import output_flags, settings_flags
+from .flags import pass_output, settings_flags
 from .output import ExitCode, Output
 from .reach import reach_provider, resolve_configured
 from .terminal import line_of, make_table, shown_value, styled
@@ -178,8 +177,7 @@ _MARKS: Final = {"ok": ("✓ ok", "green"), "warn": ("! warn", "yellow"), "fail"
 @click.command
 @settings_flags("model", "base_url")
 @click.option("--offline", is_flag=True, help="Do not ask the provider.")
-@output_flags
-@click.pass_obj
+@pass_output
 def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:
     """Check settings, provider, disk and versions.
 
@@ -195,9 +193,7 @@ def doctor(output: Output, offline: bool, **settings: str | None) -> ExitCode:
     checks += [*check_disk(config), *check_system()]
     code = _verdict(checks)
     if output.json:
-        output.data(
-            {"type": "doctor", "ok": code == 0, "checks": [msgspec.to_builtins(c) for c in checks]}
-        )
+        output.data({"type": "doctor", "ok": code == 0, "checks": checks})
     else:
         _show(output, checks)
     return code

@@ -4,15 +4,12 @@ import asyncio
 from typing import Any, Final
 
 import click
-import msgspec
 
-from surecall.errors import Code, ConfigError
 from surecall.faults import (
     BUILTIN_ORACLES,
     CLEAN_PLAN,
     FAULTS,
     GROUPS,
-    Behaviour,
     Fault,
     FaultPlan,
     FaultServer,
@@ -26,12 +23,15 @@ from surecall.faults import (
 )
 from surecall.protocols import PROTOCOLS
 
-from .flags import output_flags
-from .output import ExitCode, Output
-from .terminal import line_of, shown_value
+from .flags import invalid_option, output_flags, pass_output
+from .output import Output, select_fields
+from .terminal import line_of, make_table, shown_value, styled
 
-_BOTH: Final = "whole and streamed"
-_REACHES: Final = {"both": _BOTH, "whole": "whole replies only", "stream": "streamed replies only"}
+_REACHES: Final = {
+    "both": "whole and streamed",
+    "whole": "whole replies only",
+    "stream": "streamed replies only",
+}
 
 
 @click.group
@@ -42,74 +42,49 @@ def faults() -> None:
 
 @faults.command("list")
 @click.option("--group", help=f"Only one group: {', '.join(GROUPS)}.")
-@output_flags
-@click.pass_obj
-def list_faults(output: Output, group: str | None) -> ExitCode:
+@pass_output
+def list_faults(output: Output, group: str | None) -> None:
     """List the faults, and what must come of each."""
     found = FAULTS if group is None else find_faults(group)
     if output.json:
         output.data({"faults": [render_fault(fault) for fault in found]})
-        return ExitCode.OK
-    console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("fault", no_wrap=True)
-    table.add_column("group", no_wrap=True, style="dim")
-    table.add_column("what it does", overflow="fold")
-    table.add_column("formats", overflow="fold", style="dim")
-    table.add_column("a run", no_wrap=True)
+        return
+    columns = {"fault": "whole", "group": "whole dim", "what it does": "fold"}
+    table = make_table(columns | {"formats": "fold dim", "a run": "whole"})
     for fault in found:
         formats = "all" if len(fault.protocols) == len(PROTOCOLS) else ", ".join(fault.protocols)
-        table.add_row(fault.name, fault.group, fault.does, formats, _describe_outcome(fault))
-    console.print(table)
-    return ExitCode.OK
+        ends = "is right" if fault.repairable else f"ends: {fault.code}"
+        table.add_row(fault.name, fault.group, fault.does, formats, ends)
+    output.page().print(table)
 
 
 @faults.command("models")
-@output_flags
-@click.pass_obj
-def list_models(output: Output) -> ExitCode:
+@pass_output
+def list_models(output: Output) -> None:
     """List the simulated models, and whose published description each follows."""
     if output.json:
-        output.data({"models": [msgspec.to_builtins(behaviour) for behaviour in zoo()]})
-        return ExitCode.OK
-    console = output.page()
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", no_wrap=True)
-    table.add_column("what it does", overflow="fold")
-    table.add_column("follows", overflow="fold", style="dim")
-    for behaviour in zoo():
-        table.add_row(behaviour.name, behaviour.describes, ", ".join(behaviour.models) or "-")
-    console.print(table)
-    return ExitCode.OK
+        output.data({"models": zoo()})
+        return
+    columns = {"model": "whole", "what it does": "fold", "follows": "fold dim"}
+    rows = ((model.name, model.describes, ", ".join(model.models) or "-") for model in zoo())
+    output.page().print(make_table(columns, rows))
 
 
 @faults.command("show")
 @click.argument("name")
-@output_flags
-@click.pass_obj
-def show_fault(output: Output, name: str) -> ExitCode:
+@pass_output
+def show_fault(output: Output, name: str) -> None:
     """Explain one fault."""
     fault = find_fault(name)
     if output.json:
         output.data(render_fault(fault))
-        return ExitCode.OK
+        return
     console = output.page()
-    from rich.table import Table
-    from rich.text import Text
-
-    console.print(Text.assemble((fault.name, "bold"), (f"  {fault.group}", "dim")))
+    console.print(styled((fault.name, "bold"), (f"  {fault.group}", "dim")))
     console.print(fault.does)
     console.print()
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    for label, text in _list_rows(fault):
-        table.add_row(label, line_of(text))
-    console.print(table)
-    return ExitCode.OK
+    rows = ((label, line_of(text)) for label, text in _list_rows(fault))
+    console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
 
 
 @faults.command("serve")
@@ -129,8 +104,7 @@ def show_fault(output: Output, name: str) -> ExitCode:
     multiple=True,
     help="Also accept requests with this Host header; can be given more than once.",
 )
-@output_flags
-@click.pass_obj
+@pass_output
 def serve_faults(
     output: Output,
     fault_name: str | None,
@@ -141,7 +115,7 @@ def serve_faults(
     host: str,
     port: int,
     allow_hosts: tuple[str, ...],
-) -> ExitCode:
+) -> None:
     """Serve chat completions, responses, messages and Gemini's format, with faults.
 
     Without --fault, --plan or --model, the model named in a request decides: `faults:NAME` or
@@ -149,41 +123,33 @@ def serve_faults(
     """
     if sum(given is not None for given in (fault_name, plan_file, model)) > 1:
         raise click.UsageError("Give one of --fault, --plan and --model.")
-    plan = CLEAN_PLAN
+    plan, behaviour = CLEAN_PLAN, None
     if fault_name is not None:
         plan = FaultPlan.of(fault_name)
     elif plan_file is not None:
         plan = FaultPlan.load(plan_file)
+    elif model is not None:
+        behaviour = load_behaviour(model) if model.endswith(".toml") else find_behaviour(model)
     oracles = BUILTIN_ORACLES if script is None else (load_script(script), *BUILTIN_ORACLES)
-    provider = FaultyProvider(plan=plan, behaviour=_load_model(model), seed=seed, oracles=oracles)
+    provider = FaultyProvider(plan=plan, behaviour=behaviour, seed=seed, oracles=oracles)
     server = FaultServer(provider, host=host, port=port, allow_hosts=allow_hosts)
     try:
         asyncio.run(_serve(server, output))
     except OSError as error:
-        raise ConfigError(
-            Code.INVALID_OPTION,
+        raise invalid_option(
             f"cannot listen on {host}:{port}: {error.strerror or error}.",
-            hint="Choose another --port, or leave it out for a free one.",
+            "Choose another --port, or leave it out for a free one.",
         ) from error
-    return ExitCode.OK
 
 
 def render_fault(fault: Fault) -> dict[str, Any]:
     """Return a fault as data."""
     return {
-        "name": fault.name,
-        "group": fault.group,
-        "does": fault.does,
-        "seen": fault.seen,
-        "repairable": fault.repairable,
-        "code": fault.code,
+        **select_fields(fault, "name", "group", "does", "seen", "repairable", "code"),
         "told": fault.refusal,
-        "codes": fault.codes,
-        "reach": fault.reach,
-        "protocols": fault.protocols,
+        **select_fields(fault, "codes", "reach", "protocols"),
         "needs": fault.needs or None,
-        "options": fault.options,
-        "truth": fault.truth,
+        **select_fields(fault, "options", "truth"),
     }
 
 
@@ -196,16 +162,10 @@ async def _serve(server: FaultServer, output: Output) -> None:
             pass  # Ctrl-C is how it ends
     provider = server.provider
     if output.json:
-        output.data(
-            {
-                "type": "stopped",
-                "requests": provider.requests,
-                "by_model": dict(provider.by_model),
-                "by_fault": dict(provider.by_fault),
-            }
-        )
+        counts = select_fields(provider, "requests", "by_model", "by_fault")
+        output.data({"type": "stopped", **counts})
     elif not output.quiet:
-        output.stderr.write(f"stopped after {provider.requests} requests\n")
+        output.note(f"stopped after {provider.requests} requests")
 
 
 def _announce(server: FaultServer, output: Output) -> None:
@@ -214,18 +174,7 @@ def _announce(server: FaultServer, output: Output) -> None:
         return
     output.text(server.url)
     if not output.quiet:
-        output.stderr.write("Ctrl-C stops it\n")
-        output.stderr.flush()
-
-
-def _load_model(model: str | None) -> Behaviour | None:
-    if model is None:
-        return None
-    return load_behaviour(model) if model.endswith(".toml") else find_behaviour(model)
-
-
-def _describe_outcome(fault: Fault) -> str:
-    return "is right" if fault.repairable else f"ends: {fault.code}"
+        output.note("Ctrl-C stops it")
 
 
 def _list_rows(fault: Fault) -> list[tuple[str, str]]:

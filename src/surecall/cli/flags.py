@@ -1,9 +1,8 @@
 """What commands share: flags, values of options, and the command as it was typed."""
 
 import shlex
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -25,6 +24,11 @@ _SETTINGS: Final = {
 store_flag: Final = click.option(
     "--store", "store_file", metavar="FILE", help="File that holds the runs."
 )
+
+
+def invalid_option(message: str, hint: str | None = None) -> ConfigError:
+    """Build the error for a value that a command cannot use."""
+    return ConfigError(Code.INVALID_OPTION, message, hint=hint)
 
 
 def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
@@ -57,6 +61,11 @@ def output_flags(command: Decorated) -> Decorated:
     return command
 
 
+def pass_output(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of `output_flags`, and give the command its output as the first argument."""
+    return output_flags(click.pass_obj(command))
+
+
 def _flag(*names: str, is_flag: bool = True, **settings: Any) -> Callable[[Decorated], Decorated]:
     return click.option(
         *names,
@@ -81,41 +90,24 @@ def parse_options(items: Iterable[str]) -> dict[str, Any]:
     Raises:
         ConfigError: An item has no `=`, or two of them contradict each other.
     """
+    from surecall.config.sources import parse_literal
+
     options: dict[str, Any] = {}
     for item in items:
         key, equals, raw = item.partition("=")
         parts = key.strip().split(".")
         if not equals or not all(parts):
-            raise ConfigError(
-                Code.INVALID_OPTION,
+            raise invalid_option(
                 f"{item!r} is not of the form KEY=VALUE.",
-                hint="For example --option max_turns=4 or "
-                "--option request_overrides.temperature=0.",
+                "For example --option max_turns=4 or --option request_overrides.temperature=0.",
             )
-        _put(options, parts, _parse_value(raw.strip()), key)
+        place: Any = options
+        for part in parts[:-1]:
+            if not isinstance(place.setdefault(part, {}), dict):
+                raise invalid_option(f"{key} is given, but {part} already has a value.")
+            place = place[part]
+        place[parts[-1]] = parse_literal(raw.strip())
     return options
-
-
-def _put(options: dict[str, Any], parts: list[str], value: Any, key: str) -> None:
-    place = options
-    for part in parts[:-1]:
-        inner = place.setdefault(part, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(
-                Code.INVALID_OPTION, f"{key} is given, but {part} already has a value."
-            )
-        place = cast("dict[str, Any]", inner)
-    place[parts[-1]] = value
-
-
-def _parse_value(raw: str) -> Any:
-    try:
-        parsed = tomllib.loads(f"value = {raw}")
-    except (ValueError, RecursionError):
-        return raw
-    value: Any = parsed.get("value")
-    usable = len(parsed) == 1 and isinstance(value, bool | int | float | str | list | dict)
-    return cast("Any", value) if usable else raw
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -130,8 +122,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     make_chain(TransformRegistry.builtin(), resolved.options)
 
 
-def command_text(context: click.Context, name: str, *, leave_out: Collection[str]) -> str:
+def command_text(name: str, *, leave_out: Collection[str]) -> str:
     """Return the command as it was typed, without the flags that concern this time only."""
+    context = click.get_current_context()
     words = ["surecall", *name.split()]
     for parameter in context.command.params:
         field = parameter.name or ""

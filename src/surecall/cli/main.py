@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
             sys.stdout.flush()
             return returned
         except BrokenPipeError:
-            _forget_standard_output()
+            ctx.obj.drop_reader()
             return ExitCode.OK
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **settings: Any) -> NoReturn:
@@ -137,16 +137,6 @@ def _accept_any_text() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-
-
-def _forget_standard_output() -> None:
-    """Keep Python from complaining, at its exit, about what could not be written."""
-    import os
-
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -1,21 +1,23 @@
 """`surecall models` and `surecall presets`: what the catalog knows, and models on this machine."""
 
+import re
 from typing import Any, Final, cast
 
 import click
-import msgspec
 
 from surecall.config import load_config
 from surecall.loop.resolve import find_provider
-from surecall.profiles import Catalog, Merged, Preset, merge_presets, presets_for, select
+from surecall.narrow import as_fields
+from surecall.profiles import Catalog, Merged, merge_presets, presets_for, select
 
-from .flags import output_flags
+from .flags import output_flags, pass_output
 from .local import fetch, local, serve
-from .output import ExitCode, Output
+from .output import Output
 from .terminal import line_of, make_table, shown_value, styled
 
 _TAGS_WIDTH: Final = 14
 _WIDE: Final = 90
+_KEY_PART: Final = re.compile(r'"([^"]*)"|([^."]+)')
 
 
 class _ListOrCommand(click.Group):
@@ -36,26 +38,24 @@ class _ListOrCommand(click.Group):
 )
 @output_flags
 @click.pass_context
-def models(context: click.Context) -> ExitCode | None:
+def models(context: click.Context) -> None:
     """List the models in the catalog; FILTER selects some, as in `stable,qwen*,!openai`.
 
     The commands are about models that run on this machine, without a provider.
     """
     if context.invoked_subcommand is None:
-        return context.invoke(list_models, filter="")
-    return None
+        context.invoke(list_models, filter="")
 
 
 @models.command("list", short_help="List the models in the catalog.")
 @click.argument("filter", default="", required=False, metavar="[FILTER]")
-@output_flags
-@click.pass_obj
-def list_models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the word users see
+@pass_output
+def list_models(output: Output, filter: str) -> None:  # noqa: A002 - the word users see
     """List the models in the catalog; `surecall models` without a command does the same."""
     chosen = select(Catalog.builtin().models, filter)
     if output.json:
-        output.data({"models": [msgspec.to_builtins(entry) for entry in chosen]})
-        return ExitCode.OK
+        output.data({"models": chosen})
+        return
     console = output.page()
     sources = list(dict.fromkeys(entry.source for entry in chosen))
     columns = {
@@ -81,7 +81,6 @@ def list_models(output: Output, filter: str) -> ExitCode:  # noqa: A002 - the wo
     console.print()
     for number, source in enumerate(sources, 1):
         console.print(f"[{number}] {line_of(source)}", style="dim")
-    return ExitCode.OK
 
 
 @click.group
@@ -91,64 +90,42 @@ def presets() -> None:
 
 
 @presets.command("list")
-@output_flags
-@click.pass_obj
-def list_presets(output: Output) -> ExitCode:
+@pass_output
+def list_presets(output: Output) -> None:
     """List all presets and what they set."""
     known = Catalog.builtin().presets
     if output.json:
-        output.data({"presets": [msgspec.to_builtins(preset) for preset in known]})
-        return ExitCode.OK
-    rows = [
-        (preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat()) for preset in known
-    ]
-    output.page().print(make_table({"preset": "whole", "sets": "fold", "date": "whole"}, rows))
-    return ExitCode.OK
+        output.data({"presets": known})
+        return
+    table = make_table({"preset": "whole", "sets": "fold", "date": "whole"})
+    for preset in known:
+        table.add_row(preset.name, ", ".join(preset.fields) or "-", preset.date.isoformat())
+    output.page().print(table)
 
 
 @presets.command("show")
 @click.argument("model")
 @click.option("--provider", help="Provider; by default the one in the settings.")
-@output_flags
-@click.pass_obj
-def show_presets(output: Output, model: str, provider: str | None) -> ExitCode:
+@pass_output
+def show_presets(output: Output, model: str, provider: str | None) -> None:
     """Show the options MODEL gets from presets, and where each value comes from."""
     catalog = Catalog.builtin()
     if provider is None:
         provider = find_provider(load_config(), catalog)
     used = presets_for(provider, model, catalog)
     merged = merge_presets(preset.layer for preset in used)
+    is_known = catalog.find(model) is not None
     if output.json:
-        output.data(
-            {
-                "model": model,
-                "provider": provider,
-                "known_model": catalog.find(model) is not None,
-                "presets": [preset.name for preset in used],
-                "values": merged.values,
-                "origins": merged.origins,
-            }
-        )
-        return ExitCode.OK
-    _print_merged(output, model, provider, used, merged, known=catalog.find(model) is not None)
-    return ExitCode.OK
-
-
-def _print_merged(
-    output: Output,
-    model: str,
-    provider: str | None,
-    used: tuple[Preset, ...],
-    merged: Merged,
-    *,
-    known: bool,
-) -> None:
+        known = {"model": model, "provider": provider, "known_model": is_known}
+        names = [preset.name for preset in used]
+        values = {"values": merged.values, "origins": merged.origins}
+        output.data({**known, "presets": names, **values})
+        return
     console = output.page()
     where = f"  at {line_of(provider or 'any provider')}"
-    unknown = "" if known else "  not in the catalog"
-    console.print(
-        styled((line_of(model), "bold"), (where, "dim"), (unknown, "yellow")), soft_wrap=True
-    )
+    unknown = "" if is_known else "  not in the catalog"
+    heading = styled((line_of(model), "bold"), (where, "dim"), (unknown, "yellow"))
+    console.print(heading, soft_wrap=True)
     rows = ((line_of(text), origin) for text, origin in _rows(merged))
     console.print(make_table({"option": "fold", "from": "fold dim"}, rows))
     console.print()
@@ -180,19 +157,6 @@ def _origin(merged: Merged, field: str, item: str = "") -> str:
 
 def _value_at(merged: Merged, key: str) -> str:
     place: Any = merged.values
-    for part in _split_key(key):
-        place = cast("dict[str, Any]", place).get(part) if isinstance(place, dict) else None
+    for quoted, plain in _KEY_PART.findall(key):
+        place = as_fields(place).get(quoted or plain)
     return shown_value(place)
-
-
-def _split_key(key: str) -> list[str]:
-    parts: list[str] = []
-    rest = key
-    while rest:
-        if rest.startswith('"'):
-            part, _, rest = rest[1:].partition('"')
-            rest = rest.removeprefix(".")
-        else:
-            part, _, rest = rest.partition(".")
-        parts.append(part)
-    return parts

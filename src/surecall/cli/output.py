@@ -80,13 +80,15 @@ class Output:
     """Kept, so that what a tool prints cannot get between the data."""
     stderr: TextIO = field(default_factory=lambda: sys.stderr)
 
-    def data(self, document: Mapping[str, Any]) -> None:
-        """Write one JSON document on one line."""
+    def data(self, document: Any) -> None:
+        """Write a mapping or a record as one JSON document on one line."""
+        import msgspec
+
         from surecall.jsontext import encode_text
         from surecall.redaction import mask_known
 
-        whole = {"schema_version": SCHEMA_VERSION, **document}
-        text = mask_known(encode_text(_encodable(whole)))
+        fields = _with_valid_text(msgspec.to_builtins(document))
+        text = mask_known(encode_text({"schema_version": SCHEMA_VERSION, **fields}))
         self.stdout.write(escape_json(text) + "\n")
         self.stdout.flush()
 
@@ -119,13 +121,12 @@ class Output:
         self.stderr.write(line_of(words) + "\n")
         self.stderr.flush()
 
-    def answer(self, data: Mapping[str, Any], words: str) -> ExitCode:
+    def answer(self, data: Mapping[str, Any], words: str) -> None:
         """Write what was done: as a JSON document, or in words."""
         if self.json:
             self.data(data)
         else:
             self.text(words)
-        return ExitCode.OK
 
     def page(self, *, record: bool = False) -> "Console":
         """Return a console on standard output, for tables and reports."""
@@ -198,14 +199,13 @@ def _reader_left() -> None:
     raise BrokenPipeError
 
 
-def _encodable(value: Any) -> Any:
-    """Return plain data; text that is not valid Unicode is kept readable."""
-    import msgspec
-
-    return _with_valid_text(msgspec.to_builtins(value))
+def select_fields(record: Any, *names: str) -> dict[str, Any]:
+    """Return some fields of a record as data."""
+    return {name: getattr(record, name) for name in names}
 
 
 def _with_valid_text(value: Any) -> Any:
+    """Return plain data in which text that is not valid Unicode is kept readable."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -9,7 +9,6 @@ import click
 import msgspec
 
 from surecall.config import Config, load_config
-from surecall.errors import Code, ConfigError
 from surecall.loop.probing import FACTS_FILE, fact_address
 from surecall.loop.resolve import choose_protocol, find_provider, make_transport
 from surecall.probe import (
@@ -30,7 +29,7 @@ from surecall.probe import (
 from surecall.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
 from surecall.protocols import WireProtocol
 
-from .flags import output_flags, settings_flags
+from .flags import invalid_option, pass_output, settings_flags
 from .output import ExitCode, Output
 from .probe_page import (
     Arrivals,
@@ -77,8 +76,7 @@ _USUAL: Final = (
 @click.option("--list", "list_questions", is_flag=True, help="List the questions and their cost.")
 @click.option("--facts", is_flag=True, help="Show what earlier probes found.")
 @click.option("--forget", is_flag=True, help="Forget what is known of MODEL, or everything.")
-@output_flags
-@click.pass_obj
+@pass_output
 def probe(
     output: Output,
     *,
@@ -101,14 +99,21 @@ def probe(
     if list_questions + facts + forget > 1:
         raise click.UsageError("Give one of --list, --facts and --forget.")
     if list_questions:
-        return show_questions(output, QUESTIONS)
+        show_questions(output, QUESTIONS)
+        return ExitCode.OK
     config = load_config(overrides={"model": model, **settings})
     store = FactStore(config.cache_dir / FACTS_FILE, max_age_s=config.max_probe_age_s)
     if forget:
-        return _forget(output, store, model)
+        count = store.forget(model)
+        words = f"forgot {count_of(count, 'fact')} about {model or 'any model'}"
+        output.answer({"type": "forgotten", "model": model, "facts": count}, words)
+        return ExitCode.OK
     if facts:
-        return show_facts(output, store, model, time.time())
-    questions = _choose_questions(names, ask_all=ask_all)
+        show_facts(output, store, model, time.time())
+        return ExitCode.OK
+    if names and ask_all:
+        raise click.UsageError("Use either --question or --all.")
+    questions = QUESTIONS if ask_all else select_questions(names or _USUAL)
     asking = _Asking(output, config, store)
     unknown = questions if refresh else asking.unknown(questions)
     if unknown and not asking.may_ask(unknown, max_requests, yes=yes):
@@ -116,27 +121,14 @@ def probe(
     return asking.run(questions, unknown, max_requests)
 
 
-def _choose_questions(names: tuple[str, ...], *, ask_all: bool) -> tuple[Question, ...]:
-    if names and ask_all:
-        raise click.UsageError("Use either --question or --all.")
-    return QUESTIONS if ask_all else select_questions(names or _USUAL)
-
-
-def _forget(output: Output, store: FactStore, model: str | None) -> ExitCode:
-    count = store.forget(model)
-    words = f"forgot {count_of(count, 'fact')} about {model or 'any model'}"
-    return output.answer({"type": "forgotten", "model": model, "facts": count}, words)
-
-
 class _Asking:
     """One model, and everything that is needed to ask about it."""
 
     def __init__(self, output: Output, config: Config, store: FactStore) -> None:
         if not config.model:
-            raise ConfigError(
-                Code.INVALID_OPTION,
+            raise invalid_option(
                 "no model is given.",
-                hint="For example: surecall probe qwen3-8b --base-url http://127.0.0.1:8000/v1.",
+                "For example: surecall probe qwen3-8b --base-url http://127.0.0.1:8000/v1.",
             )
         self._output = output
         self._config = config

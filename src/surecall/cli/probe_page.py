@@ -20,12 +20,11 @@ from surecall.probe import (
 )
 from surecall.profiles import Catalog, ResolvedCapabilities
 
-from .output import ExitCode, Output
+from .output import Output, select_fields
 from .reach import resolve_configured
 from .terminal import bounded, line_of, make_table, shown_value, styled
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
@@ -102,24 +101,23 @@ class Arrivals:
         known: Mapping[str, tuple[ProbedFact, ...]],
     ) -> None:
         self._output = output
-        self._questions = questions
+        self._names = [question.name for question in questions]
         self._known = known
         self._found: dict[str, Finding] = {}
-        self._console: Console | None = None
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
         if self._output.json:
             return self
-        self._console = self._output.page()
         if self._output.stdout.isatty():
             from rich.live import Live
 
-            self._live = Live(self._table(), console=self._console, auto_refresh=False)
+            table = self._table(*self._names)
+            self._live = Live(table, console=self._output.page(), auto_refresh=False)
             self._live.start()
         else:
             for name in self._known:
-                self._print_row(name)
+                self._output.page().print(self._table(name))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,21 +130,15 @@ class Arrivals:
         if self._output.json:
             self._output.data({"type": "finding", **msgspec.to_builtins(finding)})
         elif self._live is not None:
-            self._live.update(self._table(), refresh=True)
+            self._live.update(self._table(*self._names), refresh=True)
         else:
-            self._print_row(finding.question)
+            self._output.page().print(self._table(finding.question))
 
-    def _table(self) -> "Table":
-        table = _grid()
-        for question in self._questions:
-            table.add_row(*self._row(question.name))
+    def _table(self, *names: str) -> "Table":
+        columns = {"mark": "whole", "name": "whole", "words": "fold"}
+        table = make_table(columns, map(self._row, names), headings=False)
+        table.columns[0].width, table.columns[1].width = _MARK_WIDTH, 16
         return table
-
-    def _print_row(self, name: str) -> None:
-        assert self._console is not None
-        table = _grid()
-        table.add_row(*self._row(name))
-        self._console.print(table)
 
     def _row(self, name: str) -> "tuple[Text, str, str]":
         finding = self._found.get(name)
@@ -164,53 +156,41 @@ class Arrivals:
         return styled((f"{mark:<{_MARK_WIDTH}}", style)), name, line_of(words)
 
 
-def _grid() -> "Table":
-    table = make_table({"mark": "whole", "name": "whole", "words": "fold"}, headings=False)
-    table.columns[0].width, table.columns[1].width = _MARK_WIDTH, 16
-    return table
-
-
 def _list_fields(fields: Mapping[str, Any]) -> str:
     words = ", ".join(f"{name} = {shown_value(value)}" for name, value in fields.items())
     return f"{words}; " if words else ""
 
 
-def show_questions(output: Output, questions: tuple[Question, ...]) -> ExitCode:
+def show_questions(output: Output, questions: tuple[Question, ...]) -> None:
     """List the questions with what they decide and cost."""
     if output.json:
         fields = ("name", "title", "decides", "max_requests", "rough_tokens")
-        rows = [{field: getattr(question, field) for field in fields} for question in questions]
-        output.data({"questions": rows})
-        return ExitCode.OK
+        output.data({"questions": [select_fields(question, *fields) for question in questions]})
+        return
     console = output.page()
     columns = {"question": "whole", "asks": "fold", "decides": "fold", "requests": "right whole"}
     table = make_table(columns)
-    for question in questions:
-        table.add_row(
-            question.name, question.title, ", ".join(question.decides), str(question.max_requests)
-        )
+    for asked in questions:
+        table.add_row(asked.name, asked.title, ", ".join(asked.decides), str(asked.max_requests))
     console.print(table)
     requests, tokens = total_cost(questions)
     console.print(f"\nin total: at most {requests} requests, about {tokens} tokens")
-    return ExitCode.OK
 
 
-def show_facts(output: Output, store: FactStore, model: str | None, now: float) -> ExitCode:
+def show_facts(output: Output, store: FactStore, model: str | None, now: float) -> None:
     """Show what earlier probes found, expired or not."""
     rows = [(key, fact) for key, fact in store.all() if model in (None, key.model)]
     if output.json:
         output.data({"path": str(store.path), "facts": [_fact_row(*row, now) for row in rows]})
-        return ExitCode.OK
+        return
     console = output.page()
     if not rows:
         console.print(f"nothing is known yet; facts are stored in {line_of(str(store.path))}")
-        return ExitCode.OK
     for key in dict.fromkeys(key for key, _ in rows):
         where = f"  at {line_of(key.address)}, {key.protocol}"
         console.print(styled((line_of(key.model), "bold"), (where, "dim")), soft_wrap=True)
-        table = _facts_table(console, [fact for owner, fact in rows if owner == key], now)
-        console.print(table)
-    return ExitCode.OK
+        facts = [fact for owner, fact in rows if owner == key]
+        console.print(_facts_table(facts, now, room=max(console.width - 68, _MIN_ROOM)))
 
 
 def _fact_row(key: FactKey, fact: ProbedFact, now: float) -> dict[str, Any]:
@@ -222,9 +202,8 @@ def _fact_row(key: FactKey, fact: ProbedFact, now: float) -> dict[str, Any]:
     return {**key._asdict(), **msgspec.to_builtins(fact), **dates}
 
 
-def _facts_table(console: "Console", facts: Iterable[ProbedFact], now: float) -> "Table":
+def _facts_table(facts: Iterable[ProbedFact], now: float, room: int) -> "Table":
     table = make_table({}, headings=False)
-    room = max(console.width - 68, _MIN_ROOM)
     for fact in facts:
         is_fresh = fact.asked_at <= now < fact.expires_at
         until = f"until {date_text(fact.expires_at)[:10]}" if is_fresh else "expired"

@@ -108,13 +108,18 @@ class Progress:
         aside = ("  " if text and detail else "") + line_of(detail)
         self._print(styled((head, style or "dim"), line_of(text), (aside, "dim")), crop=crop)
 
-    def say_all(self, symbol: str, label: str, text: str, style: str = "") -> None:
+    def say_all(self, symbol: str, label: str, text: str) -> None:
         """Show the text on as many lines as it takes, up to a few."""
         room = self.room
         line = bounded(text, room * _MAX_LINES)
-        self.say(symbol, label, line[:room], style)
-        for start in range(room, len(line), room):
-            self.say(" ", "", line[start : start + room])
+        rows = [line[start : start + room] for start in range(0, len(line), room)]
+        self.say_rows(symbol, label, rows or [""])
+
+    def say_rows(self, symbol: str, label: str, rows: Iterable[str], style: str = "") -> None:
+        """Show lines of which only the first has the symbol and the word."""
+        for row in rows:
+            self.say(symbol, label, row, style)
+            symbol, label = " ", ""
 
     def show_change(self, receipt: Receipt) -> None:
         """Show one change made to what the model sent."""
@@ -126,10 +131,10 @@ class Progress:
         if room >= 2 * 16:
             pair = shorten_pair(before, after, room)
             self.say("~", "changed", head, "yellow", detail=pair)
-            return
-        self.say("~", "changed", head, "yellow")
-        pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
-        self.say(" ", "", "", detail=pair)
+        else:
+            self.say("~", "changed", head, "yellow")
+            pair = shorten_pair(before, after, self._console.width - _INDENT - 3)
+            self.say(" ", "", "", detail=pair)
 
     def show_losses(self, losses: Iterable[SchemaLoss]) -> None:
         """Show what schemas lost where a provider was to hold the model to them, by tool."""
@@ -148,11 +153,9 @@ class Progress:
         aside = "the model is told why" if executed else "not run; the model is told why"
         for number, error in enumerate(errors[:_MAX_ERRORS]):
             self.say("✗", label, error.code, "red", detail="" if number else aside)
-            words = error.message.strip()
-            if error.path and error.path not in words:
-                words = f"{error.path}: {words}"
-            for line in _wrap(words, self._console.width - _INDENT):
-                self.say(" ", "", "", detail=line)
+            line = bounded(describe_error(error), self.room * _MAX_LINES)
+            for row in textwrap.wrap(line, self.room, max_lines=_MAX_LINES, placeholder=" …"):
+                self.say(" ", "", "", detail=row)
         if len(errors) > _MAX_ERRORS:
             self.say(" ", "", f"and {count_of(len(errors) - _MAX_ERRORS, 'more error')}")
 
@@ -220,8 +223,7 @@ class Progress:
         if not self._brief:
             self.say("!" if cut else "·", "answered", " · ".join(parts), "yellow" if cut else "")
         if event.defect_codes:
-            codes = ", ".join(dict.fromkeys(event.defect_codes))
-            self.say("!", "defects", codes, "yellow")
+            self.say("!", "defects", ", ".join(dict.fromkeys(event.defect_codes)), "yellow")
         for receipt in event.receipts:
             self.show_change(receipt)
         if event.ignored_tool_calls_count:
@@ -239,12 +241,11 @@ class Progress:
             self.show_change(receipt)
         text = call_text(call) if call is not None else f"{event.name}(…)"
         self.say("→", "call", bounded(text, self._console.width - _INDENT), "cyan")
-        took = duration_text(event.elapsed_ms)
         if event.ok:
-            self.say("✓", "ok", took, "green")
-            return
-        errors = event.errors or tuple(ErrorDetail(code, "") for code in event.error_codes)
-        self.show_refusal(errors, executed=event.executed)
+            self.say("✓", "ok", duration_text(event.elapsed_ms), "green")
+        else:
+            errors = event.errors or tuple(ErrorDetail(code, "") for code in event.error_codes)
+            self.show_refusal(errors, executed=event.executed)
 
     def _call_repeated(self, event: CallRepeated) -> None:
         times = f"{event.name}, {event.count} times with the same arguments"
@@ -295,16 +296,15 @@ def _literal(value: Any) -> str:
     return bounded(text, _MAX_VALUE)
 
 
-def _wrap(text: str, room: int) -> list[str]:
-    line = bounded(text, max(room, 20) * _MAX_LINES)
-    return textwrap.wrap(line, max(room, 20), max_lines=_MAX_LINES, placeholder=" …")
+def describe_error(error: ErrorDetail) -> str:
+    """Return what an error says, and where."""
+    words = error.message.strip()
+    return f"{error.path}: {words}" if error.path and error.path not in words else words
 
 
 def shorten_pair(before: str, after: str, room: int) -> str:
     """Return both texts with an arrow between; a short one leaves its room to the other."""
     room = max(room - 3, 8)
     left, right = line_of(before, room), line_of(after, room)
-    half = room // 2
-    left_room = max(half, room - len(right))
-    left = bounded(left, left_room)
+    left = bounded(left, max(room // 2, room - len(right)))
     return f"{left} → {bounded(right, room - len(left))}"

@@ -5,7 +5,7 @@ import errno
 import ssl
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from surecall.errors import Code, JSONTextError, SurecallError
 from surecall.jsontext import decode
 from surecall.loop.options import ResolvedOptions
 from surecall.loop.resolve import AUTO_PRESET, choose_protocol, find_provider, merge_options
+from surecall.narrow import as_fields, as_list
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.redaction import mask_known, redact
@@ -39,12 +40,12 @@ def resolve_configured(config: Config, catalog: Catalog) -> ResolvedOptions:
     )
 
 
-class Reached(Struct, frozen=True, kw_only=True):
+class Reached(Struct, frozen=True):
     """What came of asking the provider."""
 
+    message: str
     code: str = ""
     """Empty when it can be used."""
-    message: str
     fix: str = ""
     models: tuple[str, ...] = ()
     """The models it lists, when it lists any."""
@@ -65,33 +66,22 @@ async def reach_provider(config: Config) -> Reached:
         async with asyncio.timeout(_DEADLINE_S):
             status, headers, body = await _fetch(url, config, protocol)
     except SurecallError as error:
-        return Reached(code=error.code, message=error.message, fix=error.hint or "")
+        return Reached(error.message, error.code, error.hint or "")
     except TimeoutError:
-        return Reached(
-            code=Code.CONNECT_TIMEOUT,
-            message=f"no answer within {_DEADLINE_S:.0f} s",
-            fix="Check the address, the network and whether the server is overloaded.",
-        )
+        fix = "Check the address, the network and whether the server is overloaded."
+        return Reached(f"no answer within {_DEADLINE_S:.0f} s", Code.CONNECT_TIMEOUT, fix)
     except Exception as error:
         return _explain_failure(error)
     skew = _clock_skew(headers.get("Date"))
     if status in _REFUSALS:
-        return Reached(
-            code=_REFUSALS[status],
-            message=f"answers, but refuses with status {status}",
-            fix="Check the key: surecall explain " + _REFUSALS[status],
-            clock_skew_s=skew,
-        )
+        message, code = f"answers, but refuses with status {status}", _REFUSALS[status]
+        return Reached(message, code, f"Check the key: surecall explain {code}", clock_skew_s=skew)
     if status >= 500:
-        return Reached(
-            code=Code.UPSTREAM_5XX,
-            message=f"answers with status {status}",
-            fix="Wait, or ask the provider.",
-            clock_skew_s=skew,
-        )
+        message, fix = f"answers with status {status}", "Wait, or ask the provider."
+        return Reached(message, Code.UPSTREAM_5XX, fix, clock_skew_s=skew)
     models = _listed_models(body) if status == 200 else ()
     what = f"lists {count_of(len(models), 'model')}" if models else f"status {status} for /models"
-    return Reached(message=f"answers, {what}", models=models, clock_skew_s=skew)
+    return Reached(f"answers, {what}", models=models, clock_skew_s=skew)
 
 
 async def _fetch(url: str, config: Config, protocol: WireProtocol) -> tuple[int, Any, bytes]:
@@ -131,7 +121,7 @@ def _explain_failure(error: Exception) -> Reached:
     else:
         code, message = Code.CONNECTION_FAILED, redact(f"{type(error).__name__}: {error}")
         fix = "Check the network and base_url."
-    return Reached(code=code, message=message, fix=fix)
+    return Reached(message, code, fix)
 
 
 def _listed_models(body: bytes) -> tuple[str, ...]:
@@ -139,24 +129,13 @@ def _listed_models(body: bytes) -> tuple[str, ...]:
         document = mask_known(decode(body))
     except JSONTextError:
         return ()
-    rows: Any = cast("dict[str, Any]", document).get("data") if isinstance(document, dict) else None
-    if not isinstance(rows, list):
-        return ()
-    ids = (
-        cast("dict[str, Any]", row).get("id")
-        for row in cast("list[Any]", rows)
-        if isinstance(row, dict)
-    )
+    ids = (as_fields(row).get("id") for row in as_list(as_fields(document).get("data")))
     return tuple(name for name in ids if isinstance(name, str))
 
 
 def _clock_skew(date: str | None) -> float | None:
-    if not date:
-        return None
     try:
-        theirs = parsedate_to_datetime(date)
+        theirs = parsedate_to_datetime(date or "")
     except ValueError:
         return None
-    if theirs.tzinfo is None:
-        return None
-    return (theirs - datetime.now(UTC)).total_seconds()
+    return (theirs - datetime.now(UTC)).total_seconds() if theirs.tzinfo else None

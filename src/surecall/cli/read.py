@@ -10,8 +10,8 @@ from surecall.formats import ToolNames
 from surecall.reading import read_reply
 from surecall.records import Reading
 
-from .flags import output_flags
-from .output import ExitCode, Output
+from .flags import pass_output
+from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .reading_page import STRUCTURED, ReadingPage
 from .recorded import (
@@ -43,8 +43,7 @@ _MAX_EXCERPT_BYTES: Final = 2000
 @click.option("--generation-prompt", help="What the template already opened, such as `<think>`.")
 @click.option("--format-only", is_flag=True, help="Print only the format of the calls.")
 @click.option("--svg", metavar="FILE", help="Save a picture of the terminal as SVG.")
-@output_flags
-@click.pass_obj
+@pass_output
 def read(
     output: Output,
     *,
@@ -61,17 +60,17 @@ def read(
     Nothing is sent and no tool is run. Exits with 1 if anything would be refused.
     """
     if svg is not None and (output.json or format_only):
-        raise click.UsageError(
-            "--svg is a picture of the page; leave out --json and --format-only."
-        )
+        words = "--svg is a picture of the page; leave out --json and --format-only."
+        raise click.UsageError(words)
     tools = load_offered_tools(tool_files)
     has_tools = len(tools) > 0
-    arrival = _with_finish_reason(parse_arrival(read_input(file)), finish_reason)
+    arrival = parse_arrival(read_input(file))
     reading = Reading()
     outcomes: tuple[Outcome, ...] = ()
     if arrival.reply is not None:
-        names = ToolNames(tools.specs())
-        reading = read_reply(arrival.reply, tools=names, generation_prompt=generation_prompt)
+        stopped = {"finish_reason": finish_reason} if finish_reason else {}
+        reply, names = replace(arrival.reply, **stopped), ToolNames(tools.specs())
+        reading = read_reply(reply, tools=names, generation_prompt=generation_prompt)
         outcomes = judge_calls(reading, tools)
     if format_only:
         return _tell_format(output, reading, has_tools=has_tools)
@@ -79,8 +78,7 @@ def read(
     if arrival.error is not None:
         verdict = _no_reply(arrival.error)
     if output.json:
-        prompt = generation_prompt
-        output.data(_render(arrival, reading, outcomes, verdict, generation_prompt=prompt))
+        output.data(_render(arrival, reading, outcomes, verdict, generation_prompt))
     else:
         console = output.page(record=svg is not None)
         console.width = min(console.width, _WIDTH) if svg is None else _WIDTH
@@ -92,19 +90,13 @@ def read(
     return ExitCode.OK if verdict.ok else ExitCode.NO_ANSWER
 
 
-def _with_finish_reason(arrival: Arrival, finish_reason: str | None) -> Arrival:
-    if arrival.reply is None or not finish_reason:
-        return arrival
-    return replace(arrival, reply=replace(arrival.reply, finish_reason=finish_reason))
-
-
 def _no_reply(error: ProviderError) -> Verdict:
     return Verdict(
         ok=False,
         is_checked=False,
         summary=f"no reply ({error.code}); nothing in it would be used",
         codes=(error.code,),
-        error={"code": error.code, "message": error.message, "hint": error.hint},
+        error=select_fields(error, "code", "message", "hint"),
     )
 
 
@@ -149,11 +141,9 @@ def _render(
     reading: Reading,
     outcomes: tuple[Outcome, ...],
     verdict: Verdict,
-    *,
     generation_prompt: str | None,
 ) -> dict[str, Any]:
     names = _formats(reading)
-    fields = ("content", "reasoning", "receipts", "defects")
     return {
         "type": "reading",
         "arrived": {
@@ -168,7 +158,7 @@ def _render(
             "generation_prompt": generation_prompt,
         },
         "calls": [_render_call(outcome) for outcome in outcomes],
-        **{field: getattr(reading, field) for field in fields},
+        **select_fields(reading, "content", "reasoning", "receipts", "defects"),
         "verdict": verdict,
     }
 
@@ -176,7 +166,7 @@ def _render(
 def _render_call(outcome: Outcome) -> dict[str, Any]:
     fields = ("id", "name", "format", "state", "arguments", "raw", "receipts")
     return {
-        **{field: getattr(outcome.call, field) for field in fields},
+        **select_fields(outcome.call, *fields),
         "outcome": outcome.what,
         "errors": outcome.result.envelope.errors if outcome.result is not None else (),
         "told": outcome.result.text if outcome.result is not None else None,

@@ -2,27 +2,24 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError, ProviderError
 from surecall.jsontext import encode_text
-from surecall.records import ErrorDetail, Reading, Receipt
+from surecall.records import Reading, Receipt
 
-from .progress import Progress, count_of, shorten_pair
+from .progress import Progress, count_of, describe_error, shorten_pair
 from .recorded import Arrival, Outcome, Verdict
 from .terminal import bounded, escape_json, line_of, printable, shown_value, styled
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def indent_json(value: Any, room: int) -> list[str]:
     """Return a JSON value as one line of at most `room` characters, or as indented lines."""
     try:
         whole = escape_json(encode_text(value, indent=0))
-        return (
-            [whole] if len(whole) <= room else escape_json(encode_text(value, indent=2)).split("\n")
-        )
+        if len(whole) <= room:
+            return [whole]
+        return escape_json(encode_text(value, indent=2)).split("\n")
     except JSONTextError:
         return [line_of(repr(value))]
 
@@ -46,21 +43,14 @@ _MIN_PAIR: Final = 32
 _RUN_HINT: Final = "looked for if text_formats is on, or the model is known to need it"
 
 
-class ReadingPage:
+class ReadingPage(Progress):
     """Shows one reply step by step on a console."""
-
-    def __init__(self, console: "Console") -> None:
-        self._console = console
-        self._progress = Progress(console)
 
     def show_head(self) -> None:
         """Show what the page is about."""
         what = "  one reply, from bytes to execution; nothing is run"
-        self._console.print(
-            styled(("surecall read", "bold"), (what, "dim")),
-            no_wrap=True,
-            overflow="ellipsis",
-        )
+        line = styled(("surecall read", "bold"), (what, "dim"))
+        self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def show_arrival(self, arrival: Arrival, finish_reason: str | None) -> None:
         """Show the bytes that were given."""
@@ -74,7 +64,7 @@ class ReadingPage:
     def show_no_reply(self, error: ProviderError) -> None:
         """Show why there is no reply in what arrived."""
         self._section("not a reply", "reply")
-        self._progress.say("✗", "refused", error.code, "red", detail="nothing in it would be used")
+        self.say("✗", "refused", error.code, "red", detail="nothing in it would be used")
         self._words("", error.message)
         if error.hint:
             self._words("", error.hint)
@@ -83,20 +73,18 @@ class ReadingPage:
         """Show which format was seen, and the reasoning that was split off."""
         formats = dict.fromkeys(call.format for call in reading.calls)
         if not formats:
-            searched = "no call was found"
-            if not tools:
-                searched = "calls written as text are only looked for with --tools"
-            self._section("none", "format", searched)
+            not_searched = "calls written as text are only looked for with --tools"
+            self._section("none", "format", "no call was found" if tools else not_searched)
         else:
             structured = STRUCTURED.issuperset(formats)
             where = "the field for tool calls" if structured else "written as text"
             self._section(", ".join(formats), "format", where)
             if not structured:
-                self._progress.say("·", "in a run", "", detail=_RUN_HINT)
+                self.say("·", "in a run", "", detail=_RUN_HINT)
         if tools:
-            self._progress.say("·", "tools", bounded(", ".join(tools), self._progress.room))
+            self.say("·", "tools", bounded(", ".join(tools), self.room))
         if prompt:
-            self._progress.say("·", "prompt", bounded(prompt, self._progress.room))
+            self.say("·", "prompt", bounded(prompt, self.room))
         if reading.reasoning:
             self._rows("·", "reasoning", reading.reasoning.strip(), _MAX_TEXT_ROWS)
         self._receipts(reading.receipts)
@@ -111,12 +99,10 @@ class ReadingPage:
         else:
             self._rows("?", "arguments", shown_value(call.raw), _MAX_TEXT_ROWS)
         if outcome.what == "would_run":
-            self._progress.say(
-                "✓", "would run", "complete, and the arguments fit the tool", "green"
-            )
+            self.say("✓", "would run", "complete, and the arguments fit the tool", "green")
         elif outcome.what == "not_checked":
             words = "complete; name and arguments are only checked with --tools"
-            self._progress.say("·", "readable", words)
+            self.say("·", "readable", words)
         else:
             self._show_refusal(outcome)
 
@@ -136,12 +122,10 @@ class ReadingPage:
         column = max(len(defect.code) for defect in shown)
         for defect in shown:
             words = f"{defect.message}  {defect.place}".rstrip()
-            if column + 2 + len(words) <= self._progress.room:
-                self._progress.say(
-                    "!", "defect", f"{defect.code:<{column}}", "yellow", detail=words
-                )
+            if column + 2 + len(words) <= self.room:
+                self.say("!", "defect", f"{defect.code:<{column}}", "yellow", detail=words)
             else:
-                self._progress.say("!", "defect", defect.code, "yellow", detail=defect.place)
+                self.say("!", "defect", defect.code, "yellow", detail=defect.place)
                 self._words("", defect.message)
         self._more(len(reading.defects) - _MAX_ITEMS, "defect")
 
@@ -164,64 +148,61 @@ class ReadingPage:
 
     def _section(self, title: str, gutter: str, detail: str = "") -> None:
         self._console.print()
-        self._progress.title(title, gutter, detail=detail)
+        self.title(title, gutter, detail=detail)
 
     def _rows(self, symbol: str, label: str, text: str, max_rows: int) -> None:
-        rows = list(_rows_of(text, self._progress.room, max_rows + 1))
-        left_out = len(rows) > max_rows
-        for number, row in enumerate(rows[:max_rows] or [""]):
-            self._progress.say(" " if number else symbol, "" if number else label, row)
-        if left_out:
-            self._progress.say(" ", "", "", detail="…")
+        rows = list(_rows_of(text, self.room, max_rows + 1))
+        self.say_rows(symbol, label, rows[:max_rows] or [""])
+        if len(rows) > max_rows:
+            self.say(" ", "", "", detail="…")
 
     def _words(self, label: str, words: str) -> None:
         clipped = line_of(words.strip())
-        for number, row in enumerate(textwrap.wrap(clipped, self._progress.room, max_lines=6)):
-            self._progress.say(" ", "" if number else label, "", detail=row)
+        for number, row in enumerate(textwrap.wrap(clipped, self.room, max_lines=6)):
+            self.say(" ", "" if number else label, "", detail=row)
 
     def _more(self, number: int, noun: str) -> None:
         if number > 0:
-            self._progress.say(" ", "", "", detail=f"and {count_of(number, f'more {noun}')}")
+            self.say(" ", "", "", detail=f"and {count_of(number, f'more {noun}')}")
 
     def _receipts(self, receipts: Sequence[Receipt]) -> None:
         shown = receipts[:_MAX_ITEMS]
         rules = max((len(receipt.rule) for receipt in shown), default=0)
         places = max((len(receipt.place) for receipt in shown), default=0)
         column = rules + (2 + places if places else 0)
-        beside = self._progress.room - column - 2 >= _MIN_PAIR
+        beside = self.room - column - 2 >= _MIN_PAIR
         indent = column + 2 if beside else 0
         for receipt in shown:
             style = "yellow" if receipt.lossless else "bold red"
             label = "lossless" if receipt.lossless else "lossy"
-            pair = _pair(receipt, self._progress.room - indent)
+            pair = _pair(receipt, self.room - indent)
             if beside:
                 head = f"{receipt.rule:<{rules}}  {receipt.place}"
-                self._progress.say("~", label, f"{head:<{column}}", style, detail=pair)
+                self.say("~", label, f"{head:<{column}}", style, detail=pair)
             else:
-                self._progress.say("~", label, f"{receipt.rule}  {receipt.place}".rstrip(), style)
-                self._progress.say(" ", "", "", detail=pair)
+                self.say("~", label, f"{receipt.rule}  {receipt.place}".rstrip(), style)
+                self.say(" ", "", "", detail=pair)
             if receipt.why:
-                why = bounded(receipt.why, self._progress.room - indent)
-                self._progress.say(" ", "", "", detail=" " * indent + why)
+                why = bounded(receipt.why, self.room - indent)
+                self.say(" ", "", "", detail=" " * indent + why)
         self._more(len(receipts) - _MAX_ITEMS, "change")
 
     def _arguments(self, arguments: dict[str, Any]) -> None:
-        rows = indent_json(arguments, self._progress.room)
-        for number, row in enumerate(rows[:_MAX_ARGUMENT_ROWS]):
-            shown = bounded(row, self._progress.room)
-            self._progress.say(" " if number else "=", "" if number else "arguments", shown, "cyan")
+        rows = indent_json(arguments, self.room)
+        shown = (bounded(row, self.room) for row in rows[:_MAX_ARGUMENT_ROWS])
+        self.say_rows("=", "arguments", shown, "cyan")
         self._more(len(rows) - _MAX_ARGUMENT_ROWS, "line")
 
     def _show_refusal(self, outcome: Outcome) -> None:
         codes = ", ".join(dict.fromkeys(outcome.codes))
         reason = _reason(outcome)
-        fits = len(codes) + 2 + len(reason) <= self._progress.room
-        self._progress.say("✗", "refused", codes, "red", detail=reason if fits else "")
+        fits = len(codes) + 2 + len(reason) <= self.room
+        self.say("✗", "refused", codes, "red", detail=reason if fits else "")
         if not fits:
             self._words("", reason)
         errors = outcome.result.envelope.errors if outcome.result is not None else ()
         for number, error in enumerate(errors[:_MAX_ITEMS]):
-            self._words("" if number else "to model", _message_of(error))
+            self._words("" if number else "to model", describe_error(error))
             if error.hint:
                 self._words("", error.hint)
 
@@ -272,8 +253,3 @@ def _reason(outcome: Outcome) -> str:
     if Code.TOOL_NOT_ALLOWED in outcome.codes:
         return "no tool with this name was offered"
     return "complete, but it does not fit the tool, so it does not run"
-
-
-def _message_of(error: ErrorDetail) -> str:
-    words = error.message.strip()
-    return f"{error.path}: {words}" if error.path and error.path not in words else words

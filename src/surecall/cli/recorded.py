@@ -10,14 +10,16 @@ from msgspec import Struct
 from surecall.config import know_keys
 from surecall.errors import Code, ConfigError, JSONTextError, ProviderError
 from surecall.jsontext import decode
+from surecall.limits import MIB
 from surecall.protocols import ChatCompletions
 from surecall.records import Reading, Receipt, Reply, ToolCall, ToolResult
 from surecall.redaction import mask_known
 from surecall.tools import Dispatcher, MaskedRegistry, ToolContext
 
+from .flags import invalid_option
 from .progress import count_of
 
-MAX_INPUT_BYTES: Final = 10 * 1024 * 1024
+MAX_INPUT_BYTES: Final = 10 * MIB
 
 ArrivalKind = Literal["text", "message", "choice", "body", "stream"]
 
@@ -54,21 +56,15 @@ def read_input(place: str) -> bytes:
                 data = file.read(MAX_INPUT_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{shown} cannot be read: {reason}.",
-            hint="Name a file that can be read, or `-` for standard input.",
-        ) from error
+        hint = "Name a file that can be read, or `-` for standard input."
+        raise invalid_option(f"{shown} cannot be read: {reason}.", hint) from error
     if len(data) > MAX_INPUT_BYTES:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{shown} is larger than {MAX_INPUT_BYTES // 1024 // 1024} MiB.",
-            hint="Give one reply, not a log of many.",
+        size = f"{MAX_INPUT_BYTES // MIB} MiB"
+        raise invalid_option(
+            f"{shown} is larger than {size}.", "Give one reply, not a log of many."
         )
     if not data.removeprefix(_MARK).strip():
-        raise ConfigError(
-            Code.INVALID_OPTION, f"{shown} is empty.", hint="Give what a model or provider sent."
-        )
+        raise invalid_option(f"{shown} is empty.", "Give what a model or provider sent.")
     know_keys()
     return mask_known(data)
 
@@ -246,10 +242,10 @@ def judge_reading(reading: Reading, outcomes: tuple[Outcome, ...], *, has_tools:
 
 
 def _changes_text(receipts: list[Receipt]) -> str:
-    lossy = sum(not receipt.lossless for receipt in receipts)
     if not receipts:
         return "no changes"
-    changes = count_of(len(receipts), "change")
-    if lossy:
-        return f"{changes}, lossy" if len(receipts) == 1 else f"{changes}, {lossy} of them lossy"
-    return f"{changes}, lossless" if len(receipts) == 1 else f"{changes}, all lossless"
+    lossy = sum(not receipt.lossless for receipt in receipts)
+    if len(receipts) == 1:
+        return "1 change, lossy" if lossy else "1 change, lossless"
+    which = f"{lossy} of them lossy" if lossy else "all lossless"
+    return f"{len(receipts)} changes, {which}"

@@ -14,8 +14,8 @@ from surecall.loop.resolve import make_transport
 from surecall.protocols import find_protocol
 from surecall.records import ToolCall
 
-from .flags import output_flags, settings_flags
-from .output import ExitCode, Output
+from .flags import pass_output, settings_flags
+from .output import ExitCode, Output, select_fields
 from .progress import Progress, call_text, count_of, duration_text
 from .terminal import bounded, make_table, printable
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 @click.option("--send", is_flag=True, help="Send the request of one turn to the provider again.")
 @click.option("--turn", type=int, default=0, help="Which turn to send, counted from 0.")
 @settings_flags("base_url")
-@output_flags
-@click.pass_obj
+@pass_output
 def replay(
     output: Output, trace_file: str, send: bool, turn: int, base_url: str | None
 ) -> ExitCode:
@@ -116,11 +115,9 @@ def _render_replay(trace: Trace, replayed: Replay) -> dict[str, Any]:
         {
             "turn": turn.turn,
             "finish_reason": turn.response_summary.finish_reason if turn.response_summary else None,
-            "calls": [_render_call(call) for call in turn.calls],
+            "calls": _render_calls(turn.calls),
             "results": turn.tool_results,
-            "failures": turn.failures,
-            "receipts": turn.receipts,
-            "defects": turn.defects,
+            **select_fields(turn, "failures", "receipts", "defects"),
         }
         for turn in trace.turns
     ]
@@ -132,9 +129,9 @@ def _render_replay(trace: Trace, replayed: Replay) -> dict[str, Any]:
     }
 
 
-def _render_call(call: ToolCall) -> dict[str, Any]:
+def _render_calls(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
     fields = ("id", "name", "arguments", "state", "receipts", "errors")
-    return {field: getattr(call, field) for field in fields}
+    return [select_fields(call, *fields) for call in calls]
 
 
 def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
@@ -147,16 +144,13 @@ def _show_resent(output: Output, resent: Resent, turn: int) -> ExitCode:
                 "turn": turn,
                 "same_calls": same,
                 "recorded": {
-                    "calls": [_render_call(call) for call in recorded.calls],
-                    "ignored_calls": [_render_call(call) for call in recorded.ignored_calls],
+                    "calls": _render_calls(recorded.calls),
+                    "ignored_calls": _render_calls(recorded.ignored_calls),
                 },
                 "new": {
-                    "calls": [_render_call(call) for call in accepted.calls],
-                    "ignored_calls": [_render_call(call) for call in accepted.ignored],
-                    "content": new.content,
-                    "finish_reason": new.finish_reason,
-                    "defects": new.defects,
-                    "receipts": new.receipts,
+                    "calls": _render_calls(accepted.calls),
+                    "ignored_calls": _render_calls(accepted.ignored),
+                    **select_fields(new, "content", "finish_reason", "defects", "receipts"),
                 },
                 "elapsed_ms": resent.answer.elapsed_ms,
             }

@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import click
-import msgspec
 
 from surecall.config import Config, load_config
-from surecall.errors import Code, ConfigError, SurecallError
+from surecall.errors import ConfigError, SurecallError
 from surecall.files import explain_write_errors
 from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.records import Event
 from surecall.tools import Tool
 
-from .flags import output_flags, parse_options, settings_flags
-from .output import ExitCode, Output
+from .flags import invalid_option, parse_options, pass_output, settings_flags
+from .output import ExitCode, Output, select_fields
 from .progress import Progress
 from .tool_files import load_tools
 
@@ -59,8 +58,7 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.option("--max-turns", type=int, help="Stop the run after this many requests.")
 @click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
 @click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
-@output_flags
-@click.pass_obj
+@pass_output
 def run(
     output: Output,
     *,
@@ -123,17 +121,16 @@ async def _ask(
 def _read_question(question: str) -> str:
     prompt = sys.stdin.read() if question == "-" else question
     if not prompt.strip():
-        raise ConfigError(
-            Code.INVALID_OPTION,
+        raise invalid_option(
             "the question is empty.",
-            hint='For example: surecall run "What is new?"; `-` reads it from standard input.',
+            'For example: surecall run "What is new?"; `-` reads it from standard input.',
         )
     return prompt
 
 
 def _listener(output: Output) -> tuple[Callable[[Event], None] | None, Callable[[], None]]:
     if output.json:
-        return lambda event: output.data(msgspec.to_builtins(event)), lambda: None
+        return output.data, lambda: None
     if output.quiet:
         return None, lambda: None
     progress = Progress(output.people(), live=output.stderr.isatty())
@@ -179,18 +176,17 @@ def render_result(result: RunResult) -> dict[str, Any]:
     """Return the last line of a run as JSON: the answer, and every call with its outcome."""
     calls = [
         {
-            **{field: getattr(call, field) for field in ("id", "name", "arguments", "receipts")},
-            **{field: getattr(answer, field) for field in ("ok", "executed", "elapsed_ms")},
+            **select_fields(call, "id", "name", "arguments", "receipts"),
+            **select_fields(answer, "ok", "executed", "elapsed_ms"),
             "errors": answer.envelope.errors,
         }
         for call, answer in zip(result.calls, result.results, strict=True)
     ]
     own = ("text", "run_id", "turns", "usage", "finish_reason", "cut", "empty", "elapsed_ms")
-    traced = ("fingerprint", "ignored_overrides", "schema_losses")
     return {
         "type": "result",
-        **{field: getattr(result, field) for field in own},
-        **{field: getattr(result.trace, field) for field in traced},
+        **select_fields(result, *own),
+        **select_fields(result.trace, "fingerprint", "ignored_overrides", "schema_losses"),
         "calls": calls,
         "changes": len(result.receipts),
     }

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
 from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
@@ -15,8 +14,8 @@ from surecall.evals.store import RunInfo
 from surecall.evals.wording import label_simulated
 
 from .eval.page import show_summary, summary_data
-from .flags import output_flags, store_flag
-from .output import ExitCode, Output
+from .flags import output_flags, pass_output, store_flag
+from .output import ExitCode, Output, select_fields
 from .progress import count_of
 from .terminal import line_of, make_table, shown_value
 
@@ -27,14 +26,13 @@ _WIDE: Final = 130
 @click.group(invoke_without_command=True)
 @output_flags
 @click.pass_context
-def runs(context: click.Context) -> ExitCode | None:
+def runs(context: click.Context) -> None:
     """List the stored eval runs; the commands show, tag and remove them.
 
     Name a run by its id, the start of one, a tag such as @baseline, or @latest~1.
     """
     if context.invoked_subcommand is None:
-        return context.invoke(list_runs, store_file=None, limit=20)
-    return None
+        context.invoke(list_runs, store_file=None, limit=20)
 
 
 @runs.command("list")
@@ -46,18 +44,16 @@ def runs(context: click.Context) -> ExitCode | None:
     help="How many runs to list.",
 )
 @store_flag
-@output_flags
-@click.pass_obj
-def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
+@pass_output
+def list_runs(output: Output, limit: int, store_file: str | None) -> None:
     """List the latest runs; `surecall runs` without a command does the same."""
     with open_run_store(store_file, must_exist=True) as store:
         found = store.runs()
         shown = [(info, store.is_held(info.id)) for info in found[:limit]]
     if output.json:
-        output.data(
-            {"type": "runs", "count": len(found), "runs": [run_data(*each) for each in shown]}
-        )
-        return ExitCode.OK
+        rows = [_run_data(*each) for each in shown]
+        output.data({"type": "runs", "count": len(found), "runs": rows})
+        return
     console = output.page()
     is_wide = console.width >= _WIDE
     columns = dict.fromkeys(("run", "started", "status"), "whole")
@@ -77,15 +73,13 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> ExitCode:
     console.print(table)
     if len(found) > limit:
         console.print(f"… {len(found) - limit} more: --limit {len(found)}", style="dim")
-    return ExitCode.OK
 
 
 @runs.command("show")
 @click.argument("run", default="@latest")
 @store_flag
-@output_flags
-@click.pass_obj
-def show_run(output: Output, run: str, store_file: str | None) -> ExitCode:
+@pass_output
+def show_run(output: Output, run: str, store_file: str | None) -> None:
     """Show the settings and results of a run; by default the latest."""
     with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
@@ -93,52 +87,48 @@ def show_run(output: Output, run: str, store_file: str | None) -> ExitCode:
         is_held = store.is_held(info.id)
     if output.json:
         data = summary_data(info, tallies, f"surecall eval --resume {info.id}")
-        output.data({**data, **run_data(info, is_held), "type": "run", "rows": data["rows"]})
-        return ExitCode.OK
+        output.data({**data, **_run_data(info, is_held), "type": "run", "rows": data["rows"]})
+        return
     console = output.page()
     rows = ((label, line_of(text)) for label, text in _facts(info, is_held=is_held))
     console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
     if info.done:
         console.print()
         show_summary(output, info, tallies)
-    return ExitCode.OK
 
 
 @runs.command("tag")
 @click.argument("run")
 @click.argument("name")
 @store_flag
-@output_flags
-@click.pass_obj
-def tag_run(output: Output, run: str, name: str, store_file: str | None) -> ExitCode:
+@pass_output
+def tag_run(output: Output, run: str, name: str, store_file: str | None) -> None:
     """Give a run a name, such as baseline; the name moves if another run had it."""
     with open_run_store(store_file, must_exist=True) as store:
         run_id = store.resolve(run)
         store.tag(run_id, name)
     bare = name.removeprefix("@")
-    return output.answer({"type": "tagged", "run": run_id, "tag": bare}, f"@{bare} is {run_id}")
+    output.answer({"type": "tagged", "run": run_id, "tag": bare}, f"@{bare} is {run_id}")
 
 
 @runs.command("untag")
 @click.argument("name")
 @store_flag
-@output_flags
-@click.pass_obj
-def untag_run(output: Output, name: str, store_file: str | None) -> ExitCode:
+@pass_output
+def untag_run(output: Output, name: str, store_file: str | None) -> None:
     """Remove a name from the run that has it."""
     with open_run_store(store_file, must_exist=True) as store:
         bare = name.removeprefix("@")
         store.resolve(f"@{bare}")  # a name that no run has is a mistake
         store.untag(name)
-    return output.answer({"type": "untagged", "tag": bare}, f"@{bare} is removed")
+    output.answer({"type": "untagged", "tag": bare}, f"@{bare} is removed")
 
 
 @runs.command("rm")
 @click.argument("references", nargs=-1, required=True, metavar="RUN...")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @store_flag
-@output_flags
-@click.pass_obj
+@pass_output
 def remove_runs(
     output: Output, references: tuple[str, ...], yes: bool, store_file: str | None
 ) -> ExitCode:
@@ -151,7 +141,8 @@ def remove_runs(
         for info in chosen:
             store.remove(info.id)
     ids = [info.id for info in chosen]
-    return output.answer({"type": "removed", "runs": ids}, f"removed {', '.join(ids)}")
+    output.answer({"type": "removed", "runs": ids}, f"removed {', '.join(ids)}")
+    return ExitCode.OK
 
 
 def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
@@ -163,21 +154,11 @@ def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
     return click.confirm(f"Remove {ids} with {trials}?", default=False, err=True)
 
 
-def run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
-    """Return a run as data."""
-    data = {
-        "run": info.id,
-        "status": _status(info, is_held=is_held),
-        "units": info.units,
-        "done": info.done,
-        "original_ok": info.original_ok,
-        "strict_ok": info.strict_ok,
-        "tags": info.tags,
-        "created_at": info.created_at,
-        "ended_at": info.ended_at,
-        "manifest": msgspec.to_builtins(info.manifest),
-    }
-    return add_old_names(data)
+def _run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
+    counts = select_fields(info, "units", "done", "original_ok", "strict_ok")
+    facts = select_fields(info, "tags", "created_at", "ended_at", "manifest")
+    status = _status(info, is_held=is_held)
+    return add_old_names({"run": info.id, "status": status, **counts, **facts})
 
 
 def _status(info: RunInfo, *, is_held: bool) -> str:
@@ -230,11 +211,10 @@ def _time_text(seconds: float) -> str:
     "-o", "--out", "folder", metavar="DIR", help="Folder to write to. [default: surecall-RUN]"
 )
 @store_flag
-@output_flags
-@click.pass_obj
+@pass_output
 def report(
     output: Output, *, run: str, formats: str, folder: str | None, store_file: str | None
-) -> ExitCode:
+) -> None:
     """Write a run as a page, tables or summaries; RUN defaults to the latest.
 
     Name a run by its id, the start of one, a tag such as @baseline, or @latest~1. Everything is
@@ -250,7 +230,6 @@ def report(
         output.data(_render(info, out, exported))
     else:
         _show_report(output, info, exported)
-    return ExitCode.OK
 
 
 def _render(info: RunInfo, out: Path, exported: Exported) -> dict[str, Any]:
@@ -263,7 +242,7 @@ def _render(info: RunInfo, out: Path, exported: Exported) -> dict[str, Any]:
         "folder": str(out),
         "files": {name: [str(path) for path in paths] for name, paths in exported.files.items()},
         "left_out": [
-            {"format": name, "code": error.code, "message": error.message, "hint": error.hint}
+            {"format": name, **select_fields(error, "code", "message", "hint")}
             for name, error in exported.left_out.items()
         ],
     }

@@ -29,34 +29,25 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
     if isinstance(found, ToolRegistry | list | tuple):
         tools = list(ToolRegistry(cast("Iterable[Any]", found)))
     else:
-        tools = _tools_in(module)
+        # every tool of the module once, in the order in which it was defined
+        values = {id(value): value for value in vars(module).values()}.values()
+        tools = [cast("Tool[..., Any]", value) for value in values if isinstance(value, Tool)]
     if not tools:
-        raise ToolDefinitionError(
-            Code.INVALID_TOOL,
+        raise _invalid_tool(
             f"{place} holds no tool.",
-            hint="Put @surecall.tool above a function, or a list of functions into `tools`.",
+            "Put @surecall.tool above a function, or a list of functions into `tools`.",
         )
     return tools
 
 
-def _tools_in(module: ModuleType) -> list[Tool[..., Any]]:
-    """Return every tool of the module once, in the order in which it was defined."""
-    values = {id(value): value for value in vars(module).values()}
-    return [cast("Tool[..., Any]", value) for value in values.values() if isinstance(value, Tool)]
-
-
 def _import_file(place: Path) -> ModuleType:
     if not place.is_file():
-        raise ToolDefinitionError(
-            Code.INVALID_TOOL, f"{place} is not a file.", hint="Name a Python file with tools."
-        )
+        raise _invalid_tool(f"{place} is not a file.", "Name a Python file with tools.")
     whole = place.resolve()
     name = f"surecall_tools_{sha256(str(whole).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, whole)
     if spec is None or spec.loader is None:
-        raise ToolDefinitionError(
-            Code.INVALID_TOOL, f"{place} is not a Python file.", hint="Its name must end in .py."
-        )
+        raise _invalid_tool(f"{place} is not a Python file.", "Its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     if str(whole.parent) not in sys.path:
         sys.path.append(str(whole.parent))  # last, so that it can shadow nothing
@@ -80,11 +71,7 @@ def _refusal(place: Path, whole: Path, error: BaseException) -> ToolDefinitionEr
         problem = f"{type(error).__name__}: {error.msg}."
     else:
         problem = f"{type(error).__name__}: {error}"
-    return ToolDefinitionError(
-        Code.INVALID_TOOL,
-        f"{where}: {problem}",
-        hint="The file must be importable; try `python FILE`.",
-    )
+    return _invalid_tool(f"{where}: {problem}", "The file must be importable; try `python FILE`.")
 
 
 def _line_of(whole: Path, error: BaseException) -> int | str:
@@ -105,9 +92,7 @@ def load_offered_tools(files: Iterable[str]) -> MaskedRegistry:
     Raises:
         ToolDefinitionError: A file cannot be read, or holds something that is not a tool.
     """
-    specs: list[ToolSpec] = []
-    for file in files:
-        specs += _load_specs(Path(file))
+    specs = [spec for file in files for spec in _load_specs(Path(file))]
     return MaskedRegistry(ToolRegistry.from_executor(specs, _run_nothing))
 
 
@@ -122,21 +107,19 @@ def _load_specs(place: Path) -> list[ToolSpec]:
         with place.open("rb") as file:
             document = decode(file.read(_MAX_FILE_BYTES + 1), max_bytes=_MAX_FILE_BYTES)
     except OSError as error:
-        problem = error.strerror or str(error)
-        raise _bad_definitions(
-            place, f"{problem}.", "Name a .json or .py file with tools."
-        ) from error
+        problem = f"{place}: {error.strerror or error}."
+        raise _invalid_tool(problem, "Name a .json or .py file with tools.") from error
     except JSONTextError as error:
-        raise _bad_definitions(place, error.message, _HINT) from error
+        raise _invalid_tool(f"{place}: {error.message}", _HINT) from error
     if isinstance(document, dict):
         document = cast("dict[str, Any]", document).get("tools")
     if not isinstance(document, list) or not document:
-        raise _bad_definitions(place, "there is no list of tools in it.", _HINT)
+        raise _invalid_tool(f"{place}: there is no list of tools in it.", _HINT)
     try:
         return list(parse_tools(cast("list[Any]", document)))
     except ToolDefinitionError as error:
-        raise _bad_definitions(place, error.message, _HINT) from error
+        raise _invalid_tool(f"{place}: {error.message}", _HINT) from error
 
 
-def _bad_definitions(place: Path, problem: str, hint: str) -> ToolDefinitionError:
-    return ToolDefinitionError(Code.INVALID_TOOL, f"{place}: {problem}", hint=hint)
+def _invalid_tool(message: str, hint: str) -> ToolDefinitionError:
+    return ToolDefinitionError(Code.INVALID_TOOL, message, hint=hint)

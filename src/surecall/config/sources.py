@@ -98,12 +98,12 @@ def read_variables(found: dict[str, Found], variables: Mapping[str, str], folder
             parts = ["headers", "__".join(parts[1:]).replace("_", "-")]
         key = ".".join(parts[:2])
         if len(parts) > 2 and parts[0] in {"options", "capabilities"}:
-            value = _set_inside(found.get(key), parts[2:], _parse_literal(raw))
+            value = _set_inside(found.get(key), parts[2:], parse_literal(raw))
         else:
             key = ".".join(parts)
             known = SETTINGS.get(key) or SETTINGS.get(f"{parts[0]}.*")
             takes_text = known is not None and known.type in {str, Text}
-            value = raw if takes_text else _parse_literal(raw)
+            value = raw if takes_text else parse_literal(raw)
         put_setting(found, key, value, variable, folder)
 
 
@@ -117,7 +117,7 @@ def _set_inside(earlier: Found | None, parts: list[str], value: Any) -> dict[str
     return whole
 
 
-def _parse_literal(raw: str) -> Any:
+def parse_literal(raw: str) -> Any:
     """Read the text as one TOML value; text that is not one, or is a date, stays text."""
     try:
         parsed = tomllib.loads(f"value = {raw}")

@@ -1,17 +1,19 @@
 """What goes over the wire: an answer as data, down to how its connection behaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderStatusError
-from surecall.jsontext import encode, encode_text, render_event
+from surecall.jsontext import encode
 from surecall.protocols import WireProtocol
 from surecall.transport.admission import Refusal
 
 from .inputs import parse_fields
+from .replies import Occasion
 
 Ending = Literal["keep", "close", "reset", "stall"]
 """`keep` ends as the framing says, `close` ends the connection there (FIN), `reset` breaks it
@@ -19,9 +21,6 @@ Ending = Literal["keep", "close", "reset", "stall"]
 
 Framing = Literal["length", "chunked", "close", "both"]
 """How the end of the body is marked; `both` names a length and chunks, which is ambiguous."""
-
-_JSON: Final = "application/json"
-_EVENTS: Final = "text/event-stream"
 
 
 class Pause(Struct, frozen=True):
@@ -66,18 +65,14 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
     """Return a whole answer with a JSON body."""
-    return Answer(
-        status=status,
-        headers={"content-type": _JSON, **(headers or {})},
-        pieces=(encode(value),),
-    )
+    given = {"content-type": "application/json", **(headers or {})}
+    return Answer(status=status, headers=given, pieces=(encode(value),))
 
 
-def event_stream(events: list[Any] | list[bytes]) -> Answer:
-    """Return a streamed answer, one piece for each event; values are encoded."""
-    pieces = [event if isinstance(event, bytes) else _render(event) for event in events]
-    headers = {"content-type": _EVENTS, "cache-control": "no-cache"}
-    return Answer(headers=headers, pieces=tuple(pieces), framing="chunked")
+def event_stream(events: Iterable[bytes]) -> Answer:
+    """Return a streamed answer, one piece for each event."""
+    headers = {"content-type": "text/event-stream", "cache-control": "no-cache"}
+    return Answer(headers=headers, pieces=tuple(events), framing="chunked")
 
 
 def with_body(answer: Answer, body: bytes, **headers: str) -> Answer:
@@ -86,29 +81,21 @@ def with_body(answer: Answer, body: bytes, **headers: str) -> Answer:
     return replace(answer, pieces=(body,), headers={**answer.headers, **given})
 
 
-def _render(event: Any) -> bytes:
-    return render_event(event if isinstance(event, str) else encode_text(event))
-
-
-_OPENAI_CODES: Final = {
-    401: "invalid_api_key",
-    404: "model_not_found",
-    429: "rate_limit_exceeded",
+_OPENAI_CODES: Final = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+_OPENAI_RATES: Final = {
+    "x-ratelimit-limit-requests": "60",
+    "x-ratelimit-remaining-requests": "0",
+    "x-ratelimit-reset-requests": "1s",
 }
-_RESET: Final = "2026-01-01T00:00:00Z"
 _RATE_HEADERS: Final[dict[str, dict[str, str]]] = {
-    "chat_completions": {
-        "x-ratelimit-limit-requests": "60",
-        "x-ratelimit-remaining-requests": "0",
-        "x-ratelimit-reset-requests": "1s",
-    },
+    "chat_completions": _OPENAI_RATES,
+    "responses": _OPENAI_RATES,
     "messages": {
         "anthropic-ratelimit-requests-limit": "60",
         "anthropic-ratelimit-requests-remaining": "0",
-        "anthropic-ratelimit-requests-reset": _RESET,
+        "anthropic-ratelimit-requests-reset": "2026-01-01T00:00:00Z",
     },
 }
-_RATE_HEADERS["responses"] = _RATE_HEADERS["chat_completions"]
 _GOOGLE_TYPE: Final = "type.googleapis.com/google.rpc."
 
 
@@ -120,45 +107,43 @@ def edit_json_body(answer: Answer, edit: Callable[[dict[str, Any]], Any]) -> Ans
     return replace(answer, pieces=(encode(edit(fields)),)) if fields else answer
 
 
-def provider_headers(protocol: WireProtocol, request_id: str) -> dict[str, str]:
+def provider_headers(occasion: Occasion) -> dict[str, str]:
     """Return the headers that a provider of this format sends with every answer."""
-    if protocol.name == "gemini":
+    if occasion.protocol.name == "gemini":
         return {}
-    name = "request-id" if protocol.name == "messages" else "x-request-id"
-    return {name: request_id}
+    name = "request-id" if occasion.protocol.name == "messages" else "x-request-id"
+    return {name: occasion.request_id}
 
 
 def error_answer(
-    protocol: WireProtocol,
+    occasion: Occasion,
     status: int,
     message: str,
     *,
     kind: str | None = None,
-    headers: dict[str, str] | None = None,
-    request_id: str = "",
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> Answer:
     """Return an error answer.
 
     Args:
-        protocol: Whose shape it has.
+        occasion: The request, and the wire format whose shape the error has.
         status: The HTTP status.
         message: What went wrong.
         kind: What OpenAI's `code` says; without one, what is usual for the status.
         headers: Headers that this error has besides the usual ones.
-        request_id: The id under which the provider knows the request.
     """
-    given = headers or {}
+    protocol = occasion.protocol
     body = _error_body(protocol, status, message, kind=kind)
-    usual = provider_headers(protocol, request_id) if request_id else {}
-    if request_id and protocol.name == "messages":
-        body["request_id"] = request_id
+    usual = provider_headers(occasion)
+    if protocol.name == "messages":
+        body["request_id"] = occasion.request_id
     if status == 429:
         usual |= _RATE_HEADERS.get(protocol.name, {})
-    wait = given.get("retry-after", "")
+    wait = headers.get("retry-after", "")
     if protocol.name == "gemini" and wait.replace(".", "", 1).isdigit():
         detail = {"@type": f"{_GOOGLE_TYPE}RetryInfo", "retryDelay": f"{wait}s"}
         body["error"]["details"] = [detail]
-    return json_answer(body, status, {**usual, **given})
+    return json_answer(body, status, {**usual, **headers})
 
 
 def refusal_answer(protocol: WireProtocol, refusal: Refusal) -> Answer:

@@ -20,15 +20,11 @@ from .catalog import Fault
 from .conversation import Action, CallTools, Oracle, Say
 from .oracles import DirectiveOracle, ObligingOracle, ask_oracles
 from .plan import CLEAN_PLAN, FaultPlan
-from .rendering import CHAT, render_body, render_events, render_reply_chunks
+from .rendering import CHAT, render_body, render_chunk, render_events, render_reply_chunks
 from .replies import Occasion, PlannedReply, honour_request, plan_reply
 from .workspace import WorkspaceOracle
 
-BUILTIN_ORACLES: Final[tuple[Oracle, ...]] = (
-    DirectiveOracle(),
-    WorkspaceOracle(),
-    ObligingOracle(),
-)
+BUILTIN_ORACLES: Final = (DirectiveOracle(), WorkspaceOracle(), ObligingOracle())
 """Who decides what would be right; the first that knows the conversation wins."""
 
 FAULT_PREFIX: Final = "faults:"
@@ -90,10 +86,9 @@ class FaultyProvider:
             plan, behaviour = self._choose(request.model)
             occasion = self._make_occasion(request, protocol)
             situation, faults = self._meet(plan, behaviour, occasion)
-        except RequestError as error:
-            return refusal_answer(protocol, Refusal(400, Code(error.code), str(error)))
-        except ConfigError as error:
-            return refusal_answer(protocol, Refusal(404, Code(error.code), str(error)))
+        except (RequestError, ConfigError) as error:
+            status = 400 if isinstance(error, RequestError) else 404
+            return refusal_answer(protocol, Refusal(status, Code(error.code), str(error)))
         self.by_model[request.model] += 1
         self.by_fault.update(fault.name for fault in faults)
         reply = self._plan_reply(_see(occasion, faults), situation)
@@ -126,15 +121,12 @@ class FaultyProvider:
         return self.plan, self.behaviour
 
     def _make_occasion(self, request: ModelRequest, protocol: WireProtocol) -> Occasion:
-        own = request.params.get("seed")
-        if isinstance(own, int):
-            key = f"{self.seed}/{own}/{len(request.messages)}"
-        else:
-            key = f"{self.seed}//{self.requests}"
+        own, place = request.params.get("seed"), len(request.messages)
+        own_key = f"{own}/{place}" if isinstance(own, int) else f"/{self.requests}"
         return Occasion(
             request=request,
             number=self.requests,
-            random=Random(key),  # noqa: S311 - chance that can be repeated, not secrecy
+            random=Random(f"{self.seed}/{own_key}"),  # noqa: S311 - chance that can be repeated, not secrecy
             stream=request.stream,
             protocol=protocol,
         )
@@ -176,8 +168,7 @@ def _answer(reply: PlannedReply, occasion: Occasion, faults: tuple[Fault, ...]) 
     reply_id = f"{occasion.random.getrandbits(96):024x}"
     occasion = replace(occasion, reply=reply, reply_id=reply_id)
     answer = _render(reply, occasion, faults)
-    usual = provider_headers(occasion.protocol, occasion.request_id)
-    answer = replace(answer, headers={**answer.headers, **usual})
+    answer = replace(answer, headers={**answer.headers, **provider_headers(occasion)})
     for fault in faults:
         if fault.wire is not None:
             answer = fault.wire(answer, occasion)
@@ -193,4 +184,4 @@ def _render(reply: PlannedReply, occasion: Occasion, faults: tuple[Fault, ...]) 
     for fault in faults:
         if fault.chunks is not None and reply.is_clean:
             chunks = fault.chunks(chunks, occasion)
-    return event_stream(chunks)
+    return event_stream(map(render_chunk, chunks))

@@ -27,35 +27,35 @@ _MARK: Final = "fault-arguments-of"
 _CLOCKS: Final = frozenset({"created", "created_at", "completed_at"})
 _TEXT_KEYS: Final = frozenset({"delta", "partial_json"})
 _OBJECT_KEYS: Final = frozenset({"args", "input"})
-_STOP_REASONS: Final = {
-    "messages": {
-        "content_filter": "refusal",
-        "length": "max_tokens",
-        "stop": "end_turn",
-        "tool_calls": "tool_use",
-    },
-    "gemini": {
-        "content_filter": "SAFETY",
-        "length": "MAX_TOKENS",
-        "stop": "STOP",
-        "tool_calls": "STOP",
-    },
-}
 _REASON_KEYS: Final = {"messages": "stop_reason", "gemini": "finishReason"}
+_STOP_REASONS: Final = {
+    ("messages", "content_filter"): "refusal",
+    ("messages", "length"): "max_tokens",
+    ("messages", "stop"): "end_turn",
+    ("messages", "tool_calls"): "tool_use",
+    ("gemini", "content_filter"): "SAFETY",
+    ("gemini", "length"): "MAX_TOKENS",
+    ("gemini", "stop"): "STOP",
+    ("gemini", "tool_calls"): "STOP",
+}
 
 
 def render_body(reply: PlannedReply, occasion: Occasion) -> Any:
     """Return the whole body of a reply."""
     if occasion.protocol.name == CHAT:
         return _render_completion(reply, occasion)
-    return _Marks(reply, occasion).fill(
-        occasion.protocol.render_reply(_mark_reply(reply, occasion))
-    )
+    marked = occasion.protocol.render_reply(_mark_reply(reply, occasion))
+    return _Marks(reply, occasion).fill(marked)
 
 
 def render_reply_chunks(reply: PlannedReply, occasion: Occasion) -> list[Any]:
     """Return the chunks of a streamed chat completion."""
     return render_chunks(_render_completion(reply, occasion))
+
+
+def render_chunk(chunk: Any) -> bytes:
+    """Return a chunk of a streamed chat completion as an event; text stays as it is."""
+    return render_event(chunk if isinstance(chunk, str) else encode_text(chunk))
 
 
 def render_events(reply: PlannedReply, occasion: Occasion) -> list[bytes]:
@@ -80,14 +80,12 @@ def render_failure(occasion: Occasion, status: int, message: str, *, number: int
     In chat completions it is what routers send, which says the status.
     """
     if occasion.protocol.name == CHAT:
-        body = {"error": {"message": message, "code": status}}
-        return [render_event(encode_text(body))]
+        return [render_chunk({"error": {"message": message, "code": status}})]
     error = ProviderStatusError(
         Code.HTTP_STATUS, message, status=status, provider_code="server_error"
     )
-    writer = occasion.protocol.open_writer(
-        model=occasion.request.model, reply_id=_reply_id(occasion)
-    )
+    model, reply_id = occasion.request.model, _reply_id(occasion)
+    writer = occasion.protocol.open_writer(model=model, reply_id=reply_id)
     marks = _Marks(occasion.reply, occasion)
     events = [(name, marks.fill(value)) for name, value in _split_events(writer.fail(error))]
     return _write_numbered(events, number)
@@ -95,10 +93,7 @@ def render_failure(occasion: Occasion, status: int, message: str, *, number: int
 
 def _render_completion(reply: PlannedReply, occasion: Occasion) -> dict[str, Any]:
     completion = render_completion(reply.message, reply.finish_reason, reply.usage)
-    return completion | {
-        "id": _reply_id(occasion),
-        "model": occasion.request.model,
-    }
+    return completion | {"id": _reply_id(occasion), "model": occasion.request.model}
 
 
 def _mark_reply(reply: PlannedReply, occasion: Occasion) -> Reply:
@@ -146,7 +141,7 @@ class _Marks:
         name = occasion.protocol.name
         reason = reply.finish_reason or ""
         self._reason_key = _REASON_KEYS.get(name)
-        self._reason = _STOP_REASONS.get(name, {}).get(reason, reason)
+        self._reason = _STOP_REASONS.get((name, reason), reason)
 
     def fill(self, value: Any, key: str = "") -> Any:
         """Return a value with every mark in it replaced."""

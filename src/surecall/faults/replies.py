@@ -175,15 +175,7 @@ def _count_usage(reply: PlannedReply, request: ModelRequest) -> dict[str, int]:
 
 
 _MAX_DEPTH: Final = 8
-_BY_TYPE: Final[dict[str, Any]] = {
-    "array": [],
-    "boolean": True,
-    "integer": 1,
-    "null": None,
-    "number": 1,
-    "object": {},
-    "string": "sample",
-}
+_BY_TYPE: Final = {"boolean": True, "null": None}
 
 
 def sample_arguments(schema: dict[str, Any], texts: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from .http import (
 from .provider import FAULT_PREFIX, ZOO_PREFIX, FaultyProvider, find_endpoint
 
 _DEFAULT_LIMITS: Final = ServerLimits()
-_DEFAULT_FORMAT: Final = ChatCompletions()
+_DEFAULT_FORMAT: Final[WireProtocol] = ChatCompletions()
 
 
 class FaultServer:
@@ -101,7 +101,7 @@ class FaultServer:
         self._tasks.add(task)
         try:
             if is_full:
-                await self._refuse(_DEFAULT_FORMAT, _FULL, reader, writer)
+                await _refuse(_DEFAULT_FORMAT, _FULL, reader, writer)
             elif await self._answer_one(reader, writer, is_first=True):
                 while await self._answer_one(reader, writer):
                     pass
@@ -117,38 +117,23 @@ class FaultServer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_first: bool = False
     ) -> bool:
         """Serve one request; return whether the connection can be used again."""
-        protocol: WireProtocol = _DEFAULT_FORMAT
+        protocol = _DEFAULT_FORMAT
         try:
             head = await receive_head(reader, self._limits, is_first=is_first)
             if head is None:
                 return False
             protocol = _choose_format(head.path)
-            hosts = self._allow_hosts | self._own_hosts(writer)
+            address, port = writer.get_extra_info("sockname")[:2]
+            hosts = list_hosts(port, (*LOOPBACK_NAMES, self._host, address)) | self._allow_hosts
             refusal = check_admission(head.method, head.headers, hosts)
             if refusal is not None:
                 raise RequestRefused(refusal)
             body = await receive_body(reader, writer, head, self._limits)
         except RequestRefused as refused:
-            await self._refuse(protocol, refused.refusal, reader, writer)
+            await _refuse(protocol, refused.refusal, reader, writer)
             return False
         answer = self._answer(head, body)
         return await perform_answer(answer, reader, writer) and not head.is_last
-
-    def _own_hosts(self, writer: asyncio.StreamWriter) -> frozenset[str]:
-        """Return the hosts of this server for one connection: by name and by its address."""
-        address, port = writer.get_extra_info("sockname")[:2]
-        return list_hosts(port, (*LOOPBACK_NAMES, self._host, address))
-
-    async def _refuse(
-        self,
-        protocol: WireProtocol,
-        refusal: Refusal,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        answer = replace(refusal_answer(protocol, refusal), ending="close")
-        await perform_answer(answer, reader, writer)
-        await discard_rest(reader, writer)
 
     def _answer(self, head: Head, body: bytes) -> Answer:
         if head.method == "GET":
@@ -165,9 +150,7 @@ class FaultServer:
         if not isinstance(value, dict):
             return refusal_answer(protocol, _NOT_AN_OBJECT)
         fields = cast("dict[str, Any]", value)
-        wire = WireRequest(
-            path=head.path, body=fields, headers={}, stream=fields.get("stream") is True
-        )
+        wire = WireRequest(path=head.path, body=fields, stream=fields.get("stream") is True)
         return self.provider.answer(protocol, wire)
 
     def _answer_get(self, head: Head) -> Answer:
@@ -186,8 +169,8 @@ class FaultServer:
             "plan": provider.plan,
             "model": None if provider.behaviour is None else provider.behaviour.name,
             "requests": provider.requests,
-            "by_model": dict(provider.by_model),
-            "by_fault": dict(provider.by_fault),
+            "by_model": provider.by_model,
+            "by_fault": provider.by_fault,
         }
 
 
@@ -202,6 +185,17 @@ def model_names() -> list[str]:
     """List the names that a request may carry as its model."""
     faults = [f"{FAULT_PREFIX}{name}" for name in (CLEAN, *(fault.name for fault in FAULTS))]
     return [*faults, *(f"{ZOO_PREFIX}{behaviour.name}" for behaviour in zoo())]
+
+
+async def _refuse(
+    protocol: WireProtocol,
+    refusal: Refusal,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    answer = replace(refusal_answer(protocol, refusal), ending="close")
+    await perform_answer(answer, reader, writer)
+    await discard_rest(reader, writer)
 
 
 def _answer_not_found(head: Head) -> Answer:
@@ -224,30 +218,14 @@ def _lacks_events(head: Head) -> bool:
 
 def _list_models(head: Head) -> dict[str, Any]:
     """List the models as the client expects it, who is known by the headers of its provider."""
-    if head.values("anthropic-version"):
-        return _anthropic_models()
-    if head.path.startswith("/v1beta") or head.values("x-goog-api-key"):
-        return {"models": [_google_model(name) for name in model_names()]}
-    return _openai_models()
-
-
-def _openai_models() -> dict[str, Any]:
-    rows = [
-        {"id": name, "object": "model", "created": 0, "owned_by": "surecall"}
-        for name in model_names()
-    ]
-    return {"object": "list", "data": rows}
-
-
-def _anthropic_models() -> dict[str, Any]:
     names = model_names()
-    rows = [
-        {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
-        for name in names
-    ]
-    return {"data": rows, "has_more": False, "first_id": names[0], "last_id": names[-1]}
-
-
-def _google_model(name: str) -> dict[str, Any]:
-    methods = ["generateContent", "streamGenerateContent"]
-    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+    if head.values("anthropic-version"):
+        made = {"created_at": "1970-01-01T00:00:00Z"}
+        rows = [{"type": "model", "id": name, "display_name": name, **made} for name in names]
+        return {"data": rows, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+    if head.path.startswith("/v1beta") or head.values("x-goog-api-key"):
+        methods = {"supportedGenerationMethods": ["generateContent", "streamGenerateContent"]}
+        google = ({"name": f"models/{name}", "displayName": name, **methods} for name in names)
+        return {"models": list(google)}
+    usual = {"object": "model", "created": 0, "owned_by": "surecall"}
+    return {"object": "list", "data": [{"id": name, **usual} for name in names]}

@@ -10,6 +10,7 @@ from surecall.cli.flags import (
     command_text,
     output_flags,
     parse_options,
+    pass_output,
     split_names,
     store_flag,
 )
@@ -104,10 +105,9 @@ def evaluate() -> None:
 @click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
 @store_flag
-@output_flags
-@click.pass_context
+@pass_output
 def run(
-    context: click.Context,
+    output: Output,
     *,
     suites: str | None,
     options: tuple[str, ...],
@@ -132,7 +132,6 @@ def run(
     Finished trials are stored; after an interruption the same command resumes the run.
     `surecall eval vendors` compares endpoints that serve the same model.
     """
-    output: Output = context.find_root().obj
     if is_new and resume is not None:
         raise click.UsageError("Use either --new or --resume.")
     if ray_address is not None and engine != "ray":
@@ -149,7 +148,7 @@ def run(
     work = EvalWork(output, parsed_gates, store_file)
     if dry_run and resume is None and not run_store_path(store_file).exists():
         plan = plan_experiment(wanted, load_config(), prices=parse_prices(prices))
-        work.note(plan.notes)
+        work.note(*plan.notes)
         return work.show_plan(None, plan, None)
     with open_run_store(store_file, must_exist=resume is not None) as store:
         if resume is not None and resume != LATEST_MATCH:
@@ -158,18 +157,18 @@ def run(
             wanted,
             load_config(),
             prices=parse_prices(prices),
-            command=command_text(context, "eval", leave_out=_NOT_IN_COMMAND),
+            command=command_text("eval", leave_out=_NOT_IN_COMMAND),
             engine=engine,
         )
         chosen = choose_run(store, experiment.manifest, resume=resume, is_new=is_new)
-        work.note((*experiment.notes, *chosen.notes))
+        work.note(*experiment.notes, *chosen.notes)
         work.find_baselines(store, chosen.run_id)
         if dry_run:
             return work.show_plan(store, experiment, chosen.run_id)
         try:
             if chosen.is_complete and chosen.run_id is not None:
                 info = store.info(chosen.run_id)
-                work.note((f"run {info.id} is already complete",))
+                work.note(f"run {info.id} is already complete")
             else:
                 executor = make_executor(
                     engine,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from surecall.cli.output import ExitCode, Output
+from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.gates import GateReport, GateResult
@@ -41,7 +41,8 @@ Tallies = dict[tuple[Cell, bool], Tally]
 def show_gates(output: Output, report: GateReport) -> ExitCode:
     """Show the results of all gates, and return 1 when one of them failed."""
     if output.json:
-        output.data({"type": "gates", "ok": report.ok, "gates": gate_rows(report)})
+        gates = [{**msgspec.to_builtins(result), "ok": result.ok} for result in report.results]
+        output.data({"type": "gates", "ok": report.ok, "gates": gates})
     elif report.results:
         console = output.page()
         console.print(_table(report))
@@ -51,22 +52,13 @@ def show_gates(output: Output, report: GateReport) -> ExitCode:
     return ExitCode.OK if report.ok else ExitCode(1)
 
 
-def gate_rows(report: GateReport) -> list[dict[str, Any]]:
-    """Return the results of gates as data."""
-    return [{**msgspec.to_builtins(result), "ok": result.ok} for result in report.results]
-
-
 def _table(report: GateReport) -> "Table":
     columns = {"gate": "fold", "verdict": "whole", "observed": "whole", "note": "fold dim"}
     table = make_table(columns)
     for result in report.results:
         notes = [note for note in (label_simulated(result.simulated, "{}"), result.note) if note]
-        table.add_row(
-            line_of(result.gate.text),
-            styled(_MARKS[result.verdict]),
-            _describe_observed(result),
-            line_of("; ".join(notes)),
-        )
+        gate, verdict = line_of(result.gate.text), styled(_MARKS[result.verdict])
+        table.add_row(gate, verdict, _describe_observed(result), line_of("; ".join(notes)))
     return table
 
 
@@ -94,9 +86,8 @@ def plan_data(
         "run": run_id,
         "done": done,
         **experiment.matrix.describe(),
-        "concurrency": experiment.concurrency,
-        "timeout_s": experiment.timeout_s,
-        "estimate": msgspec.to_builtins(guess),
+        **select_fields(experiment, "concurrency", "timeout_s"),
+        "estimate": guess,
     }
 
 
@@ -159,7 +150,7 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
         "overall": _group_data(summary.overall),
         "controls": None if summary.controls is None else _group_data(summary.controls),
         "rows": [
-            {axis: getattr(cell, axis) for axis in ("model", *_ROW_AXES)} | _group_data(group)
+            select_fields(cell, "model", *_ROW_AXES) | _group_data(group)
             for cell, group in group_rows(tallies)
         ],
         "resume": None if info.is_complete else resume,
@@ -168,17 +159,12 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 
 def _group_data(group: Group) -> dict[str, Any]:
     data = {
-        "n": group.n,
-        "simulated": group.simulated,
-        "original": msgspec.to_builtins(group.original),
-        "strict": msgspec.to_builtins(group.strict),
-        "fabrications": group.fabrications,
+        **select_fields(group, "n", "simulated", "original", "strict", "fabrications"),
         "failures": [
-            {**msgspec.to_builtins(item.failure), "count": item.count, "example": item.example}
+            {**msgspec.to_builtins(item.failure), **select_fields(item, "count", "example")}
             for item in group.failures
         ],
-        "p50_ms": group.latency.p50_ms,
-        "p95_ms": group.latency.p95_ms,
+        **select_fields(group.latency, "p50_ms", "p95_ms"),
         "cost_usd": group.costs.cost_usd,
     }
     return add_old_names(data)
@@ -193,11 +179,8 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         console.print(f"… {len(rows) - _MAX_ROWS} more: surecall report {info.id}", style="dim")
     summary = summarize_tallies(tallies)
     if summary.controls is not None:
-        controls = summary.controls
-        console.print(
-            f"\ncontrols without tools: {controls.strict.k}/{controls.n} passed, not counted above",
-            style="dim",
-        )
+        passed = f"{summary.controls.strict.k}/{summary.controls.n} passed"
+        console.print(f"\ncontrols without tools: {passed}, not counted above", style="dim")
     if summary.overall.failures:
         console.print()
         console.print(_failures(summary))
@@ -235,12 +218,8 @@ def _failures(summary: Summary) -> "Table":
     failures = summary.overall.failures
     for item in failures[:_MAX_FAILURES]:
         detail = f" ({line_of(item.failure.detail, 40)})" if item.failure.detail else ""
-        table.add_row(
-            f"{item.failure.code}{detail}",
-            str(item.failure.layer),
-            str(item.count),
-            f"#{item.example}",
-        )
+        code, layer = f"{item.failure.code}{detail}", str(item.failure.layer)
+        table.add_row(code, layer, str(item.count), f"#{item.example}")
     if len(failures) > _MAX_FAILURES:
         table.add_row(f"… {len(failures) - _MAX_FAILURES} more kinds", style="dim")
     return table

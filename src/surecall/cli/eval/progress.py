@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
-from surecall.cli.output import Output
+from surecall.cli.output import Output, select_fields
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import bounded
 from surecall.evals.original import add_old_names
@@ -81,47 +81,37 @@ class JsonLines(EvalDisplay):
         """Write the event; how it ended is in the summary."""
         match event:
             case ExperimentStarted():
-                self._launch(event)
+                kind, data = "launch", self._launch_data(event)
             case TrialFinished():
-                self._output.data({"type": "trial", "run": event.run_id, **_row_data(event.row)})
+                kind, data = "trial", _row_data(event.row)
             case CellFinished():
-                data = _cell_data(event.count)
-                self._output.data({"type": "cell", "run": event.run_id, **data})
+                kind, data = "cell", _cell_data(event.count)
             case Stopping():
-                self._output.data({"type": "stopping", "run": event.run_id, "how": event.how})
+                kind, data = "stopping", {"how": event.how}
             case _:
-                pass
+                return
+        self._output.data({"type": kind, "run": event.run_id, **data})
 
-    def _launch(self, event: ExperimentStarted) -> None:
-        manifest, tally = self._manifest, event.tally
-        self._output.data(
-            {
-                "type": "launch",
-                "run": event.run_id,
-                "resumed": event.resumed,
-                "units": tally.total,
-                "done": tally.done,
-                "cells": len(tally.cells),
-                "simulated": manifest.simulated,
-                "command": manifest.command,
-                "engine": manifest.engine,
-                "package": manifest.package,
-                "store": self._store,
-            }
-        )
+    def _launch_data(self, event: ExperimentStarted) -> dict[str, Any]:
+        tally = event.tally
+        return {
+            "resumed": event.resumed,
+            "units": tally.total,
+            "done": tally.done,
+            "cells": len(tally.cells),
+            **select_fields(self._manifest, "simulated", "command", "engine", "package"),
+            "store": self._store,
+        }
 
 
 def _row_data(row: TrialRow) -> dict[str, Any]:
+    what = select_fields(row, "case", "trial", "simulated")
+    verdict = select_fields(row, "original_ok", "strict_ok", "outcome", "code")
     data = {
         "index": row.index,
         **msgspec.to_builtins(row.cell),
-        "case": row.case,
-        "trial": row.trial,
-        "simulated": row.simulated,
-        "original_ok": row.original_ok,
-        "strict_ok": row.strict_ok,
-        "outcome": row.outcome,
-        "code": row.code,
+        **what,
+        **verdict,
         "reasons": [reason.code for reason in row.strict_reasons],
         "elapsed_ms": row.elapsed_ms,
     }
@@ -129,14 +119,9 @@ def _row_data(row: TrialRow) -> dict[str, Any]:
 
 
 def _cell_data(count: CellCount) -> dict[str, Any]:
-    data = {
-        **msgspec.to_builtins(count.cell),
-        "trials": count.total,
-        "original_ok": count.original_ok,
-        "strict_ok": count.strict_ok,
-        "unanswered": count.unanswered,
-    }
-    return add_old_names(data)
+    cell = msgspec.to_builtins(count.cell)
+    figures = select_fields(count, "original_ok", "strict_ok", "unanswered")
+    return add_old_names({**cell, "trials": count.total, **figures})
 
 
 class _ForPeople(EvalDisplay):
@@ -154,9 +139,8 @@ class _ForPeople(EvalDisplay):
                 self._started = time.monotonic()
                 self._begin(event)
             case Stopping(how="draining"):
-                self._output.note(
-                    "stopping after the trials in progress; Ctrl-C again stops at once"
-                )
+                words = "stopping after the trials in progress; Ctrl-C again stops at once"
+                self._output.note(words)
             case Stopping():
                 self._output.note("stopping now")
             case _:
@@ -164,13 +148,9 @@ class _ForPeople(EvalDisplay):
 
     def _begin(self, event: ExperimentStarted) -> None:
         tally = event.tally
-        words = (
-            f"run {event.run_id}: {count_of(tally.total, 'trial')} "
-            f"in {count_of(len(tally.cells), 'cell')}"
-        )
-        if event.resumed:
-            words += f", {tally.done} of them already finished"
-        self._output.note(words)
+        size = f"{count_of(tally.total, 'trial')} in {count_of(len(tally.cells), 'cell')}"
+        kept = f", {tally.done} of them already finished" if event.resumed else ""
+        self._output.note(f"run {event.run_id}: {size}{kept}")
 
     def _status(self, tally: Tally) -> str:
         parts = [f"{tally.done}/{tally.total} trials"]
@@ -185,8 +165,7 @@ class _ForPeople(EvalDisplay):
         return " · ".join(parts)
 
     def _name(self, cell: Cell) -> str:
-        mark = " (simulated)" if cell.model in self._simulated else ""
-        return f"{cell.model}{mark}"
+        return f"{cell.model} (simulated)" if cell.model in self._simulated else cell.model
 
 
 class LineByCell(_ForPeople):
@@ -199,9 +178,8 @@ class LineByCell(_ForPeople):
             return
         count, cell = event.count, event.count.cell
         mark = "✓" if count.strict_ok == count.done else "✗"
-        place = " / ".join(
-            (self._name(cell), cell.profile, cell.strategy, cell.fallback, cell.scenario)
-        )
+        axes = (self._name(cell), cell.profile, cell.strategy, cell.fallback, cell.scenario)
+        place = " / ".join(axes)
         counts = f"{count.strict_ok}/{count.done} strict, {count.original_ok}/{count.done} original"
         if count.unanswered:
             counts += f", {count.unanswered} unanswered"

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from surecall.cli.flags import command_text, output_flags, split_names, store_flag
-from surecall.cli.output import ExitCode, Output
+from surecall.cli.flags import command_text, invalid_option, pass_output, split_names, store_flag
+from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.config import load_config
-from surecall.errors import Code, ConfigError
 from surecall.evals.executors import DEFAULT_CONCURRENCY, LocalExecutor
 from surecall.evals.experiments import open_run_store
 from surecall.evals.models import find_contenders
-from surecall.evals.planning import Experiment, Wanted, plan_experiment
+from surecall.evals.planning import Wanted, plan_experiment
 from surecall.evals.records import Manifest
 from surecall.evals.runner import CellFinished, ProgressEvent
 from surecall.evals.stats import F1
-from surecall.evals.store import RunStore
 from surecall.evals.vendors import CallFault, Comparison, Endpoint, VendorReport, compare_vendors
 from surecall.evals.wording import describe_points, describe_rate, label_simulated
 
@@ -59,14 +57,13 @@ def _figures(report: VendorReport) -> "Table":
     figures = ("trigger F1", "schema accuracy", "strict", "unanswered")
     table = make_table({"endpoint": "fold"} | dict.fromkeys(figures, "right"))
     for endpoint in (report.reference, *report.endpoints):
-        is_reference = endpoint.trigger is None
-        table.add_row(
-            _name(endpoint) + (" (reference)" if is_reference else ""),
-            "-" if endpoint.trigger is None else _score(endpoint.trigger),
-            describe_rate(endpoint.valid_before, 1),
-            describe_rate(endpoint.strict, 1),
-            f"{endpoint.unanswered.k}/{endpoint.unanswered.n}",
-        )
+        name, score = _name(endpoint), "-"
+        if endpoint.trigger is None:
+            name += " (reference)"
+        else:
+            score = _score(endpoint.trigger)
+        rates = (describe_rate(rate, 1) for rate in (endpoint.valid_before, endpoint.strict))
+        table.add_row(name, score, *rates, f"{endpoint.unanswered.k}/{endpoint.unanswered.n}")
     return table
 
 
@@ -163,10 +160,9 @@ def _score(score: F1) -> str:
 @click.option("--run", "run", metavar="RUN", help="Compare within a stored run; nothing is sent.")
 @click.option("--new", is_flag=True, help="Start a new run even if there is one to resume.")
 @store_flag
-@output_flags
-@click.pass_context
+@pass_output
 def vendors(
-    context: click.Context,
+    output: Output,
     *,
     reference: str,
     named: tuple[str, ...],
@@ -185,7 +181,6 @@ def vendors(
 
     surecall eval vendors --reference m@https://a.example/v1 --against m@https://b.example/v1
     """
-    output: Output = context.find_root().obj
     against = (*named, *others)
     with open_run_store(store_file, must_exist=run is not None) as store:
         if run is not None:
@@ -193,7 +188,7 @@ def vendors(
         else:
             labels = _endpoints((reference, *against))
             reference, *against = labels
-            command = command_text(context, "eval vendors", leave_out=("new",))
+            command = command_text("eval vendors", leave_out=("new",))
             experiment = plan_experiment(
                 Wanted(
                     models=",".join(labels),
@@ -208,14 +203,12 @@ def vendors(
                 command=command,
             )
             work = EvalWork(output, [], store_file, resume=command)
+            executor = LocalExecutor(experiment.job, concurrency=concurrency)
+            same = experiment.manifest.hash  # the run of this very comparison, finished or not
+            earlier = store.find_unfinished(same) or store.find_complete(same)
+            cells = _Cells(output, experiment.manifest)
             try:
-                info = work.run(
-                    store,
-                    experiment,
-                    LocalExecutor(experiment.job, concurrency=concurrency),
-                    None if new else _find_earlier(store, experiment),
-                    _Cells(output, experiment.manifest),
-                )
+                info = work.run(store, experiment, executor, None if new else earlier, cells)
             except KeyboardInterrupt:
                 return work.cut_short(store)
             if not info.is_complete:
@@ -223,10 +216,9 @@ def vendors(
         report = compare_vendors(store.rows(info.id), reference, against, margin=margin)
         reached = exit_code_of_trials(store.rows(info.id))
     if output.json:
-        run_data = {"id": info.id, "done": info.done, "units": info.units}
-        output.data(
-            {"type": "vendors", "run": run_data, "ok": report.ok} | msgspec.to_builtins(report)
-        )
+        run_data = select_fields(info, "id", "done", "units")
+        figures = msgspec.to_builtins(report)
+        output.data({"type": "vendors", "run": run_data, "ok": report.ok, **figures})
     else:
         show_vendors(output, report)
         if not output.quiet:
@@ -237,34 +229,25 @@ def vendors(
 def _endpoints(references: Sequence[str]) -> list[str]:
     """Return the labels of the endpoints, each of which must be one model."""
     if len(references) < 2:
-        raise ConfigError(
-            Code.INVALID_OPTION,
+        raise invalid_option(
             "there is nothing to compare with the reference.",
-            hint="Name at least one endpoint with --against.",
+            "Name at least one endpoint with --against.",
         )
     found: list[str] = []
     for reference in references:
         contenders = find_contenders(reference)
         if len(contenders) != 1:
-            raise ConfigError(
-                Code.INVALID_OPTION,
+            raise invalid_option(
                 f"{reference!r} names {len(contenders)} models.",
-                hint="Name one model at one address, such as ID@https://HOST/v1.",
+                "Name one model at one address, such as ID@https://HOST/v1.",
             )
-        found += [contender.label for contender in contenders]
+        found.append(contenders[0].label)
     if len(set(found)) < len(found):
-        raise ConfigError(
-            Code.INVALID_OPTION,
+        raise invalid_option(
             "an endpoint is named twice.",
-            hint="Name each endpoint once; to ask more often, raise --trials.",
+            "Name each endpoint once; to ask more often, raise --trials.",
         )
     return found
-
-
-def _find_earlier(store: RunStore, experiment: Experiment) -> str | None:
-    """Return the run of this very comparison, to be resumed or only read."""
-    wanted = experiment.manifest.hash
-    return store.find_unfinished(wanted) or store.find_complete(wanted)
 
 
 class _Cells(EvalDisplay):
@@ -279,11 +262,10 @@ class _Cells(EvalDisplay):
         if not isinstance(event, CellFinished) or self._output.quiet:
             return
         cell, count = event.count.cell, event.count
-        figures: dict[str, Any] = {"done": count.done, "strict_ok": count.strict_ok}
         is_simulated = cell.model in self._simulated
         if self._output.json:
-            data = {"type": "cell", **msgspec.to_builtins(cell), **figures}
-            self._output.data({**data, "simulated": is_simulated})
+            figures = msgspec.to_builtins(cell) | select_fields(count, "done", "strict_ok")
+            self._output.data({"type": "cell", **figures, "simulated": is_simulated})
         else:
             name = f"{cell.model} (simulated)" if is_simulated else cell.model
             self._output.note(f"{name} / {cell.scenario}: {count.strict_ok}/{count.done}")

@@ -49,7 +49,7 @@ class EvalWork:
         self._baselines: dict[str, str] = {}
         self._run_id: str | None = None
 
-    def note(self, lines: tuple[str, ...]) -> None:
+    def note(self, *lines: str) -> None:
         """Write remarks for people."""
         for line in () if self._output.quiet else lines:
             if self._output.json:
@@ -82,49 +82,37 @@ class EvalWork:
         display: EvalDisplay | None = None,
     ) -> RunInfo:
         """Run what is left of the experiment."""
-        display = display or make_display(self._output, experiment.manifest, str(store.path))
-        # What tools and engines print must not get between the data.
-        with contextlib.redirect_stdout(self._output.stderr), display:
-            return asyncio.run(self._run(store, experiment, executor, run_id, display))
-
-    async def _run(
-        self,
-        store: RunStore,
-        experiment: Experiment,
-        executor: Executor,
-        run_id: str | None,
-        display: EvalDisplay,
-    ) -> RunInfo:
+        shown = display or make_display(self._output, experiment.manifest, str(store.path))
         stop = Stop()
 
         def report(event: ProgressEvent) -> None:
             if isinstance(event, ExperimentStarted):
                 self._run_id = event.run_id
             try:
-                display.tell(event)
+                shown.tell(event)
             except BrokenPipeError:  # as with any program, but what is done is kept
                 self._output.drop_reader()
                 stop.ask()
 
-        async def draw() -> None:
-            while True:
-                display.refresh()
-                await asyncio.sleep(display.interval_s)
+        async def run_and_draw() -> RunInfo:
+            drawing = asyncio.create_task(_draw(shown))
+            try:
+                with _catch_interrupts(stop):
+                    return await run_experiment(
+                        experiment.matrix,
+                        experiment.manifest,
+                        store,
+                        executor=executor,
+                        run_id=run_id,
+                        on_progress=report,
+                        stop=stop,
+                    )
+            finally:
+                drawing.cancel()
 
-        drawing = asyncio.create_task(draw())
-        try:
-            with _catch_interrupts(stop):
-                return await run_experiment(
-                    experiment.matrix,
-                    experiment.manifest,
-                    store,
-                    executor=executor,
-                    run_id=run_id,
-                    on_progress=report,
-                    stop=stop,
-                )
-        finally:
-            drawing.cancel()
+        # What tools and engines print must not get between the data.
+        with contextlib.redirect_stdout(self._output.stderr), shown:
+            return asyncio.run(run_and_draw())
 
     def finish(
         self, store: RunStore, info: RunInfo, formats: tuple[str, ...], folder: str | None
@@ -171,11 +159,11 @@ class EvalWork:
         paths = [str(path) for written in exported.files.values() for path in written]
         with self._allow_no_reader():
             for name, error in exported.left_out.items():
-                self.note((f"{name} left out: {error.message} {error.hint or ''}",))
+                self.note(f"{name} left out: {error.message} {error.hint or ''}")
             if self._output.json:
                 self._output.data({"type": "report", "run": info.id, "files": paths})
             else:
-                self.note(tuple(f"written: {path}" for path in paths))
+                self.note(*(f"written: {path}" for path in paths))
 
     def _report_interrupt(self, info: RunInfo) -> ExitCode:
         resume = self._resume_command(info)
@@ -195,6 +183,12 @@ class EvalWork:
             return self._resume
         words = ["surecall", "eval", "--resume", info.id]
         return shlex.join([*words, "--store", self._store_file] if self._store_file else words)
+
+
+async def _draw(display: EvalDisplay) -> None:
+    while True:
+        display.refresh()
+        await asyncio.sleep(display.interval_s)
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def _refuses(
         def wire(answer: Answer, occasion: Occasion) -> Answer:
             if not is_refused(occasion.request):
                 return answer
-            return error_answer(occasion.protocol, status, message, request_id=occasion.request_id)
+            return error_answer(occasion, status, message)
 
         return table.add(is_refused.__name__, is_refused.__doc__ or "", wire=wire, **fields)
 

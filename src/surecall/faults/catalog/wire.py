@@ -1,7 +1,9 @@
 """Faults of connections, statuses and bodies: no reply where one should be, or an odd one."""
 
 import zlib
+from collections.abc import Mapping
 from gzip import compress
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -23,6 +25,8 @@ from surecall.limits import MIB
 from .fault import FaultTable
 
 _BOMB_BLOCKS: Final = 64
+_SLOW_DOWN: Final = "Slow down."
+_BROKEN: Final = "The server had an error."
 _RATES: Final = "providers that limit rates; the wait is written in many ways"
 _SPENT: Final = "providers whose money or quota is spent"
 _PROXIES: Final = "broken proxies"
@@ -177,27 +181,21 @@ def stall_in_body(answer: Answer, _: Occasion) -> Answer:
 
 def _add_error(
     name: str,
-    does: str,
     status: int,
     message: str,
+    code: Code | None = None,
+    does: str = "",
     *,
     kind: str | None = None,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
     **fields: Any,
 ) -> None:
     """Add a fault that answers with an error."""
 
     def apply(_: Answer, occasion: Occasion) -> Answer:
-        return error_answer(
-            occasion.protocol,
-            status,
-            message,
-            kind=kind,
-            headers=headers,
-            request_id=occasion.request_id,
-        )
+        return error_answer(occasion, status, message, kind=kind, headers=headers)
 
-    TRANSPORT.add(name, does, wire=apply, **fields)
+    TRANSPORT.add(name, does or f"Answers {status}.", wire=apply, code=code, **fields)
 
 
 for _name, _wait, _headers in (
@@ -207,79 +205,52 @@ for _name, _wait, _headers in (
     ("rate_limit_garbage", "a wait that is no number", {"retry-after": "-1e309"}),
 ):
     _does = f"Answers 429 with {_wait} once per request."
-    _add_error(_name, _does, 429, "Slow down.", headers=_headers, seen=_RATES, every=2)
+    _add_error(_name, 429, _SLOW_DOWN, does=_does, headers=_headers, seen=_RATES, every=2)
 _add_error(
     "rate_limit_long",
-    "Answers 429 and asks to wait a day.",
     429,
-    "Slow down.",
+    _SLOW_DOWN,
+    Code.RATE_LIMIT,
+    "Answers 429 and asks to wait a day.",
     headers={"retry-after": "86400"},
-    code=Code.RATE_LIMIT,
     seen=_RATES,
 )
 _add_error(
-    "rate_limit",
-    "Answers 429 to every request.",
-    429,
-    "Slow down.",
-    code=Code.RATE_LIMIT,
-    seen=_RATES,
+    "rate_limit", 429, _SLOW_DOWN, Code.RATE_LIMIT, "Answers 429 to every request.", seen=_RATES
 )
 _add_error(
     "quota",
-    "Answers 429 because the money is spent.",
     429,
     "You exceeded your current quota, check your plan and billing details.",
+    Code.QUOTA_EXCEEDED,
+    "Answers 429 because the money is spent.",
     kind="insufficient_quota",
-    code=Code.QUOTA_EXCEEDED,
     seen=_SPENT,
 )
-_add_error(
-    "payment_required",
-    "Answers 402.",
-    402,
-    "Insufficient credits.",
-    code=Code.PAYMENT_REQUIRED,
-    seen=_SPENT,
-)
-_add_error("auth", "Answers 401.", 401, "Incorrect API key provided.", code=Code.AUTH)
+_add_error("payment_required", 402, "Insufficient credits.", Code.PAYMENT_REQUIRED, seen=_SPENT)
+_add_error("auth", 401, "Incorrect API key provided.", Code.AUTH)
 _add_error(
     "forbidden",
-    "Answers 403, as a safety filter does.",
     403,
     "Content violates usage guidelines. SAFETY_CHECK_TYPE_BIO",
-    code=Code.FORBIDDEN,
+    Code.FORBIDDEN,
+    "Answers 403, as a safety filter does.",
     seen="vibe_tavern study: grok answered 403 to a plain chat",
 )
-_add_error("not_found", "Answers 404.", 404, "The model does not exist.", code=Code.NOT_FOUND)
-_add_error(
-    "request_too_large",
-    "Answers 413.",
-    413,
-    "Request exceeds the maximum size.",
-    code=Code.REQUEST_TOO_LARGE,
-)
-_add_error(
-    "unprocessable", "Answers 422.", 422, "messages.1: field required", code=Code.UNPROCESSABLE
-)
+_add_error("not_found", 404, "The model does not exist.", Code.NOT_FOUND)
+_add_error("request_too_large", 413, "Request exceeds the maximum size.", Code.REQUEST_TOO_LARGE)
+_add_error("unprocessable", 422, "messages.1: field required", Code.UNPROCESSABLE)
 _add_error(
     "server_error_once",
-    "Answers 500 to the first attempt of every request.",
     500,
-    "The server had an error.",
+    _BROKEN,
+    does="Answers 500 to the first attempt of every request.",
     every=2,
 )
 _add_error(
-    "server_error",
-    "Answers 500 to every request.",
-    500,
-    "The server had an error.",
-    code=Code.UPSTREAM_5XX,
-    seen=_BUSY,
+    "server_error", 500, _BROKEN, Code.UPSTREAM_5XX, "Answers 500 to every request.", seen=_BUSY
 )
-_add_error(
-    "overloaded", "Answers 529.", 529, "Overloaded", code=Code.OVERLOADED, seen="Anthropic API"
-)
+_add_error("overloaded", 529, "Overloaded", Code.OVERLOADED, seen="Anthropic API")
 
 
 @TRANSPORT.on_wire(code=Code.UPSTREAM_REDIRECT, seen="moved or hijacked addresses")
@@ -304,8 +275,7 @@ def _choices(occasion: Occasion, value: Any) -> Answer:
 
 
 def _error_in_200(occasion: Occasion, status: int, message: str) -> Answer:
-    answer = error_answer(occasion.protocol, status, message, request_id=occasion.request_id)
-    return replace(answer, status=200)
+    return replace(error_answer(occasion, status, message), status=200)
 
 
 @BODY.on_wire(code=Code.UPSTREAM_HTML)
@@ -365,7 +335,7 @@ def error_200(_: Answer, occasion: Occasion) -> Answer:
 @BODY.on_wire(code=Code.RATE_LIMIT)
 def error_429_in_200(_: Answer, occasion: Occasion) -> Answer:
     """Answers 200 with a rate limit inside."""
-    return _error_in_200(occasion, 429, "Slow down.")
+    return _error_in_200(occasion, 429, _SLOW_DOWN)
 
 
 @BODY.on_wire(seen="DeepSeek and OpenRouter under load", reach="whole")
