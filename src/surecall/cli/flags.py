@@ -31,6 +31,15 @@ def invalid_option(message: str, hint: str | None = None) -> ConfigError:
     return ConfigError(Code.INVALID_OPTION, message, hint=hint)
 
 
+def count_flag(
+    name: str, words: str, default: int | None = None
+) -> Callable[[Decorated], Decorated]:
+    """Add a flag that takes a whole number from 1 on; a default is shown."""
+    shows = default is not None
+    kind = click.IntRange(min=1)
+    return click.option(name, type=kind, default=default, show_default=shows, help=words)
+
+
 def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
     """Add flags for settings; the command gets each value under the name of its setting."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -29,8 +30,8 @@ from surecall.probe import (
 from surecall.profiles import Catalog, ResolvedCapabilities, resolve_capabilities
 from surecall.protocols import WireProtocol
 
-from .flags import invalid_option, pass_output, settings_flags
-from .output import ExitCode, Output
+from .flags import count_flag, invalid_option, pass_output, settings_flags
+from .output import ExitCode, Output, select_fields
 from .probe_page import (
     Arrivals,
     Change,
@@ -65,13 +66,7 @@ _USUAL: Final = (
 @click.option("--question", "names", multiple=True, metavar="NAME", help="Ask only this.")
 @click.option("--all", "ask_all", is_flag=True, help="Ask everything, not only what runs use.")
 @click.option("--refresh", is_flag=True, help="Ask again what an earlier probe answered.")
-@click.option(
-    "--max-requests",
-    type=click.IntRange(min=1),
-    default=DEFAULT_MAX_REQUESTS,
-    show_default=True,
-    help="Total number of requests allowed.",
-)
+@count_flag("--max-requests", "Total number of requests allowed.", DEFAULT_MAX_REQUESTS)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending anything.")
 @click.option("--list", "list_questions", is_flag=True, help="List the questions and their cost.")
 @click.option("--facts", is_flag=True, help="Show what earlier probes found.")
@@ -150,23 +145,16 @@ class _Asking:
         requests, tokens = total_cost(questions)
         requests = min(requests, max_requests)
         if self._output.json:
-            self._output.data(
-                {
-                    "type": "cost",
-                    "model": self._model,
-                    "address": self._address,
-                    "questions": [question.name for question in questions],
-                    "max_requests": requests,
-                    "rough_tokens": tokens,
-                }
-            )
+            who = {"type": "cost", "model": self._model, "address": self._address}
+            names = [question.name for question in questions]
+            cost = {"max_requests": requests, "rough_tokens": tokens}
+            self._output.data({**who, "questions": names, **cost})
             return True
-        console = self._output.people()
-        console.print(
+        words = (
             f"{len(questions)} questions for {self._model} at {self._address}: at most {requests} "
-            f"requests, about {tokens} tokens; more for reasoning models.",
-            soft_wrap=True,
+            f"requests, about {tokens} tokens; more for reasoning models."
         )
+        self._output.people().print(words, soft_wrap=True)
         if yes or not self._output.is_attended:
             return True
         return click.confirm("Ask?", default=True, err=True)
@@ -190,6 +178,13 @@ class _Asking:
     async def _ask(
         self, questions: tuple[Question, ...], max_requests: int, arrivals: Arrivals
     ) -> ProbeReport:
+        config = self._config
+        listing = partial(
+            fetch_listing,
+            config.base_url or "",
+            self._protocol,
+            **select_fields(config, "api_prefix", "api_key", "headers"),
+        )
         try:
             return await probe_model(
                 self._transport,
@@ -199,21 +194,11 @@ class _Asking:
                 store=self._store,
                 on_finding=arrivals.add,
                 address=self._address,
-                listing=self._listing if self._config.base_url else None,
+                listing=listing if config.base_url else None,
                 max_requests=max_requests,
             )
         finally:
             await self._transport.aclose()
-
-    async def _listing(self) -> Any:
-        config = self._config
-        return await fetch_listing(
-            config.base_url or "",
-            self._protocol,
-            api_prefix=config.api_prefix,
-            api_key=config.api_key,
-            headers=config.headers,
-        )
 
     def _known(
         self, questions: tuple[Question, ...], unknown: tuple[Question, ...]

@@ -16,7 +16,6 @@ from surecall.errors import ConfigError, SurecallError
 from surecall.files import explain_write_errors
 from surecall.loop import RunResult, Session, Trace, save_trace
 from surecall.records import Event
-from surecall.tools import Tool
 
 from .flags import invalid_option, parse_options, pass_output, settings_flags
 from .output import ExitCode, Output, select_fields
@@ -85,10 +84,17 @@ def run(
     tools = [tool for file in tool_files for tool in load_tools(file)]
     places = _choose_places(config, journal, trace)
     listener, stop = _listener(output)
+
+    async def ask() -> RunResult:
+        async with Session(config=config, tools=tools, system=system, **given) as session:
+            return await session.run(
+                prompt, on_event=listener, journal=places.journal, run_id=places.run_id
+            )
+
     try:
         with contextlib.redirect_stdout(output.stderr):
             try:
-                result = asyncio.run(_ask(prompt, config, tools, system, given, places, listener))
+                result = asyncio.run(ask())
             finally:
                 stop()
     except SurecallError as error:
@@ -101,21 +107,6 @@ def run(
     if result.empty:
         return ExitCode.NO_ANSWER
     return ExitCode.PARTIAL if places.trace and not saved else ExitCode.OK
-
-
-async def _ask(
-    prompt: str,
-    config: Config,
-    tools: list[Tool[..., Any]],
-    system: str | None,
-    options: dict[str, Any],
-    places: _Places,
-    listener: Callable[[Event], None] | None,
-) -> RunResult:
-    async with Session(config=config, tools=tools, system=system, **options) as session:
-        return await session.run(
-            prompt, on_event=listener, journal=places.journal, run_id=places.run_id
-        )
 
 
 def _read_question(question: str) -> str:

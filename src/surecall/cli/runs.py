@@ -14,7 +14,7 @@ from surecall.evals.store import RunInfo
 from surecall.evals.wording import label_simulated
 
 from .eval.page import show_summary, summary_data
-from .flags import output_flags, pass_output, store_flag
+from .flags import count_flag, output_flags, pass_output, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
 from .terminal import line_of, make_table, shown_value
@@ -36,13 +36,7 @@ def runs(context: click.Context) -> None:
 
 
 @runs.command("list")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How many runs to list.",
-)
+@count_flag("--limit", "How many runs to list.", 20)
 @store_flag
 @pass_output
 def list_runs(output: Output, limit: int, store_file: str | None) -> None:

@@ -13,14 +13,7 @@ from surecall.errors import invalid_config
 from surecall.jsontext import encode_text
 from surecall.redaction import Secret, redact
 
-from .settings import (
-    FREE_TABLES,
-    PLAIN_KEYS,
-    SECRET_KEYS,
-    Found,
-    names_a_secret,
-    put_setting,
-)
+from .settings import FREE_TABLES, PLAIN_KEYS, SECRET_KEYS, Found, names_a_secret, put_setting
 from .sources import KEY_VARIABLE, find_file, read_file, read_table, read_variables
 
 _HOME_OF_KEY = {
@@ -31,6 +24,7 @@ _HOME_OF_KEY = {
     "GOOGLE_API_KEY": "googleapis.com",
 }
 _KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
+_NO_KEY: Final = Found(None, "default")
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -111,27 +105,20 @@ class Config(Struct, frozen=True, kw_only=True):
         found = {
             key: Found(self._value(key), origin)
             for key, origin in self.origins.items()
-            if origin != "default" and key != "api_key"
+            if origin != "default"
         }
+        key = Found(self.api_key, self.origins.get("api_key", "default"))
         given = dict(overrides)
         key_given = given.pop("api_key", None)
         read_table(found, given, lambda _key: "flag", base=cwd or Path.cwd())
-        key, key_origin = self.api_key, self.origins.get("api_key", "default")
         if key_given is not None:
-            key, key_origin = _parse_key(key_given, "flag"), "flag"
-        elif key_origin in _HOME_OF_KEY and key_origin not in _key_variables(found.get("base_url")):
-            key, key_origin = None, "default"  # a provider's key goes nowhere else
-        return Config.of(found, api_key=key, api_key_origin=key_origin, path=self.path)
+            key = Found(_parse_key(key_given, "flag"), "flag")
+        elif key.origin in _HOME_OF_KEY and key.origin not in _key_variables(found.get("base_url")):
+            key = _NO_KEY  # a provider's key goes nowhere else
+        return Config.of(found | {"api_key": key}, self.path)
 
     @classmethod
-    def of(
-        cls,
-        found: Mapping[str, Found],
-        *,
-        api_key: Secret | None,
-        api_key_origin: str,
-        path: Path | None,
-    ) -> "Config":
+    def of(cls, found: Mapping[str, Found], path: Path | None) -> "Config":
         """Build the record of checked values."""
         fields: dict[str, Any] = {}
         tables: dict[str, dict[str, Any]] = {}
@@ -144,13 +131,11 @@ class Config(Struct, frozen=True, kw_only=True):
         fields |= {name: tables[name] for name in FREE_TABLES if name in tables}
         origins = dict.fromkeys(PLAIN_KEYS, "default")
         origins |= {name: item.origin for name, item in found.items()}
-        origins["api_key"] = api_key_origin
         return cls(
             **fields,
             deadlines=Deadlines(**tables.get("deadlines", {})),
             retry=Retry(**tables.get("retry", {})),
             local=Local(**tables.get("local", {})),
-            api_key=api_key,
             origins=origins,
             path=path,
         )
@@ -269,28 +254,21 @@ def load_config(
         put_setting(found, "cache_dir", place, "XDG_CACHE_HOME", folder)
     if "local.passive_wait" not in found and variables.get("OMP_WAIT_POLICY", "").strip():
         put_setting(found, "local.passive_wait", False, "OMP_WAIT_POLICY", folder)  # noqa: FBT003
-    key, key_origin = _find_key(found, variables, key_given)
-    return Config.of(
-        found,
-        api_key=key,
-        api_key_origin=key_origin,
-        path=source.path if source else None,
-    )
+    found["api_key"] = _find_key(found, variables, key_given)
+    return Config.of(found, source.path if source else None)
 
 
-def _find_key(
-    found: Mapping[str, Found], variables: Mapping[str, str], given: Any
-) -> tuple[Secret | None, str]:
+def _find_key(found: Mapping[str, Found], variables: Mapping[str, str], given: Any) -> Found:
     if given is not None:
-        return _parse_key(given, "flag"), "flag"
+        return Found(_parse_key(given, "flag"), "flag")
     if "api_key_env" in found:
         name = str(found["api_key_env"].value)
         key = _parse_key(variables.get(name, ""), name)
-        return key, name if key else f"{name} (not set)"
+        return Found(key, name if key else f"{name} (not set)")
     for name in _key_variables(found.get("base_url")):
         if key := _parse_key(variables.get(name, ""), name):
-            return key, name
-    return None, "default"
+            return Found(key, name)
+    return _NO_KEY
 
 
 def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -47,14 +47,19 @@ def find_file(folder: Path) -> FileSource | None:
     return None
 
 
+def read_toml(path: Path, shown: str) -> dict[str, Any]:
+    """Read a TOML file, or raise what is wrong with it; `shown` is what the error calls it."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise invalid_config(f"{shown} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise invalid_config(f"{shown} is not valid TOML: {error}.") from error
+
+
 def read_file(path: Path) -> FileSource:
     """Read a TOML file; of a `pyproject.toml` only the table `tool.surecall`."""
-    try:
-        table = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise invalid_config(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, RecursionError) as error:
-        raise invalid_config(f"{path} is not valid TOML: {error}.") from error
+    table = read_toml(path, str(path))
     if path.name != "pyproject.toml":
         return FileSource(path, table, "")
     ours = as_fields(table.get("tool")).get("surecall", {})

@@ -14,12 +14,13 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.config.sources import read_toml
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.records import ModelRequest
 
 from .catalog import Fault, find_fault
 from .conversation import Action, Answered, CallTools, Say, errors_in_a_row, last_results
-from .inputs import parse_table, read_toml
+from .inputs import parse_table
 from .replies import Occasion, PlannedReply
 
 Moment = Literal["call", "final", "any", "first", "no_tools"]
@@ -94,11 +95,6 @@ class Behaviour(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for name in self.traits:
             find_fault(name)
 
-    @property
-    def trait_faults(self) -> tuple[Fault, ...]:
-        """The faults it has in every reply."""
-        return tuple(find_fault(name) for name in self.traits)
-
 
 class Situation:
     """One moment of a conversation, as a simulated model meets it."""
@@ -131,7 +127,7 @@ class Situation:
             for lapse in self._lapses
             if lapse.fault is not None
         )
-        return (*self._behaviour.trait_faults, *lapses)
+        return (*map(find_fault, self._behaviour.traits), *lapses)
 
     def request_before_last_calls(self) -> ModelRequest | None:
         """Return the request that the last reply with calls answered."""
@@ -267,8 +263,8 @@ def find_behaviour(name: str) -> Behaviour:
 
 def load_behaviour(path: str | Path) -> Behaviour:
     """Read a simulated model from a TOML file; its name is that of the file."""
-    file = Path(path)
-    return parse_behaviour({"name": file.stem, **read_toml(file)}, f"the file {file}")
+    file, where = Path(path), f"the file {path}"
+    return parse_behaviour({"name": file.stem, **read_toml(file, where)}, where)
 
 
 def parse_behaviour(table: Mapping[str, Any], where: str = "a behaviour") -> Behaviour:

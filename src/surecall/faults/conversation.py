@@ -1,5 +1,6 @@
 """A conversation as an oracle sees it: what was asked, called and answered, and what comes next."""
 
+from itertools import takewhile
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -70,23 +71,15 @@ def answered_calls(request: ModelRequest) -> list[Answered]:
 
 def last_results(request: ModelRequest) -> list[Answered]:
     """Return the results that came in since the model last spoke."""
-    fresh: set[str] = set()
-    for message in reversed(request.messages):
-        if message.role == "assistant":
-            break
-        if message.role == "tool" and message.tool_call_id:
-            fresh.add(message.tool_call_id)
+    since = takewhile(lambda message: message.role != "assistant", reversed(request.messages))
+    fresh = {message.tool_call_id for message in since if message.role == "tool"}
     return [item for item in answered_calls(request) if item.call.id in fresh]
 
 
 def errors_in_a_row(request: ModelRequest) -> int:
     """Count the failed results after the last success."""
-    count = 0
-    for item in reversed(answered_calls(request)):
-        if item.ok:
-            break
-        count += 1
-    return count
+    failed = takewhile(lambda item: not item.ok, reversed(answered_calls(request)))
+    return sum(1 for _ in failed)
 
 
 def last_user_text(request: ModelRequest) -> str:

@@ -10,6 +10,7 @@ import socket
 import struct
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import count
 from typing import Final
 
 from msgspec import Struct
@@ -245,12 +246,10 @@ async def perform_answer(
 
 async def _flood(flood: Flood, writer: asyncio.StreamWriter, *, is_chunked: bool) -> None:
     data = _frame(flood.data) if is_chunked else flood.data
-    sent = 0
-    while flood.times is None or sent < flood.times:
+    for _ in count() if flood.times is None else range(flood.times):
         writer.write(data)
         await _flush(writer)
         await asyncio.sleep(flood.pause_s)
-        sent += 1
 
 
 async def _flush(writer: asyncio.StreamWriter) -> None:

@@ -1,13 +1,13 @@
 """What comes from outside, read safely: JSON of an unknown shape, and TOML that users write."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from surecall.errors import Code, ConfigError, JSONTextError
+from surecall.config.sources import read_toml
+from surecall.errors import ConfigError, JSONTextError, invalid_config
 from surecall.jsontext import decode
 
 T = TypeVar("T")
@@ -22,18 +22,9 @@ def parse_fields(text: str | bytes) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, or say what is wrong with it."""
-    try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"the file {path} cannot be read: {error.strerror or error}."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"the file {path} is not valid TOML: {error}."
-        ) from error
+def load_table(path: str | Path, kind: type[T], where: str, hint: str) -> T:
+    """Read a TOML file as a record."""
+    return parse_table(read_toml(Path(path), f"the file {path}"), kind, where, hint)
 
 
 def parse_table(table: Mapping[str, Any], kind: type[T], where: str, hint: str) -> T:
@@ -50,8 +41,4 @@ def parse_table(table: Mapping[str, Any], kind: type[T], where: str, hint: str) 
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ConfigError):
             raise error.__cause__ from None
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"{where} cannot be used: {error}.",
-            hint=hint,
-        ) from error
+        raise invalid_config(f"{where} cannot be used: {error}.", hint) from error

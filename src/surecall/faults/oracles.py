@@ -26,7 +26,7 @@ from .conversation import (
     answered_calls,
     last_user_text,
 )
-from .inputs import parse_fields, parse_table, read_toml
+from .inputs import load_table, parse_fields
 from .replies import sample_arguments
 
 FINAL_TEXT: Final = "Done."
@@ -49,7 +49,7 @@ class StepsOracle:
         said = sum(
             message.role == "assistant" and not message.tool_calls for message in request.messages
         )
-        last: Action = Say(FINAL_TEXT)
+        last = Say(FINAL_TEXT)
         for step in self._steps:
             if isinstance(step, Say):
                 last = step
@@ -58,11 +58,10 @@ class StepsOracle:
                 said -= 1
                 continue
             wanted = Counter(call.name for call in step.calls)
-            if wanted - succeeded:
-                left = wanted - succeeded
+            if left := wanted - succeeded:
                 return CallTools(tuple(call for call in step.calls if left[call.name]))
             succeeded -= wanted
-        return last if isinstance(last, Say) else Say(FINAL_TEXT)
+        return last
 
 
 class DirectiveOracle:
@@ -155,7 +154,7 @@ class _Script(Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_script(path: str | Path) -> StepsOracle:
     """Read a script."""
-    script = parse_table(read_toml(Path(path)), _Script, f"the script {path}", _HINT)
+    script = load_table(path, _Script, f"the script {path}", _HINT)
     return StepsOracle([step.action for step in script.steps])
 
 

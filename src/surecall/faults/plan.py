@@ -10,7 +10,7 @@ from msgspec import Struct
 from surecall.errors import Code, ConfigError
 
 from .catalog import CLEAN, Fault, find_fault
-from .inputs import parse_table, read_toml
+from .inputs import load_table, parse_table
 
 _HINT: Final = "See docs/how-to/test-against-a-faulty-provider.md for what a plan holds."
 
@@ -60,7 +60,7 @@ class FaultPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def load(cls, path: str | Path) -> "FaultPlan":
         """Read a plan from a TOML file."""
-        return cls.parse(read_toml(Path(path)), f"the plan {path}")
+        return load_table(path, cls, f"the plan {path}", _HINT)
 
     @classmethod
     def parse(cls, table: Mapping[str, Any], where: str = "a plan") -> "FaultPlan":

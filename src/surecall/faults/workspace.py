@@ -91,25 +91,18 @@ class _Play:
         self._workspace_id = "" if omits_id else _find_workspace_id(request)
 
     def next_action(self) -> Action:
-        if not self._answered:
-            return self._first()
+        read = PlannedCall(READ, self._own_id())
+        if not self._answered and self._scenario == "happy_path_parallel":
+            return CallTools((read, self._patch()))
+        if not self._answered and self._scenario == "partial_success_failure":
+            return CallTools((read, self._patch(path=_BAD_PATH)))
         if not self._has_read:
-            return CallTools((self._read(),))
+            return CallTools((read,))
         if any(_sets_good_value(item) for item in self._patches if item.ok):
             return Say(FINAL_TEXT)
         if self._scenario == "long_arguments_guard" and not self._patches:
             return CallTools((self._patch(value=_LONG_VALUE),))
         return CallTools((self._patch(),))
-
-    def _first(self) -> Action:
-        if self._scenario == "happy_path_parallel":
-            return CallTools((self._read(), self._patch()))
-        if self._scenario == "partial_success_failure":
-            return CallTools((self._read(), self._patch(path=_BAD_PATH)))
-        return CallTools((self._read(),))
-
-    def _read(self) -> PlannedCall:
-        return PlannedCall(READ, self._own_id())
 
     def _patch(self, path: str = _GOOD_PATH, value: str = _GOOD_VALUE) -> PlannedCall:
         number = len(self._patches) + 1

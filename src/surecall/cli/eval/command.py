@@ -8,6 +8,7 @@ import click
 from surecall.cli.flags import (
     check_options,
     command_text,
+    count_flag,
     output_flags,
     parse_options,
     pass_output,
@@ -69,7 +70,7 @@ def evaluate() -> None:
     metavar="WHICH",
     help="Look for calls in text: off, on, both, or best_effort (up to the strategy).",
 )
-@click.option("--trials", type=click.IntRange(min=1), help="Trials of each case. [default: 1]")
+@count_flag("--trials", "Trials of each case. [default: 1]")
 @click.option("--seed", type=int, help="Random seed. [default: 0]")
 @click.option(
     "--timeout",
@@ -80,7 +81,7 @@ def evaluate() -> None:
 @click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="Any option, for every trial."
 )
-@click.option("--concurrency", type=click.IntRange(min=1), help="Trials at once per provider.")
+@count_flag("--concurrency", "Trials at once per provider.")
 @click.option(
     "--engine",
     type=click.Choice(["local", "processes", "ray"]),
@@ -88,7 +89,7 @@ def evaluate() -> None:
     show_default=True,
     help="Where trials run.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes. [default: one per core]")
+@count_flag("--workers", "Processes. [default: one per core]")
 @click.option("--ray-address", metavar="ADDRESS", help="Existing Ray cluster.")
 @click.option("--price", "prices", multiple=True, metavar="MODEL=IN/OUT", help="$ per 1M tokens.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and its cost.")

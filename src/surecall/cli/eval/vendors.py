@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from surecall.cli.flags import command_text, invalid_option, pass_output, split_names, store_flag
+from surecall.cli.flags import (
+    command_text,
+    count_flag,
+    invalid_option,
+    pass_output,
+    split_names,
+    store_flag,
+)
 from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.config import load_config
@@ -129,13 +136,7 @@ def _score(score: F1) -> str:
 @click.option(
     "--strategy", "strategies", default="raw", show_default=True, help="How replies are handled."
 )
-@click.option(
-    "--trials",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Trials of each case.",
-)
+@count_flag("--trials", "Trials of each case.", 5)
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--timeout",
@@ -143,13 +144,7 @@ def _score(score: F1) -> str:
     type=click.FloatRange(min=0, min_open=True),
     help="Time limit of a trial, in seconds.",
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    default=DEFAULT_CONCURRENCY,
-    show_default=True,
-    help="Trials at the same time per provider.",
-)
+@count_flag("--concurrency", "Trials at the same time per provider.", DEFAULT_CONCURRENCY)
 @click.option(
     "--margin",
     type=click.FloatRange(0.001, 0.999),

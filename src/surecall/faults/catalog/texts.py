@@ -9,6 +9,7 @@ from surecall.errors import Code
 from surecall.faults.answers import Answer, json_answer
 from surecall.faults.replies import Occasion, PlannedReply
 from surecall.jsontext import decode, encode_text
+from surecall.protocols import PROTOCOLS
 
 from .fault import CHAT_ONLY, ENFORCED, READS_TEXT, FaultTable, ReplyEdit, edit_calls
 
@@ -253,24 +254,14 @@ def _empty(**fields: Any) -> ReplyEdit:
     return edit
 
 
-EMPTY_FINAL.add(
-    "final_empty", "Answers with empty text after the tools have run.", reply=_empty(content="")
-)
-EMPTY_FINAL.add(
-    "final_null",
-    "Answers with a null after the tools have run.",
-    protocols=CHAT_ONLY,
-    reply=_empty(content=None),
-)
-EMPTY_FINAL.add(
-    "final_blank", "Answers with blanks after the tools have run.", reply=_empty(content=" \n")
-)
-EMPTY_FINAL.add(
-    "final_missing",
-    "Leaves the content out after the tools have run.",
-    protocols=CHAT_ONLY,
-    reply=_empty(),
-)
+for _name, _does, _fields, _protocols in (
+    ("final_empty", "Answers with empty text", {"content": ""}, tuple(PROTOCOLS)),
+    ("final_null", "Answers with a null", {"content": None}, CHAT_ONLY),
+    ("final_blank", "Answers with blanks", {"content": " \n"}, tuple(PROTOCOLS)),
+    ("final_missing", "Leaves the content out", {}, CHAT_ONLY),
+):
+    _does = f"{_does} after the tools have run."
+    EMPTY_FINAL.add(_name, _does, protocols=_protocols, reply=_empty(**_fields))
 EMPTY_FINAL.add(
     "final_only_reasoning",
     "Puts all it has to say into its reasoning.",
