@@ -16,39 +16,31 @@ from surecall.schema import SchemaChecker
 from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
 
-KINDS: Final = ("missing", "enum", "type", "range", "unknown_key", "format", "other")
-"""Every kind, in the order in which they are reported."""
-
-_KIND_OF: Final = {
-    "additionalProperties": "unknown_key",
-    "const": "enum",
-    "dependentRequired": "missing",
-    "enum": "enum",
-    "format": "format",
-    "pattern": "format",
-    "propertyNames": "unknown_key",
-    "required": "missing",
-    "type": "type",
-    "unevaluatedProperties": "unknown_key",
-    **dict.fromkeys(
-        (
-            "additionalItems",
-            "exclusiveMaximum",
-            "exclusiveMinimum",
-            "maxItems",
-            "maxLength",
-            "maxProperties",
-            "maximum",
-            "minItems",
-            "minLength",
-            "minProperties",
-            "minimum",
-            "multipleOf",
-            "uniqueItems",
-        ),
-        "range",
+_KEYWORDS: Final = {
+    "missing": ("dependentRequired", "required"),
+    "enum": ("const", "enum"),
+    "type": ("type",),
+    "range": (
+        "additionalItems",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "uniqueItems",
     ),
+    "unknown_key": ("additionalProperties", "propertyNames", "unevaluatedProperties"),
+    "format": ("format", "pattern"),
 }
+_KIND_OF: Final = {word: kind for kind, words in _KEYWORDS.items() for word in words}
+KINDS: Final = (*_KEYWORDS, "other")
+"""Every kind, in the order in which they are reported."""
 _MAX_UNION_DEPTH: Final = 4
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from surecall.evals.metrics import summarize
+from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate, rate_of
@@ -32,7 +32,7 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write `summary.md` into a folder."""
     source = RunSource(store, run_id)
     path = out / "summary.md"
-    text = render_markdown(summarize(source.rows()), source.info)
+    text = render_markdown(summarize_tallies(source.tallies), source.info)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
     return (path,)
