@@ -1,6 +1,5 @@
 """The tables of a store, its stable views, and opening the file that holds them."""
 
-# ruff: noqa: S608 - all names in the views are our own
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -154,7 +153,7 @@ FROM trials
 JOIN runs ON runs.number = trials.run
 JOIN cells ON cells.number = trials.cell,
 json_each(trials.row, '$.calls') AS call;
-"""
+"""  # noqa: S608 - names of our own
 
 _DAMAGED: Final = {
     "SQLITE_CONSTRAINT",
