@@ -13,7 +13,13 @@ from surecall.errors import ConfigError
 from surecall.evals.executors import Finished, Job, Lane, LocalExecutor, ProcessExecutor
 from surecall.evals.executors.base import load_name
 from surecall.evals.executors.local import AdaptiveLimit, Lanes
-from surecall.evals.executors.sharded import MAX_DEATHS, ShardBook, lost_trial, unpack_message
+from surecall.evals.executors.sharded import (
+    MAX_DEATHS,
+    ShardBook,
+    WorkerMessage,
+    lost_trial,
+    unpack,
+)
 from surecall.evals.records import Unit, encode_kept
 
 
@@ -263,13 +269,13 @@ def test_a_unit_is_given_up_after_three_deaths() -> None:
 def test_what_workers_send_comes_back_equal() -> None:
     """A finished trial survives the wire; half a character in it is replaced."""
     finished = fake_finished(fake_units()[0])
-    assert unpack_message(encode_kept(finished)) == finished
+    assert unpack(encode_kept(finished), WorkerMessage) == finished
     import msgspec
 
     broken = msgspec.structs.replace(
         finished, row=msgspec.structs.replace(finished.row, text="cut \ud83d")
     )
-    back = unpack_message(encode_kept(broken))
+    back = unpack(encode_kept(broken), WorkerMessage)
     assert isinstance(back, Finished)
     assert back.row.text == "cut \ufffd"
 

@@ -393,4 +393,3 @@ def test_pair_counts_add_up() -> None:
     assert counts == PairCounts(both=9, only_a=2, only_b=5, neither=4)
     assert (counts.n, counts.discordant) == (20, 7)
     assert counts.difference == pytest.approx(0.15)
-    assert Interval(0.25, 0.75).width == 0.5

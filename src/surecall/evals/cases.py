@@ -131,7 +131,7 @@ class Suite(Protocol):
 
 def failed(code: str, message: str = "") -> Verdict:
     """Return a verdict of no for one reason."""
-    return Verdict(ok=False, reasons=(Reason(code, message),))
+    return Verdict.of([Reason(code, message)])
 
 
 def run_failed(error: Exception) -> Reason:

@@ -25,6 +25,7 @@ from .stats import (
     newcombe_paired,
 )
 from .taxonomy import Failure, classify
+from .wording import describe_reasons
 
 Judged = Literal["strict", "original"]
 """Which verdict is compared."""
@@ -312,7 +313,7 @@ def _side(row: TrialRow, judged: Judged) -> Side:
     judged_row = (
         row if judged == "strict" else replace(row, strict_ok=False, strict_reasons=reasons)
     )
-    words = row.error or "; ".join(reason.message or reason.code for reason in reasons)
+    words = row.error or describe_reasons(reasons)
     return Side(
         index=row.index,
         ok=False,

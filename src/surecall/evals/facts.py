@@ -10,45 +10,37 @@ from surecall.formats import ToolNames
 from surecall.loop import Trace, TurnTrace
 from surecall.protocols import find_protocol
 from surecall.reading import IDENTITY_RULES, MOVING_RULES, find_broken_attempt, read_reply
-from surecall.records import Receipt, ToolCall, ToolResult, ToolSpec, Usage
+from surecall.records import Receipt, ToolCall, ToolSpec, Usage
 from surecall.schema import SchemaChecker
 
 from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
 
-KINDS: Final = ("missing", "enum", "type", "range", "unknown_key", "format", "other")
-"""Every kind, in the order in which they are reported."""
-
-_KIND_OF: Final = {
-    "additionalProperties": "unknown_key",
-    "const": "enum",
-    "dependentRequired": "missing",
-    "enum": "enum",
-    "format": "format",
-    "pattern": "format",
-    "propertyNames": "unknown_key",
-    "required": "missing",
-    "type": "type",
-    "unevaluatedProperties": "unknown_key",
-    **dict.fromkeys(
-        (
-            "additionalItems",
-            "exclusiveMaximum",
-            "exclusiveMinimum",
-            "maxItems",
-            "maxLength",
-            "maxProperties",
-            "maximum",
-            "minItems",
-            "minLength",
-            "minProperties",
-            "minimum",
-            "multipleOf",
-            "uniqueItems",
-        ),
-        "range",
+_KEYWORDS: Final = {
+    "missing": ("dependentRequired", "required"),
+    "enum": ("const", "enum"),
+    "type": ("type",),
+    "range": (
+        "additionalItems",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "uniqueItems",
     ),
+    "unknown_key": ("additionalProperties", "propertyNames", "unevaluatedProperties"),
+    "format": ("format", "pattern"),
 }
+_KIND_OF: Final = {word: kind for kind, words in _KEYWORDS.items() for word in words}
+KINDS: Final = (*_KEYWORDS, "other")
+"""Every kind, in the order in which they are reported."""
 _MAX_UNION_DEPTH: Final = 4
 
 
@@ -185,7 +177,7 @@ class _Seen:
         self._spec = tools.spec(call.name)
         self._receipts = _receipts_of(turn, position, call)
         self._rules = tuple(dict.fromkeys(receipt.rule for receipt in self._receipts))
-        self._result = _result_of(turn, call)
+        self._result = next((one for one in turn.results if one.call_id == call.id), None)
         self.executed = self._result is not None and self._result.executed
         self.was_taught = turn.request.prompt_mode in ("taught", "constrained")
         self._object = None if turn.raw is None else strict_object(call.raw)
@@ -283,10 +275,6 @@ def _receipts_of(turn: TurnTrace, position: int, call: ToolCall) -> tuple[Receip
     ]
     found += call.receipts
     return tuple(receipt for receipt in found if receipt.rule not in IDENTITY_RULES)
-
-
-def _result_of(turn: TurnTrace, call: ToolCall) -> ToolResult | None:
-    return next((result for result in turn.results if result.call_id == call.id), None)
 
 
 def _outcome(trace: Trace, calls: tuple[CallFact, ...]) -> Outcome:

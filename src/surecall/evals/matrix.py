@@ -1,9 +1,9 @@
 """What an experiment will take, judged by earlier trials of the same kind."""
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from surecall.records import Usage
 
 from .cases import Suite
 from .choosing import (
-    ChosenScenario,
     choose,
     choose_fallbacks,
     choose_scenarios,
@@ -23,7 +22,7 @@ from .choosing import (
     require_known,
 )
 from .contenders import Contender, Price, cost_of
-from .records import Cell, TrialRow, Unit
+from .records import Cell, Task, TrialRow, Unit
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -113,6 +112,7 @@ def _price_of(contender: Contender) -> Price | None:
 
 _DEFAULT: Final = "default"
 _SEED_BYTES: Final = 6
+_DESCRIBED: Final = ("label", "model", "provider", "kind", "simulated")
 
 
 class Axes(Struct, frozen=True, kw_only=True):
@@ -145,36 +145,19 @@ class Matrix(Struct, frozen=True, kw_only=True):
     def describe(self) -> dict[str, Any]:
         """Return what would run, as plain data."""
         scenarios = dict.fromkeys((cell.suite, cell.scenario) for cell in self.cells)
+        counts = Counter((unit.cell.suite, unit.cell.scenario) for unit in self.units)
         return {
             "trials": len(self.units),
             "cells": len(self.cells),
             "models": [
-                {
-                    "label": item.label,
-                    "model": item.model,
-                    "provider": item.provider,
-                    "kind": item.kind,
-                    "simulated": item.simulated,
-                }
-                for item in self.contenders
+                {name: getattr(item, name) for name in _DESCRIBED} for item in self.contenders
             ],
-            "rows": [
-                {"model": model, "profile": profile, "strategy": strategy, "fallback": fallback}
-                for model, profile, strategy, fallback in dict.fromkeys(map(_row, self.cells))
-            ],
+            "rows": [task._asdict() for task in dict.fromkeys(map(Task.of, self.cells))],
             "scenarios": [
-                {"suite": suite, "scenario": scenario, "trials": count}
-                for (suite, scenario), count in self._count_by_scenario(scenarios).items()
+                {"suite": suite, "scenario": scenario, "trials": counts[suite, scenario]}
+                for suite, scenario in scenarios
             ],
         }
-
-    def _count_by_scenario(
-        self, scenarios: Iterable[tuple[str, str]]
-    ) -> dict[tuple[str, str], int]:
-        counts = dict.fromkeys(scenarios, 0)
-        for unit in self.units:
-            counts[unit.cell.suite, unit.cell.scenario] += 1
-        return counts
 
 
 def build_matrix(
@@ -198,8 +181,11 @@ def build_matrix(
     require_known(axes.profiles, catalog.sampling, "sampling profile")
     units: list[Unit] = []
     cells: dict[Cell, None] = {}
-    for row in _rows(axes, chosen, strategies, fallbacks, catalog):
-        planned = [(scenario, row.cell(scenario)) for scenario in scenarios]
+    for task in _list_tasks(axes, chosen, strategies, fallbacks, catalog):
+        planned = [
+            (scenario, Cell(**task._asdict(), suite=scenario.suite, scenario=scenario.name))
+            for scenario in scenarios
+        ]
         cells.update(dict.fromkeys(cell for _, cell in planned))
         for trial in range(1, axes.trials + 1):
             for scenario, cell in planned:
@@ -223,27 +209,13 @@ def derive_seed(seed: int, cell: Cell, case: str, trial: int) -> int:
     return int.from_bytes(digest[:_SEED_BYTES], "big")
 
 
-class _Row(NamedTuple):
-    model: str
-    profile: str
-    strategy: str
-    fallback: str
-
-    def cell(self, scenario: ChosenScenario) -> Cell:
-        return Cell(**self._asdict(), suite=scenario.suite, scenario=scenario.name)
-
-
-def _row(cell: Cell) -> _Row:
-    return _Row(cell.model, cell.profile, cell.strategy, cell.fallback)
-
-
-def _rows(
+def _list_tasks(
     axes: Axes,
     contenders: Iterable[Contender],
     strategies: Sequence[str],
     fallbacks: Sequence[str],
     catalog: Catalog,
-) -> Iterator[_Row]:
+) -> Iterator[Task]:
     for contender in contenders:
         profiles = select_profiles(
             axes.profiles,
@@ -254,7 +226,7 @@ def _rows(
         for profile in profiles:
             for strategy in strategies:
                 for fallback in _of_raw(fallbacks) if strategy == "raw" else fallbacks:
-                    yield _Row(contender.label, profile.id, strategy, fallback)
+                    yield Task(contender.label, profile.id, strategy, fallback)
 
 
 def _of_raw(fallbacks: Sequence[str]) -> tuple[str, ...]:

@@ -128,7 +128,7 @@ def plan_experiment(
         command=command,
         engine=engine,
         places={name: place for name, place in places.items() if place != name},
-        simulated=[item.label for item in matrix.contenders if item.simulated],
+        simulated=tuple(item.label for item in matrix.contenders if item.simulated),
     )
     job = make_trials_job(
         suites=tuple(places.values()),

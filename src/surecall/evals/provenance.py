@@ -113,11 +113,10 @@ class SaidWords:
     def has(self, word: Any) -> bool:
         """Tell whether a key or a value was said."""
         if isinstance(word, float) or (isinstance(word, int) and not isinstance(word, bool)):
-            return self._has_number(abs(word))
+            word = abs(word)
+            if word in self._numbers():
+                return True
         return self._has_text(str(word))
-
-    def _has_number(self, number: float) -> bool:
-        return number in self._numbers() or self._has_text(str(number))
 
     def _has_text(self, text: str) -> bool:
         plain = _letters(text)

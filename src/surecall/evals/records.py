@@ -2,10 +2,11 @@
 
 import math
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from enum import StrEnum
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, Self, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -38,6 +39,20 @@ class Cell(Struct, frozen=True, kw_only=True):
         return " / ".join(parts)
 
 
+class Task(NamedTuple):
+    """What is compared, over all scenarios: a row of the matrix, an entry of `summary.json`."""
+
+    model: str
+    profile: str
+    strategy: str
+    fallback: str
+
+    @classmethod
+    def of(cls, cell: Cell) -> "Task":
+        """Return the task a cell belongs to."""
+        return cls(cell.model, cell.profile, cell.strategy, cell.fallback)
+
+
 class Unit(Struct, frozen=True, kw_only=True):
     """One trial that is to be run: a cell, a case of its scenario, and which repetition."""
 
@@ -48,6 +63,23 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Which case of the scenario; empty when it has only one."""
     trial: int = 1
     seed: int = 0
+
+
+class Meant(StrEnum):
+    """Names that carry their meaning in words: `NAME = auto(), "What it means."`."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """Make a member with its meaning in words."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[str]) -> str:
+        return name
 
 
 class Reason(Struct, frozen=True):
@@ -62,6 +94,12 @@ class Verdict(Struct, frozen=True):
 
     ok: bool
     reasons: tuple[Reason, ...] = ()
+
+    @classmethod
+    def of(cls, reasons: Iterable[Reason]) -> Self:
+        """Return a yes without any reason against it."""
+        found = tuple(reasons)
+        return cls(ok=not found, reasons=found)
 
 
 class CallFact(Struct, frozen=True, kw_only=True):
@@ -244,35 +282,22 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
         return {name: value for name, value in fields.items() if name not in _TOLD}
 
 
-def make_manifest(
-    units: Iterable[Unit],
-    *,
-    axes: Any,
-    suites: Mapping[str, str],
-    contenders: Mapping[str, Any] | None = None,
-    catalog: str = "",
-    options: Mapping[str, Any] | None = None,
-    command: str = "",
-    engine: str = "local",
-    places: Mapping[str, str] | None = None,
-    simulated: Iterable[str] = (),
-) -> Manifest:
-    """Describe an experiment that is about to be run with this version of surecall."""
+def make_manifest(units: Iterable[Unit], *, axes: Any, **fields: Any) -> Manifest:
+    """Describe an experiment that is about to be run with this version of surecall.
+
+    Args:
+        units: The trials.
+        axes: What was asked for.
+        **fields: Whatever else of a `Manifest` is known.
+    """
     planned = [msgspec.structs.astuple(unit) for unit in units]
     return Manifest(
         axes=msgspec.to_builtins(axes),
         units=len(planned),
         units_hash=hash_of(planned),
-        suites=dict(suites),
-        contenders=dict(contenders or {}),
-        catalog=catalog,
-        options=dict(options or {}),
         package=version("surecall"),
         python=".".join(platform.python_version_tuple()[:2]),
-        command=command,
-        engine=engine,
-        places=dict(places or {}),
-        simulated=tuple(simulated),
+        **fields,
     )
 
 

@@ -24,11 +24,6 @@ class Interval(Struct, frozen=True):
     low: float
     high: float
 
-    @property
-    def width(self) -> float:
-        """How far apart its ends are."""
-        return self.high - self.low
-
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 

@@ -5,14 +5,13 @@ The layer says whom to ask: the network, the provider, the model or the tool. Th
 """
 
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Final, Self
+from typing import Final
 
 from msgspec import Struct
 
 from surecall.errors import Code, ProviderTimeoutError
 
-from .records import CallFact, TrialRow
+from .records import CallFact, Meant, TrialRow
 
 CUT_BY_LIMIT: Final = "CUT_BY_LIMIT"
 """A reply stopped at its token limit, and the trial failed."""
@@ -20,17 +19,8 @@ UNEXPLAINED: Final = "UNEXPLAINED"
 """The verdict is no, and nothing says why."""
 
 
-class Layer(StrEnum):
+class Layer(Meant):
     """Where a failure lies, from the outside in."""
-
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> Self:
-        """Make a member with its meaning in words."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
 
     SETUP = "setup", "The request was never sent: the configuration or the tools are wrong."
     CONNECTION = "connection", "No usable connection, or a deadline passed."

@@ -160,7 +160,7 @@ class Endless:
     def row(self, _run: str, index: int) -> TrialRow:
         return row(ok=False, index=index)
 
-    def body(self, run_id: str, _index: int) -> Any:
+    def find_body(self, run_id: str, _index: int) -> Any:
         return self._stored.store.body(run_id, 0)
 
     def rows(self, _run: str) -> Iterator[TrialRow]:

@@ -1,42 +1,42 @@
 """How trials are named."""
 
 from evals.trial_rows import row
-from surecall.evals.export.source import FileNames, Task, scan_layout
-from surecall.evals.records import TrialRow
+from surecall.evals.export.source import FileNames, scan_layout
+from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.records import Task, TrialRow
 
 
 def names_of(*rows: TrialRow) -> list[str]:
     """Return the file names of trials, in order."""
-    names = FileNames(scan_layout(rows))
+    names = FileNames(scan_layout(tally_rows(rows)))
     return [names.name(trial) for trial in rows]
 
 
 def test_a_label_is_the_model_alone_when_nothing_else_differs() -> None:
     """One profile, strategy and fallback are not worth naming."""
-    layout = scan_layout([row(model="a/b"), row(model="c")])
+    layout = scan_layout(tally_rows([row(model="a/b"), row(model="c")]))
     assert [layout.label(task) for task in layout.tasks] == ["a/b", "c"]
 
 
 def test_a_label_names_every_dimension_that_has_several_values() -> None:
     """Profile, strategy and fallback follow the model, in this order."""
-    layout = scan_layout(
-        [
-            row(model="m", profile="p1", strategy="raw", fallback="fallback_on"),
-            row(model="m", profile="p2", strategy="raw", fallback="fallback_off"),
-        ]
-    )
+    rows = [
+        row(model="m", profile="p1", strategy="raw", fallback="fallback_on"),
+        row(model="m", profile="p2", strategy="raw", fallback="fallback_off"),
+    ]
+    layout = scan_layout(tally_rows(rows))
     assert [layout.label(task) for task in layout.tasks] == [
         "m:p1:fallback_on",
         "m:p2:fallback_off",
     ]
-    layout = scan_layout([row(strategy="raw"), row(strategy="production")])
+    layout = scan_layout(tally_rows([row(strategy="raw"), row(strategy="production")]))
     assert layout.label(Task("m", "default", "raw", "best_effort")) == "m:raw"
 
 
 def test_a_scenario_of_two_suites_is_named_with_its_suite() -> None:
     """A name that one suite has stays as it is."""
     rows = [row(suite="a", scenario="x"), row(suite="b", scenario="x"), row(suite="b")]
-    assert scan_layout(rows).scenarios == ("a/x", "b/x", "s")
+    assert scan_layout(tally_rows(rows)).scenarios == ("a/x", "b/x", "s")
 
 
 def test_file_names_join_label_scenario_and_trial() -> None:

@@ -30,9 +30,7 @@ from .sharded import (
     WorkerMessage,
     WorkerNews,
     failure_of,
-    unpack_job,
-    unpack_message,
-    unpack_order,
+    unpack,
 )
 
 BEAT_S: Final = 5.0
@@ -50,7 +48,7 @@ def work(connection: Connection, job: bytes, concurrency: int) -> None:
 class _Worker:
     def __init__(self, connection: Connection, job: bytes, concurrency: int) -> None:
         self._connection = connection
-        self._job = unpack_job(job)
+        self._job = unpack(job, Job)
         self._pool = UnitPool(self._job, concurrency)
         self._orders: asyncio.Queue[RunShard] = asyncio.Queue()
 
@@ -98,7 +96,7 @@ class _Worker:
         """Pass orders on to the event loop, from a thread of its own."""
         while True:
             try:
-                order: Order = unpack_order(self._connection.recv_bytes())
+                order: Order = unpack(self._connection.recv_bytes(), Order)
             except (EOFError, OSError):
                 os._exit(1)  # the main process is gone
             if isinstance(order, RunShard):
@@ -214,7 +212,7 @@ def _listen(
     message: WorkerMessage | None = None
     while True:
         try:
-            message = unpack_message(connection.recv_bytes())
+            message = unpack(connection.recv_bytes(), WorkerMessage)
         except (EOFError, OSError):
             message = None
         try:

@@ -24,9 +24,7 @@ from .sharded import (
     WorkerMessage,
     WorkerNews,
     failure_of,
-    unpack_job,
-    unpack_message,
-    unpack_order,
+    unpack,
 )
 
 
@@ -80,7 +78,7 @@ class RayShardActor:
     """What runs on the cluster."""
 
     def __init__(self, job: bytes, concurrency: int) -> None:
-        self._job = unpack_job(job)
+        self._job = unpack(job, Job)
         self._pool = UnitPool(self._job, concurrency)
         self._stack = AsyncExitStack()
         self._run_unit: RunUnit | None = None
@@ -95,8 +93,7 @@ class RayShardActor:
 
     async def run(self, order: bytes) -> AsyncGenerator[bytes, None]:
         """Run a shard; yield what begins and what is finished."""
-        shard = unpack_order(order)
-        assert isinstance(shard, RunShard)
+        shard: RunShard = unpack(order, RunShard)
         news: asyncio.Queue[WorkerMessage | None] = asyncio.Queue()
         running = asyncio.create_task(self._run_shard(shard.units, news))
         running.add_done_callback(lambda _: news.put_nowait(None))
@@ -171,7 +168,7 @@ class _RayWorker:
 
     async def _receive(self, reference: Any) -> WorkerMessage:
         try:
-            message = unpack_message(await reference)
+            message: WorkerMessage = unpack(await reference, WorkerMessage)
         except self._ray.exceptions.RayActorError as error:
             raise WorkerDiedError from error
         if isinstance(message, Failed):

@@ -5,7 +5,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -318,16 +318,6 @@ def failure_of(error: BaseException) -> Failed:
     return Failed(Code.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
 
 
-def unpack_order(data: bytes) -> Order:
-    """Return the order of the main process."""
-    return msgspec.convert(decode_own(data), Order)
-
-
-def unpack_message(data: bytes) -> WorkerMessage:
-    """Return what a worker said."""
-    return msgspec.convert(decode_own(data), WorkerMessage)
-
-
-def unpack_job(data: bytes) -> Job:
-    """Return the job a worker was started for."""
-    return msgspec.convert(decode_own(data), Job)
+def unpack(data: bytes, kind: Any) -> Any:
+    """Return what was sent from one process to another: a job, an order, or what a worker said."""
+    return msgspec.convert(decode_own(data), kind)

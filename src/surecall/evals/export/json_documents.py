@@ -5,12 +5,13 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from surecall.evals.records import Manifest, TrialBody, TrialRow
+from surecall.evals.records import Manifest, Task, TrialBody, TrialRow
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import describe_reasons
+from surecall.narrow import as_fields, text_or_none
 
 from .files import utc_text
-from .source import Layout, Task
+from .source import Layout
 
 NO_LANGUAGE_POLICY: Final = "off"
 """The original could demand a language; nothing here does."""
@@ -46,7 +47,7 @@ def reads_text(body: TrialBody | None) -> bool | None:
     options = _options(body)
     if not options:
         return None
-    transforms = cast("list[Any]", options.get("response_transforms") or [])
+    transforms = options.get("response_transforms") or ()
     return options.get("text_formats") is True or _TAGS in transforms
 
 
@@ -97,8 +98,7 @@ def _own_fields(run_id: str, row: TrialRow, body: TrialBody | None) -> dict[str,
 
 
 def _options(body: TrialBody | None) -> dict[str, Any]:
-    options: Any = body.config.get("options") if body else None
-    return cast("dict[str, Any]", options) if isinstance(options, dict) else {}
+    return as_fields(body.config.get("options") if body else None)
 
 
 def _history(body: TrialBody) -> list[Any]:
@@ -106,7 +106,7 @@ def _history(body: TrialBody) -> list[Any]:
     history: list[Any] = []
     if body.request.get("system"):
         history.append({"role": "system", "content": body.request["system"]})
-    history += body.request.get("messages") or []
+    history += body.request.get("messages") or ()
     for turn in body.transcript:
         if turn.get("raw") is not None:
             history.append(turn["raw"])
@@ -131,8 +131,7 @@ _NOT_SHOWN: Final = frozenset({"units", "units_hash", "places", "simulated"})
 
 def model_base_of(manifest: Manifest, label: str) -> str:
     """Return what the provider calls a model."""
-    model: Any = _contender(manifest, label).get("model")
-    return model if isinstance(model, str) and model else label
+    return text_or_none(_contender(manifest, label).get("model")) or label
 
 
 def render_settings(info: RunInfo, layout: Layout) -> dict[str, Any]:
@@ -193,17 +192,13 @@ def _own_settings(info: RunInfo, layout: Layout) -> dict[str, Any]:
 
 
 def _contender(manifest: Manifest, label: str) -> dict[str, Any]:
-    found = manifest.contenders.get(label)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return as_fields(manifest.contenders.get(label))
 
 
 def _option(manifest: Manifest, *names: str) -> Any:
     """Return an option of the whole experiment, wherever among the options it stands."""
-    tables = [manifest.options]
-    for name in ("overrides", "options"):
-        inner = manifest.options.get(name)
-        if isinstance(inner, dict):
-            tables.append(cast("dict[str, Any]", inner))
+    given = manifest.options
+    tables = [given, as_fields(given.get("overrides")), as_fields(given.get("options"))]
     found = [table[name] for name in names for table in tables if table.get(name) is not None]
     return found[0] if found else None
 
@@ -217,6 +212,5 @@ def _filter(axes: dict[str, Any], name: str) -> str | None:
 
 def _override(layout: Layout) -> bool | None:
     """Tell whether the fallback was switched on or off for everything."""
-    if layout.fallbacks == ("fallback_on",):
-        return True
-    return False if layout.fallbacks == ("fallback_off",) else None
+    only = layout.fallbacks[0] if len(layout.fallbacks) == 1 else None
+    return {"fallback_on": True, "fallback_off": False}.get(only or "")

@@ -1,16 +1,15 @@
 """Counts as the original's summaries have them, with ours and the intervals beside them."""
 
 import os
-from array import array
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from surecall.evals.metrics import summarize
-from surecall.evals.records import TrialRow, encode_kept
+from surecall.evals.metrics import summarize_tallies
+from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
+from surecall.evals.records import Task, TrialRow, encode_kept
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
@@ -25,59 +24,48 @@ from .json_documents import (
     render_settings,
     render_trial,
 )
-from .source import FileNames, Layout, RunSource, Task, scan_layout
+from .source import FileNames, Layout, RunSource
 
 
-class Counts:
-    """How many trials there were, how many were right, how long they took, and why they failed."""
+def _render_counts(tally: Tally, prefix: str = "") -> dict[str, Any]:
+    """Return the figures of a task; a rate of nothing is null."""
+    times = tally.elapsed_ms + tally.censored_ms
+    fields = {
+        **_render_both(tally),
+        "ok_rate": _rate(tally.original_ok, tally.n),
+        "ms_p50": percentile(times, 0.5),
+        "ms_p95": percentile(times, 0.95),
+        "strict_ok_rate": _rate(tally.strict_ok, tally.n),
+    }
+    return {f"{prefix}{name}": value for name, value in fields.items()}
 
-    __slots__ = ("control", "elapsed_ms", "errors", "ok", "runs", "simulated", "strict_ok")
 
-    def __init__(self) -> None:
-        self.runs = self.ok = self.strict_ok = self.simulated = 0
-        self.control = False
-        self.elapsed_ms = array("d")
-        self.errors: Counter[str] = Counter()
+def _render_both(tally: Tally) -> dict[str, Any]:
+    return {
+        "runs": tally.n,
+        "ok": tally.original_ok,
+        "ok_interval": _interval(tally.original_ok, tally.n),
+        "strict_ok": tally.strict_ok,
+        "strict_ok_interval": _interval(tally.strict_ok, tally.n),
+    }
 
-    def add(self, row: TrialRow) -> None:
-        """Count a trial."""
-        self.runs += 1
-        self.ok += row.original_ok
-        self.strict_ok += row.strict_ok
-        self.simulated += row.simulated
-        self.control = row.control
-        self.elapsed_ms.append(row.elapsed_ms)
-        if not row.original_ok:
-            self.errors[row.category or "unknown"] += 1
 
-    def render(self, prefix: str = "") -> dict[str, Any]:
-        """Return the figures of a task; a rate of nothing is null."""
-        fields = {
-            **self._both(),
-            "ok_rate": _rate(self.ok, self.runs),
-            "ms_p50": percentile(self.elapsed_ms, 0.5),
-            "ms_p95": percentile(self.elapsed_ms, 0.95),
-            "strict_ok_rate": _rate(self.strict_ok, self.runs),
+def _render_scenarios(layout: Layout, tallies: Tallies) -> dict[str, Any]:
+    """Return the figures of each scenario."""
+    found: dict[str, dict[bool, list[Tally]]] = {}
+    for (cell, control), tally in tallies.items():
+        found.setdefault(layout.scenario(cell), {}).setdefault(control, []).append(tally)
+    rendered: dict[str, Any] = {}
+    for name, parts in found.items():
+        whole = merge_tallies(tally for part in parts.values() for tally in part)
+        unknown = whole.n - whole.original_ok - whole.categories.total()
+        rendered[name] = {
+            **_render_both(whole),
+            "errors": dict(whole.categories) | ({"unknown": unknown} if unknown else {}),
+            "control": [*parts][-1],
+            "simulated_runs": whole.simulated,
         }
-        return {f"{prefix}{name}": value for name, value in fields.items()}
-
-    def render_scenario(self) -> dict[str, Any]:
-        """Return the figures of a scenario."""
-        return {
-            **self._both(),
-            "errors": dict(self.errors),
-            "control": self.control,
-            "simulated_runs": self.simulated,
-        }
-
-    def _both(self) -> dict[str, Any]:
-        return {
-            "runs": self.runs,
-            "ok": self.ok,
-            "ok_interval": _interval(self.ok, self.runs),
-            "strict_ok": self.strict_ok,
-            "strict_ok_interval": _interval(self.strict_ok, self.runs),
-        }
+    return rendered
 
 
 def _rate(k: int, n: int) -> float | None:
@@ -104,82 +92,59 @@ def write_json(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
         The summaries and the figures, and the folder with the trials.
     """
     source = RunSource(store, run_id)
-    layout = scan_layout(source.rows())
+    layout, tallies = source.layout, source.tallies
     names = ("summary", "summary_by_scenario", "summary_by_scenario_and_strategy", "figures")
     paths = [out / f"{name}.json" for name in names]
     with Spool() as spool:
-        counted = _Counted(source, layout, spool)
-        counted.write_trials(out)
-        write_object(paths[0], _summary(source, layout, counted))
-    by_strategy = {name: _render_all(found) for name, found in counted.strategies.items()}
-    write_object(paths[1], _render_all(counted.scenarios))
+        results = _Results(source, spool)
+        results.write_trials(out)
+        write_object(paths[0], _summary(source, results))
+    by_strategy = {
+        strategy: _render_scenarios(
+            layout, {key: tally for key, tally in tallies.items() if key[0].strategy == strategy}
+        )
+        for strategy in layout.strategies
+    }
+    write_object(paths[1], _render_scenarios(layout, tallies))
     write_object(paths[2], by_strategy)
-    write_object(paths[3], msgspec.structs.asdict(summarize(source.rows())))
+    write_object(paths[3], msgspec.structs.asdict(summarize_tallies(tallies)))
     return (*paths, out / RUNS_FOLDER)
 
 
-def _render_all(counts: dict[str, Counts]) -> dict[str, Any]:
-    return {name: found.render_scenario() for name, found in counts.items()}
+class _Results:
+    """What the summary says of single trials; their entries lie in the spool."""
 
-
-class _TaskCounts:
-    """What is counted of one task."""
-
-    def __init__(self) -> None:
-        self.all, self.tools, self.controls = Counts(), Counts(), Counts()
-        self.scenarios: dict[str, None] = {}
-        self.samples: list[dict[str, Any]] = []
-        self.reads_text: bool | None = None
-
-    def add(self, row: TrialRow, scenario: str) -> None:
-        self.all.add(row)
-        (self.controls if row.control else self.tools).add(row)
-        self.scenarios[scenario] = None
-
-
-class _Counted:
-    """The counts of all trials; their entries for the summary lie in the spool."""
-
-    def __init__(self, source: RunSource, layout: Layout, spool: Spool) -> None:
-        self.tasks: dict[Task, _TaskCounts] = {task: _TaskCounts() for task in layout.tasks}
-        self.scenarios: dict[str, Counts] = {}
-        self.strategies: dict[str, dict[str, Counts]] = {}
+    def __init__(self, source: RunSource, spool: Spool) -> None:
+        self.samples: dict[Task, list[Any]] = {task: [] for task in source.layout.tasks}
+        self.reads_text: dict[Task, bool | None] = dict.fromkeys(source.layout.tasks)
         self._source = source
-        self._layout = layout
         self._spool = spool
+        self._begun: set[Task] = set()
 
     def write_trials(self, out: Path) -> None:
-        """Write a file for each trial, and count it."""
-        names = FileNames(self._layout)
-        for row in self._source.rows():
-            body = self._source.body(row.index)
-            base = model_base_of(self._source.info.manifest, row.cell.model)
+        """Write a file for each trial, and note what the summary says of it."""
+        source, layout = self._source, self._source.layout
+        names = FileNames(layout)
+        for row in source.rows():
+            body, task = source.body(row.index), Task.of(row.cell)
+            base = model_base_of(source.info.manifest, row.cell.model)
             report = f"{RUNS_FOLDER}/{names.name(row)}"
-            document = render_trial(self._source.run_id, row, body, self._layout, base)
-            write_object(out / report, document)
-            self._count(row, _render_result(self._layout, row, base, report))
-            task = self.tasks[Task.of(row.cell)]
-            if task.reads_text is None:
-                task.reads_text = reads_text(body)
+            write_object(out / report, render_trial(source.run_id, row, body, layout, base))
+            result = _render_result(layout, row, base, report)
+            separator = b",\n      " if task in self._begun else b"\n      "
+            self._begun.add(task)
+            self._spool.append(task, separator + encode_kept(result))
+            if not row.original_ok and len(self.samples[task]) < _MAX_SAMPLES:
+                self.samples[task].append(result)
+            if self.reads_text[task] is None:
+                self.reads_text[task] = reads_text(body)
         _remove_others(out / RUNS_FOLDER, names)
 
-    def results(self, task: Task) -> Iterator[bytes]:
+    def entries(self, task: Task) -> Iterator[bytes]:
         """Yield the entries of a task's trials, as JSON."""
         yield b"["
         yield from self._spool.pieces(task)
         yield b"\n    ]"
-
-    def _count(self, row: TrialRow, result: dict[str, Any]) -> None:
-        key, scenario = Task.of(row.cell), self._layout.scenario(row.cell)
-        task = self.tasks[key]
-        separator = b",\n      " if task.all.runs else b"\n      "
-        self._spool.append(key, separator + encode_kept(result))
-        task.add(row, scenario)
-        if not row.original_ok and len(task.samples) < _MAX_SAMPLES:
-            task.samples.append(result)
-        self.scenarios.setdefault(scenario, Counts()).add(row)
-        of_strategy = self.strategies.setdefault(row.cell.strategy, {})
-        of_strategy.setdefault(scenario, Counts()).add(row)
 
 
 def _remove_others(folder: Path, names: FileNames) -> None:
@@ -215,34 +180,39 @@ def _render_result(layout: Layout, row: TrialRow, base: str, report: str) -> dic
     }
 
 
-def _summary(source: RunSource, layout: Layout, counted: _Counted) -> dict[str, Any]:
+def _summary(source: RunSource, results: _Results) -> dict[str, Any]:
     by_effort = [
         task.model
-        for task, counts in counted.tasks.items()
-        if task.fallback == "best_effort" and counts.reads_text
+        for task, reads in results.reads_text.items()
+        if task.fallback == "best_effort" and reads
     ]
-    head = render_settings(source.info, layout)
+    head = render_settings(source.info, source.layout)
     head["best_effort_content_tag_tool_call_fallback_models"] = list(dict.fromkeys(by_effort))
     head["interval"] = {"method": "wilson", "confidence": CONFIDENCE}
-    head["models"] = RawJson(_entries(source, layout, counted))
+    head["models"] = RawJson(_entries(source, results))
     return head
 
 
-def _entries(source: RunSource, layout: Layout, counted: _Counted) -> Iterator[bytes]:
-    separator = b"[\n    "
-    for task, counts in counted.tasks.items():
+def _entries(source: RunSource, results: _Results) -> Iterator[bytes]:
+    layout, separator = source.layout, b"[\n    "
+    for task in layout.tasks:
+        cells = {key: tally for key, tally in source.tallies.items() if Task.of(key[0]) == task}
+        tools, controls = (
+            merge_tallies(tally for (_, control), tally in cells.items() if control is wanted)
+            for wanted in (False, True)
+        )
         yield separator
         fields = {
             **identify(layout, task, model_base_of(source.info.manifest, task.model)),
             "language_policy": NO_LANGUAGE_POLICY,
             "language_enabled": False,
-            "content_tag_tool_call_fallback": counts.reads_text,
-            **counts.all.render(),
-            **counts.tools.render("tool_"),
-            **counts.controls.render("control_"),
-            "scenarios": list(counts.scenarios),
-            "run_results": RawJson(counted.results(task)),
-            "failure_samples": counts.samples,
+            "content_tag_tool_call_fallback": results.reads_text[task],
+            **_render_counts(merge_tallies(cells.values())),
+            **_render_counts(tools, "tool_"),
+            **_render_counts(controls, "control_"),
+            "scenarios": list(dict.fromkeys(layout.scenario(cell) for cell, _ in cells)),
+            "run_results": RawJson(results.entries(task)),
+            "failure_samples": results.samples[task],
         }
         yield from render_object(fields, indent=2)
         separator = b",\n    "

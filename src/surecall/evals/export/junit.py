@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from surecall.evals.metrics.tally import Tally, tally_rows
+from surecall.evals.metrics.tally import Tallies, Tally
 from surecall.evals.original import add_old_names
-from surecall.evals.records import Cell, TrialRow
+from surecall.evals.records import Cell, Task, TrialRow
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import Failure, Layer
 from surecall.evals.wording import describe_reasons, label_simulated
 
 from .files import utc_text, write_export
-from .source import Layout, RunSource, Task, scan_layout
+from .source import Layout, RunSource
 
 _MAX_FAILURES: Final = 5
 _MAX_TEXT_CHARS: Final = 400
@@ -40,17 +40,13 @@ _OUTSIDE: Final = frozenset(
 )
 """Layers in which the model has no part."""
 
-Cells = Mapping[tuple[Cell, bool], Tally]
-
 
 def write_junit(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write `junit.xml` into a folder."""
     source = RunSource(store, run_id)
-    layout = scan_layout(source.rows())
-    cells = tally_rows(source.rows())
     path = out / "junit.xml"
     with write_export(path) as file:
-        for line in _document(source, layout, cells):
+        for line in _document(source):
             file.write(line.encode("utf-8") + b"\n")
     return (path,)
 
@@ -65,40 +61,39 @@ def _by_number(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def _document(source: RunSource, layout: Layout, cells: Cells) -> Iterator[str]:
+def _document(source: RunSource) -> Iterator[str]:
+    cells = source.tallies
     suites: dict[Task, list[tuple[Cell, bool]]] = {}
     for cell, control in cells:
         suites.setdefault(Task.of(cell), []).append((cell, control))
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield _open("testsuites", {"name": f"surecall {source.run_id}"} | _totals(cells.values()))
     for task, members in suites.items():
-        yield from _suite(source, layout, task, {key: cells[key] for key in members})
+        yield from _suite(source, task, {key: cells[key] for key in members})
     yield "</testsuites>"
 
 
-def _suite(source: RunSource, layout: Layout, task: Task, cells: Cells) -> Iterator[str]:
-    name = _suite_name(layout, task)
+def _suite(source: RunSource, task: Task, cells: Tallies) -> Iterator[str]:
+    name = _suite_name(source.layout, task)
     started = utc_text(source.info.created_at) or ""
     attributes = {"name": name, **_totals(cells.values()), "timestamp": started.removesuffix("Z")}
     yield _open("testsuite", attributes, indent=1)
     about = {
         "run": source.run_id,
-        "model": task.model,
-        "profile": task.profile,
-        "strategy": task.strategy,
-        "fallback": task.fallback,
-        "simulated": str(task.model in layout.simulated).lower(),
+        **task._asdict(),
+        "simulated": str(task.model in source.layout.simulated).lower(),
         "package": source.info.manifest.package,
     }
     yield from _properties(about, indent=2)
     for (cell, _), tally in cells.items():
-        yield from _case(source, layout, name, cell, tally)
+        yield from _case(source, name, cell, tally)
     yield "  </testsuite>"
 
 
-def _case(source: RunSource, layout: Layout, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
+def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
     strict, original = rate_of(tally.strict_ok, tally.n), rate_of(tally.original_ok, tally.n)
-    attributes = {"classname": suite, "name": layout.scenario(cell), "time": _seconds([tally])}
+    attributes = {"classname": suite, "name": source.layout.scenario(cell)}
+    attributes["time"] = _seconds([tally])
     yield _open("testcase", attributes, indent=2)
     about = {
         "suite": cell.suite,

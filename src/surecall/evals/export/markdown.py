@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from surecall.evals.metrics import summarize
+from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell
 from surecall.evals.stats import Rate, rate_of
@@ -32,7 +32,7 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write `summary.md` into a folder."""
     source = RunSource(store, run_id)
     path = out / "summary.md"
-    text = render_markdown(summarize(source.rows()), source.info)
+    text = render_markdown(summarize_tallies(source.tallies), source.info)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
     return (path,)
@@ -103,11 +103,20 @@ class _Row(NamedTuple):
 
 def _rates(summary: Summary) -> Iterator[str]:
     cells = [group for group in summary.cells if not group.control]
-    strategies = list(dict.fromkeys(cell.strategy for cell in _cells(cells)))
-    if 1 < len(strategies) <= _MAX_COLUMNS:
-        columns, rows = [code_span(name) for name in strategies], _by_strategy(cells, strategies)
-    else:
-        columns, rows = ["right", "loose"], _by_task(cells)
+    strategies = list(dict.fromkeys(_cell(group).strategy for group in cells))
+    has_columns = 1 < len(strategies) <= _MAX_COLUMNS
+    columns = [code_span(name) for name in strategies] if has_columns else ["right", "loose"]
+    rows: list[_Row] = []
+    for name, members in _group(cells, with_strategy=not has_columns):
+        rates = (_sum(members), _sum(members, loose=True))
+        if has_columns:
+            rates = tuple(
+                _sum([group for group in members if _cell(group).strategy == strategy])
+                for strategy in strategies
+            )
+        decisive = rates[-1] if has_columns else rates[0]
+        rank = (decisive.value or 0.0) if decisive is not None else 0.0
+        rows.append(_Row(name, _merge_simulated(members), rates, rank))
     if not rows:
         return
     shown, left = rows, len(rows) - _MAX_ROWS
@@ -116,30 +125,11 @@ def _rates(summary: Summary) -> Iterator[str]:
     yield f"| model | {' | '.join(columns)} |"
     yield "|---" * (len(columns) + 1) + "|"
     for row in shown:
-        rates = " | ".join("" if rate is None else _share(rate) for rate in row.rates)
-        yield f"| {row.name}{_mark(row.simulated)} | {rates} |"
+        shares = " | ".join("" if rate is None else _share(rate) for rate in row.rates)
+        yield f"| {row.name}{_mark(row.simulated)} | {shares} |"
     if left > 0:
         yield f"| {left} more, none of them worse{' |' * len(columns)} |"
     yield ""
-
-
-def _by_strategy(cells: Sequence[Group], strategies: Sequence[str]) -> list[_Row]:
-    rows: list[_Row] = []
-    for name, members in _group(cells, with_strategy=False):
-        rates = tuple(
-            _sum([group for group in members if _cell(group).strategy == strategy])
-            for strategy in strategies
-        )
-        rows.append(_Row(name, _merge_simulated(members), rates, _value(rates[-1])))
-    return rows
-
-
-def _by_task(cells: Sequence[Group]) -> list[_Row]:
-    rows: list[_Row] = []
-    for name, members in _group(cells, with_strategy=True):
-        rates = (_sum(members), _sum(members, loose=True))
-        rows.append(_Row(name, _merge_simulated(members), rates, _value(rates[0])))
-    return rows
 
 
 def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
@@ -216,10 +206,6 @@ def _share(rate: Rate) -> str:
     return f"{rate.k:,}/{rate.n:,} ({low:.0f}–{high:.0f} %)"
 
 
-def _value(rate: Rate | None) -> float:
-    return (rate.value or 0.0) if rate is not None else 0.0
-
-
 def _sum(groups: Sequence[Group], *, loose: bool = False) -> Rate | None:
     if not groups:
         return None
@@ -244,14 +230,12 @@ def _cell(group: Group) -> Cell:
     return group.cell
 
 
-def _cells(groups: Sequence[Group]) -> list[Cell]:
-    return [_cell(group) for group in groups]
-
-
 def _group(groups: Sequence[Group], *, with_strategy: bool) -> Iterator[tuple[str, list[Group]]]:
     """Yield the groups of each row with its name: the model, and what else tells rows apart."""
     others = ("profile", "fallback", "strategy") if with_strategy else ("profile", "fallback")
-    varying = [name for name in others if len({getattr(c, name) for c in _cells(groups)}) > 1]
+    varying = [
+        name for name in others if len({getattr(_cell(group), name) for group in groups}) > 1
+    ]
     rows: dict[tuple[str, ...], list[Group]] = {}
     for group in groups:
         key = tuple(getattr(_cell(group), name) for name in ("model", *varying))

@@ -1,10 +1,11 @@
 """The run that is exported: its trials from the store, and the dimensions in which they differ."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, NamedTuple, TypeVar
 
-from surecall.errors import Code, StoreError
-from surecall.evals.records import Cell, TrialBody, TrialRow
+from surecall.evals.metrics.tally import Tallies, tally_rows
+from surecall.evals.records import Cell, Task, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
 
@@ -27,12 +28,17 @@ class RunSource:
 
     def body(self, index: int) -> TrialBody | None:
         """Return what was stored of a trial besides its row, if anything was."""
-        try:
-            return self.store.body(self.run_id, index)
-        except StoreError as error:
-            if error.code != Code.RUN_NOT_FOUND:
-                raise
-            return None
+        return self.store.find_body(self.run_id, index)
+
+    @cached_property
+    def tallies(self) -> Tallies:
+        """The trials, counted by cell."""
+        return tally_rows(self.rows())
+
+    @cached_property
+    def layout(self) -> "Layout":
+        """The dimensions in which the trials differ."""
+        return scan_layout(self.tallies)
 
 
 _ALLOWED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -41,20 +47,6 @@ _TRIAL: Final = "__trial_"
 _ENDING: Final = ".json"
 
 Value = TypeVar("Value")
-
-
-class Task(NamedTuple):
-    """What is compared, over all scenarios: an entry of `summary.json`."""
-
-    model: str
-    profile: str
-    strategy: str
-    fallback: str
-
-    @classmethod
-    def of(cls, cell: Cell) -> "Task":
-        """Return the task a cell belongs to."""
-        return cls(cell.model, cell.profile, cell.strategy, cell.fallback)
 
 
 class Layout(NamedTuple):
@@ -89,14 +81,9 @@ class Layout(NamedTuple):
         return f"{cell.suite}/{cell.scenario}" if cell.scenario in self.shared else cell.scenario
 
 
-def scan_layout(rows: Iterable[TrialRow]) -> Layout:
-    """Look at every trial once and note which values occur."""
-    cells: dict[Cell, None] = {}
-    simulated: set[str] = set()
-    for row in rows:
-        cells[row.cell] = None
-        if row.simulated:
-            simulated.add(row.cell.model)
+def scan_layout(tallies: Tallies) -> Layout:
+    """Note which values occur in trials that were counted."""
+    cells = dict.fromkeys(cell for cell, _ in tallies)
     suites_of: dict[str, set[str]] = {}
     for cell in cells:
         suites_of.setdefault(cell.scenario, set()).add(cell.suite)
@@ -109,7 +96,7 @@ def scan_layout(rows: Iterable[TrialRow]) -> Layout:
         suites=_distinct(cell.suite for cell in cells),
         scenarios=(),
         shared=frozenset(name for name, suites in suites_of.items() if len(suites) > 1),
-        simulated=frozenset(simulated),
+        simulated=frozenset(cell.model for (cell, _), tally in tallies.items() if tally.simulated),
     )
     return layout._replace(scenarios=_distinct(layout.scenario(cell) for cell in cells))
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.records import Group, Simulated, say_simulated
-from surecall.evals.metrics.tally import Tally, merge_tallies, pair_trials, tally_rows
+from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies, pair_trials, tally_rows
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import (
     CONFIDENCE,
@@ -87,9 +87,6 @@ class GateReport(Struct, frozen=True):
         return all(result.ok for result in self.results)
 
 
-Tallies = Mapping[tuple[Cell, bool], Tally]
-
-
 def check_gates(
     gates: Sequence[Gate], rows: Iterable[TrialRow], *, rows_of: RowsOf | None = None
 ) -> GateReport:
@@ -150,12 +147,7 @@ def _check(gate: Gate, tallies: Tallies, baselines: Mapping[str, Tallies]) -> Ga
 
 def _about_timeouts(gate: Gate, group: Group) -> str:
     """Say when a percentile is only known to be longer than what was waited for."""
-    true = {
-        "p50_ms": group.latency.true_p50_ms,
-        "p95_ms": group.latency.true_p95_ms,
-        "p99_ms": group.latency.true_p99_ms,
-    }
-    if true.get(gate.metric, 0.0) is not None:
+    if getattr(group.latency, f"true_{gate.metric}", 0.0) is not None:
         return ""
     return f"{group.latency.censored} timeouts: the true time is longer, by an unknown amount"
 

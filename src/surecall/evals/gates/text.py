@@ -112,9 +112,7 @@ class _Parser:
         self._rest = self._whole
 
     def parse(self, against: str | None) -> Gate:
-        metric = self._metric()
-        where = self._where()
-        operator = self._operator()
+        metric, where, operator = self._metric(), self._where(), self._operator()
         bound, named = self._bound()
         gate = Gate(
             text=self._whole,

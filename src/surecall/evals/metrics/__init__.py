@@ -34,14 +34,12 @@ from .records import (
     Summary,
     say_simulated,
 )
-from .tally import CaseTrials, Tally, merge_tallies, pair_trials, tally_rows
+from .tally import CALL_RATES, CaseTrials, Tallies, Tally, merge_tallies, pair_trials, tally_rows
 
 __all__ = ["Group", "Summary", "render_group", "summarize", "summarize_tallies"]
 
 MAX_CURVE_K: Final = 100
 """Curves of consistency go no further than this."""
-
-Tallies = Mapping[tuple[Cell, bool], Tally]
 
 
 def summarize(rows: Iterable[TrialRow]) -> Summary:
@@ -125,11 +123,7 @@ def _call_figures(tally: Tally) -> CallFigures:
     count = calls["count"]
     return CallFigures(
         count=count,
-        structured=rate_of(calls["structured"], count),
-        valid_before=rate_of(calls["valid_before"], count),
-        valid_after=rate_of(calls["valid_after"], count),
-        changed=rate_of(calls["changed"], count),
-        executed=rate_of(calls["executed"], count),
+        **{name: rate_of(calls[name], count) for name in CALL_RATES},
         exact=rate_of(calls["exact"], calls["expected"]),
         repair_precision=rate_of(calls["changed_exact"], calls["changed_expected"]),
         error_kinds=_by_count(tally.error_kinds),
@@ -161,16 +155,11 @@ def _failures(tally: Tally) -> tuple[FailureCount, ...]:
 def _latency(tally: Tally) -> Latency:
     ended, stopped = tally.elapsed_ms, tally.censored_ms
     every = sorted([*ended, *stopped])
-    return Latency(
-        n=len(every),
-        censored=len(stopped),
-        p50_ms=percentile(every, 0.5),
-        p95_ms=percentile(every, 0.95),
-        p99_ms=percentile(every, 0.99),
-        true_p50_ms=survival_quantile(ended, stopped, 0.5),
-        true_p95_ms=survival_quantile(ended, stopped, 0.95),
-        true_p99_ms=survival_quantile(ended, stopped, 0.99),
-    )
+    times: dict[str, Any] = {}
+    for percent in (50, 95, 99):
+        times[f"p{percent}_ms"] = percentile(every, percent / 100)
+        times[f"true_p{percent}_ms"] = survival_quantile(ended, stopped, percent / 100)
+    return Latency(n=len(every), censored=len(stopped), **times)
 
 
 # Repeated trials

@@ -3,12 +3,15 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Self
+from typing import Final, Self
 
 from surecall.evals.records import CallFact, Cell, TrialRow
 from surecall.evals.stats import PairCounts
 from surecall.evals.taxonomy import Failure, classify
 from surecall.records import Usage
+
+CALL_RATES: Final = ("structured", "valid_before", "valid_after", "changed", "executed")
+"""What is counted of every call: fields of a call, and rates of its group."""
 
 
 class CaseTrials:
@@ -88,11 +91,8 @@ class Tally:
     def _add_call(self, call: CallFact) -> None:
         counts = self.calls
         counts["count"] += 1
-        counts["structured"] += call.structured
-        counts["valid_before"] += call.valid_before
-        counts["valid_after"] += call.valid_after
-        counts["changed"] += call.changed
-        counts["executed"] += call.executed
+        for name in CALL_RATES:
+            counts[name] += getattr(call, name)
         if call.exact is not None:
             counts["expected"] += 1
             counts["exact"] += call.exact
@@ -135,7 +135,11 @@ class Tally:
         self.cases.update(other.cases)
 
 
-def tally_rows(rows: Iterable[TrialRow]) -> dict[tuple[Cell, bool], Tally]:
+Tallies = Mapping[tuple[Cell, bool], Tally]
+"""Counts by cell, and by whether they are of controls."""
+
+
+def tally_rows(rows: Iterable[TrialRow]) -> Tallies:
     """Count trials by cell, and by whether they are controls, in one pass.
 
     What is kept grows with the number of cells and cases, and by one number a trial for its time.

@@ -94,7 +94,7 @@ def pack_bodies(
         if body is None:
             continue
         known = len(texts)
-        text = _pack(_with_shared_parts(body, shared, texts))
+        text = _deflate(encode_kept(_with_shared_parts(body, shared, texts)))
         size = len(text) + sum(map(len, texts[known:])) + 16 * (1 + len(texts) - known)
         if max_bytes is not None and used + size > max_bytes:
             left_out += 1
@@ -123,10 +123,6 @@ def _with_shared_parts(
                 texts.append(_deflate(data))
             parts.append((field, name, shared[data]))
     return {**own, "parts": parts, "transcript": body.transcript, "state": body.state}
-
-
-def _pack(value: Any) -> str:
-    return _deflate(encode_kept(value))
 
 
 def _deflate(data: bytes) -> str:

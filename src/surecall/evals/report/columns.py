@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from surecall.evals.records import CallFact, Cell, Reason, TrialRow
 from surecall.evals.taxonomy import Failure, classify
 from surecall.jsontext import mend_surrogates
@@ -57,11 +59,8 @@ class Columns:
 
     def data(self) -> dict[str, Any]:
         """Return everything that was taken, as plain data."""
-        cells = [
-            self._list((c.model, c.profile, c.strategy, c.fallback, c.suite, c.scenario))
-            for c in self._cells
-        ]
-        failures = [self._list((one.layer, one.code, one.detail)) for one in self._failures]
+        cells = [self._list(astuple(cell)) for cell in self._cells]
+        failures = [self._list(astuple(failure)) for failure in self._failures]
         return {
             "texts": list(self._texts),
             "cells": cells,

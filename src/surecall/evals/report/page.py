@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from surecall.errors import Code, ConfigError, StoreError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.records import TrialBody, TrialRow, encode_kept
 from surecall.evals.store import RunInfo, RunStore
 from surecall.files import explain_write_errors, write_whole
@@ -36,18 +36,9 @@ class Trials(Struct, frozen=True):
 def open_trials(source: TrialSource, run_id: str) -> Trials:
     """Return the trials of a run, read one by one."""
     if isinstance(source, RunStore):
-        return Trials(source.rows(run_id), lambda index: _stored_body(source, run_id, index))
+        return Trials(source.rows(run_id), lambda index: source.find_body(run_id, index))
     bodies: dict[int, TrialBody] = {}
     return Trials(_split(source, bodies), bodies.get)
-
-
-def _stored_body(store: RunStore, run_id: str, index: int) -> TrialBody | None:
-    try:
-        return store.body(run_id, index)
-    except StoreError as error:
-        if error.code != Code.RUN_NOT_FOUND:
-            raise
-        return None
 
 
 def _split(

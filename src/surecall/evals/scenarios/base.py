@@ -14,7 +14,7 @@ from .conversation import (
     GAVE_UP,
     Conversation,
     Evidence,
-    MadeCall,
+    SeenCall,
     is_done,
     read_patch_answer,
     say,
@@ -52,7 +52,9 @@ class Scenario:
     """When the loose verdict is yes."""
     strict: ClassVar[str]
     """What the strict verdict demands on top of what it demands everywhere."""
-    is_control: ClassVar[bool] = False
+    id: str = ""
+    """Empty: a scenario has one case."""
+    control: bool = False
     """Whether it is a control without tools."""
     system: ClassVar[str]
     options: ClassVar[dict[str, Any]] = ENFORCED
@@ -65,16 +67,6 @@ class Scenario:
     def scenario(self) -> str:
         """Its name."""
         return self.name
-
-    @property
-    def id(self) -> str:
-        """Empty: a scenario has one case."""
-        return ""
-
-    @property
-    def control(self) -> bool:
-        """Whether it is a control without tools."""
-        return self.is_control
 
     def prepare(self, seed: int) -> Prepared:
         """Set up one trial on a workspace of its own."""
@@ -134,7 +126,7 @@ class Scenario:
         if not is_done(seen.text):
             yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
 
-    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
         """Tell whether the arguments of a call are what was asked for; `None` if nothing was."""
         if made.name == "state_get":
             return _has_own_id(made, scene) and not made.arguments.keys() - {
@@ -249,10 +241,10 @@ def _check_read_first(seen: Evidence) -> Iterable[Reason]:
 def _verdict(seen: Evidence, reasons: Reasons) -> Verdict:
     if reasons and seen.is_cut:
         reasons = [*reasons, Reason(ReasonCode.CUT_BY_LIMIT)]
-    return Verdict(ok=not reasons, reasons=tuple(reasons))
+    return Verdict.of(reasons)
 
 
-def _has_own_id(made: MadeCall, scene: Scene) -> bool:
+def _has_own_id(made: SeenCall, scene: Scene) -> bool:
     return made.arguments.get("workspace_id") in (None, "", "workspace_id", scene.before.id)
 
 

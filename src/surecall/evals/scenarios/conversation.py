@@ -10,6 +10,7 @@ from surecall.errors import Code, JSONTextError
 from surecall.evals.cases import Attempt, Ideal, IdealCall
 from surecall.jsontext import decode
 from surecall.loop import TurnTrace
+from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, ToolCall, ToolResult
 
 from .scene import FOO, Scene
@@ -18,16 +19,22 @@ _ID: Final = "workspace_id="
 _RAN_ANYWAY: Final = frozenset({Code.TOOL_OUTPUT_TOO_LARGE, Code.TOOL_OUTPUT_SERIALIZATION_ERROR})
 
 
-class AnsweredCall(Struct, frozen=True, kw_only=True):
-    """A call with the result that was sent for it."""
+class SeenCall(Struct, frozen=True, kw_only=True):
+    """A call with what became of it."""
 
+    turn: int
+    """Which turn of the run, or reply of the conversation, it came in."""
     name: str
+    """The tool that it was taken for."""
     arguments: dict[str, Any]
+    """Empty when they could not be read."""
     ok: bool
     codes: frozenset[str]
-    data: dict[str, Any]
-    reply: int
-    """Which reply of the conversation it came in."""
+    """The codes of the errors in its result."""
+    data: dict[str, Any] = {}
+    executed: bool = False
+    """Whether the tool's own code ran, where a trace says so."""
+    is_cut: bool = False
 
     @property
     def ran(self) -> bool:
@@ -35,12 +42,28 @@ class AnsweredCall(Struct, frozen=True, kw_only=True):
         return self.ok or bool(self.codes & _RAN_ANYWAY)
 
     @property
-    def values(self) -> list[Any]:
-        """The values of a patch's operations."""
-        return [_object(item).get("value") for item in _list(self.arguments.get("ops"))]
+    def operations(self) -> list[dict[str, Any]]:
+        """The operations of a patch, as far as they are objects."""
+        found = as_list(self.arguments.get("ops"))
+        return [as_fields(item) for item in found if isinstance(item, dict)]
 
 
-class Conversation:
+class Calls:
+    """Calls in order, as verdicts and ideal models look at them."""
+
+    calls: tuple[SeenCall, ...]
+
+    def calls_of(self, name: str) -> list[SeenCall]:
+        """Return the calls of one tool, in order."""
+        return [made for made in self.calls if made.name == name]
+
+    @property
+    def replies(self) -> list[list[SeenCall]]:
+        """The calls of each reply that had any."""
+        return [list(calls) for _, calls in groupby(self.calls, lambda made: made.turn)]
+
+
+class Conversation(Calls):
     """A request, as a model that makes no mistakes reads it."""
 
     def __init__(self, request: ModelRequest) -> None:
@@ -49,15 +72,6 @@ class Conversation:
         self.user_text = "\n".join(
             message.text for message in request.messages if message.role == "user"
         )
-
-    def calls_of(self, name: str) -> list[AnsweredCall]:
-        """Return the calls of one tool, in order."""
-        return [call for call in self.calls if call.name == name]
-
-    @property
-    def replies(self) -> list[list[AnsweredCall]]:
-        """The calls, reply by reply."""
-        return [list(calls) for _, calls in groupby(self.calls, lambda call: call.reply)]
 
     @property
     def workspace_id(self) -> str:
@@ -74,26 +88,27 @@ class Conversation:
         """Return what the last read that shows this path has there, or `None`."""
         pointer = "/" + "/".join(parts)
         for call in reversed(self.calls_of("state_get")):
-            snapshot = _object(call.data.get("snapshot"))
+            snapshot = as_fields(call.data.get("snapshot"))
             if pointer in snapshot:
                 return snapshot[pointer]
             found: Any = snapshot
             for part in parts:
-                found = _object(found).get(part)
+                found = as_fields(found).get(part)
             if found is not None:
                 return found
         return None
 
     def has_set(self, value: Any) -> bool:
         """Whether `/draft/foo` was set to the value, or was seen to hold it."""
-        if any(call.ran and value in call.values for call in self.calls_of("state_patch")):
+        patches = [made for made in self.calls_of("state_patch") if made.ran]
+        if any(item.get("value") == value for made in patches for item in made.operations):
             return True
         return self.read("draft", "foo") == value
 
 
-def _list_answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
+def _list_answered(messages: tuple[Message, ...]) -> list[SeenCall]:
     waiting: dict[str, ToolCall] = {}
-    answered: list[AnsweredCall] = []
+    answered: list[SeenCall] = []
     replies = 0
     for message in messages:
         replies += bool(message.tool_calls)
@@ -103,15 +118,15 @@ def _list_answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
             continue
         envelope = _read_object(message.text)
         errors: Any = envelope.get("errors")
-        codes = (_object(error).get("code") for error in errors or ())
+        codes = (as_fields(error).get("code") for error in errors or ())
         answered.append(
-            AnsweredCall(
+            SeenCall(
                 name=call.name,
                 arguments=call.arguments or {},
                 ok=envelope.get("ok") is True,
                 codes=frozenset(str(code) for code in codes),
-                data=_object(envelope.get("data")),
-                reply=replies,
+                data=as_fields(envelope.get("data")),
+                turn=replies,
             )
         )
     return answered
@@ -119,17 +134,9 @@ def _list_answered(messages: tuple[Message, ...]) -> list[AnsweredCall]:
 
 def _read_object(text: str) -> dict[str, Any]:
     try:
-        return _object(decode(text))
+        return as_fields(decode(text))
     except JSONTextError:
         return {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 DONE: Final = "Done."
@@ -204,47 +211,7 @@ _CALL_MARKS: Final = (
 )
 
 
-class MadeCall(Struct, frozen=True):
-    """A call that was accepted, and its result."""
-
-    turn: int
-    call: ToolCall
-    result: ToolResult | None
-
-    @property
-    def name(self) -> str:
-        """The tool that it was taken for."""
-        return self.call.name if self.result is None else self.result.name
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Its arguments; empty when they could not be read."""
-        return self.call.arguments or {}
-
-    @property
-    def ok(self) -> bool:
-        """Whether it succeeded."""
-        return self.result is not None and self.result.ok
-
-    @property
-    def executed(self) -> bool:
-        """Whether the tool's own code ran."""
-        return self.result is not None and self.result.executed
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The codes of the errors in its result."""
-        return () if self.result is None else self.result.envelope.error_codes
-
-    @property
-    def operations(self) -> list[dict[str, Any]]:
-        """The operations of a patch, as far as they are objects."""
-        return [
-            _object(item) for item in _list(self.arguments.get("ops")) if isinstance(item, dict)
-        ]
-
-
-class Evidence:
+class Evidence(Calls):
     """An attempt with everything that verdicts ask about."""
 
     def __init__(self, attempt: Attempt) -> None:
@@ -253,19 +220,8 @@ class Evidence:
         self.error = attempt.error
         self.text = attempt.text
         self.turns = attempt.turns
-        self.calls = tuple(
-            MadeCall(turn.turn, call, result) for turn, call, result in attempt.calls
-        )
+        self.calls = tuple(_see_call(*made) for made in attempt.calls)
         self.ignored = tuple(call for turn in self.turns for call in turn.ignored_calls)
-
-    def calls_of(self, name: str) -> list[MadeCall]:
-        """Return the accepted calls of one tool, in order."""
-        return [made for made in self.calls if made.name == name]
-
-    @property
-    def replies(self) -> list[list[MadeCall]]:
-        """The accepted calls of each reply that had any."""
-        return [list(calls) for _, calls in groupby(self.calls, lambda made: made.turn)]
 
     def met(self, name: str, *codes: str) -> int | None:
         """Return the place of the first call of a tool that failed with one of the codes."""
@@ -285,7 +241,19 @@ class Evidence:
         if self.turns and self.turns[-1].turn in limited:
             return True
         last = {made.name: made for made in self.calls}
-        return any(made.call.state == "cut" and made.turn in limited for made in last.values())
+        return any(made.is_cut and made.turn in limited for made in last.values())
+
+
+def _see_call(turn: TurnTrace, call: ToolCall, result: ToolResult | None) -> SeenCall:
+    return SeenCall(
+        turn=turn.turn,
+        name=call.name if result is None else result.name,
+        arguments=call.arguments or {},
+        ok=result is not None and result.ok,
+        codes=frozenset(() if result is None else result.envelope.error_codes),
+        executed=result is not None and result.executed,
+        is_cut=call.state == "cut",
+    )
 
 
 def is_done(text: str) -> bool:

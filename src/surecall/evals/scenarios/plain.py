@@ -17,7 +17,7 @@ from .base import ENFORCED, PARALLEL, Scenario
 from .conversation import (
     Conversation,
     Evidence,
-    MadeCall,
+    SeenCall,
     call,
     patch_call,
     read_call,
@@ -124,7 +124,7 @@ class SingleCall(Scenario):
             if made.executed and made.arguments != _WANTED:
                 yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
 
-    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
         """Tell whether it is the one call."""
         return made.name == _SAVE_SPEC.name and made.arguments == _WANTED
 
@@ -322,7 +322,7 @@ class MultiStepPlan(Scenario):
         if tuple(opened) != keys:
             yield Reason(ReasonCode.STEP_SKIPPED, f"{len(opened)} of {len(keys)} notes in order")
 
-    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
         """Tell whether a key is one of the notes' keys."""
         if made.name == _NOTE_SPEC.name:
             return made.arguments.get("key") in scene.keys

@@ -11,10 +11,9 @@ from surecall.records import ErrorDetail, Message, ToolCall
 
 from .base import ENFORCED, PARALLEL, TOLERATED, Scenario, check_recovery
 from .conversation import (
-    AnsweredCall,
     Conversation,
     Evidence,
-    MadeCall,
+    SeenCall,
     call,
     patch_call,
     patch_with,
@@ -86,13 +85,13 @@ class PartialSuccessFailure(Scenario):
             yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
         yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR)
 
-    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
         """Judge no call that is wrong on purpose."""
         is_wrong = any(item.get("path") == _WRONG_PATH for item in made.operations)
         return None if is_wrong else super().is_expected(made, scene)
 
 
-def _is_partial(reply: Sequence[AnsweredCall] | Sequence[MadeCall]) -> bool:
+def _is_partial(reply: Sequence[SeenCall]) -> bool:
     has_read = any(made.name == "state_get" and made.ok for made in reply)
     return has_read and any(made.name == "state_patch" and not made.ok for made in reply)
 
@@ -164,7 +163,7 @@ class TypeErrorRecovery(Scenario):
         """Ask for the refusal and the recovery."""
         return check_recovery(seen, "state_patch", *_REFUSALS)
 
-    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
         """Judge no call that is wrong on purpose."""
         is_wrong = made.name == "state_patch" and not isinstance(made.arguments.get("ops"), list)
         return None if is_wrong else super().is_expected(made, scene)
@@ -216,7 +215,7 @@ class LongArgumentsGuard(Scenario):
         """Ask for the refusal and the recovery."""
         return check_recovery(seen, "state_patch", Code.ARGUMENTS_TOO_LARGE)
 
-    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
         """Judge no call that is too large on purpose."""
         if Code.ARGUMENTS_TOO_LARGE in made.codes:
             return None

@@ -249,11 +249,18 @@ class RunStore:
 
     def body(self, run_id: str, index: int) -> TrialBody:
         """Return what was kept of one trial apart from its row."""
+        body = self.find_body(run_id, index)
+        if body is None:
+            raise _no_trial(run_id, index)
+        return body
+
+    def find_body(self, run_id: str, index: int) -> TrialBody | None:
+        """Return what was kept of one trial apart from its row, if anything was."""
         found = self._select(
             "SELECT body FROM bodies WHERE run = ? AND idx = ?", self._number(run_id), index
         )
         if not found:
-            raise _no_trial(run_id, index)
+            return None
         body = self._decode(lambda row: decode_body(row["body"]), found[0])
         if body.index != index:
             raise damaged(self.path, f"trial {index} has the body of trial {body.index}")

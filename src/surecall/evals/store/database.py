@@ -75,7 +75,13 @@ CREATE TABLE bodies (
 );
 """
 
-_VIEWS: Final = """
+
+def _fields(place: str, names: str) -> str:
+    """Return the columns of a view that are fields of a JSON object."""
+    return ", ".join(f"json_extract({place}, '$.{name}') AS {name}" for name in names.split())
+
+
+_VIEWS: Final = f"""
 CREATE VIEW v_runs AS
 SELECT
     runs.id AS run,
@@ -114,24 +120,17 @@ SELECT
     trials.outcome,
     trials.code,
     trials.category,
-    json_extract(trials.row, '$.error') AS error,
-    json_extract(trials.row, '$.error_status') AS error_status,
+    {_fields("trials.row", "error error_status")},
     json_extract(trials.row, '$.strict_reasons[0].code') AS strict_reason,
     json_extract(trials.row, '$.seed_reasons[0].code') AS original_reason,
-    json_extract(trials.row, '$.cut_by_limit') AS cut_by_limit,
-    json_extract(trials.row, '$.censored') AS censored,
+    {_fields("trials.row", "cut_by_limit censored")},
     trials.elapsed_ms,
-    json_extract(trials.row, '$.turns') AS turns,
-    json_extract(trials.row, '$.requests') AS requests,
+    {_fields("trials.row", "turns requests")},
     json_extract(trials.row, '$.usage.input_tokens') AS input_tokens,
     json_extract(trials.row, '$.usage.output_tokens') AS output_tokens,
-    json_extract(trials.row, '$.cost_usd') AS cost_usd,
+    {_fields("trials.row", "cost_usd")},
     json_array_length(trials.row, '$.calls') AS calls,
-    json_extract(trials.row, '$.rules') AS rules,
-    json_extract(trials.row, '$.saved_by') AS saved_by,
-    json_extract(trials.row, '$.fabrications') AS fabrications,
-    json_extract(trials.row, '$.escalations') AS escalations,
-    json_extract(trials.row, '$.text') AS text,
+    {_fields("trials.row", "rules saved_by fabrications escalations text")},
     datetime(trials.started_at, 'unixepoch') AS started_at,
     trials.seed_ok,
     json_extract(trials.row, '$.seed_reasons[0].code') AS seed_reason
@@ -148,27 +147,13 @@ SELECT
     cells.profile,
     cells.strategy,
     cells.scenario,
-    json_extract(call.value, '$.turn') AS turn,
-    json_extract(call.value, '$.name') AS name,
-    json_extract(call.value, '$.format') AS format,
-    json_extract(call.value, '$.structured') AS structured,
-    json_extract(call.value, '$.state') AS state,
-    json_extract(call.value, '$.valid_before') AS valid_before,
-    json_extract(call.value, '$.valid_after') AS valid_after,
-    json_extract(call.value, '$.changed') AS changed,
-    json_extract(call.value, '$.exact') AS exact,
-    json_extract(call.value, '$.executed') AS executed,
-    json_extract(call.value, '$.ok') AS ok,
-    json_extract(call.value, '$.lossy') AS lossy,
-    json_extract(call.value, '$.arguments_bytes') AS arguments_bytes,
-    json_extract(call.value, '$.rules') AS rules,
-    json_extract(call.value, '$.error_codes') AS error_codes,
-    json_extract(call.value, '$.error_kinds') AS error_kinds
+    {_fields("call.value", "turn name format structured state valid_before valid_after changed")},
+    {_fields("call.value", "exact executed ok lossy arguments_bytes rules error_codes error_kinds")}
 FROM trials
 JOIN runs ON runs.number = trials.run
 JOIN cells ON cells.number = trials.cell,
 json_each(trials.row, '$.calls') AS call;
-"""
+"""  # noqa: S608 - names of our own
 
 _DAMAGED: Final = {
     "SQLITE_CONSTRAINT",

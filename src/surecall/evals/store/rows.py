@@ -5,7 +5,7 @@ Whatever a file holds in place of a row is either decoded to what was kept or is
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -109,25 +109,20 @@ def decode_row(found: Mapping[str, Any]) -> TrialRow:
 
 def decode_info(row: Mapping[str, Any]) -> RunInfo:
     """Return what is known of a stored run."""
-    manifest = msgspec.convert(_decode_json(row["manifest"].encode()), Manifest)
-    if row["status"] not in get_args(RunStatus):
-        raise ValueError(f"a run is {row['status']!r}")
-    if row["units"] != manifest.units:
-        raise ValueError("a run has another size than its manifest")
-    if min(row["done"], row["seed_ok"], row["strict_ok"]) < 0:
-        raise ValueError("a run has less than no trials")
-    return RunInfo(
-        id=row["id"],
-        status=row["status"],
-        manifest=manifest,
-        units=row["units"],
-        done=row["done"],
-        original_ok=row["seed_ok"],
-        strict_ok=row["strict_ok"],
-        tags=tuple(sorted((row["tags"] or "").split(","))) if row["tags"] else (),
-        created_at=row["created_at"],
-        ended_at=row["ended_at"],
+    info = msgspec.convert(
+        {
+            **dict(row),
+            "manifest": _decode_json(row["manifest"].encode()),
+            "original_ok": row["seed_ok"],
+            "tags": sorted(row["tags"].split(",")) if row["tags"] else (),
+        },
+        RunInfo,
     )
+    if info.units != info.manifest.units:
+        raise ValueError("a run has another size than its manifest")
+    if min(info.done, info.original_ok, info.strict_ok) < 0:
+        raise ValueError("a run has less than no trials")
+    return info
 
 
 def _decode_json(text: bytes) -> Any:

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, assign_calls, failed
 from surecall.evals.records import Reason, Verdict
 from surecall.loop import Trace
+from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.tools import ToolRegistry
 
@@ -129,14 +130,14 @@ def _has_type(value: Any, kind: type, declared: Mapping[str, Any], accepted: Seq
     if type(value) is not kind:
         return False
     items = declared.get("items")
-    if kind is not list or not isinstance(items, Mapping):
+    if kind is not list or not isinstance(items, dict):
         return True
-    inner = cast("Mapping[str, Any]", items)
+    inner = as_fields(items)
     inner_kind = _declared_type(inner)
     if inner_kind is None:
         return True
-    lists = [cast("list[Any]", each) for each in given if isinstance(each, list)]
-    elements = cast("list[Any]", value)
+    lists = [as_list(each) for each in given if isinstance(each, list)]
+    elements = as_list(value)
     return not lists or any(
         all(_has_type(element, inner_kind, inner, each) for element in elements) for each in lists
     )
@@ -150,20 +151,17 @@ def _same(value: Any, accepted: Any, fold: Fold) -> bool:
     if isinstance(value, str):
         return isinstance(accepted, str) and fold(value) == fold(accepted)
     if isinstance(value, list):
-        return isinstance(accepted, list) and _same_lists(
-            cast("list[Any]", value), cast("list[Any]", accepted), fold
+        mine, theirs = as_list(value), as_list(accepted)
+        return (
+            isinstance(accepted, list)
+            and len(mine) == len(theirs)
+            and all(_same(one, other, fold) for one, other in zip(mine, theirs, strict=True))
         )
     if isinstance(value, dict):
         return isinstance(accepted, dict) and _same_objects(
-            cast("dict[str, Any]", value), cast("dict[str, Any]", accepted), fold
+            as_fields(value), as_fields(accepted), fold
         )
     return isinstance(value, bool) == isinstance(accepted, bool) and value == accepted
-
-
-def _same_lists(value: list[Any], accepted: list[Any], fold: Fold) -> bool:
-    return len(value) == len(accepted) and all(
-        _same(mine, theirs, fold) for mine, theirs in zip(value, accepted, strict=True)
-    )
 
 
 def _same_objects(value: dict[str, Any], accepted: dict[str, Any], fold: Fold) -> bool:
@@ -171,7 +169,7 @@ def _same_objects(value: dict[str, Any], accepted: dict[str, Any], fold: Fold) -
     if any(key not in accepted for key in value):
         return False
     for key, values in accepted.items():
-        choices = cast("list[Any]", values) if isinstance(values, list) else [values]
+        choices = as_list(values) if isinstance(values, list) else [values]
         if key not in value:
             if "" not in choices:
                 return False
@@ -223,8 +221,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             verdict = wrong if calls else Verdict(ok=True)
             return Grades(original=verdict, strict=verdict, exact=exact, state=kept)
         reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
-        strict = Verdict(ok=not reasons, reasons=reasons)
-        return Grades(original=self._loose(calls), strict=strict, exact=exact, state=kept)
+        loose = self._loose(calls)
+        return Grades(original=loose, strict=Verdict.of(reasons), exact=exact, state=kept)
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls, each with the first value that counts as right; then answer."""
@@ -248,7 +246,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         wanted = {name for answer in self.answers for name in answer}
         if any(call.name in wanted for call in calls):
             return Verdict(ok=True)
-        return Verdict(ok=False, reasons=(Reason("no_call", "no expected function was called"),))
+        return failed("no_call", "no expected function was called")
 
     def _is_expected(self, call: ToolCall) -> bool:
         name = self.names.get(call.name, call.name)
@@ -274,14 +272,12 @@ def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealC
 def _plain(value: Any) -> Any:
     """Return an accepted value as one that can be sent: objects list choices for each key."""
     if isinstance(value, list):
-        return [_plain(each) for each in cast("list[Any]", value)]
+        return [_plain(each) for each in as_list(value)]
     if not isinstance(value, dict):
         return value
     plain: dict[str, Any] = {}
-    for key, choices in cast("dict[str, Any]", value).items():
-        first: Any = choices
-        if isinstance(choices, list):
-            first = next(iter(cast("list[Any]", choices)), "")
+    for key, choices in as_fields(value).items():
+        first = next(iter(as_list(choices)), "") if isinstance(choices, list) else choices
         if first != "":
             plain[key] = _plain(first)
     return plain

@@ -77,8 +77,8 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         failed = [] if attempt.error is None else [run_failed(attempt.error)]
         called = {_BY_TOOL[call.name].name for call in calls if call.name in _BY_TOOL}
         return Grades(
-            original=_verdict([*failed, *self._check_form(desk, called)]),
-            strict=_verdict([*failed, *self._check_answers(desk, called)]),
+            original=Verdict.of([*failed, *self._check_form(desk, called)]),
+            strict=Verdict.of([*failed, *self._check_answers(desk, called)]),
             exact=tuple(self._is_right(call) for call in calls),
             state=_describe_state(desk),
         )
@@ -164,10 +164,6 @@ class AgentCase(Struct, frozen=True, kw_only=True):
             return "Done."
         rows = ("; ".join(", ".join(map(str, row)) for row in self.question.answer)) or "nothing"
         return f"The answer is: {rows}."
-
-
-def _verdict(reasons: list[Reason]) -> Verdict:
-    return Verdict(ok=not reasons, reasons=tuple(reasons))
 
 
 def _describe_state(desk: Desk) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
+from enum import auto
 from typing import Any, Final
 
-from surecall.evals.records import Reason
+from surecall.evals.records import Meant, Reason
 from surecall.records import clip
 
 from .database import QueryRefused, Rows, run_query
@@ -53,40 +53,31 @@ def _same_value(wanted: Any, found: Any) -> bool:
     return type(wanted) is type(found) and wanted == found
 
 
-class AgentReason(StrEnum):
+class AgentReason(Meant):
     """Every reason for which a case of this suite is not passed."""
 
-    RUN_FAILED = "RUN_FAILED"
-    STAGE_NOT_CALLED = "STAGE_NOT_CALLED"
-    CALL_NOT_VALID = "CALL_NOT_VALID"
-    CALL_NOT_ACCEPTED = "CALL_NOT_ACCEPTED"
-    INTENT_WRONG = "INTENT_WRONG"
-    TABLES_MISSING = "TABLES_MISSING"
-    TABLES_NEEDLESS = "TABLES_NEEDLESS"
-    COLUMNS_MISSING = "COLUMNS_MISSING"
-    COLUMNS_NEEDLESS = "COLUMNS_NEEDLESS"
-    COLUMNS_UNSORTED = "COLUMNS_UNSORTED"
-    SQL_WRONG = "SQL_WRONG"
-    SQL_NOT_GENERAL = "SQL_NOT_GENERAL"
-    TABLES_USED_WRONG = "TABLES_USED_WRONG"
+    RUN_FAILED = auto(), "The run ended with an error in place of an answer."
+    STAGE_NOT_CALLED = auto(), "The tool of the stage was never called."
+    CALL_NOT_VALID = (
+        auto(),
+        (
+            "No call of the stage had the required fields, with values of "
+            "the right type and range and names that exist."
+        ),
+    )
+    CALL_NOT_ACCEPTED = auto(), "Every call of the stage was refused."
+    INTENT_WRONG = auto(), "The question was taken to be about another workspace."
+    TABLES_MISSING = auto(), "A table that the query has to read was not chosen."
+    TABLES_NEEDLESS = auto(), "A table was chosen that the query need not read."
+    COLUMNS_MISSING = auto(), "A column that the query has to read was not kept."
+    COLUMNS_NEEDLESS = auto(), "A column was kept that the query need not read."
+    COLUMNS_UNSORTED = auto(), "A column is in both lists, or in none."
+    SQL_WRONG = auto(), "The query does not return what was asked for."
+    SQL_NOT_GENERAL = auto(), "The query returns what was asked for on these rows only."
+    TABLES_USED_WRONG = auto(), "The tables that it says it reads are not those it reads."
 
 
-AGENT_REASONS: Final[dict[AgentReason, str]] = {
-    AgentReason.RUN_FAILED: "The run ended with an error in place of an answer.",
-    AgentReason.STAGE_NOT_CALLED: "The tool of the stage was never called.",
-    AgentReason.CALL_NOT_VALID: "No call of the stage had the required fields, with values of "
-    "the right type and range and names that exist.",
-    AgentReason.CALL_NOT_ACCEPTED: "Every call of the stage was refused.",
-    AgentReason.INTENT_WRONG: "The question was taken to be about another workspace.",
-    AgentReason.TABLES_MISSING: "A table that the query has to read was not chosen.",
-    AgentReason.TABLES_NEEDLESS: "A table was chosen that the query need not read.",
-    AgentReason.COLUMNS_MISSING: "A column that the query has to read was not kept.",
-    AgentReason.COLUMNS_NEEDLESS: "A column was kept that the query need not read.",
-    AgentReason.COLUMNS_UNSORTED: "A column is in both lists, or in none.",
-    AgentReason.SQL_WRONG: "The query does not return what was asked for.",
-    AgentReason.SQL_NOT_GENERAL: "The query returns what was asked for on these rows only.",
-    AgentReason.TABLES_USED_WRONG: "The tables that it says it reads are not those it reads.",
-}
+AGENT_REASONS: Final = {reason: reason.meaning for reason in AgentReason}
 """One sentence for each reason."""
 
 

@@ -246,8 +246,8 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         if self.doc.calls is None:
             loose = strict
         return Grades(
-            original=Verdict(ok=not loose, reasons=tuple(loose)),
-            strict=Verdict(ok=not strict, reasons=tuple(strict)),
+            original=Verdict.of(loose),
+            strict=Verdict.of(strict),
             exact=tuple(self._is_expected(call) for call in made),
             state={"calls": [{"name": call.name, "arguments": call.arguments} for call in ran]},
         )

@@ -40,7 +40,7 @@ class LineMap:
         closing = ""
         for number, line in enumerate(text.splitlines(), 1):
             if closing:
-                closing = _still_open(line, closing)
+                closing = "" if closing in line else closing
                 continue
             stripped = line.strip()
             if stripped.startswith("[["):
@@ -98,10 +98,6 @@ def _find_closing(value: str) -> str:
         if value.startswith(quotes):
             return quotes if quotes not in value[3:] else ""
     return ""
-
-
-def _still_open(line: str, closing: str) -> str:
-    return "" if closing in line else closing
 
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024

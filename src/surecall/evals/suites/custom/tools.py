@@ -158,8 +158,9 @@ class Workshop:
         if self._source is not None:
             tools = {tool.name: tool for tool in tools_in(_load(self._source, modules))}
         tools |= {name: _make(canned, case.results) for name, canned in self._canned.items()}
-        offered = [tool for name, tool in tools.items() if _is_offered(case, name)]
-        return Bench(ToolRegistry(offered), self._find_check(case, modules))
+        if case.tools is not None:
+            tools = {name: tool for name, tool in tools.items() if name in case.tools}
+        return Bench(ToolRegistry(tools.values()), self._find_check(case, modules))
 
     def _add(self, doc: ToolDoc, place: int) -> None:
         path = ("tools", place)
@@ -266,10 +267,6 @@ def _answer(result: ResultDoc) -> Any:
     if result.error is not None:
         raise ToolFailed(result.error.code, result.error.message, result.error.hint)
     return result.result if is_given(result.result) else "Done."
-
-
-def _is_offered(case: CaseDoc, name: str) -> bool:
-    return case.tools is None or name in case.tools
 
 
 def _check_results(
