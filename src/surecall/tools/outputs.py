@@ -83,19 +83,10 @@ def _errors_of(entries: Any) -> tuple[ErrorDetail, ...]:
             errors.append(entry)
         elif isinstance(entry, Mapping):
             members = cast("Mapping[str, Any]", entry)
-            errors.append(
-                ErrorDetail(
-                    code=_text_of(members.get("code")) or "",
-                    message=_text_of(members.get("message")) or "",
-                    hint=_text_of(members.get("hint")),
-                    path=_text_of(members.get("path")),
-                )
-            )
+            given = {key: members.get(key) for key in ErrorDetail.__struct_fields__}
+            texts = {key: str(value) for key, value in given.items() if value is not None}
+            errors.append(ErrorDetail(**{"code": "", "message": "", **texts}))
     return tuple(errors)
-
-
-def _text_of(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 def _encodable(text: str) -> str:
