@@ -10,11 +10,12 @@ import msgspec
 from surecall.errors import Code, JSONTextError, ToolDefinitionError
 from surecall.jsontext import encode, render_pointer
 from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.narrow import as_fields
 from surecall.records import ErrorDetail, clip
 
 from . import explain
 from .narrow import MAX_ERRORS, has_few_nodes, narrow, nests_deeper, shallow_schema
-from .structure import MAX_SCHEMA_NODES, References, dict_of, in_place_schemas, walk_schema
+from .structure import MAX_SCHEMA_NODES, References, in_place_schemas, walk_schema
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -104,7 +105,7 @@ class SchemaChecker:
 
         details: list[ErrorDetail] = []
         for part in narrow(self.schema, value, fits, _MAX_LISTED_NODES):
-            fields = dict_of(part.schema)
+            fields = as_fields(part.schema)
             if part.scope == "whole" or not fields:
                 validator = validators[f"#{render_pointer(part.pointer)}"]
             else:
@@ -258,7 +259,7 @@ def _refuse_size(root: Any) -> None:
                 "Flatten it: models fill flat arguments far more reliably.",
             )
         if isinstance(value, dict):
-            members = dict_of(value)
+            members = as_fields(value)
             stack.extend((members[k], depth + 1) for k in members if _is_container(members[k]))
         elif isinstance(value, list):
             stack.extend((item, depth + 1) for item in cast("list[Any]", value))

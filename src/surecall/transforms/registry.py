@@ -199,7 +199,7 @@ class TransformChain(Struct, frozen=True, kw_only=True):
 
 def _apply(transforms: NamedTransforms, value: Any, *context: Any) -> Any:
     """Run transforms that return a value like the one they are given."""
-    kind: type[Any] = type(value)
+    kind: type = value.__class__
     for name, function in transforms:
         value = function(value, *context)
         if not isinstance(value, kind):
@@ -209,14 +209,14 @@ def _apply(transforms: NamedTransforms, value: Any, *context: Any) -> Any:
 
 def _apply_noting(transforms: NamedTransforms, value: Any) -> tuple[Any, tuple[Receipt, ...]]:
     """Run transforms that also return receipts of what they changed."""
-    kind: type[Any] = type(value)
+    kind: type = value.__class__
     receipts: tuple[Receipt, ...] = ()
     for name, function in transforms:
-        pair: Any = function(value)
-        is_pair = isinstance(pair, tuple) and len(cast("tuple[Any, ...]", pair)) == 2
-        if not (is_pair and isinstance(pair[0], kind) and isinstance(pair[1], tuple)):
-            raise _wrong_return(name, pair, f"a {kind.__name__} and a tuple of receipts")
-        value, receipts = pair[0], receipts + pair[1]
+        made: Any = function(value)
+        pair = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else ()
+        if len(pair) != 2 or not (isinstance(pair[0], kind) and isinstance(pair[1], tuple)):
+            raise _wrong_return(name, made, f"a {kind.__name__} and a tuple of receipts")
+        value, receipts = pair[0], receipts + cast("tuple[Receipt, ...]", pair[1])
     return value, receipts
 
 
