@@ -136,8 +136,6 @@ def allow_null(node: Node) -> Node:
     """Return a node that also takes null."""
     if node.is_any or node.is_nothing:
         return node
-    if any("null" in (choice.types or ()) for choice in node.choices or ()):
-        return node
     if node.choices or node.ref or node.types is None:
         outer = node.texts
         inner = list(node.choices or [node.bare()])

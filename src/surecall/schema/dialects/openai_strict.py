@@ -16,7 +16,6 @@ from .nodes import (
     Losses,
     Node,
     add_remark,
-    allow_null,
     flatten_root,
     join_choices,
     limits_of,
@@ -112,9 +111,8 @@ class _StrictWriter:
         values = values_of(node, kind)
         if values is not None:
             if kind in {"array", "object"}:
-                spelled = _spell_out_all(values, node.place, self._losses)
-                written = self._write(allow_null(spelled) if has_null else spelled, depth)
-                return join_choices([written], texts)
+                written = self._write(_spell_out_all(values, node.place, self._losses), depth)
+                return join_choices([written, {"type": "null"}] if has_null else [written], texts)
             self._count_values(node, values)
             wire["enum"] = [*values, None] if has_null else values
         for keyword, value in limits_of(node, kind).items():
@@ -154,11 +152,12 @@ class _StrictWriter:
         self._chars += sum(map(len, properties))
         wire["properties"] = {}
         for name, inner in properties.items():
+            written = self._write(inner, depth + 1)
             if name not in node.required:
                 why = f"every property is required; null means that {name!r} is absent"
                 self._losses.note(node, "required", why, "changed")
-                inner = allow_null(settle(inner, self._losses))
-            wire["properties"][name] = self._write(inner, depth + 1)
+                written = _nullable(written)
+            wire["properties"][name] = written
         wire["required"] = list(properties)
         wire["additionalProperties"] = False
 
@@ -170,6 +169,28 @@ def _is_kept(kind: str, keyword: str, value: Any) -> bool:
     if keyword == "pattern":
         return not any(opener in value for opener in _LOOKAROUNDS)
     return keyword in _KEPT
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a written schema that also takes null."""
+    if "anyOf" in schema:
+        if any("null" in _type_list(item) for item in schema["anyOf"]):
+            return schema
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    types = _type_list(schema)
+    if "null" in types:
+        return schema
+    wire = {**schema, "type": [*types, "null"]}
+    if "enum" in wire:
+        wire["enum"] = [*wire["enum"], None]
+    return wire
+
+
+def _type_list(schema: dict[str, Any]) -> list[str]:
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else types
 
 
 # Listed values
