@@ -307,3 +307,31 @@ def test_the_process_environment_is_the_default(
     monkeypatch.setenv("SURECALL_MODEL", "from-process")
     config = load_config()
     assert (config.model, config.provider) == ("from-process", "here")
+
+
+def test_a_change_of_the_environment_is_seen_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings that are used again are those of the same variables, folder and overrides."""
+
+    def look() -> tuple[Any, ...]:
+        config = load_config(overrides={"profile": "p"}, search=False)
+        return config.model, config.cache_dir, config.api_key and config.api_key.reveal()
+
+    home = tmp_path / ".cache" / "surecall"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("SURECALL_API_KEY_ENV", "MY_KEY")
+    assert look() == (None, home, None)
+    monkeypatch.setenv("SURECALL_MODEL", "one")
+    assert look() == ("one", home, None)
+    monkeypatch.setenv("MY_KEY", "key-1")
+    assert look() == ("one", home, "key-1")
+    monkeypatch.setenv("MY_KEY", "key-2")
+    monkeypatch.setenv("SURECALL_CACHE_DIR", "here")
+    assert look() == ("one", tmp_path / "here", "key-2")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert look() == ("one", tmp_path / "below" / "here", "key-2")
+    assert load_config(search=False).profile is None

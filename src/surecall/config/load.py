@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from os.path import expanduser
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
@@ -13,8 +14,16 @@ from surecall.errors import invalid_config
 from surecall.jsontext import encode_text
 from surecall.redaction import Secret, redact
 
-from .settings import FREE_TABLES, PLAIN_KEYS, SECRET_KEYS, Found, names_a_secret, put_setting
-from .sources import KEY_VARIABLE, find_file, read_file, read_table, read_variables
+from .settings import (
+    FREE_TABLES,
+    PLAIN_KEYS,
+    PREFIX,
+    SECRET_KEYS,
+    Found,
+    names_a_secret,
+    put_setting,
+)
+from .sources import KEY_VARIABLE, FileSource, find_file, read_file, read_table, read_variables
 
 _HOME_OF_KEY = {
     "OPENROUTER_API_KEY": "openrouter.ai",
@@ -25,6 +34,11 @@ _HOME_OF_KEY = {
 }
 _KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
 _NO_KEY: Final = Found(None, "default")
+_OTHER_VARIABLES: Final = (
+    *_HOME_OF_KEY,
+    *("HOME", "OMP_WAIT_POLICY", "OPENAI_BASE_URL", "USERPROFILE", "XDG_CACHE_HOME"),
+)
+"""What is read besides variables of ours; the home is where the cache is by default."""
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -234,16 +248,47 @@ def load_config(
     Raises:
         ConfigError: `UNKNOWN_CONFIG_KEY` or `INVALID_CONFIG`, naming key and origin.
     """
-    folder = Path(cwd) if cwd is not None else Path.cwd()
+    folder = os.getcwd() if cwd is None else os.fspath(cwd)
+    given = dict(overrides or {})
     variables = os.environ if environ is None else environ
-    found: dict[str, Found] = {}
+    is_plain = "api_key" not in given and all(isinstance(item, str) for item in given.values())
+    if path is None and not search and is_plain:
+        return _merge_again(folder, _pick_variables(variables, given), tuple(given.items()))
     source = read_file(folder / Path(path)) if path is not None else None
     if source is None and search:
-        source = find_file(folder)
+        source = find_file(Path(folder))
+    return _merge_sources(source, variables, given, Path(folder))
+
+
+def _pick_variables(
+    variables: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return those of the variables that have a say in the settings when there is no file."""
+    key_name = given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")
+    read = {*_OTHER_VARIABLES, key_name.strip()}
+    return tuple(
+        (name, variables[name]) for name in variables if name.startswith(PREFIX) or name in read
+    )
+
+
+@lru_cache(maxsize=1)
+def _merge_again(
+    folder: str, variables: tuple[tuple[str, str], ...], given: tuple[tuple[str, str], ...]
+) -> Config:
+    """Merge what most sessions of a process have in common: the last settings are used again."""
+    return _merge_sources(None, dict(variables), dict(given), Path(folder))
+
+
+def _merge_sources(
+    source: FileSource | None,
+    variables: Mapping[str, str],
+    given: dict[str, Any],
+    folder: Path,
+) -> Config:
+    found: dict[str, Found] = {}
     if source:
         read_table(found, source.table, source.origins_from(folder), base=source.path.parent)
     read_variables(found, variables, folder)
-    given = dict(overrides or {})
     key_given = given.pop("api_key", None)
     read_table(found, given, lambda _key: "flag", base=folder)
     if "base_url" not in found and variables.get("OPENAI_BASE_URL", "").strip():

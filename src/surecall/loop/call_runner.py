@@ -1,5 +1,7 @@
 """Running the calls of one turn: each is reported, journaled and run at most once."""
 
+from functools import partial
+
 from surecall.errors import Code
 from surecall.records import ToolCall, ToolCallEnded, ToolCallStarted, ToolResult
 from surecall.tools import Dispatcher, ToolContext, run_calls
@@ -86,23 +88,11 @@ class CallRunner:
             await recorder.record_result(turn, result, "read")
             return result
         if effect is None or (is_open and not dispatcher.may_repeat(call)):
-            result = dispatcher.refuse(
-                call,
-                Code.OUTCOME_UNKNOWN,
-                INTERRUPTED,
-                hint=CHECK_STATE,
-            )
+            result = dispatcher.refuse(call, Code.OUTCOME_UNKNOWN, INTERRUPTED, CHECK_STATE)
         else:
-
-            async def record_intent() -> None:
-                await recorder.record_intent(turn, call, effect, context.idempotency_key)
-
-            result = await dispatcher.dispatch(
-                call,
-                context,
-                warnings=warnings,
-                before_run=record_intent,
-            )
+            key = context.idempotency_key
+            intend = partial(recorder.record_intent, turn, call, effect, key)
+            result = await dispatcher.dispatch(call, context, warnings=warnings, before_run=intend)
         await recorder.record_result(turn, result, effect or "write")
         return result
 

@@ -72,20 +72,11 @@ def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(complete)
 
 
-def _missing_results(waiting: dict[str, str]) -> list[Message]:
-    return [
-        Message("tool", _outcome_unknown(name), tool_call_id=call_id)
-        for call_id, name in waiting.items()
-    ]
-
-
-def _outcome_unknown(name: str) -> str:
-    error = {
-        "code": str(Code.OUTCOME_UNKNOWN),
-        "message": NO_RESULT,
-        "hint": CHECK_STATE,
-    }
-    return encode_text({"ok": False, "tool_name": name, "errors": [error]})
+def _missing_results(waiting: dict[str, str]) -> Iterator[Message]:
+    error = {"code": str(Code.OUTCOME_UNKNOWN), "message": NO_RESULT, "hint": CHECK_STATE}
+    for call_id, name in waiting.items():
+        envelope = {"ok": False, "tool_name": name, "errors": [error]}
+        yield Message("tool", encode_text(envelope), tool_call_id=call_id)
 
 
 def fit_history(

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, RequestError
 from surecall.formats.marks import REASONING_CLOSERS
+from surecall.narrow import as_fields, as_list
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
 from surecall.protocols.replies import DeltaMask, mask_reply
@@ -35,17 +36,6 @@ _WORD_PARTS: Final = _CHARS_PER_TOKEN // _WORDS_PER_TOKEN
 _MIN_WORD_CHARS: Final = 3
 """With what stands between it and the next one."""
 _MAX_NAMED: Final = 5
-
-
-class _Part(NamedTuple):
-    """Something in a prompt, and how much at least it takes, in 128ths of a token."""
-
-    what: str
-    size: int
-
-    @property
-    def min_tokens(self) -> int:
-        return self.size // _CHARS_PER_TOKEN
 
 
 def check_request(request: ModelRequest, capabilities: Capabilities) -> None:
@@ -99,12 +89,14 @@ def find_excess(request: ModelRequest, capabilities: Capabilities) -> RequestErr
     chars = sum(len(text) for _, found in texts for text in found)
     if chars * _WORD_PARTS < room * _CHARS_PER_TOKEN * _MIN_WORD_CHARS:
         return None  # and most prompts need not be looked at
-    parts = [_Part(name, sum(map(_least_size, found))) for name, found in texts]
-    least = sum(part.size for part in parts) // _CHARS_PER_TOKEN
+    # How much each part takes at least, in 128ths of a token.
+    sizes = [(name, sum(map(_least_size, found))) for name, found in texts]
+    least = sum(size for _, size in sizes) // _CHARS_PER_TOKEN
     if least <= room:
         return None
-    largest = sorted(parts, key=lambda part: -part.size)[:_MAX_NAMED]
-    named = ", ".join(f"{part.what} {part.min_tokens}" for part in largest)
+    sizes.sort(key=lambda part: -part[1])
+    largest = [(name, size // _CHARS_PER_TOKEN) for name, size in sizes[:_MAX_NAMED]]
+    named = ", ".join(f"{name} {tokens}" for name, tokens in largest)
     return RequestError(
         Code.PROMPT_TOO_LARGE,
         f"the prompt has at least {least} tokens, but there is room for {room}: {window} of the "
@@ -116,7 +108,7 @@ def find_excess(request: ModelRequest, capabilities: Capabilities) -> RequestErr
             "context_window_tokens": window,
             "reserved_response_tokens": capabilities.reserved_response_tokens,
             "min_prompt_tokens": least,
-            "largest": [{"part": part.what, "min_tokens": part.min_tokens} for part in largest],
+            "largest": [{"part": name, "min_tokens": tokens} for name, tokens in largest],
         },
     )
 
@@ -147,21 +139,17 @@ def _texts_of_tool(tool: ToolSpec) -> Iterator[str]:
     """Return what every provider shows of a tool, however it writes schemas."""
     yield tool.name
     yield tool.description or ""
-    properties: Any = (tool.parameters or {}).get("properties")
-    if isinstance(properties, dict):
-        yield from cast("dict[str, Any]", properties)
+    yield from as_fields((tool.parameters or {}).get("properties"))
 
 
 def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for key, item in cast("dict[str, Any]", value).items():
-            yield key
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _strings(item)
+    for key, item in as_fields(value).items():
+        yield key
+        yield from _strings(item)
+    for item in as_list(value):
+        yield from _strings(item)
 
 
 _CHAT: Final = ChatCompletions()
@@ -292,7 +280,5 @@ class PromptRunner:
 
 
 def _request_id(headers: dict[str, str]) -> str | None:
-    for name in _REQUEST_ID_HEADERS:
-        if name in headers:
-            return mask_known(headers[name])
-    return None
+    found = (mask_known(headers[name]) for name in _REQUEST_ID_HEADERS if name in headers)
+    return next(found, None)

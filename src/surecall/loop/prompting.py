@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from surecall.formats.teach import (
     ASK_FOR_ANSWER,
@@ -162,14 +162,7 @@ def find_losses(
     if mode not in ("strict", "constrained"):
         return ()
     return tuple(
-        SchemaLoss(
-            tool=tool.name,
-            mode=mode,
-            place=loss.place,
-            keyword=loss.keyword,
-            kind=loss.kind,
-            why=loss.why,
-        )
+        SchemaLoss(tool=tool.name, mode=mode, **asdict(loss))
         for tool in tools
         for loss in _losses_of(tool, mode, capabilities)
     )

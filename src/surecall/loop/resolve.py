@@ -170,26 +170,21 @@ def _known_capabilities(provider: str | None, model: str) -> ResolvedCapabilitie
 
 def make_chain(registry: TransformRegistry | None, options: Options) -> TransformChain:
     """Look up the transforms that the options name; without a registry, among the built-in ones."""
-    named = (
-        options.message_transforms,
-        options.tool_transforms,
-        options.response_transforms,
-        options.tool_call_transforms,
-        options.tool_result_transforms,
-    )
-    return _builtin_chain(*named) if registry is None else _resolve_chain(registry, *named)
+    named = {
+        "messages": options.message_transforms,
+        "tools": options.tool_transforms,
+        "replies": options.response_transforms,
+        "calls": options.tool_call_transforms,
+        "results": options.tool_result_transforms,
+    }
+    if registry is None:
+        return _builtin_chain(**named)
+    return TransformChain.resolve(registry, **named)
 
 
 @lru_cache(maxsize=128)
-def _builtin_chain(*named: tuple[str, ...]) -> TransformChain:
-    return _resolve_chain(TransformRegistry.builtin(), *named)
-
-
-def _resolve_chain(registry: TransformRegistry, *named: tuple[str, ...]) -> TransformChain:
-    messages, tools, replies, calls, results = named
-    return TransformChain.resolve(
-        registry, messages=messages, tools=tools, replies=replies, calls=calls, results=results
-    )
+def _builtin_chain(**named: tuple[str, ...]) -> TransformChain:
+    return TransformChain.resolve(TransformRegistry.builtin(), **named)
 
 
 def make_registry(tools: ToolSource) -> ToolRegistry:

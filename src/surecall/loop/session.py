@@ -1,7 +1,7 @@
 """A conversation that keeps its history, tools and connection between runs."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
@@ -193,14 +193,7 @@ class Session:
 
     def stream(self, prompt: Prompt, **arguments: Unpack[RunArguments]) -> RunStream:
         """Run the prompt and hand out its events as they happen; takes what `run` takes."""
-        given = cast("dict[str, Any]", arguments)
-        on_event: Listener | None = given.pop("on_event", None)
-        given.setdefault("stream", True)
-
-        def start(listener: Listener) -> Awaitable[RunResult]:
-            return self.run(prompt, on_event=combine_listeners(on_event, listener), **given)
-
-        return RunStream(start)
+        return _stream_run(self.run, prompt, arguments)
 
     def plan(self, prompt: Prompt, **options: Unpack[OptionArguments]) -> Plan:
         """Settle what a run of this prompt would do, without sending anything."""
@@ -346,11 +339,14 @@ def run_sync(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
 
 def stream(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunStream:
     """Run the prompt and hand out its events as they happen; takes what `run` takes."""
-    given = cast("dict[str, Any]", arguments)
+    return _stream_run(run, prompt, arguments)
+
+
+def _stream_run(
+    start: Callable[..., Awaitable[RunResult]], prompt: Prompt, arguments: Mapping[str, Any]
+) -> RunStream:
+    given: dict[str, Any] = {"stream": True, **arguments}
     on_event: Listener | None = given.pop("on_event", None)
-    given.setdefault("stream", True)
-
-    def start(listener: Listener) -> Awaitable[RunResult]:
-        return run(prompt, on_event=combine_listeners(on_event, listener), **given)
-
-    return RunStream(start)
+    return RunStream(
+        lambda listener: start(prompt, on_event=combine_listeners(on_event, listener), **given)
+    )

@@ -19,7 +19,6 @@ from surecall.formats import ToolNames
 from surecall.protocols import StreamDelta
 from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.records import (
-    CallSummary,
     ErrorDetail,
     ModelRequestEnded,
     ModelRequestFailed,
@@ -217,16 +216,13 @@ class ToolLoop:
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
 
     async def _read(self, asked: PromptResult) -> Reading:
-        transforms = self._runner.transforms.reading
-        return await read_answer_aside(
-            self._plan, self._state, asked.reply, self._names, transforms
-        )
+        reads = self._runner.transforms.reading
+        return await read_answer_aside(self._plan, self._state, asked.reply, self._names, reads)
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
-        if not (self._plan.text_formats and self._state.tools_enabled):
-            return None
-        if not isinstance(error, ProviderStatusError):
+        may_hold_calls = self._plan.text_formats and self._state.tools_enabled
+        if not (may_hold_calls and isinstance(error, ProviderStatusError)):
             return None
         raw = rescue_reply(error.status, error.body)
         if raw is None:
@@ -285,9 +281,7 @@ class ToolLoop:
             usage=asked.reply.usage,
             tool_calls_count=len(accepted.calls),
             ignored_tool_calls_count=len(accepted.ignored),
-            tool_calls=tuple(
-                CallSummary(call.id, call.name, call.arguments_bytes) for call in accepted.calls
-            ),
+            tool_calls=turn.tool_calls,
             request_id=asked.request_id,
             receipts_count=len(turn.all_receipts),
             defect_codes=tuple(defect.code for defect in turn.defects),

@@ -15,7 +15,6 @@ from surecall.records import (
     FixEmptyFinal,
     Message,
     ModelRequestRetried,
-    Reading,
     ToolCall,
     ToolNotExecuted,
     ToolResult,
@@ -99,7 +98,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     calls, ignored = reading.calls[:limit], () if limit is None else reading.calls[limit:]
     defects = _note_ignored(calls, ignored)
     if not calls:
-        broken = _broken_attempt(reading)
+        found = (item for item in reading.defects if item.code == Code.TOOL_NOT_EXECUTED)
+        broken = next(found, None)
         if broken is not None and not ignored:
             return _after_broken_attempt(state, reading.content, broken, plan)
         accepted = Accepted((), ignored, defects=defects)
@@ -115,9 +115,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         warnings = {**warnings, last: notice}
     keep = plan.options.keep_content_with_calls
     content = reading.content if keep else ""
-    sample = None
-    if reading.content.strip() and not keep:
-        sample = reading.content[:_CONTENT_SAMPLE_CHARS]
+    is_left_out = bool(reading.content.strip()) and not keep
+    sample = reading.content[:_CONTENT_SAMPLE_CHARS] if is_left_out else None
     message = Message("assistant", content, calls, extra=replied.extra)
     state = replace(
         state,
@@ -136,11 +135,6 @@ def _note_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) ->
         return ()
     note = f"{len(calls)} of {len(calls) + len(ignored)} calls were accepted."
     return (Defect(Code.CALLS_IGNORED, note, "/tool_calls"),)
-
-
-def _broken_attempt(reading: Reading) -> Defect | None:
-    found = (item for item in reading.defects if item.code == Code.TOOL_NOT_EXECUTED)
-    return next(found, None)
 
 
 def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: Plan) -> Step:
@@ -181,12 +175,7 @@ def _escalate(state: RunState, step_up: Escalation, tool: str | None) -> tuple[R
 
 def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
     options = plan.options
-    if needs_empty_final_repair(
-        options,
-        content=content,
-        calls_run=state.calls_run,
-        already_tried=state.empty_final_tried,
-    ):
+    if needs_empty_final_repair(state, content, options):
         asked = FixEmptyFinal(
             disable_tools=options.fix_empty_final_disable_tools,
             user_text_bytes=len(options.fix_empty_final_user_text.encode()),
@@ -200,14 +189,9 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
         state, effect = _next_turn(state, plan, tools_enabled=tools_enabled)
         return Step(state, (Emit(asked), effect), accepted)
     state = replace(state, history=(*state.history, Message("assistant", content)))
-    verdict = check_tool_use(
-        options,
-        calls_seen=state.calls_seen,
-        any_success=state.any_success,
-        last_ok=state.last_ok,
-    )
-    if verdict is not None:
-        return Step(state, (Fail(*verdict),), accepted)
+    fail = check_tool_use(state, options)
+    if fail is not None:
+        return Step(state, (fail,), accepted)
     final = Final(
         assistant_content_bytes=len(content.encode("utf-8", "replace")),
         any_tool_calls_seen=state.calls_seen > 0,
@@ -228,16 +212,13 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         )
         for result in results
     )
-    last_ok = dict(state.last_ok)
-    for result in results:
-        last_ok[result.name] = result.ok
     changed = any(result.ok and plan.has_effects(result.name) for result in results)
     state = replace(
         state,
         history=state.history + answers,
         calls_run=state.calls_run + len(results),
         any_success=state.any_success or any(result.ok for result in results),
-        last_ok=last_ok,
+        last_ok={**state.last_ok, **{result.name: result.ok for result in results}},
         # A success with effects has changed the world: only the calls just made count on.
         repeats={key: state.repeats[key] for key in state.last_keys} if changed else state.repeats,
         refusals=count_refusals(state.refusals, results),

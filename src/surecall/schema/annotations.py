@@ -30,17 +30,9 @@ def render_default(value: Any) -> Rendered | None:
     """Return the JSON form of a value, or None when it has none."""
     try:
         built = msgspec.to_builtins(value, order="deterministic", enc_hook=_render_other)
+        return Rendered(_as_json(built))
     except (TypeError, ValueError, RecursionError):
         return None
-    return Rendered(_with_lists(built)) if _is_json(built) else None
-
-
-def _with_lists(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_with_lists(item) for item in cast(list[Any], value)]
-    if isinstance(value, dict):
-        return {key: _with_lists(item) for key, item in cast(dict[str, Any], value).items()}
-    return value
 
 
 def _render_other(value: Any) -> Any:
@@ -51,22 +43,17 @@ def _render_other(value: Any) -> Any:
     raise TypeError
 
 
-def _is_json(root: Any) -> bool:
-    stack = [root]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            if not all(isinstance(key, str) for key in value):  # pyright: ignore[reportUnknownVariableType] - checked here
-                return False
-            stack.extend(value.values())  # pyright: ignore[reportUnknownArgumentType] - checked next
-        elif isinstance(value, list | tuple):
-            stack.extend(value)  # pyright: ignore[reportUnknownArgumentType] - checked next
-        elif isinstance(value, float):
-            if not math.isfinite(value):
-                return False
-        elif not isinstance(value, str | int | None):
-            return False
-    return True
+def _as_json(value: Any) -> Any:
+    """Return a built-in value with lists for tuples; raise when JSON cannot say it."""
+    if isinstance(value, list | tuple):
+        return [_as_json(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        members = cast("dict[Any, Any]", value)
+        if all(isinstance(key, str) for key in members):
+            return {key: _as_json(item) for key, item in members.items()}
+    elif isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise TypeError
 
 
 _KEYWORDS: dict[str, dict[str, str]] = {

@@ -3,18 +3,19 @@
 import datetime
 from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
 from surecall.errors import Code, JSONTextError, ToolDefinitionError
 from surecall.jsontext import encode, render_pointer
 from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.narrow import as_fields, as_list
 from surecall.records import ErrorDetail, clip
 
 from . import explain
 from .narrow import MAX_ERRORS, has_few_nodes, narrow, nests_deeper, shallow_schema
-from .structure import MAX_SCHEMA_NODES, References, dict_of, in_place_schemas, walk_schema
+from .structure import MAX_SCHEMA_NODES, References, in_place_schemas, walk_schema
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -104,7 +105,7 @@ class SchemaChecker:
 
         details: list[ErrorDetail] = []
         for part in narrow(self.schema, value, fits, _MAX_LISTED_NODES):
-            fields = dict_of(part.schema)
+            fields = as_fields(part.schema)
             if part.scope == "whole" or not fields:
                 validator = validators[f"#{render_pointer(part.pointer)}"]
             else:
@@ -240,7 +241,7 @@ def _refuse_unsafe(schema: Any) -> None:
             f"A schema is a JSON object, not {type(schema).__name__}.",
             'Write {"type": "object", "properties": {...}}.',
         )
-    root = cast("dict[str, Any]", schema)
+    root = as_fields(schema)
     _refuse_size(root)
     _refuse_dialect(root)
     _refuse_references(root)
@@ -257,20 +258,14 @@ def _refuse_size(root: Any) -> None:
                 f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels.",
                 "Flatten it: models fill flat arguments far more reliably.",
             )
-        if isinstance(value, dict):
-            members = dict_of(value)
-            stack.extend((members[k], depth + 1) for k in members if _is_container(members[k]))
-        elif isinstance(value, list):
-            stack.extend((item, depth + 1) for item in cast("list[Any]", value))
+        inner = as_fields(value).values()
+        stack.extend((item, depth + 1) for item in inner if isinstance(item, (dict, list)))  # pyright: ignore[reportUnknownArgumentType] - any JSON
+        stack.extend((item, depth + 1) for item in as_list(value))
         if nodes + len(stack) > MAX_SCHEMA_NODES:
             raise _refusal(
                 f"The schema has more than {MAX_SCHEMA_NODES} objects and list elements.",
                 "Split the tool, or pass long lists of choices as text to look up.",
             )
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, dict | list)
 
 
 def _refuse_dialect(root: dict[str, Any]) -> None:
@@ -300,23 +295,23 @@ def _refuse_references(root: dict[str, Any]) -> None:
 
 def _spend(references: References, reference: str, budget: int) -> int:
     """Follow everything a reference applies to one value; references of references multiply."""
-    stack = [reference]
+    stack: list[Any] = [references.resolve(reference)]
     while stack:
-        target = references.resolve(stack.pop())
-        pending: list[dict[str, Any]] = [target] if isinstance(target, dict) else []
-        while pending:
-            budget -= 1
-            if budget < 0:
-                raise _refusal(
-                    f"The references of the schema never end or multiply: following {reference!r} "
-                    f"takes more than {_MAX_EXPANSION} steps.",
-                    "A $ref must not lead back to itself except through a property or item.",
-                )
-            schema = pending.pop()
-            pending.extend(in_place_schemas(schema))
-            inner = schema.get("$ref")
-            if isinstance(inner, str) and inner.startswith("#"):
-                stack.append(inner)
+        schema = stack.pop()
+        if not isinstance(schema, dict):
+            continue
+        budget -= 1
+        if budget < 0:
+            raise _refusal(
+                f"The references of the schema never end or multiply: following {reference!r} "
+                f"takes more than {_MAX_EXPANSION} steps.",
+                "A $ref must not lead back to itself except through a property or item.",
+            )
+        fields = as_fields(schema)
+        stack.extend(in_place_schemas(fields))
+        inner = fields.get("$ref")
+        if isinstance(inner, str) and inner.startswith("#"):
+            stack.append(references.resolve(inner))
     return budget
 
 

@@ -67,11 +67,11 @@ def parse_docstring(doc: str | None) -> Docstring:
         if title := _underlined_title(lines, at):
             end = _numpy_end(lines, at + 2)
             if title in _ARGUMENT_TITLES:
-                arguments.update(_numpy_items(lines[at + 2 : end]))
+                arguments.update(_items(lines[at + 2 : end], _numpy_names))
         elif title := _colon_title(lines, at):
             end = _indented_end(lines, at + 1)
             if title in _ARGUMENT_TITLES:
-                arguments.update(_google_items(lines[at + 1 : end]))
+                arguments.update(_items(lines[at + 1 : end], _google_names))
         elif field := _field_name(lines[at]):
             end = _indented_end(lines, at + 1)
             if len(field) > 1 and field[0] in _ARGUMENT_FIELDS:
@@ -128,20 +128,13 @@ def _field_name(line: str) -> list[str]:
     return words
 
 
-def _google_items(lines: Sequence[str]) -> dict[str, str]:
-    def names(line: str) -> tuple[list[str], str]:
-        head, text = _split_outside_brackets(line)
-        name = head.partition("(")[0].strip()
-        return [name], text
-
-    return _items(lines, names)
+def _google_names(line: str) -> tuple[list[str], str]:
+    head, text = _split_outside_brackets(line)
+    return [head.partition("(")[0].strip()], text
 
 
-def _numpy_items(lines: Sequence[str]) -> dict[str, str]:
-    def names(line: str) -> tuple[list[str], str]:
-        return [name.strip() for name in line.partition(":")[0].split(",")], ""
-
-    return _items(lines, names)
+def _numpy_names(line: str) -> tuple[list[str], str]:
+    return [name.strip() for name in line.partition(":")[0].split(",")], ""
 
 
 def _items(

@@ -283,10 +283,8 @@ def _dataclass_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
             continue
         if _is_init_var(annotation):
             annotation = annotation.type
-        default = NO_DEFAULT if field.default is dataclasses.MISSING else field.default
-        factory: Any = field.default_factory
-        required = default is NO_DEFAULT and factory is dataclasses.MISSING
-        default = _from_factory(default, factory)
+        required = field.default is field.default_factory is dataclasses.MISSING
+        default = _default_of(field, dataclasses.MISSING)
         found.append(Field(field.name, field.name, annotation, required, default))
     return found
 
@@ -296,18 +294,20 @@ def _is_init_var(annotation: Any) -> bool:
 
 
 def _struct_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
-    found: list[Field] = []
     try:
         fields = msgspec.structs.fields(cls)
     except NameError as error:  # it resolves names by itself, and knows no local ones
         raise _refuse_annotation(f"A field of {cls.__qualname__}", cls, error) from None
-    for field in fields:
-        default = NO_DEFAULT if field.default is msgspec.NODEFAULT else field.default
-        default = _from_factory(default, field.default_factory)
-        found.append(
-            Field(field.name, field.encode_name, hints[field.name], field.required, default)
+    return [
+        Field(
+            field.name,
+            field.encode_name,
+            hints[field.name],
+            field.required,
+            _default_of(field, msgspec.NODEFAULT),
         )
-    return found
+        for field in fields
+    ]
 
 
 def _typed_dict_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
@@ -330,7 +330,8 @@ def _named_tuple_fields(cls: Any, hints: dict[str, Any]) -> list[Field]:
     ]
 
 
-def _from_factory(default: Any, factory: Any) -> Any:
-    if default is NO_DEFAULT:
-        return [] if factory is list else {} if factory is dict else NO_DEFAULT
-    return default
+def _default_of(field: Any, missing: Any) -> Any:
+    if field.default is not missing:
+        return field.default
+    factory = field.default_factory
+    return [] if factory is list else {} if factory is dict else NO_DEFAULT

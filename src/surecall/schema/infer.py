@@ -114,16 +114,15 @@ class _Inference:
         self, key: Any, name: str, build: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         """Build the schema of a type that may contain itself; in place unless it does."""
-        if key in self._open or key in self._names:
-            if key not in self._names:
-                self._names[key] = self._free_name(name)
-            return {"$ref": f"#/$defs/{self._names[key]}"}
-        self._open.add(key)
-        schema = build()
-        self._open.discard(key)
+        if key in self._open and key not in self._names:
+            self._names[key] = self._free_name(name)
         if key not in self._names:
-            return schema
-        self._defs[self._names[key]] = schema
+            self._open.add(key)
+            schema = build()
+            self._open.discard(key)
+            if key not in self._names:
+                return schema
+            self._defs[self._names[key]] = schema
         return {"$ref": f"#/$defs/{self._names[key]}"}
 
     def _bare(self, annotation: Any) -> dict[str, Any]:
@@ -175,11 +174,10 @@ class _Inference:
         cls = typing.get_origin(annotation) or annotation
         if (fields := fields_of(annotation)) is None:
             return None
-        tag = _struct_tag(cls)
         return self.build_once(
             annotation,
             cls.__name__,
-            lambda: self._describe(cls, _with_tag(self.record(fields), tag)),
+            lambda: self._describe(cls, _add_tag(cls, self.record(fields))),
         )
 
     def _item(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
@@ -200,11 +198,9 @@ class _Inference:
     def _fixed_tuple(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
         items = [self.schema(item) for item in arguments]
         size = {"minItems": len(items), "maxItems": len(items)}
-        if not items:
-            return {"type": "array", "items": {}, **size}
-        if all(item == items[0] for item in items):
-            return {"type": "array", "items": items[0], **size}
-        return {"type": "array", "prefixItems": items, "items": False, **size}
+        if any(item != items[0] for item in items):
+            return {"type": "array", "prefixItems": items, "items": False, **size}
+        return {"type": "array", "items": items[0] if items else {}, **size}
 
     def _choices(self, members: Iterable[Any], annotation: Any) -> dict[str, Any]:
         groups: dict[str, list[Any]] = {}
@@ -248,11 +244,9 @@ class _Inference:
         return candidate
 
     def _refusal(self, problem: str, hint: str) -> ToolDefinitionError:
+        subject = "The type"
         if self._place:
-            owner = f" {self._owner}" if self._owner else ""
-            subject = f"The parameter {'.'.join(self._place)!r}{owner}"
-        else:
-            subject = "The type"
+            subject = f"The parameter {'.'.join(self._place)!r} {self._owner}".rstrip()
         return ToolDefinitionError(Code.UNSUPPORTED_TYPE, f"{subject} {problem}.", hint=hint)
 
 
@@ -272,19 +266,15 @@ def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     return flat[0] if len(flat) == 1 else {"anyOf": flat}
 
 
-def _struct_tag(cls: Any) -> tuple[str, Any] | None:
+def _add_tag(cls: Any, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a class with the field that tells it from others, if it has one."""
     config = getattr(cls, "__struct_config__", None)
     if config is None or config.tag_field is None:
-        return None
-    return config.tag_field, config.tag
-
-
-def _with_tag(schema: dict[str, Any], tag: tuple[str, Any] | None) -> dict[str, Any]:
-    if tag is None:
         return schema
-    kind = "string" if isinstance(tag[1], str) else "integer"
-    properties = {tag[0]: {"type": kind, "enum": [tag[1]]}, **schema["properties"]}
-    return {**schema, "properties": properties, "required": [tag[0], *schema.get("required", [])]}
+    name, tag = config.tag_field, config.tag
+    kind = "string" if isinstance(tag, str) else "integer"
+    properties = {name: {"type": kind, "enum": [tag]}, **schema["properties"]}
+    return {**schema, "properties": properties, "required": [name, *schema.get("required", [])]}
 
 
 def _add_default(schema: dict[str, Any], default: Any) -> None:

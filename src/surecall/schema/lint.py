@@ -8,6 +8,7 @@ from msgspec import Struct
 from surecall.errors import ToolDefinitionError
 from surecall.jsontext import encode, render_pointer
 from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.narrow import as_list
 from surecall.records import clip
 
 from .check import SchemaChecker
@@ -16,7 +17,6 @@ from .structure import (
     References,
     SchemaPlace,
     json_types,
-    list_of,
     members_of,
     walk_schema,
 )
@@ -237,7 +237,7 @@ def _lint_object(place: SchemaPlace) -> Iterator[LintFinding]:
     if required == []:
         yield _finding("empty_required", place, "required")
     properties = members_of(schema)
-    for name in list_of(required):
+    for name in as_list(required):
         if name not in properties and ("properties" in schema or not place.path):
             yield _finding("required_unknown", place, "required", name=clip(repr(name), 80))
     if properties and "additionalProperties" not in schema:
@@ -258,7 +258,7 @@ def _lint_texts(place: SchemaPlace) -> Iterator[LintFinding]:
 
 
 def _lint_values(place: SchemaPlace, references: References) -> Iterator[LintFinding]:
-    options = list_of(place.schema.get("enum"))
+    options = as_list(place.schema.get("enum"))
     if len({json_types(item)[0].replace("integer", "number") for item in options}) > 1:
         yield _finding("enum_mixed_types", place, "enum")
     if "default" in place.schema and not _default_fits(place.schema, references):

@@ -5,8 +5,9 @@ from itertools import chain, islice
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from surecall.jsontext import render_pointer
+from surecall.narrow import as_fields, as_list
 
-from .structure import References, SchemaPath, dict_of, json_types, list_of, members_of
+from .structure import References, SchemaPath, json_types, members_of
 
 MAX_ERRORS: Final = 50
 _MAX_STEPS: Final = 100
@@ -57,10 +58,7 @@ def has_few_nodes(root: Any, limit: int) -> bool:
     while stack:
         value = stack.pop()
         seen += 1
-        if isinstance(value, dict):
-            stack.extend(cast("dict[str, Any]", value).values())
-        else:
-            stack.extend(list_of(value))
+        stack += as_fields(value).values() or as_list(value)
         if seen + len(stack) > limit:
             return False
     return True
@@ -98,25 +96,25 @@ def shallow_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _apply_in_place(part: Part, references: References) -> Iterator[Part]:
     """Yield the value with the other schemas that apply to it."""
-    here = dict_of(part.schema)
+    here = as_fields(part.schema)
     reference = here.get("$ref")
     if isinstance(reference, str):
         pointer, target = references.find(reference)
         if target is not None:
             yield part._replace(pointer=pointer, schema=target)
     for keyword in ("anyOf", "oneOf"):
-        branches = enumerate(list_of(here.get(keyword)))
+        branches = enumerate(as_list(here.get(keyword)))
         meant = [(index, item) for index, item in branches if _may_be(item, part.value)]
         if len(meant) == 1:
             yield part.apply(meant[0][1], keyword, meant[0][0])
-    for index, item in enumerate(list_of(here.get("allOf"))):
+    for index, item in enumerate(as_list(here.get("allOf"))):
         yield part.apply(item, "allOf", index)
 
 
 def _enter_parts(part: Part) -> Iterator[Part]:
     """Yield the members or elements of the value that the schema describes."""
-    here = dict_of(part.schema)
-    members = dict_of(part.value)
+    here = as_fields(part.schema)
+    members = as_fields(part.value)
     if members:
         properties = members_of(here)
         others = here.get("additionalProperties")
@@ -127,10 +125,10 @@ def _enter_parts(part: Part) -> Iterator[Part]:
             elif has_others:
                 yield part.enter(key, item, others, "additionalProperties")
     elif isinstance(here.get("items"), dict) and "prefixItems" not in here:
-        for index, item in enumerate(list_of(part.value)):
+        for index, item in enumerate(as_list(part.value)):
             yield part.enter(index, item, here["items"], "items")
 
 
 def _may_be(branch: Any, value: Any) -> bool:
-    kind = dict_of(branch).get("type")
+    kind = as_fields(branch).get("type")
     return not isinstance(kind, str) or kind in json_types(value)

@@ -4,7 +4,7 @@ Whoever follows a reference or joins what applies together does it here.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote
 
@@ -12,6 +12,7 @@ import msgspec
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import parse_pointer, resolve_pointer
+from surecall.narrow import as_fields, as_list
 
 SchemaPath = tuple[str | int, ...]
 
@@ -89,39 +90,23 @@ def in_place_schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _schemas_under(path: SchemaPath, keyword: str, value: Any) -> list[SchemaPlace]:
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        if keyword in _ONE:
-            return [SchemaPlace((*path, keyword), members)]
-        if keyword in _NAMED:
-            return [
-                SchemaPlace((*path, keyword, name), cast("dict[str, Any]", item))
-                for name, item in members.items()
-                if isinstance(item, dict)
-            ]
-    elif isinstance(value, list) and keyword in _MANY:
-        return [
-            SchemaPlace((*path, keyword, index), cast("dict[str, Any]", item))
-            for index, item in enumerate(cast("list[Any]", value))
-            if isinstance(item, dict)
-        ]
-    return []
+    if keyword in _ONE and isinstance(value, dict):
+        return [SchemaPlace((*path, keyword), cast("dict[str, Any]", value))]
+    inner: Iterable[tuple[str | int, Any]] = ()
+    if keyword in _NAMED:
+        inner = as_fields(value).items()
+    elif keyword in _MANY:
+        inner = enumerate(as_list(value))
+    return [
+        SchemaPlace((*path, keyword, key), cast("dict[str, Any]", item))
+        for key, item in inner
+        if isinstance(item, dict)
+    ]
 
 
-def dict_of(value: Any) -> dict[str, Any]:
-    """Return an object as it is, and an empty one for anything else."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def list_of(value: Any) -> list[Any]:
-    """Return a list as it is, and an empty one for anything else."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def members_of(schema: Any, keyword: str = "properties") -> dict[str, Any]:
-    """Return the object under a keyword of a schema; an empty one when there is none."""
-    members: Any = dict_of(schema).get(keyword)
-    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
+def members_of(schema: Any) -> dict[str, Any]:
+    """Return the properties of a schema; an empty object when it has none."""
+    return as_fields(as_fields(schema).get("properties"))
 
 
 def listed_values(schema: dict[str, Any]) -> list[Any] | None:
@@ -196,7 +181,7 @@ class References:
             if rest:
                 facets.append(rest if len(rest) < len(schema) else schema)
             if "allOf" in schema:
-                stack.extend(reversed(list_of(schema["allOf"])))
+                stack.extend(reversed(as_list(schema["allOf"])))
             reference = schema.get("$ref")
             if isinstance(reference, str) and reference not in seen:
                 seen.add(reference)
@@ -217,8 +202,8 @@ class References:
                 elif keyword == "required" and isinstance(known, list):
                     result[keyword] = list(dict.fromkeys([*cast("list[str]", known), *value]))
                 elif keyword == "type" and known is not None:
-                    names = [known] if isinstance(known, str) else list_of(known)
-                    common = [name for name in names if name == value or name in list_of(value)]
+                    names = [known] if isinstance(known, str) else as_list(known)
+                    common = [name for name in names if name == value or name in as_list(value)]
                     result[keyword] = common[0] if len(common) == 1 else common or known
                 else:
                     result.setdefault(keyword, value)

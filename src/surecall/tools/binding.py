@@ -40,12 +40,8 @@ def make_binder(
 
 
 def _bind_by_name(function: Callable[..., Any]) -> Binder:
-    if _takes_any_keyword(function):
-        convert = None
-        injected = _marked_parameters(function)
-    else:
-        convert = ArgumentBinder(function)
-        injected = tuple(injected_parameters(function))
+    convert = None if _takes_any_keyword(function) else ArgumentBinder(function)
+    injected = _marked_parameters(function)
 
     def bind(arguments: dict[str, Any], context: Any) -> Callable[[], Any]:
         bound = arguments if convert is None else convert(arguments)

@@ -83,19 +83,10 @@ def _errors_of(entries: Any) -> tuple[ErrorDetail, ...]:
             errors.append(entry)
         elif isinstance(entry, Mapping):
             members = cast("Mapping[str, Any]", entry)
-            errors.append(
-                ErrorDetail(
-                    code=_text_of(members.get("code")) or "",
-                    message=_text_of(members.get("message")) or "",
-                    hint=_text_of(members.get("hint")),
-                    path=_text_of(members.get("path")),
-                )
-            )
+            given = {key: members.get(key) for key in ErrorDetail.__struct_fields__}
+            texts = {key: str(value) for key, value in given.items() if value is not None}
+            errors.append(ErrorDetail(**{"code": "", "message": "", **texts}))
     return tuple(errors)
-
-
-def _text_of(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 def _encodable(text: str) -> str:
@@ -173,11 +164,11 @@ def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
     """Return why the value may not be turned into text, or `None` when it may."""
     max_bytes, max_nodes = limits.max_bytes, limits.max_nodes
     total = nodes = 0
-    walk: list[Iterator[Any]] = [iter((value,))]
-    path: list[int] = [0]
+    walk: list[tuple[int, Iterator[Any]]] = [(0, iter((value,)))]
     on_path: set[int] = {0}
     while walk:
-        for item in walk[-1]:
+        owner, items = walk[-1]
+        for item in items:
             nodes += 1
             if nodes > max_nodes:
                 return OutputRejection("MAX_NODES", total)
@@ -188,24 +179,21 @@ def check_output(value: Any, limits: OutputLimits) -> OutputRejection | None:
                     is_long_text = cost > max_bytes and isinstance(item, str | bytes)
                     reason = "STRING_TOO_LARGE" if is_long_text else "MAX_BYTES"
                     return OutputRejection(reason, total)
-                continue
-            if id(item) in on_path:
-                continue
-            if len(walk) > limits.max_depth:
-                return OutputRejection("MAX_DEPTH", total)
-            rejection, key_bytes, children = _open(item, limits)
-            total += key_bytes
-            if rejection is None and total > max_bytes:
-                rejection = "MAX_BYTES"
-            if rejection is not None:
-                return OutputRejection(rejection, total)
-            walk.append(children)
-            path.append(id(item))
-            on_path.add(id(item))
-            break
+            elif id(item) not in on_path:
+                if len(walk) > limits.max_depth:
+                    return OutputRejection("MAX_DEPTH", total)
+                rejection, key_bytes, children = _open(item, limits)
+                total += key_bytes
+                if rejection is None and total > max_bytes:
+                    rejection = "MAX_BYTES"
+                if rejection is not None:
+                    return OutputRejection(rejection, total)
+                walk.append((id(item), children))
+                on_path.add(id(item))
+                break
         else:
             walk.pop()
-            on_path.discard(path.pop())
+            on_path.discard(owner)
     return None
 
 
@@ -221,7 +209,9 @@ def _scalar_bytes(item: Any, max_bytes: int) -> int | None:
     if kind is bool:
         return _BOOLEAN_BYTES
     if isinstance(item, int):
-        return _integer_bytes(item)
+        # Python refuses to write integers of thousands of digits, so long ones are estimated.
+        bits = item.bit_length()
+        return len(str(int(item))) if bits < 1000 else int(bits * _DIGITS_PER_BIT) + 1
     if kind is float:
         return len(repr(item))
     if isinstance(item, bytes | bytearray):
@@ -238,12 +228,6 @@ def _text_bytes(text: str, max_bytes: int) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _integer_bytes(number: int) -> int:
-    # Python refuses to write integers of thousands of digits, so long ones are estimated.
-    bits = number.bit_length()
-    return len(str(int(number))) if bits < 1000 else int(bits * _DIGITS_PER_BIT) + 1
-
-
 def _open(item: Any, limits: OutputLimits) -> tuple[RejectionReason | None, int, Iterator[Any]]:
     """Return a rejection or none, the cost of the container's keys, and its values."""
     if isinstance(item, _ARRAYS):
@@ -258,10 +242,8 @@ def _open(item: Any, limits: OutputLimits) -> tuple[RejectionReason | None, int,
     for key in members:
         cost = _text_bytes(key, max_bytes) if isinstance(key, str) else _UNKNOWN_BYTES
         total += cost
-        if cost > max_bytes:
-            return "STRING_TOO_LARGE", total, iter(())
         if total > max_bytes:
-            return "MAX_BYTES", total, iter(())
+            return ("STRING_TOO_LARGE" if cost > max_bytes else "MAX_BYTES"), total, iter(())
     return None, total, iter(members.values())
 
 

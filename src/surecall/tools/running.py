@@ -45,10 +45,8 @@ class _Job:
             return Outcome(None, error)
 
     def deliver(self, outcome: Outcome) -> None:
-        try:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._set_result, outcome)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            pass
 
     def _set_result(self, outcome: Outcome) -> None:
         if not self.future.done():

@@ -13,7 +13,7 @@ built-in transforms of replies and calls have no function: `surecall.reading` do
 from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypedDict, Unpack, cast, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 from msgspec import Struct
 
@@ -138,14 +138,6 @@ class TransformRegistry:
         )
 
 
-class _NamesByFamily(TypedDict, total=False):
-    messages: Iterable[str]
-    tools: Iterable[str]
-    replies: Iterable[str]
-    calls: Iterable[str]
-    results: Iterable[str]
-
-
 def _has_function(pair: tuple[str, Transform]) -> bool:
     return pair[1] is not _leave_to_reading
 
@@ -162,12 +154,11 @@ class TransformChain(Struct, frozen=True, kw_only=True):
     """The names of those that reading does."""
 
     @classmethod
-    def resolve(
-        cls, registry: TransformRegistry, **names: Unpack[_NamesByFamily]
-    ) -> "TransformChain":
-        """Return the named transforms of all families; an unknown name is an error."""
+    def resolve(cls, registry: TransformRegistry, **names: Iterable[str]) -> "TransformChain":
+        """Return the named transforms by family; an unknown name is an error."""
         found = {
-            family: registry.resolve_named(family, names.get(family, ())) for family in FAMILIES
+            family: registry.resolve_named(cast("Family", family), given)
+            for family, given in names.items()
         }
         named = [pair for pairs in found.values() for pair in pairs]
         return cls(
@@ -177,23 +168,15 @@ class TransformChain(Struct, frozen=True, kw_only=True):
 
     def apply_messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Run the transforms of outbound messages."""
-        for name, function in self.messages:
-            messages = _expect(name, function(messages), list)
-        return messages
+        return _apply(self.messages, messages)
 
     def apply_tools(self, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Run the transforms of the outbound tools list."""
-        for name, function in self.tools:
-            tools = _expect(name, function(tools), list)
-        return tools
+        return _apply(self.tools, tools)
 
     def apply_reply(self, message: dict[str, Any]) -> tuple[dict[str, Any], tuple[Receipt, ...]]:
         """Run the transforms of an assistant message as it arrived."""
-        receipts: tuple[Receipt, ...] = ()
-        for name, function in self.replies:
-            message, made = _expect_pair(name, function(message), dict)
-            receipts += made
-        return message, receipts
+        return _apply_noting(self.replies, message)
 
     def apply_calls(
         self, calls: tuple[RawCall, ...]
@@ -201,11 +184,7 @@ class TransformChain(Struct, frozen=True, kw_only=True):
         """Run the transforms of parsed calls."""
         if not self.calls or not calls:
             return calls, ()
-        receipts: tuple[Receipt, ...] = ()
-        current = list(calls)
-        for name, function in self.calls:
-            current, made = _expect_pair(name, function(current), list)
-            receipts += made
+        current, receipts = _apply_noting(self.calls, list(calls))
         unchanged = len(current) == len(calls) and all(map(is_, current, calls))
         return (calls if unchanged else tuple(current)), receipts
 
@@ -215,24 +194,30 @@ class TransformChain(Struct, frozen=True, kw_only=True):
         """Run the transforms of a result's envelope."""
         if not self.results:
             return envelope
-        context = ResultContext(tool_name, call_id)
-        for name, function in self.results:
-            envelope = _expect(name, function(envelope, context), dict)
-        return envelope
+        return _apply(self.results, envelope, ResultContext(tool_name, call_id))
 
 
-def _expect(name: str, value: Any, kind: type) -> Any:
-    if isinstance(value, kind):
-        return value
-    raise _wrong_return(name, value, f"a {kind.__name__}")
+def _apply(transforms: NamedTransforms, value: Any, *context: Any) -> Any:
+    """Run transforms that return a value like the one they are given."""
+    kind: type = value.__class__
+    for name, function in transforms:
+        value = function(value, *context)
+        if not isinstance(value, kind):
+            raise _wrong_return(name, value, f"a {kind.__name__}")
+    return value
 
 
-def _expect_pair(name: str, value: Any, kind: type) -> tuple[Any, tuple[Receipt, ...]]:
-    if isinstance(value, tuple) and len(pair := cast("tuple[Any, ...]", value)) == 2:
-        changed, receipts = pair
-        if isinstance(changed, kind) and isinstance(receipts, tuple):
-            return changed, cast("tuple[Receipt, ...]", receipts)
-    raise _wrong_return(name, value, f"a {kind.__name__} and a tuple of receipts")
+def _apply_noting(transforms: NamedTransforms, value: Any) -> tuple[Any, tuple[Receipt, ...]]:
+    """Run transforms that also return receipts of what they changed."""
+    kind: type = value.__class__
+    receipts: tuple[Receipt, ...] = ()
+    for name, function in transforms:
+        made: Any = function(value)
+        pair = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else ()
+        if len(pair) != 2 or not (isinstance(pair[0], kind) and isinstance(pair[1], tuple)):
+            raise _wrong_return(name, made, f"a {kind.__name__} and a tuple of receipts")
+        value, receipts = pair[0], receipts + cast("tuple[Receipt, ...]", pair[1])
+    return value, receipts
 
 
 def _wrong_return(name: str, value: Any, expected: str) -> ConfigError:

@@ -13,6 +13,11 @@ _MAX_PARTS: Final = 64
 _QUOTES: Final = "\"'`"
 
 
+def refusal(message: str, hint: str | None = None) -> WorkspaceError:
+    """Build the error for what cannot be done with the arguments given."""
+    return WorkspaceError(Code.ARGUMENT_ERROR, message, hint=hint)
+
+
 def clean_pointer(text: str) -> str:
     """Return a pointer as a model meant it: without quotes around it or `#` before it."""
     text = text.strip().strip(_QUOTES).strip()
@@ -30,13 +35,12 @@ def split_path(pointer: str) -> tuple[str, ...]:
     try:
         parts = parse_pointer(pointer)
     except JSONTextError as error:
-        raise WorkspaceError(Code.ARGUMENT_ERROR, error.message, hint=error.hint) from None
+        raise refusal(error.message, error.hint) from None
     count = len(parts)
     while count and not parts[count - 1]:
         count -= 1
     if count > _MAX_PARTS:
-        message = f"the path {quote_text(pointer)} has more than {_MAX_PARTS} parts."
-        raise WorkspaceError(Code.ARGUMENT_ERROR, message)
+        raise refusal(f"the path {quote_text(pointer)} has more than {_MAX_PARTS} parts.")
     return parts[:count]
 
 
@@ -114,7 +118,7 @@ class _Work:
 
     def apply(self, operation: Any) -> None:
         if not isinstance(operation, Mapping):
-            raise _refusal(f"an operation is an object, not {json_type(operation)}.")
+            raise refusal(f"an operation is an object, not {json_type(operation)}.")
         members = cast("Mapping[str, Any]", operation)
         name = _text(members, "op")
         parts = self._parts(_text(members, "path"))
@@ -125,18 +129,17 @@ class _Work:
                 self._delete(parts)
             case "append":
                 value = _value(members)
-                items = self._list_at(parts)
-                items.append(value)
+                self._list_at(parts).append(value)
             case "insert":
                 self._insert(parts, members.get("index"), _value(members))
             case _:
-                raise _refusal(
+                raise refusal(
                     f"{quote_text(name)} is not an operation.", did_you_mean(name, OPERATIONS)
                 )
 
     def _parts(self, path: str) -> tuple[str, ...]:
         if not path.startswith(f"/{self._root}/"):
-            raise _refusal(
+            raise refusal(
                 f"the path {quote_text(path)} is not inside the {self._root}.",
                 f"A path here begins with '/{self._root}/'.",
             )
@@ -148,11 +151,11 @@ class _Work:
         elif isinstance(value, dict):
             self.document = cast("dict[str, Any]", value)
         else:
-            raise _refusal(f"the whole {self._root} can only be set to an object.")
+            raise refusal(f"the whole {self._root} can only be set to an object.")
 
     def _delete(self, parts: tuple[str, ...]) -> None:
         if not parts:
-            raise _refusal(f"the whole {self._root} cannot be deleted.")
+            raise refusal(f"the whole {self._root} cannot be deleted.")
         parent = find_value(self.document, parts[:-1])
         if isinstance(parent, dict):
             cast("dict[str, Any]", parent).pop(parts[-1], None)
@@ -164,12 +167,12 @@ class _Work:
 
     def _insert(self, parts: tuple[str, ...], index: Any, value: Any) -> None:
         if not isinstance(index, int) or isinstance(index, bool):
-            raise _refusal(f"its 'index' must be a whole number and is {json_type(index)}.")
+            raise refusal(f"its 'index' must be a whole number and is {json_type(index)}.")
         is_new = find_value(self.document, parts) is UNSET
         items = self._list_at(parts)
         index = 0 if is_new else index
         if not 0 <= index <= len(items):
-            raise _refusal(f"index {index} is not in the list of {len(items)} items.")
+            raise refusal(f"index {index} is not in the list of {len(items)} items.")
         items.insert(index, value)
 
     def _list_at(self, parts: tuple[str, ...]) -> list[Any]:
@@ -179,7 +182,7 @@ class _Work:
             found = []
             _put(self._parent(parts), parts[-1], found)
         if not isinstance(found, list):
-            raise _refusal(f"there is {json_type(found)} at the path, not an array.")
+            raise refusal(f"there is {json_type(found)} at the path, not an array.")
         return cast("list[Any]", found)
 
     def _parent(self, parts: tuple[str, ...]) -> Any:
@@ -199,13 +202,13 @@ def _put(container: Any, part: str, value: Any) -> None:
         container[part] = value
         return
     if not isinstance(container, list):
-        raise _refusal(
+        raise refusal(
             f"there is {json_type(container)} on the way, which holds no {quote_text(part)}."
         )
     items = cast("list[Any]", container)
     index = _index(part, len(items))
     if not 0 <= index <= len(items) + _MAX_PADDING:
-        raise _refusal(f"index {part} is too far outside the list of {len(items)} items.")
+        raise refusal(f"index {part} is too far outside the list of {len(items)} items.")
     items.extend([None] * (index + 1 - len(items)))
     items[index] = value
 
@@ -213,7 +216,7 @@ def _put(container: Any, part: str, value: Any) -> None:
 def _index(part: str, length: int) -> int:
     index = list_index(part, length)
     if index is None:
-        raise _refusal(f"{quote_text(part)} is not an index of a list.")
+        raise refusal(f"{quote_text(part)} is not an index of a list.")
     return index
 
 
@@ -221,15 +224,11 @@ def _text(operation: Mapping[str, Any], name: str) -> str:
     value = operation.get(name)
     if not isinstance(value, str):
         found = json_type(value) if name in operation else "missing"
-        raise _refusal(f"its {name!r} must be a string and is {found}.")
+        raise refusal(f"its {name!r} must be a string and is {found}.")
     return value
 
 
 def _value(operation: Mapping[str, Any]) -> Any:
     if "value" not in operation:
-        raise _refusal("its 'value' is missing.")
+        raise refusal("its 'value' is missing.")
     return copy_value(operation["value"])
-
-
-def _refusal(message: str, hint: str | None = None) -> WorkspaceError:
-    return WorkspaceError(Code.ARGUMENT_ERROR, message, hint=hint)

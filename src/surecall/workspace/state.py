@@ -1,7 +1,7 @@
 """A workspace as data, and every change to it as a function from one state to the next."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from msgspec import UNSET, Struct
@@ -10,8 +10,17 @@ from msgspec.structs import replace
 from surecall.errors import Code, WorkspaceError
 from surecall.jsontext import canonical_bytes, render_pointer
 from surecall.jsontext.pointer import quote_text
+from surecall.narrow import as_fields
 
-from .patch import apply_operations, clean_pointer, copy_value, find_value, is_under, split_path
+from .patch import (
+    apply_operations,
+    clean_pointer,
+    copy_value,
+    find_value,
+    is_under,
+    refusal,
+    split_path,
+)
 
 
 class ProposedFact(Struct, frozen=True):
@@ -112,11 +121,8 @@ def patch_draft(
         WorkspaceError: `ARGUMENT_ERROR` or `PATH_LOCKED`; nothing is changed then.
     """
     if etag is not None and etag != state.draft_etag:
-        raise WorkspaceError(
-            Code.ARGUMENT_ERROR,
-            f"the draft is at {state.draft_etag}, not at {quote_text(etag)}.",
-            hint="Read the workspace again.",
-        )
+        message = f"the draft is at {state.draft_etag}, not at {quote_text(etag)}."
+        raise refusal(message, "Read the workspace again.")
     if not operations:
         return state
     _refuse_locked(state, operations)
@@ -137,7 +143,7 @@ def propose_facts(state: WorkspaceState, facts: Sequence[ProposedFact]) -> Works
         WorkspaceError: `ARGUMENT_ERROR`, when there is none or one could never be committed.
     """
     if not facts:
-        raise WorkspaceError(Code.ARGUMENT_ERROR, "a proposal needs at least one fact.")
+        raise refusal("a proposal needs at least one fact.")
     apply_operations(state.facts, _as_operations(facts), root="facts")
     count = state.proposals_count + 1
     kept = tuple(replace(fact, value=copy_value(fact.value)) for fact in facts)
@@ -157,14 +163,10 @@ def commit_facts(state: WorkspaceState, proposal_id: str, *, user_confirmed: boo
             `PATH_LOCKED` when it would change something locked.
     """
     if user_confirmed is not True:
-        raise WorkspaceError(
-            Code.ARGUMENT_ERROR, "a commit needs the confirmation of the user.", hint="Ask first."
-        )
+        raise refusal("a commit needs the confirmation of the user.", "Ask first.")
     facts = state.proposals.get(proposal_id)
     if facts is None:
-        raise WorkspaceError(
-            Code.ARGUMENT_ERROR, f"there is no proposal {quote_text(proposal_id)} to commit."
-        )
+        raise refusal(f"there is no proposal {quote_text(proposal_id)} to commit.")
     operations = _as_operations(facts)
     _refuse_locked(state, operations)
     changed = replace(
@@ -186,7 +188,7 @@ def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
     """Refuse operations that are aimed at something locked."""
     locks = [split_path(lock) for lock in state.locks]
     for operation in operations if locks else ():
-        path = cast("Mapping[str, Any]", operation).get("path") if _is_object(operation) else None
+        path = as_fields(operation).get("path")
         parts = split_path(path) if isinstance(path, str) and path.startswith("/") else ()
         for lock in locks:
             if is_under(parts, lock):
@@ -215,8 +217,4 @@ def _locked(lock: tuple[str, ...]) -> WorkspaceError:
 
 
 def _own_object(value: Any) -> dict[str, Any]:
-    return copy_value(value) if _is_object(value) else {}
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
+    return copy_value(value) if isinstance(value, dict) else {}

@@ -1,8 +1,10 @@
 """The tools through which a model works on a workspace."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from surecall.errors import Code, WorkspaceError
 from surecall.jsontext.pointer import json_type
@@ -10,29 +12,32 @@ from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
-from .patch import clean_pointer
+from .patch import clean_pointer, refusal
 from .state import ProposedFact
 from .workspace import CallLog, Workspace
 
-_TEXT: Final = {"type": "string"}
-_WORKSPACE_ID: Final = {
-    "type": "string",
-    "description": "The workspace; the current one when left out.",
-}
-_REQUEST_ID: Final = {"type": "string", "description": "A short id of your own for this request."}
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
 
 
-def _closed(
-    required: list[str], properties: dict[str, Any], description: str | None = None
-) -> dict[str, Any]:
-    schema: dict[str, Any] = {
+def _closed(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {
         "type": "object",
         "properties": properties,
         "required": required,
         "additionalProperties": False,
     }
-    return schema if description is None else {**schema, "description": description}
 
+
+def _list_of(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_PLAIN_TEXT: Final = {"type": "string"}
+_WORKSPACE_ID: Final = _text("The workspace; the current one when left out.")
+_REQUEST_ID: Final = _text("A short id of your own for this request.")
+_POINTERS: Final = "JSON pointers of the parts to read; all of it when left out."
 
 WORKSPACE_TOOLS: Final = (
     ToolSpec(
@@ -40,14 +45,8 @@ WORKSPACE_TOOLS: Final = (
         description="Read the workspace: facts, draft, locks, ui_state and versions.",
         parameters=_closed(
             [],
-            {
-                "workspace_id": _WORKSPACE_ID,
-                "select": {
-                    "type": "array",
-                    "items": _TEXT,
-                    "description": "JSON pointers of the parts to read; all of it when left out.",
-                },
-            },
+            workspace_id=_WORKSPACE_ID,
+            select={**_list_of(_PLAIN_TEXT), "description": _POINTERS},
         ),
         effect="read",
     ),
@@ -56,28 +55,17 @@ WORKSPACE_TOOLS: Final = (
         description="Change the draft: all operations are applied, or none.",
         parameters=_closed(
             ["request_id", "ops"],
-            {
-                "workspace_id": _WORKSPACE_ID,
-                "request_id": _REQUEST_ID,
-                "ops": {
-                    "type": "array",
-                    "items": _closed(
-                        ["op", "path"],
-                        {
-                            "op": {
-                                "type": "string",
-                                "description": "One of set, delete, append, insert.",
-                            },
-                            "path": {
-                                "type": "string",
-                                "description": "JSON pointer that begins with /draft/.",
-                            },
-                            "value": {},
-                            "index": {"type": "integer", "description": "Only for insert."},
-                        },
-                    ),
-                },
-            },
+            workspace_id=_WORKSPACE_ID,
+            request_id=_REQUEST_ID,
+            ops=_list_of(
+                _closed(
+                    ["op", "path"],
+                    op=_text("One of set, delete, append, insert."),
+                    path=_text("JSON pointer that begins with /draft/."),
+                    value={},
+                    index={"type": "integer", "description": "Only for insert."},
+                )
+            ),
         ),
     ),
     ToolSpec(
@@ -85,24 +73,16 @@ WORKSPACE_TOOLS: Final = (
         description="Propose facts; they hold only after a person has committed them.",
         parameters=_closed(
             ["request_id", "proposals"],
-            {
-                "workspace_id": _WORKSPACE_ID,
-                "request_id": _REQUEST_ID,
-                "proposals": {
-                    "type": "array",
-                    "items": _closed(
-                        ["path", "value"],
-                        {
-                            "path": {
-                                "type": "string",
-                                "description": "JSON pointer that begins with /facts/.",
-                            },
-                            "value": {},
-                            "reason": _TEXT,
-                        },
-                    ),
-                },
-            },
+            workspace_id=_WORKSPACE_ID,
+            request_id=_REQUEST_ID,
+            proposals=_list_of(
+                _closed(
+                    ["path", "value"],
+                    path=_text("JSON pointer that begins with /facts/."),
+                    value={},
+                    reason=_PLAIN_TEXT,
+                )
+            ),
         ),
     ),
     ToolSpec(
@@ -110,12 +90,10 @@ WORKSPACE_TOOLS: Final = (
         description="Make a proposal the facts, after the user has confirmed it.",
         parameters=_closed(
             ["workspace_id", "request_id", "proposal_id", "user_confirmed"],
-            {
-                "workspace_id": _WORKSPACE_ID,
-                "request_id": _REQUEST_ID,
-                "proposal_id": _TEXT,
-                "user_confirmed": {"type": "boolean"},
-            },
+            workspace_id=_WORKSPACE_ID,
+            request_id=_REQUEST_ID,
+            proposal_id=_PLAIN_TEXT,
+            user_confirmed={"type": "boolean"},
         ),
         exposed=False,
     ),
@@ -158,6 +136,12 @@ class WorkspaceTools:
         self._workspace = workspace
         self._settable = settable
         self.log = CallLog() if log is None else log
+        self._runners: dict[str, Callable[[dict[str, Any]], Awaitable[_Answer]]] = {
+            "state_get": self._read,
+            "state_patch": self._patch,
+            "facts_propose": self._propose,
+            "facts_commit": self._commit,
+        }
 
     def registry(self, exposed: Collection[str] = EXPOSED_TOOLS) -> ToolRegistry:
         """Return all tools; those not named in `exposed` are there but hidden from models."""
@@ -169,10 +153,11 @@ class WorkspaceTools:
         Raises:
             ToolFailed: With a code that tells the model what to correct.
         """
-        run = self._runner(name)
+        if name not in self._runners:
+            raise ToolFailed(Code.TOOL_NOT_IMPLEMENTED, f"{name} is not implemented.")
         try:
             self._check_id(arguments.get("workspace_id"))
-            answer: _Answer = await run(arguments)
+            answer = await self._runners[name](arguments)
         except WorkspaceError as error:
             self.log.add(name, arguments, ok=False, code=error.code)
             raise ToolFailed(error.code, error.message, error.hint) from None
@@ -183,25 +168,12 @@ class WorkspaceTools:
 
     def _tool(self, spec: ToolSpec, exposed: Collection[str]) -> Tool[..., Any]:
         if spec.exposed and spec.name not in exposed:
-            spec = _hidden(spec)
+            spec = replace(spec, exposed=False)
 
         def bind(arguments: dict[str, Any], context: ToolContext) -> Callable[[], Any]:
             return partial(self.execute, spec.name, arguments)
 
         return Tool(spec, self.execute, binder=bind, checker=_CHECKERS[spec.name])
-
-    def _runner(self, name: str) -> Callable[[dict[str, Any]], Any]:
-        match name:
-            case "state_get":
-                return self._read
-            case "state_patch":
-                return self._patch
-            case "facts_propose":
-                return self._propose
-            case "facts_commit":
-                return self._commit
-            case _:
-                raise ToolFailed(Code.TOOL_NOT_IMPLEMENTED, f"{name} is not implemented.")
 
     def _check_id(self, given: Any) -> None:
         if given in _CURRENT or given == self._workspace.id:
@@ -253,16 +225,6 @@ class WorkspaceTools:
         return _Answer(data, written=paths, etag=state.facts_etag)
 
 
-def _hidden(spec: ToolSpec) -> ToolSpec:
-    return ToolSpec(
-        name=spec.name,
-        description=spec.description,
-        parameters=spec.parameters,
-        effect=spec.effect,
-        exposed=False,
-    )
-
-
 def _texts(select: Any) -> list[str]:
     """Return the pointers that are asked for, also when a single one is not in a list."""
     if select is None:
@@ -274,12 +236,10 @@ def _texts(select: Any) -> list[str]:
 def _objects(value: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not value:
         found = "empty" if value == [] else json_type(value)
-        message = f"{name} must be an array with at least one item and is {found}."
-        raise WorkspaceError(Code.ARGUMENT_ERROR, message)
+        raise refusal(f"{name} must be an array with at least one item and is {found}.")
     for item in cast("list[Any]", value):
         if not isinstance(item, dict):
-            message = f"every item of {name} must be an object, not {json_type(item)}."
-            raise WorkspaceError(Code.ARGUMENT_ERROR, message)
+            raise refusal(f"every item of {name} must be an object, not {json_type(item)}.")
     return cast("list[dict[str, Any]]", value)
 
 
@@ -287,8 +247,7 @@ def _refuse_others(operations: list[dict[str, Any]], settable: Collection[str]) 
     for operation in operations:
         if operation.get("op") != "set" or operation.get("path") not in settable:
             allowed = " or ".join(settable)
-            raise WorkspaceError(
-                Code.ARGUMENT_ERROR,
+            raise refusal(
                 f"only the operation 'set' on {allowed} is allowed here; nothing was changed.",
-                hint="Send the patch again with an allowed operation and path.",
+                "Send the patch again with an allowed operation and path.",
             )

@@ -161,8 +161,7 @@ class _Shapes:
         if len(held) != 1 or held[0][0] not in self._wrappers:
             return None
         inner = held[0][1]
-        further = Log()
-        further.extend(log)
+        further = Log(log)
         further.change("unwrap_arguments", (), value, inner)
         if isinstance(inner, str):
             decoded = decode_text(inner)
@@ -182,8 +181,7 @@ class _Shapes:
 
     def _shape(self, value: Any, log: Log) -> _Shaped:
         """Shape a value without taking off a wrapper object."""
-        shaped = _Shaped(value, Log())
-        shaped.log.extend(log)
+        shaped = _Shaped(value, Log(log))
         if self._is_good(value):
             return shaped
         if isinstance(value, dict):
@@ -219,8 +217,7 @@ class _Shapes:
                 yield self._make_form("name_single_value", value, {name: value}, log)
 
     def _make_form(self, rule: str, before: Any, after: Any, log: Log) -> _Shaped:
-        shaped = _Shaped(after, Log())
-        shaped.log.extend(log)
+        shaped = _Shaped(after, Log(log))
         shaped.log.change(rule, (), before, after)
         if self._is_good(after):
             return shaped

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 
 from surecall.errors import ToolDefinitionError
+from surecall.narrow import as_list
 from surecall.schema.check import SchemaChecker
-from surecall.schema.structure import References, json_types, list_of, listed_values, members_of
+from surecall.schema.structure import References, json_types, listed_values, members_of
 
 _ANNOTATIONS: Final = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title"}
@@ -130,7 +131,7 @@ def _view(facets: list[dict[str, Any]]) -> PartView:
         required=frozenset(
             name
             for facet in facets
-            for name in list_of(facet.get("required"))
+            for name in as_list(facet.get("required"))
             if isinstance(name, str)
         ),
         open_names=_open_names(facets),
@@ -179,7 +180,7 @@ def _branches(facets: list[dict[str, Any]]) -> tuple[Any, ...]:
     """Return the branches of the first choice, each joined with all that applies beside it."""
     for number, facet in enumerate(facets):
         for keyword in ("anyOf", "oneOf"):
-            branches = list_of(facet.get(keyword))
+            branches = as_list(facet.get(keyword))
             if not branches:
                 continue
             rest = {key: value for key, value in facet.items() if key != keyword}

@@ -4,7 +4,8 @@ from typing import Any, Final, cast
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import MAX_ARGUMENT_STEPS, decode_noting, encode_text, repair_json
-from surecall.schema.structure import References, json_types, list_of, listed_values, members_of
+from surecall.narrow import as_list
+from surecall.schema.structure import References, json_types, listed_values, members_of
 
 from .values import BOOLEAN_TEXTS, number_in
 
@@ -94,7 +95,7 @@ def property_schema(schema: dict[str, Any], key: str) -> dict[str, Any] | None:
 
 
 def _branches(facet: dict[str, Any]) -> list[Any]:
-    return [*list_of(facet.get("anyOf")), *list_of(facet.get("oneOf"))]
+    return [*as_list(facet.get("anyOf")), *as_list(facet.get("oneOf"))]
 
 
 def _resolve(part: Any, references: References) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def _own_types(schema: dict[str, Any], pending: list[Any]) -> set[str]:
     if schema.get("nullable") is True:
         found.add("null")
     if "type" in schema:
-        return found | {_standard(word) for word in list_of(schema["type"]) or [schema["type"]]}
+        return found | {_standard(word) for word in as_list(schema["type"]) or [schema["type"]]}
     branches = _branches(schema)
     options = listed_values(schema)
     if branches:

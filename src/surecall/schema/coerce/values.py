@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, cast
 
@@ -28,9 +28,6 @@ _DATE: Final = r"([0-9]{4})([-/.]?)([0-9]{1,2})([-/.]?)([0-9]{1,2})"
 _TIME: Final = (
     r"([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,9})?)?(?: ?([Zz]|[+-][0-9]{2}:?[0-9]{2}))?"
 )
-_DATE_TEXT: Final = re.compile(_DATE)
-_TIME_TEXT: Final = re.compile(_TIME)
-_DATE_TIME_TEXT: Final = re.compile(f"({_DATE})[Tt ]{_TIME}")
 _MAX_DATE_CHARACTERS: Final = 64
 
 _SCHEMA_WORDS: Final = frozenset(
@@ -249,21 +246,11 @@ def _is_null_text(value: Any) -> bool:
 
 def _respell(text: str, format_name: str | None) -> Change | None:
     text = text.strip()
-    if len(text) > _MAX_DATE_CHARACTERS:
+    if format_name is None or format_name not in _SPELLINGS or len(text) > _MAX_DATE_CHARACTERS:
         return None
-    match format_name:
-        case "date":
-            found, kind = _DATE_TEXT.fullmatch(text), datetime.date
-            after = _date(found.groups()) if found else None
-        case "time":
-            found, kind = _TIME_TEXT.fullmatch(text), datetime.time
-            after = _time(found.groups()) if found else None
-        case "date-time":
-            found, kind = _DATE_TIME_TEXT.fullmatch(text), datetime.datetime
-            after = _date_time(found.groups()) if found else None
-        case _:
-            return None
-    if after is None:
+    pattern, kind, spell = _SPELLINGS[format_name]
+    found = pattern.fullmatch(text)
+    if found is None or (after := spell(found.groups())) is None:
         return None
     try:
         msgspec.convert(after, kind)
@@ -290,3 +277,13 @@ def _time(parts: tuple[str | None, ...]) -> str:
     if len(offset) == 5:
         offset = f"{offset[:3]}:{offset[3:]}"
     return f"{minutes}{seconds or ':00'}{offset}"
+
+
+_SPELLINGS: Final[
+    dict[str, tuple[re.Pattern[str], type, Callable[[tuple[str | None, ...]], str | None]]]
+] = {
+    "date": (re.compile(_DATE), datetime.date, _date),
+    "time": (re.compile(_TIME), datetime.time, _time),
+    "date-time": (re.compile(f"({_DATE})[Tt ]{_TIME}"), datetime.datetime, _date_time),
+}
+"""How a format may be written, the type that decides, and how it is spelled."""

@@ -63,9 +63,9 @@ class Log:
 
     __slots__ = ("notes", "receipts")
 
-    def __init__(self) -> None:
-        self.receipts: list[Receipt] = []
-        self.notes: list[ErrorDetail] = []
+    def __init__(self, other: "Log | None" = None) -> None:
+        self.receipts: list[Receipt] = list(other.receipts) if other else []
+        self.notes: list[ErrorDetail] = list(other.notes) if other else []
 
     def change(self, rule: str, path: _Path, before: Any, after: Any, why: str = "") -> None:
         """Write a receipt."""

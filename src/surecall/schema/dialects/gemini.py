@@ -97,21 +97,14 @@ def _write_object(node: Node, wire: dict[str, Any], losses: Losses) -> None:
     if node.additional is not None:
         why = "any other properties are allowed"
         losses.note(node, "additionalProperties", why, "dropped")
-    if not node.properties:
-        if node.required:
-            _note_unknown(node, losses)
-        return
-    wire["properties"] = {name: _write(inner, losses) for name, inner in node.properties.items()}
-    known = [name for name in node.required if name in node.properties]
+    properties = node.properties or {}
+    known = [name for name in node.required if name in properties]
     if len(known) < len(node.required):
-        _note_unknown(node, losses)
+        losses.note(node, "required", "only described properties can be required", "weakened")
+    if properties:
+        wire["properties"] = {name: _write(inner, losses) for name, inner in properties.items()}
     if known:
         wire["required"] = known
-    if len(node.properties) > 1:
-        first = [name for name in dict.fromkeys(node.ordering) if name in node.properties]
-        wire["propertyOrdering"] = list(dict.fromkeys((*first, *node.properties)))
-
-
-def _note_unknown(node: Node, losses: Losses) -> None:
-    why = "only described properties can be required"
-    losses.note(node, "required", why, "weakened")
+    if len(properties) > 1:
+        first = [name for name in dict.fromkeys(node.ordering) if name in properties]
+        wire["propertyOrdering"] = list(dict.fromkeys((*first, *properties)))

@@ -119,8 +119,10 @@ class _GrammarWriter:
             wire["properties"] = {name: self.write(inner) for name, inner in properties.items()}
         if node.required:
             wire["required"] = list(node.required)
-        if node.additional is not None:
-            wire["additionalProperties"] = node.additional and self.write(node.additional)
+        if node.additional and not settle(node.additional, self._losses).is_nothing:
+            wire["additionalProperties"] = self.write(node.additional)
+        elif node.additional is not None:
+            wire["additionalProperties"] = False
 
     def _bound(
         self, node: Node, limits: dict[str, Any], names: tuple[str, str], bound: int | None

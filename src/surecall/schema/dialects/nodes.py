@@ -1,6 +1,6 @@
 """The plain form of a schema that dialects are written from: how nodes combine and settle."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil, floor
 from typing import Any, Final, Literal
 
@@ -37,6 +37,12 @@ _PAIRS: Final = {
     "string": ("minLength", "maxLength"),
     "array": ("minItems", "maxItems"),
     "object": ("minProperties", "maxProperties"),
+}
+_ROUNDED: Final[dict[str, Callable[[float], int]]] = {
+    "minimum": ceil,
+    "exclusiveMinimum": lambda bound: floor(bound) + 1,
+    "maximum": floor,
+    "exclusiveMaximum": lambda bound: ceil(bound) - 1,
 }
 _IMPLIED: Final = ("object", "array", "string", "number")
 
@@ -102,17 +108,9 @@ class Node(Struct, kw_only=True):
     @property
     def is_any(self) -> bool:
         """Whether every value fits."""
-        return not (
-            self.types is not None
-            or self.enum is not None
-            or self.choices
-            or self.limits
-            or self.items
-            or self.properties is not None
-            or self.required
-            or self.additional is not None
-            or self.ref
-        )
+        says = (self.choices, self.limits, self.items, self.required, self.ref)
+        unset = (self.types, self.enum, self.properties, self.additional)
+        return not any(says) and all(part is None for part in unset)
 
     def bare(self) -> "Node":
         """Return the node without its texts."""
@@ -332,18 +330,15 @@ def split_null(node: Node) -> tuple[Node, bool]:
 
 def round_bounds(limits: dict[str, Any]) -> dict[str, int]:
     """Return the smallest and the largest whole number that the limits allow."""
-    lows: list[int] = []
-    highs: list[int] = []
-    if "minimum" in limits:
-        lows.append(ceil(limits["minimum"]))
-    if "exclusiveMinimum" in limits:
-        lows.append(floor(limits["exclusiveMinimum"]) + 1)
-    if "maximum" in limits:
-        highs.append(floor(limits["maximum"]))
-    if "exclusiveMaximum" in limits:
-        highs.append(ceil(limits["exclusiveMaximum"]) - 1)
+    whole = {key: rounded(limits[key]) for key, rounded in _ROUNDED.items() if key in limits}
+    lows, highs = _bounds_of(whole)
     bounds = {"minimum": max(lows)} if lows else {}
     return {**bounds, "maximum": min(highs)} if highs else bounds
+
+
+def _bounds_of(limits: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    lows = [limits[key] for key in ("minimum", "exclusiveMinimum") if key in limits]
+    return lows, [limits[key] for key in ("maximum", "exclusiveMaximum") if key in limits]
 
 
 def add_remark(texts: dict[str, Any], keyword: str, value: Any) -> None:
@@ -415,8 +410,7 @@ def _contradicts(node: Node, kind: str) -> bool:
     if kind == "integer":
         limits = round_bounds(limits)
     if kind in {"integer", "number"}:
-        lows = [limits[key] for key in ("minimum", "exclusiveMinimum") if key in limits]
-        highs = [limits[key] for key in ("maximum", "exclusiveMaximum") if key in limits]
+        lows, highs = _bounds_of(limits)
         return bool(lows and highs) and max(lows) > min(highs)
     low, high = _PAIRS.get(kind, ("", ""))
     return low in limits and high in limits and limits[low] > limits[high]

@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from surecall.jsontext import render_pointer
 from surecall.limits import MAX_SCHEMA_DEPTH
+from surecall.narrow import as_fields, as_list
 from surecall.schema.structure import (
     References,
     SchemaPath,
-    dict_of,
     json_types,
-    list_of,
     listed_values,
 )
 
@@ -137,7 +136,7 @@ class SchemaReader:
             if self._is_old:
                 fields = {key: fields[key] for key in ("$ref", *_TEXTS) if key in fields}
             parts.append(self._read_reference(reference, where))
-        for index, part in enumerate(list_of(fields.get("allOf"))):
+        for index, part in enumerate(as_list(fields.get("allOf"))):
             parts.append(self._read(part, where.apply("allOf", index)))
         parts += [
             self._read_choice(fields[keyword], keyword, where)
@@ -208,7 +207,7 @@ class SchemaReader:
             keyword, rest = "items", "additionalItems"
         firsts = [
             self._read(item, where.below(keyword, index))
-            for index, item in enumerate(list_of(fields.get(keyword)))
+            for index, item in enumerate(as_list(fields.get(keyword)))
         ]
         others = self._read(fields.get(rest, True), where.below(rest))
         if others.is_nothing:
@@ -238,7 +237,7 @@ class SchemaReader:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    return tuple(name for name in list_of(value) if isinstance(name, str))
+    return tuple(name for name in as_list(value) if isinstance(name, str))
 
 
 def _is_fit(key: str, fields: dict[str, Any]) -> bool:
@@ -246,12 +245,12 @@ def _is_fit(key: str, fields: dict[str, Any]) -> bool:
 
 
 def _is_object(schema: Any) -> bool:
-    fields = dict_of(schema)
+    fields = as_fields(schema)
     return fields.get("type") == "object" or ("type" not in fields and "properties" in fields)
 
 
 def _types(value: Any) -> tuple[str, ...] | None:
-    names = [value] if isinstance(value, str) else list_of(value)
+    names = [value] if isinstance(value, str) else as_list(value)
     known = [name.lower() for name in names if isinstance(name, str) and name.lower() in LIMITS]
     if "number" in known and "integer" in known:
         known.remove("integer")
