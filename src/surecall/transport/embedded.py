@@ -144,7 +144,7 @@ class EmbeddedTransport(Closing):
                     api_key=engine.api_key,
                     deadlines=self._deadlines,
                     retry=_NO_RETRY,
-                    parse_fault=_parse_engine_error,
+                    parse_error=_parse_engine_error,
                 )
         return self._engine, self._http
 

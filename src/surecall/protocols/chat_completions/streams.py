@@ -207,11 +207,13 @@ _TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
 class ChatStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
+    parse_body = staticmethod(parse_body)
+
     def __init__(
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._message = _PartialMessage(self._kept)
+        self._message = self._partial = _PartialMessage(self._kept)
         self._choice: int | None = None
         self._other_choices: set[int] = set()
         self._has_delta = False
@@ -237,12 +239,6 @@ class ChatStreamFolder(EventFolder):
 
     def _has_ended(self) -> bool:
         return self._finish is not None
-
-    def _parse_body(self, body: bytes) -> RawReply:
-        return parse_body(body, self._headers)
-
-    def _so_far(self) -> tuple[str, int]:
-        return self._message.text, self._message.calls_count
 
     def _render(self) -> RawReply:
         raw = RawReply(

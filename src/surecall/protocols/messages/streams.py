@@ -33,12 +33,13 @@ class MessagesStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
     end_is = "message_stop"
+    parse_body = staticmethod(parse_body)
 
     def __init__(
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
     ) -> None:
         super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._blocks = PartialBlocks(self._kept)
+        self._blocks = self._partial = PartialBlocks(self._kept)
         self._fields: dict[str, Any] = {}
         self._has_begun = False
         self._has_stopped = False
@@ -79,15 +80,6 @@ class MessagesStreamFolder(EventFolder):
             if isinstance(kind, str) and kind in PIECES:
                 return event
         return decode(data, surrogates="replace")
-
-    def _has_ended(self) -> bool:
-        return self._done
-
-    def _parse_body(self, body: bytes) -> RawReply:
-        return parse_body(body, self._headers)
-
-    def _so_far(self) -> tuple[str, int]:
-        return self._blocks.text, self._blocks.calls_count
 
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
