@@ -174,6 +174,7 @@ class EventFolder(ABC):
         self._events = 0
         self._skipped = 0
         self._repeated: tuple[Defect, ...] = ()
+        self._begin()
 
     @property
     def done(self) -> bool:
@@ -219,6 +220,10 @@ class EventFolder(ABC):
         return self._render()
 
     # what each format says
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make what the events are folded into; `_partial` is the reply."""
 
     @abstractmethod
     def _take_fields(

@@ -222,12 +222,7 @@ class HttpTransport(Closing):
 class HttpStream:
     """An open, successful streamed answer."""
 
-    def __init__(
-        self,
-        answer: "Answer",
-        attempts: int,
-        limits: WireLimits,
-    ) -> None:
+    def __init__(self, answer: "Answer", attempts: int, limits: WireLimits) -> None:
         self.status = answer.status
         self.headers = answer.headers
         self.attempts = attempts

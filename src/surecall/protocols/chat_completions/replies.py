@@ -141,7 +141,8 @@ def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
     message = raw.message
     calls, defects, receipts = _parse_calls(message)
-    text, reasoning, extra = message.get("content"), None, dict[str, Any]()
+    text, reasoning = message.get("content"), None
+    extra: dict[str, Any] = {}
     is_plain = message.keys() <= _NOT_ECHOED and not message.get("refusal")
     if not is_plain or not (text is None or text.__class__ is str):
         text, reasoning, odd = _parse_content(message)

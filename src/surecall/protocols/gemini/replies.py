@@ -53,11 +53,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Provide
 
 
 def parse_error_object(
-    value: Any,
-    status: int,
-    headers: Mapping[str, str],
-    *,
-    fallback: Code = Code.UPSTREAM_ERROR_BODY,
+    value: Any, status: int, headers: Mapping[str, str], *, fallback: Code
 ) -> ProviderStatusError:
     """Return the error that an error body, or an error event in a stream, stands for."""
     error = parse_plain_error(value, status, headers, fallback=fallback)
@@ -150,7 +146,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     if not fold.has_candidate:
         message = "The provider's answer has no candidates."
         raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start_of(body))
-    if fold.finish is None and fold.is_empty:
+    if fold.finish is None and not fold.parts.render():
         message = "The first candidate of the provider's answer has no content."
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     if isinstance(document, list) and fold.finish is None:
@@ -181,11 +177,6 @@ class ReplyFold:
     def has_calls(self) -> bool:
         """Whether a call has arrived."""
         return self.parts.calls_count > 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no part has arrived."""
-        return not self.parts.render()
 
     def take(self, chunk: dict[str, Any], *, fallback: Code = Code.UPSTREAM_ERROR_BODY) -> None:
         """Add what one chunk brought.

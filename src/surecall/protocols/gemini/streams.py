@@ -5,7 +5,6 @@ finish is never invented. No call may follow it, and text only where its chunk s
 again. Without `alt=sse` the same chunks come as one JSON list, which is read when it has ended.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from surecall.errors import Code, ProviderError
@@ -26,10 +25,7 @@ class GeminiStreamFolder(EventFolder):
     parse_body = staticmethod(parse_body)
     parse_error = staticmethod(parse_error_object)
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
+    def _begin(self) -> None:
         self._fold = ReplyFold(self._headers, self._kept)
         self._partial = self._fold.parts
         self._halves = HeldHalves()

@@ -4,7 +4,6 @@ A stream is complete when `message_stop` has come. Anything less is `STREAM_TRUN
 never invented. A message begins once, and no content follows its stop reason.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -35,10 +34,7 @@ class MessagesStreamFolder(EventFolder):
     end_is = "message_stop"
     parse_body = staticmethod(parse_body)
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
+    def _begin(self) -> None:
         self._blocks = self._partial = PartialBlocks(self._kept)
         self._fields: dict[str, Any] = {}
         self._has_begun = False

@@ -5,7 +5,6 @@ A stream is complete when the event that ends a response has been seen; anything
 when the two differ, a defect says so. Nothing behind that event is read.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from surecall.errors import Code
@@ -48,10 +47,7 @@ class ResponsesStreamFolder(EventFolder):
     end_is = "the event that ends a response"
     parse_body = staticmethod(parse_body)
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
+    def _begin(self) -> None:
         self._output = self._partial = PartialOutput(self._kept)
         self._sequence: int | None = None
         self._has_gap = False
@@ -76,7 +72,7 @@ class ResponsesStreamFolder(EventFolder):
         output, differing = self._final_output()
         if self._output:  # items were streamed, which only a response has
             self._response.setdefault("object", "response")
-        defects = (*self._output.defects.values(), *differing, *self._repeated)
+        defects = (*self._output.defects, *differing, *self._repeated)
         return parse_response(self._response, output, (*defects, *self._note_lost()))
 
     def _take(self, kind: str, fields: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
@@ -143,7 +139,7 @@ class ResponsesStreamFolder(EventFolder):
         if not final:
             return streamed, [deltas_differ("output")]
         before, after = (Output({"output": items}).words for items in (streamed, final))
-        known = self._output.defects.values()
+        known = self._output.defects
         differing = [deltas_differ(what) for what in after if after[what] != before[what]]
         return final, [defect for defect in differing if defect not in known]
 
