@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 
 LIST_FIELDS: Final = frozenset(
     {
@@ -149,11 +149,8 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in ("source", "evidence"):
             if not getattr(self, name).strip():
-                raise ConfigError(
-                    Code.INVALID_CONFIG,
-                    f"a catalog entry has a blank {name}.",
-                    hint="Say where the claim comes from and what it rests on.",
-                )
+                hint = "Say where the claim comes from and what it rests on."
+                raise invalid_config(f"a catalog entry has a blank {name}.", hint)
 
 
 class _Able(Fact, frozen=True, kw_only=True):
@@ -226,11 +223,8 @@ class Preset(Fact, frozen=True, kw_only=True):
         super().__post_init__()
         for field in self.fields:
             if field not in PRESET_FIELDS:
-                raise ConfigError(
-                    Code.INVALID_CONFIG,
-                    f"preset {self.name!r} sets {field!r}, which is no option.",
-                    hint=did_you_mean(field, PRESET_FIELDS),
-                )
+                problem = f"preset {self.name!r} sets {field!r}, which is not an option."
+                raise invalid_config(problem, did_you_mean(field, PRESET_FIELDS))
         for field in OBJECT_FIELDS:
             _refuse_reserved(self.fields.get(field) or {}, f"{field} of preset {self.name!r}")
 
@@ -257,9 +251,7 @@ def require_capabilities(values: Mapping[str, Any], where: str, code: str) -> No
     try:
         split_capabilities(values)
     except msgspec.ValidationError as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"{where} has a capability of a wrong type: {error}."
-        ) from error
+        raise invalid_config(f"{where} has a capability of a wrong type: {error}.") from error
 
 
 def split_capabilities(values: Mapping[str, Any]) -> tuple[Capabilities, Findings]:

@@ -327,10 +327,8 @@ def _kinds(value: Any, error: Any) -> tuple[str, ...]:
 
 
 def _status_among(kinds: tuple[str, ...]) -> int | None:
-    for kind in kinds:
-        if len(kind) == 3 and kind.isascii() and kind.isdigit() and 400 <= int(kind) < 600:
-            return int(kind)
-    return None
+    numbers = (int(kind) for kind in kinds if len(kind) == 3 and kind.isascii() and kind.isdigit())
+    return next((number for number in numbers if 400 <= number < 600), None)
 
 
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:

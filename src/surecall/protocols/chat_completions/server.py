@@ -235,7 +235,11 @@ def _modern(
 def _parse_tools(body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
     if body.get("tools") is not None:
         return parse_tools(body["tools"], _parse_tool)
-    return parse_tools(body.get("functions"), _parse_legacy_tool, "functions")
+
+    def parse_legacy(function: dict[str, Any], place: str) -> ToolSpec:
+        return parse_function(function, place, pick_fields(function, ("strict", "cache_control")))
+
+    return parse_tools(body.get("functions"), parse_legacy, "functions")
 
 
 def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
@@ -246,10 +250,6 @@ def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
         )
     extra = pick_fields(function, ("strict",)) | pick_fields(tool, ("cache_control",))
     return parse_function(function, place, extra)
-
-
-def _parse_legacy_tool(function: dict[str, Any], place: str) -> ToolSpec:
-    return parse_function(function, place, pick_fields(function, ("strict", "cache_control")))
 
 
 def _parse_response_format(value: Any) -> dict[str, Any] | None:

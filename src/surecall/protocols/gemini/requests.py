@@ -19,10 +19,8 @@ from .settings import render_choice, render_config
 
 def _render_instruction(messages: Iterable[Message]) -> dict[str, Any] | None:
     """Render what system and developer say, wherever in the conversation they say it."""
-    parts: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role in {"system", "developer"}:
-            parts += render_parts(message.content)
+    said = [message for message in messages if message.role in {"system", "developer"}]
+    parts = [part for message in said for part in render_parts(message.content)]
     return {"parts": parts} if parts else None
 
 

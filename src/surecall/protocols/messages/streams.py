@@ -98,9 +98,7 @@ class MessagesStreamFolder(EventFolder):
         check_role(fields.get("role"))
         self._put(self._fields, fields)
         self._put(self._usage, fields.get("usage"))
-        content: Any = fields.get("content")
-        blocks = as_list(content)
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(as_list(fields.get("content"))):
             self._begin_block({"index": index, "content_block": block}, data, shown)
 
     def _end_message(self, event: dict[str, Any], data: str) -> None:

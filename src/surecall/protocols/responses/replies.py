@@ -1,7 +1,6 @@
 """Whole replies: from bytes to the output, and from the items of the output to a `Reply`."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -68,7 +67,7 @@ class Output(Found):
         self._items: list[dict[str, Any]] = []
         self._refusals: list[str] = []
         self._phase: str | None = None
-        self._ignored = Counter[str]()
+        self._ignored: dict[str, int] = {}
         items = message.get("output")
         if isinstance(items, list):
             for position, item in enumerate(as_list(items)):
@@ -79,16 +78,13 @@ class Output(Found):
         for name, count in self._ignored.items():
             note = f"{count} items of type {name!r} were not used."
             self.note(Code.PART_NOT_KNOWN, note, "/output")
+        text = "".join(self.texts) if self.texts else None
+        self.text = text or "".join(self._refusals) or text
+        """The text, or the refusal that came in its place."""
         if reasoning := mark_places(self._items, has_text=bool(self.text)):
             self.extra["reasoning_items"] = reasoning
         if self._phase:
             self.extra["phase"] = self._phase
-
-    @property
-    def text(self) -> str | None:
-        """The text, or the refusal that came in its place."""
-        text = "".join(self.texts) if self.texts else None
-        return text or "".join(self._refusals) or text
 
     @property
     def words(self) -> dict[str, Any]:
@@ -112,7 +108,8 @@ class Output(Found):
         elif kind == "function_call":
             self._read_call(fields, place)
         elif isinstance(kind, str) and kind:
-            self._ignored[clip(kind, 60)] += 1
+            name = clip(kind, 60)
+            self._ignored[name] = self._ignored.get(name, 0) + 1
         else:
             self.note(Code.CONTENT_NOT_USABLE, "An item has no type.", place)
 

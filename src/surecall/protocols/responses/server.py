@@ -193,13 +193,9 @@ def _reasoning_fields(items: list[dict[str, Any]]) -> dict[str, Any]:
     Items made here from plain text go back to being text: no provider of this format knows them.
     """
     fields: dict[str, Any] = {}
-    plain: list[str] = []
-    for item in items:
-        if as_list(item.get("content")):
-            plain += reasoning_parts({"content": item["content"]})
-    foreign = [
-        item for item in items if not str(as_fields(item).get("id")).startswith(OWN_REASONING_ID)
-    ]
+    contents = [{"content": item.get("content")} for item in items]
+    plain = [text for content in contents for text in reasoning_parts(content)]
+    foreign = [item for item in items if not str(item.get("id")).startswith(OWN_REASONING_ID)]
     if foreign:
         fields["reasoning_items"] = foreign
     if plain:
