@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Literal, Self, Unpack, cast
+from typing import Any, Literal, Unpack, cast
 from uuid import uuid4
 
 from surecall.config import Config, load_config
@@ -16,6 +15,7 @@ from surecall.redaction import Secret
 from surecall.tools import Approver, Dispatcher, MaskedRegistry, OutputLimits
 from surecall.transforms import TransformRegistry
 from surecall.transport import Transport
+from surecall.transport.base import Closing
 
 from .events import Listener, combine_listeners
 from .history import parse_history
@@ -74,7 +74,7 @@ class SessionArguments(OptionArguments, total=False):
     catalog: Catalog | None
 
 
-class Session:
+class Session(Closing):
     """Runs that share history, tools and connection; use it as `async with Session(...)`.
 
     Args:
@@ -231,17 +231,6 @@ class Session:
         if self._owns_transport and self._transport is not None:
             await self._transport.aclose()
             self._transport = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def _open_transport(self) -> Transport:
         if self._transport is None:

@@ -79,7 +79,6 @@ async def probe_model(
     address: str = "",
     listing: Listing | None = None,
     max_requests: int = DEFAULT_MAX_REQUESTS,
-    clock: Callable[[], float] = time.time,
 ) -> ProbeReport:
     """Ask a provider what a model really does.
 
@@ -95,10 +94,9 @@ async def probe_model(
         address: Where the provider is; facts are only kept for a known address.
         listing: Fetches the provider's list of models, for the context window.
         max_requests: How many requests may be sent in all.
-        clock: Tells the time, in seconds since the epoch.
     """
     asker = Asker(transport, protocol, model, max_requests=max_requests, listing=listing)
-    asked_at = clock()
+    asked_at = time.time()
     findings: list[Finding] = []
     try:
         stopped = await _ask_all(

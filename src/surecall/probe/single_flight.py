@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -17,13 +17,13 @@ from surecall.protocols import WireProtocol
 from surecall.records import ErrorDetail
 from surecall.transport import Transport
 
-from .asker import Question
-from .facts import FactKey, FactStore, ProbedFact
+from .facts import FactKey, FactStore
 from .findings import ProbeNote, ProbeReport, date_text
 from .runner import ESSENTIAL, probe_model
 
 _MAX_REQUESTS: Final = 3
-_NEEDED: Final = ("supports_tool_use",)
+_NEEDED: Final = "supports_tool_use"
+"""The capability that must be known; a fresh fact about it ends the matter."""
 
 
 class Patience(NamedTuple):
@@ -38,10 +38,9 @@ class Patience(NamedTuple):
     """How long a probe that failed is not tried again."""
 
 
-class _Flight:
-    def __init__(self, task: "asyncio.Task[ProbeNote]") -> None:
-        self.task = task
-        self.waiting = 0
+class _Flight(Struct):
+    task: "asyncio.Task[ProbeNote]"
+    waiting: int = 0
 
 
 class Flights:
@@ -97,13 +96,10 @@ async def ensure_probed(
     *,
     store: FactStore | None = None,
     address: str = "",
-    questions: Iterable[Question] = ESSENTIAL,
-    needed: tuple[str, ...] = _NEEDED,
-    max_requests: int = _MAX_REQUESTS,
     patience: Patience = Patience(),  # noqa: B008 - frozen
     flights: Flights = _FLIGHTS,
 ) -> ProbeNote:
-    """Make sure that the needed capabilities are known; ask at most once, whoever else asks.
+    """Make sure that what a run has to know is known; ask at most once, whoever else asks.
 
     Nothing is raised for a provider or a store that fails: the note says so.
 
@@ -113,9 +109,6 @@ async def ensure_probed(
         model: The model, as the provider names it.
         store: Where facts are kept and other processes are met.
         address: Where the provider is; without it facts are neither kept nor shared.
-        questions: What to ask.
-        needed: The capabilities that must be known; fresh facts about them end the matter.
-        max_requests: How many requests may be sent.
         patience: How long things may take.
         flights: The probes under way in this process.
     """
@@ -127,17 +120,16 @@ async def ensure_probed(
             transport,
             protocol,
             model,
-            questions=tuple(questions),
+            questions=ESSENTIAL,
             store=store,
             address=address,
-            max_requests=max_requests,
+            max_requests=_MAX_REQUESTS,
         ),
         store=store,
-        needed=needed,
         patience=patience,
     )
     place = address or f"transport:{id(transport)}"
-    key = (place, protocol.name, model, str(store.path) if store else "", needed)
+    key = (place, protocol.name, model, str(store.path) if store else "")
     return await flights.join(key, once.run, patience.remember_s if address else 0.0)
 
 
@@ -147,7 +139,6 @@ class _Once(Struct, frozen=True, kw_only=True):
     key: FactKey
     ask: Callable[[], Awaitable[ProbeReport]]
     store: FactStore | None
-    needed: tuple[str, ...]
     patience: Patience
     holder: str = field(default_factory=lambda: f"{os.getpid()}-{uuid4().hex}")
 
@@ -185,7 +176,14 @@ class _Once(Struct, frozen=True, kw_only=True):
 
     async def _find_stored(self, store: FactStore) -> ProbeNote | None:
         known = await asyncio.to_thread(store.fresh, self.key)
-        return _stored_note(known) if set(self.needed) <= {fact.field for fact in known} else None
+        if not any(fact.field == _NEEDED for fact in known):
+            return None
+        return ProbeNote(
+            asked_at=date_text(max(fact.asked_at for fact in known)),
+            ok=True,
+            source="stored",
+            fields={fact.field: fact.value for fact in known},
+        )
 
     async def _probe_leased(self, store: FactStore) -> ProbeNote:
         failed: ErrorDetail | None = None
@@ -213,7 +211,7 @@ class _Once(Struct, frozen=True, kw_only=True):
         return self._asked_note(report)
 
     def _asked_note(self, report: ProbeReport) -> ProbeNote:
-        known = set(self.needed) <= report.fields.keys()
+        known = _NEEDED in report.fields
         error = report.error or report.store_error
         if error is None and not known:
             open_ones = [item for item in report.findings if item.verdict == "inconclusive"]
@@ -232,12 +230,3 @@ class _Once(Struct, frozen=True, kw_only=True):
 
     def _failed_note(self, error: ErrorDetail) -> ProbeNote:
         return ProbeNote(asked_at=date_text(time.time()), ok=False, error=error)
-
-
-def _stored_note(known: tuple[ProbedFact, ...]) -> ProbeNote:
-    return ProbeNote(
-        asked_at=date_text(max(fact.asked_at for fact in known)),
-        ok=True,
-        source="stored",
-        fields={fact.field: fact.value for fact in known},
-    )

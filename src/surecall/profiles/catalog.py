@@ -1,16 +1,18 @@
 """Loading the catalog: TOML files of dated facts, turned into frozen records once."""
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
+from surecall.narrow import as_list
 
 from .entries import (
     Fact,
@@ -33,8 +35,6 @@ _TABLES: Final[Mapping[str, type[Fact]]] = {
     "rules": ModelRule,
     "sampling": SamplingProfile,
 }
-
-Entry = TypeVar("Entry", ModelEntry, ModelRule, ProviderEntry, SamplingProfile, Preset)
 
 
 class Catalog(Struct, frozen=True, kw_only=True):
@@ -71,13 +71,11 @@ class Catalog(Struct, frozen=True, kw_only=True):
                     f"{where} has a table {name!r} that no catalog has.",
                     hint=did_you_mean(name, _TABLES),
                 )
-        catalog = Catalog(
-            models=_joined(self.models, _entries(tables, "models", ModelEntry, where)),
-            rules=_joined(self.rules, _entries(tables, "rules", ModelRule, where)),
-            providers=_joined(self.providers, _entries(tables, "providers", ProviderEntry, where)),
-            sampling=_joined(self.sampling, _entries(tables, "sampling", SamplingProfile, where)),
-            presets=_joined(self.presets, _entries(tables, "presets", Preset, where)),
-        )
+        joined: dict[str, Any] = {}
+        for name, kind in _TABLES.items():
+            entries = (*getattr(self, name), *_entries(tables, name, kind, where))
+            joined[name] = tuple({_key(entry): entry for entry in entries}.values())
+        catalog = Catalog(**joined)
         catalog._require_consistent()
         return catalog
 
@@ -162,36 +160,26 @@ def _read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"the catalog file {path} cannot be read: {error}.",
-            hint="It must be a TOML file in UTF-8.",
-        ) from error
+        message = f"the catalog file {path} cannot be read: {error}."
+        raise invalid_config(message, "It must be a TOML file in UTF-8.") from error
 
 
-def _entries(
-    tables: Mapping[str, Any], table: str, kind: type[Entry], where: str
-) -> tuple[Entry, ...]:
+def _entries(tables: Mapping[str, Any], table: str, kind: type[Fact], where: str) -> list[Fact]:
     rows = tables.get(table, [])
     if not isinstance(rows, list):
-        raise ConfigError(
-            Code.INVALID_CONFIG,
-            f"{table!r} in {where} is not a list of entries.",
-            hint=f"Start each entry with [[{table}]].",
-        )
-    entries = [
-        _entry(row, kind, f"{where}, {table}[{index}]")
-        for index, row in enumerate(cast("list[Any]", rows))
-    ]
+        hint = f"Start each entry with [[{table}]]."
+        raise invalid_config(f"{table!r} in {where} is not a list of entries.", hint)
+    numbered = enumerate(as_list(rows))
+    entries = [_entry(row, kind, f"{where}, {table}[{index}]") for index, row in numbered]
     ids = [_key(entry) for entry in entries]
     for repeated in {key for key in ids if ids.count(key) > 1}:
-        raise ConfigError(Code.INVALID_CONFIG, f"{where} has {repeated!r} twice in {table}.")
-    return tuple(entries)
+        raise invalid_config(f"{where} has {repeated!r} twice in {table}.")
+    return entries
 
 
-def _entry(row: Any, kind: type[Entry], where: str) -> Entry:
+def _entry(row: Any, kind: type[Fact], where: str) -> Fact:
     if not isinstance(row, dict):
-        raise ConfigError(Code.INVALID_CONFIG, f"{where} is not a table.")
+        raise invalid_config(f"{where} is not a table.")
     row = cast("dict[str, Any]", row)
     where = f"{where} ({row.get('id', row.get('name', 'unnamed'))})"
     known = kind.__struct_fields__
@@ -204,33 +192,20 @@ def _entry(row: Any, kind: type[Entry], where: str) -> Entry:
             )
     for name in Fact.__struct_fields__:
         if name not in row:
-            raise ConfigError(
-                Code.INVALID_CONFIG,
-                f"{where} has no {name}.",
-                hint="Every claim needs date (YYYY-MM-DD), source and evidence.",
-            )
+            hint = "Every claim needs date (YYYY-MM-DD), source and evidence."
+            raise invalid_config(f"{where} has no {name}.", hint)
     try:
         return msgspec.convert(row, kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(Code.INVALID_CONFIG, f"{where} is not valid: {error}.") from error
+        raise invalid_config(f"{where} is not valid: {error}.") from error
 
 
-def _joined(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    entries = {_key(entry): entry for entry in old}
-    entries.update((_key(entry), entry) for entry in new)
-    return tuple(entries.values())
-
-
-def _key(entry: ModelEntry | ModelRule | ProviderEntry | SamplingProfile | Preset) -> str:
+def _key(entry: Any) -> str:
     return (entry.name if isinstance(entry, Preset) else entry.id).strip().lower()
 
 
 def _refuse_repeated(kind: str, groups: Sequence[Sequence[str]]) -> None:
-    seen: set[str] = set()
-    for group in groups:
-        for name in {canonical_name(name) for name in group}:
-            if name in seen:
-                raise ConfigError(
-                    Code.INVALID_CONFIG, f"two {kind}s are called {name!r}; a name means one."
-                )
-            seen.add(name)
+    names = Counter(name for group in groups for name in {*map(canonical_name, group)})
+    for name, count in names.items():
+        if count > 1:
+            raise invalid_config(f"two {kind}s are called {name!r}; a name means one.")

@@ -2,12 +2,12 @@
 
 import datetime
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 
 LIST_FIELDS: Final = frozenset(
     {
@@ -149,59 +149,53 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in ("source", "evidence"):
             if not getattr(self, name).strip():
-                raise ConfigError(
-                    Code.INVALID_CONFIG,
-                    f"a catalog entry has a blank {name}.",
-                    hint="Say where the claim comes from and what it rests on.",
-                )
+                hint = "Say where the claim comes from and what it rests on."
+                raise invalid_config(f"a catalog entry has a blank {name}.", hint)
 
 
-class ModelEntry(Fact, frozen=True, kw_only=True):
-    """One model: how to find it, and what it needs."""
+class _Able(Fact, frozen=True, kw_only=True):
+    """Something that has capabilities."""
 
     id: str
-    tags: tuple[str, ...] = ()
-    workarounds: tuple[str, ...] = ()
-    """Names of presets that this model needs."""
     capabilities: dict[str, Any] = {}
-    """Only what is known to differ from its provider."""
+    """What is known to differ from what holds otherwise."""
+    called: ClassVar[str]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_capabilities(self.capabilities, f"model {self.id!r}", Code.INVALID_CONFIG)
+        require_capabilities(self.capabilities, f"{self.called} {self.id!r}", Code.INVALID_CONFIG)
 
 
-class ModelRule(Fact, frozen=True, kw_only=True):
+class ModelEntry(_Able, frozen=True, kw_only=True):
+    """One model: how to find it, and what it needs."""
+
+    called = "model"
+    tags: tuple[str, ...] = ()
+    workarounds: tuple[str, ...] = ()
+    """Names of presets that this model needs."""
+
+
+class ModelRule(_Able, frozen=True, kw_only=True):
     """What holds for every model whose name matches, also for those not in the catalog."""
 
-    id: str
+    called = "rule"
     match: str
     """Glob, compared with the whole name and with the name before the first colon."""
     provider: str | None = None
     """Provider the rule is limited to."""
     workarounds: tuple[str, ...] = ()
-    capabilities: dict[str, Any] = {}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_capabilities(self.capabilities, f"rule {self.id!r}", Code.INVALID_CONFIG)
 
 
-class ProviderEntry(Fact, frozen=True, kw_only=True):
+class ProviderEntry(_Able, frozen=True, kw_only=True):
     """One provider: its names, its preset and its capabilities."""
 
-    id: str
+    called = "provider"
     aliases: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     """Hosts of its API, by which it is recognised from an address."""
     protocol: str | None = None
     """Wire format it speaks, when that is not chat completions."""
     preset: str | None = None
-    capabilities: dict[str, Any] = {}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_capabilities(self.capabilities, f"provider {self.id!r}", Code.INVALID_CONFIG)
 
 
 class SamplingProfile(Fact, frozen=True, kw_only=True):
@@ -229,11 +223,8 @@ class Preset(Fact, frozen=True, kw_only=True):
         super().__post_init__()
         for field in self.fields:
             if field not in PRESET_FIELDS:
-                raise ConfigError(
-                    Code.INVALID_CONFIG,
-                    f"preset {self.name!r} sets {field!r}, which is no option.",
-                    hint=did_you_mean(field, PRESET_FIELDS),
-                )
+                problem = f"preset {self.name!r} sets {field!r}, which is not an option."
+                raise invalid_config(problem, did_you_mean(field, PRESET_FIELDS))
         for field in OBJECT_FIELDS:
             _refuse_reserved(self.fields.get(field) or {}, f"{field} of preset {self.name!r}")
 
@@ -260,9 +251,7 @@ def require_capabilities(values: Mapping[str, Any], where: str, code: str) -> No
     try:
         split_capabilities(values)
     except msgspec.ValidationError as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"{where} has a capability of a wrong type: {error}."
-        ) from error
+        raise invalid_config(f"{where} has a capability of a wrong type: {error}.") from error
 
 
 def split_capabilities(values: Mapping[str, Any]) -> tuple[Capabilities, Findings]:

@@ -6,8 +6,10 @@ characters, slashes included; `!` excludes. With excludes alone everything else 
 `all`, `full` and `*` choose everything. What is chosen keeps the order of the list.
 """
 
+import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from functools import lru_cache
+from typing import Final, Protocol, TypeVar
 
 from surecall.errors import Code, ConfigError
 
@@ -29,24 +31,17 @@ class Selectable(Protocol):
         ...
 
 
-class _Filter(NamedTuple):
-    includes: tuple[str, ...]
-    excludes: tuple[str, ...]
-
-    def accepts(self, item: Selectable) -> bool:
-        keys = _keys_of(item)
-        if self.includes and not any(_token_matches(token, keys) for token in self.includes):
-            return False
-        return not any(_token_matches(token, keys) for token in self.excludes)
-
-
 Item = TypeVar("Item", bound=Selectable)
 
 
 def select(items: Sequence[Item], expression: str) -> tuple[Item, ...]:
     """Return the items the expression chooses, in their own order; at least one."""
-    filter_ = _parse_filter(expression)
-    chosen = tuple(item for item in items if filter_.accepts(item))
+    includes, excludes = _parse_filter(expression)
+    chosen = tuple(
+        item
+        for item in items
+        if (not includes or _matches_any(includes, item)) and not _matches_any(excludes, item)
+    )
     if not chosen:
         raise ConfigError(
             Code.NOTHING_SELECTED,
@@ -58,25 +53,22 @@ def select(items: Sequence[Item], expression: str) -> tuple[Item, ...]:
 
 def matches_glob(pattern: str, text: str) -> bool:
     """Return whether the whole text fits the pattern, where `*` stands for any characters."""
-    first, *middle = pattern.split("*")
+    return _compile_glob(pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compile_glob(pattern: str) -> re.Pattern[str]:
+    first, *middle = map(re.escape, pattern.split("*"))
     if not middle:
-        return pattern == text
+        return re.compile(first)
     last = middle.pop()
-    if len(text) < len(first) + len(last) or not text.startswith(first):
-        return False
-    if not text.endswith(last):
-        return False
-    position, end = len(first), len(text) - len(last)
-    for part in middle:
-        # The leftmost place leaves the most room for what follows, so no other need be tried.
-        found = text.find(part, position, end)
-        if found < 0:
-            return False
-        position = found + len(part)
-    return True
+    # The leftmost place leaves the most room for what follows, so no other need be tried.
+    parts = (f"(?>.*?{part})" for part in middle)
+    return re.compile(f"{first}{''.join(parts)}.*{last}", re.DOTALL)
 
 
-def _parse_filter(expression: str) -> _Filter:
+def _parse_filter(expression: str) -> tuple[list[str], list[str]]:
+    """Return the tokens that include and those that exclude."""
     includes: list[str] = []
     excludes: list[str] = []
     for raw in expression.split(","):
@@ -90,18 +82,14 @@ def _parse_filter(expression: str) -> _Filter:
                 Code.INVALID_FILTER, f"{raw.strip()!r} is not a token of a filter.", hint=_HINT
             )
         (excludes if excluded else includes).append(name)
-    return _Filter(tuple(includes), tuple(excludes))
+    return includes, excludes
 
 
-def _keys_of(item: Selectable) -> frozenset[str]:
+def _matches_any(tokens: list[str], item: Selectable) -> bool:
     name = item.id.lower()
     keys = {name, name.partition(":")[0], *(tag.lower() for tag in item.tags)}
     if "/" in name:
         keys.add(name.partition("/")[0])
-    return frozenset(keys)
-
-
-def _token_matches(token: str, keys: frozenset[str]) -> bool:
-    if token in _EVERYTHING or token in keys:
-        return True
-    return "*" in token and any(matches_glob(token, key) for key in keys)
+    return any(
+        token in _EVERYTHING or any(matches_glob(token, key) for key in keys) for token in tokens
+    )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, Final, NamedTuple, cast
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 
 from .entries import LIST_FIELDS, OBJECT_FIELDS, PRESET_FIELDS, canonical_name
 
@@ -110,24 +110,20 @@ class _Merger:
         result = list(current)
         for item in new:
             name = item.removeprefix(_REMOVE)
-            if item.startswith(_REMOVE):
-                self._remove(result, field, name)
-            elif name not in result:
+            removes = item.startswith(_REMOVE)
+            if removes and name in result:
+                result.remove(name)
+                self.origins.pop((field, name), None)
+            elif not removes and name not in result:
                 result.append(name)
                 self.origins[field, name] = origin
         if field == "tool_allowlist" and current and not result:
-            raise ConfigError(
-                Code.INVALID_CONFIG,
+            raise invalid_config(
                 f"{origin} takes the last tool out of tool_allowlist: every tool would be allowed.",
-                hint="Use tool_use_mode 'disabled' to allow none, or an empty list to allow all.",
+                "Use tool_use_mode 'disabled' to allow none, or an empty list to allow all.",
             )
         self.values[field] = result
         self.origins[field,] = origin
-
-    def _remove(self, items: list[str], field: str, name: str) -> None:
-        if name in items:
-            items.remove(name)
-            self.origins.pop((field, name), None)
 
 
 def _items(origin: str, field: str, value: Any) -> list[str]:
@@ -150,10 +146,9 @@ def _items(origin: str, field: str, value: Any) -> list[str]:
 
 
 def _wrong_type(origin: str, field: str, value: Any, expected: str) -> ConfigError:
-    return ConfigError(
-        Code.INVALID_CONFIG,
+    return invalid_config(
         f"{field} must be {expected}; {origin} has {value!r} of type {type(value).__name__}.",
-        hint="An empty list clears, null means unset.",
+        "An empty list clears, null means unset.",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 from surecall.records import Weights
 
 EMBEDDED_PREFIX: Final = "embedded:"
@@ -34,9 +34,7 @@ def parse_weights(document: dict[str, Any]) -> tuple[Weights, ...]:
     try:
         return msgspec.convert(document.get("weights", []), tuple[Weights, ...])
     except msgspec.ValidationError as error:
-        raise ConfigError(
-            Code.INVALID_CONFIG, f"the catalog of weights is not valid: {error}."
-        ) from error
+        raise invalid_config(f"the catalog of weights is not valid: {error}.") from error
 
 
 def is_weights_path(name: str) -> bool:

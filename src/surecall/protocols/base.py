@@ -15,6 +15,8 @@ from msgspec import Struct
 from surecall.errors import ProviderError, SurecallError
 from surecall.records import Defect, ModelRequest, RawCall, Reply, Usage, WireRequest
 
+from .errors import parse_error
+
 
 class RawReply(Struct, frozen=True, kw_only=True):
     """The assistant message of a reply, as the provider wrote it, and what came with it."""
@@ -106,20 +108,12 @@ class StreamWriter(Protocol):
 class WireProtocol(Protocol):
     """One wire format: renders requests onto it and parses replies from it, and the reverse."""
 
-    @property
-    def name(self) -> str:
-        """The name of the format, as used in settings."""
-        ...
-
-    @property
-    def default_prefix(self) -> str:
-        """Where the endpoints are when an address has no path, such as `/v1`."""
-        ...
-
-    @property
-    def takes_transforms(self) -> bool:
-        """Whether messages, tools and replies have the shape that named transforms edit."""
-        ...
+    name: str
+    """The name of the format, as used in settings."""
+    default_prefix: str
+    """Where the endpoints are when an address has no path, such as `/v1`."""
+    takes_transforms: bool
+    """Whether messages, tools and replies have the shape that named transforms edit."""
 
     def render_auth(self, key: str) -> dict[str, str]:
         """Render the headers that carry a key."""
@@ -164,6 +158,14 @@ class WireProtocol(Protocol):
         ...
 
 
-def render_bearer(key: str) -> dict[str, str]:
-    """Render the header that most providers read a key from."""
-    return {"Authorization": f"Bearer {key}"}
+class WireFormat:
+    """What most wire formats have in common; a format holds no state."""
+
+    default_prefix: str = "/v1"
+    takes_transforms: bool = False
+
+    parse_error = staticmethod(parse_error)
+
+    def render_auth(self, key: str) -> dict[str, str]:
+        """Render the header that most providers read a key from."""
+        return {"Authorization": f"Bearer {key}"}

@@ -37,7 +37,7 @@ _KEPT_HEADERS: Final = frozenset(
     }
 )
 
-_BY_STATUS: Final[Mapping[int, Code]] = {
+CODES_BY_STATUS: Final[Mapping[int, Code]] = {
     400: Code.BAD_REQUEST,
     401: Code.AUTH,
     402: Code.PAYMENT_REQUIRED,
@@ -212,8 +212,8 @@ def _classify(status: int, kinds: tuple[str, ...], text: str, fallback: Code) ->
         return Code.QUOTA_EXCEEDED
     if stated is None:
         return named or fallback
-    if stated in _BY_STATUS:
-        return _BY_STATUS[stated]
+    if stated in CODES_BY_STATUS:
+        return CODES_BY_STATUS[stated]
     return Code.UPSTREAM_5XX if 500 <= stated < 600 else Code.HTTP_STATUS
 
 
@@ -246,7 +246,7 @@ def _status_error(
 def _page_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderReplyError:
     title = _title(body)
     stated = f"titled {title!r}" if title else "without a title"
-    code = _BY_STATUS.get(status, Code.UPSTREAM_5XX if status >= 500 else Code.HTTP_STATUS)
+    code = CODES_BY_STATUS.get(status, Code.UPSTREAM_5XX if status >= 500 else Code.HTTP_STATUS)
     return ProviderReplyError(
         Code.UPSTREAM_HTML,
         f"The provider answered {status} with an HTML page {stated}.",
@@ -299,15 +299,10 @@ def _message(value: Any, error: Any) -> str:
 def _message_in(value: Any) -> str:
     fields = as_fields(value)
     for name in ("message", "error", "detail", "title", "msg"):
-        text = _text(fields.get(name))
-        if text:
+        if text := _text(fields.get(name)):
             return text
-    return _text(value) or _detail(fields)
-
-
-def _detail(fields: dict[str, Any]) -> str:
     first = as_fields(_first(fields.get("detail")))
-    return _text(first.get("msg")) or _text(first.get("message"))
+    return _text(value) or _text(first.get("msg")) or _text(first.get("message"))
 
 
 def _text(value: Any) -> str:
@@ -332,10 +327,8 @@ def _kinds(value: Any, error: Any) -> tuple[str, ...]:
 
 
 def _status_among(kinds: tuple[str, ...]) -> int | None:
-    for kind in kinds:
-        if len(kind) == 3 and kind.isascii() and kind.isdigit() and 400 <= int(kind) < 600:
-            return int(kind)
-    return None
+    numbers = (int(kind) for kind in kinds if len(kind) == 3 and kind.isascii() and kind.isdigit())
+    return next((number for number in numbers if 400 <= number < 600), None)
 
 
 def _request_id(headers: Mapping[str, str], value: Any) -> str | None:

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, JSONTextError, ProviderReplyError
 from surecall.jsontext import decode, decode_noting
-from surecall.records import Defect, Reply, clip
+from surecall.narrow import as_fields, count_or_none, text_or_none
+from surecall.records import Defect, RawCall, Reply, Usage, clip
 from surecall.redaction import StreamMask, mask_known
 
 from .base import RawReply, StreamDelta
@@ -146,6 +147,91 @@ def finish_word(value: Any) -> str | None:
     if value is None or value == "" or isinstance(value, str):
         return value or None
     return clip(f"{_NOT_TEXT}{value!r}", 40)
+
+
+def make_raw(
+    message: dict[str, Any],
+    finish_reason: str | None,
+    usage: Usage | None,
+    fields: Mapping[str, Any],
+    defects: tuple[Defect, ...],
+) -> RawReply:
+    """Return a message with what came with it; the model and the id are among the fields."""
+    return RawReply(
+        message=message,
+        finish_reason=finish_reason,
+        usage=usage,
+        model=text_or_none(fields.get("model")),
+        id=text_or_none(fields.get("id")),
+        defects=defects,
+    )
+
+
+class Found:
+    """What an assistant message holds, as it is found piece by piece."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.thoughts: list[str] = []
+        self.calls: list[RawCall] = []
+        self.defects: list[Defect] = []
+        self.extra: dict[str, Any] = {}
+
+    def note(self, code: Code, message: str, place: str = "") -> None:
+        """Note what is odd about a place of the message."""
+        self.defects.append(Defect(code, message, place))
+
+    def make_reply(
+        self, raw: RawReply, content: str | None, finish_reason: str | None, joint: str = ""
+    ) -> Reply:
+        """Return the reply; `joint` is what is put between two thoughts."""
+        return Reply(
+            content=content,
+            reasoning=joint.join(self.thoughts) or None,
+            calls=tuple(self.calls),
+            finish_reason=finish_reason,
+            usage=raw.usage,
+            model=raw.model,
+            id=raw.id,
+            defects=(*raw.defects, *self.defects),
+            extra=self.extra,
+        )
+
+
+def note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
+    """Note what is odd about arguments that should be the text of an object."""
+    if isinstance(arguments, dict):
+        note = "The arguments are an object, not its text."
+        defects.append(Defect(Code.ARGUMENTS_AS_OBJECT, note, place))
+    elif isinstance(arguments, str) and not arguments.strip():
+        defects.append(Defect(Code.ARGUMENTS_BLANK, "The arguments are blank text.", place))
+
+
+def make_usage(
+    given: int | None,
+    made: int | None,
+    total: int | None = None,
+    *,
+    reasoning: int | None = 0,
+    cached: int | None = 0,
+) -> Usage | None:
+    """Return token counts, of which some may be missing; nothing when all are."""
+    if given is None and made is None and total is None:
+        return None
+    given, made = given or 0, made or 0
+    return Usage(
+        input_tokens=given,
+        output_tokens=made,
+        total_tokens=given + made if total is None else total,
+        reasoning_tokens=reasoning or 0,
+        cached_tokens=cached or 0,
+    )
+
+
+def count_detail(counts: Mapping[str, Any], group: str, name: str) -> int | None:
+    """Return one of the counts that are grouped below the others."""
+    details = counts.get(group)
+    return count_or_none(as_fields(details).get(name)) if details else None
 
 
 def start_of(body: bytes) -> str:

@@ -4,7 +4,7 @@ A wrong field of a client's request is shown and refused in one way, and the sam
 and switches are read alike. A reply gets its ids and its finish here, an error its status.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,6 +22,8 @@ from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.records import RawCall, Reply, ToolSpec, clip
 
+from .errors import CODES_BY_STATUS
+
 ERROR_TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
     403: "permission_error",
@@ -34,20 +36,10 @@ ERROR_TYPES: Final[Mapping[int, str]] = {
 }
 """What chat completions and messages call the error of a status."""
 _BY_CODE: Final[Mapping[str, int]] = {
-    Code.AUTH: 401,
-    Code.BAD_REQUEST: 400,
-    Code.CONFLICT: 409,
-    Code.FORBIDDEN: 403,
-    Code.NOT_FOUND: 404,
+    **{code: status for status, code in CODES_BY_STATUS.items()},
     Code.NO_TOOL_USE_ENDPOINT: 404,
-    Code.OVERLOADED: 529,
-    Code.PAYMENT_REQUIRED: 402,
     Code.PROMPT_BLOCKED: 400,
     Code.QUOTA_EXCEEDED: 429,
-    Code.RATE_LIMIT: 429,
-    Code.REQUEST_TIMEOUT: 408,
-    Code.REQUEST_TOO_LARGE: 413,
-    Code.UNPROCESSABLE: 422,
 }
 
 
@@ -70,6 +62,21 @@ def show(value: Any) -> str:
     if value in ([], {}):
         return f"an empty {'list' if isinstance(value, list) else 'object'}"
     return f"a value of type {type(value).__name__}"
+
+
+def parse_items(items: Any, place: str, hint: str) -> list[Any]:
+    """Return a list that has to hold something."""
+    if not isinstance(items, list) or not items:
+        raise invalid_request(f"{place} is {show(items)}.", hint)
+    return as_list(items)
+
+
+def parse_role(role: Any, roles: Sequence[str], place: str) -> str:
+    """Return the role of a message."""
+    if not isinstance(role, str) or role not in roles:
+        hint = did_you_mean(role, roles) if isinstance(role, str) else "Give it a role."
+        raise invalid_message(f"{place} has the role {show(role)}.", hint)
+    return role
 
 
 def parse_model(body: Mapping[str, Any]) -> str:

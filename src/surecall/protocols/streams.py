@@ -8,10 +8,16 @@ so that a stream without end is refused long before memory is short.
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, Protocol
 
-from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
+from surecall.errors import (
+    Code,
+    JSONTextError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderStatusError,
+)
 from surecall.jsontext import SSEEvent, SSEReader, TextBuffer, decode, encode_text, mend_surrogates
 from surecall.narrow import as_fields, as_list
 from surecall.records import Defect, clip
@@ -126,11 +132,31 @@ _MAX_CONTAINERS: Final = 200_000
 _MAX_VALUES: Final = 2_000_000
 
 
+class _Partial(Protocol):
+    """A reply, as far as it has arrived."""
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        ...
+
+    @property
+    def calls_count(self) -> int:
+        """How many calls have begun."""
+        ...
+
+
 class EventFolder(ABC):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
     end_is: str = "a finish reason"
     """What a stream of this format must have to be complete, in words."""
+    parse_body: Callable[[bytes, Mapping[str, str]], RawReply]
+    """Reads a plain body that came instead of a stream."""
+    parse_error: Callable[..., ProviderStatusError] = staticmethod(parse_error_object)
+    """Understands an error event."""
+    _partial: _Partial
+    """The reply, as far as it has arrived."""
 
     def __init__(
         self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
@@ -148,6 +174,7 @@ class EventFolder(ABC):
         self._events = 0
         self._skipped = 0
         self._repeated: tuple[Defect, ...] = ()
+        self._begin()
 
     @property
     def done(self) -> bool:
@@ -158,11 +185,6 @@ class EventFolder(ABC):
     def came_whole(self) -> bool:
         """Whether a plain body came where a stream was asked for."""
         return self._body is not None
-
-    @property
-    def skipped_events(self) -> int:
-        """How many malformed events were passed over."""
-        return self._skipped
 
     def feed(self, chunk: bytes) -> list[StreamDelta]:
         """Take the next bytes, cut anywhere, and return what can be shown now."""
@@ -188,7 +210,7 @@ class EventFolder(ABC):
                 so far in `body`), or what was sent is not a stream of a reply.
         """
         if self._body is not None:
-            return self._parse_body(bytes(self._body))
+            return self.parse_body(bytes(self._body), self._headers)
         self._is_closing = True
         if not self._done:
             for event in self._reader.close():
@@ -200,26 +222,22 @@ class EventFolder(ABC):
     # what each format says
 
     @abstractmethod
+    def _begin(self) -> None:
+        """Make what the events are folded into; `_partial` is the reply."""
+
+    @abstractmethod
     def _take_fields(
         self, fields: dict[str, Any], event: SSEEvent, shown: list[StreamDelta]
     ) -> None:
         """Take what one event brought."""
 
     @abstractmethod
-    def _has_ended(self) -> bool:
-        """Tell whether the reply came to its own end."""
-
-    @abstractmethod
     def _render(self) -> RawReply:
         """Return the reply, which came to its end."""
 
-    @abstractmethod
-    def _parse_body(self, body: bytes) -> RawReply:
-        """Read a plain body that came instead of a stream."""
-
-    @abstractmethod
-    def _so_far(self) -> tuple[str, int]:
-        """Return the text so far, and how many calls have begun."""
+    def _has_ended(self) -> bool:
+        """Tell whether the reply came to its own end."""
+        return self._done
 
     def _decode(self, data: str) -> Any:
         """Decode an event; halves of characters are kept, to be joined with what follows."""
@@ -298,7 +316,7 @@ class EventFolder(ABC):
         return refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, self._text_so_far())
 
     def _read_error(self, value: Any) -> ProviderError:
-        error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
+        error = self.parse_error(value, 200, self._headers, fallback=Code.STREAM_ERROR)
         error.body = self._text_so_far() or None
         return error
 
@@ -306,14 +324,14 @@ class EventFolder(ABC):
         error = None if self._is_sniffed else check_body(self._headers, self._head)
         if error is not None:
             return error
-        state = f"{self._events} events and {self._so_far()[1]} begun calls"
+        state = f"{self._events} events and {self._partial.calls_count} begun calls"
         message = f"The stream ended without {self.end_is} after {state}."
         start = self._head.decode("utf-8", "replace") if not self._events else ""
         body = self._text_so_far() or clip(start, MAX_SNIPPET)
         return refuse_reply(Code.STREAM_TRUNCATED, message, body)
 
     def _text_so_far(self) -> str:
-        return clip(self._so_far()[0], _MAX_PARTIAL_CHARS)
+        return clip(self._partial.text, _MAX_PARTIAL_CHARS)
 
     def _skipped_defects(self) -> tuple[Defect, ...]:
         if not self._skipped:

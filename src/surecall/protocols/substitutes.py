@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from surecall.errors import JSONTextError
 from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list
-from surecall.records import Message, ModelRequest, Reply, ToolCall
+from surecall.records import Message, ModelRequest, Reply
+
+from .server import tool_name_in
 
 UNREADABLE_KEY: Final = "_unreadable_arguments"
 """The one key of arguments that stand for some that could not be read."""
@@ -143,26 +145,18 @@ def _map_names(names: Iterable[str], target: str) -> dict[str, str]:
 def _rename_message(message: Message, names: Mapping[str, str]) -> Message:
     if message.role == "tool" and message.name in names:
         return replace(message, name=names[message.name or ""])
-    if any(call.name in names for call in message.tool_calls):
-        return replace(
-            message, tool_calls=tuple(_rename_call(call, names) for call in message.tool_calls)
-        )
-    return message
-
-
-def _rename_call(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
-    return replace(call, name=names.get(call.name, call.name))
+    if not any(call.name in names for call in message.tool_calls):
+        return message
+    calls = [replace(call, name=names.get(call.name, call.name)) for call in message.tool_calls]
+    return replace(message, tool_calls=tuple(calls))
 
 
 def _rename_choice(
     choice: str | dict[str, Any] | None, names: Mapping[str, str]
 ) -> str | dict[str, Any] | None:
-    function: Any = choice.get("function") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(function, dict):
-        return choice
-    fields = as_fields(function)
+    fields = as_fields(as_fields(choice).get("function"))
     name = fields.get("name")
-    if not isinstance(name, str):
+    if not isinstance(choice, dict) or not isinstance(name, str):
         return choice
     return {**choice, "function": {**fields, "name": names.get(name, name)}}
 
@@ -174,18 +168,9 @@ def narrow_to_allowed(request: ModelRequest) -> ModelRequest:
         return request
     inner: Any = choice.get("allowed_tools")
     allowed = as_fields(inner) if isinstance(inner, dict) else choice
-    entries: Any = allowed.get("tools")
-    names = {_name_in(entry) for entry in cast("list[Any]", entries or ())}
+    names = {tool_name_in(entry) for entry in as_list(allowed.get("tools"))}
     return replace(
         request,
         tools=tuple(tool for tool in request.tools if tool.name in names),
         tool_choice="required" if allowed.get("mode") == "required" else "auto",
     )
-
-
-def _name_in(entry: Any) -> Any:
-    """Return the name of a tool, which chat completions nest and responses do not."""
-    fields = as_fields(entry)
-    inner: Any = fields.get("function")
-    name = (as_fields(inner) if isinstance(inner, dict) else fields).get("name")
-    return name if isinstance(name, str) else None

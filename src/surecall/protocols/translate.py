@@ -242,15 +242,9 @@ def _features(request: ModelRequest) -> Iterator[str]:
     if request.tools and request.parallel_tool_calls is False:
         yield "parallel_tool_calls"
     for tool in request.tools:
-        yield from _tool_features(tool)
+        yield from ("tools", *(f"tools.{key}" for key in tool.extra))
     for message in request.messages:
         yield from _message_features(message)
-
-
-def _tool_features(tool: ToolSpec) -> Iterator[str]:
-    yield "tools"
-    for key in tool.extra:
-        yield f"tools.{key}"
 
 
 def _message_features(message: Message) -> Iterator[str]:

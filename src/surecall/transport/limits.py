@@ -74,19 +74,6 @@ class Watch:
     attempt costs one timer, however many chunks arrive.
     """
 
-    __slots__ = (
-        "_cancelling",
-        "_code",
-        "_deadlines",
-        "_due",
-        "_handle",
-        "_loop",
-        "_passed",
-        "_task",
-        "_total_due",
-        "_within_s",
-    )
-
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
         self._loop = asyncio.get_running_loop()

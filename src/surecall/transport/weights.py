@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -49,11 +50,11 @@ def parts_folder(weights: Weights, cache_dir: Path) -> Path:
 
 def locate_weights(weights: Weights, cache_dir: Path | None) -> Path | None:
     """Return the file of a model: from an installed package, else from the cache folder."""
-    installed = _installed_file(weights)
-    if installed is not None:
-        return installed
-    fetched = weights_folder(cache_dir) / weights.file if cache_dir is not None else None
-    return fetched if fetched is not None and fetched.is_file() else None
+    found = _installed_file(weights)
+    if found is None and cache_dir is not None:
+        fetched = weights_folder(cache_dir) / weights.file
+        found = fetched if fetched.is_file() else None
+    return found
 
 
 def _installed_file(weights: Weights) -> Path | None:
@@ -119,12 +120,10 @@ def note_verified(path: Path, weights: Weights, cache_dir: Path | None) -> None:
     if cache_dir is None:
         return
     note = _note_file(weights, cache_dir)
-    try:
+    with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
         with write_whole(note) as file:
             file.write(encode(_state_of(path, weights)))
-    except OSError:
-        return
 
 
 def _is_noted(path: Path, weights: Weights, cache_dir: Path | None) -> bool:

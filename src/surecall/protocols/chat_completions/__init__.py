@@ -1,7 +1,6 @@
 """The OpenAI-compatible `/chat/completions` format."""
 
-from surecall.protocols.base import render_bearer
-from surecall.protocols.errors import parse_error
+from surecall.protocols.base import WireFormat
 
 from .replies import parse_body, parse_message
 from .requests import render_message, render_request, render_tool
@@ -18,19 +17,16 @@ __all__ = [
 ]
 
 
-class ChatCompletions:
+class ChatCompletions(WireFormat):
     """The OpenAI-compatible `/chat/completions` format; holds no state."""
 
     name: str = "chat_completions"
-    default_prefix: str = "/v1"
     takes_transforms: bool = True
 
-    render_auth = staticmethod(render_bearer)
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
     open_stream = ChatStreamFolder
-    parse_error = staticmethod(parse_error)
 
     parse_request = staticmethod(parse_request)
     render_reply = staticmethod(render_reply)

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, cast
 
-from msgspec import Struct
-
 from surecall.errors import Code
 from surecall.narrow import as_fields, as_list, count_or_none, other_fields, text_or_none
 from surecall.protocols.base import RawReply
@@ -14,8 +12,12 @@ from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
     check_role,
     check_says_something,
+    count_detail,
     decode_object,
     finish_word,
+    make_raw,
+    make_usage,
+    note_arguments,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -28,37 +30,23 @@ REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 _REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_text")
 
 
-class _Content(Struct, frozen=True):
-    """The text of a message, the reasoning before it, and what was odd about them."""
-
-    text: str | None
-    reasoning: str | None
-    defects: tuple[Defect, ...]
-
-
-def _parse_content(message: Mapping[str, Any]) -> _Content:
-    """Read text and reasoning from whatever shape they have."""
+def _parse_content(message: Mapping[str, Any]) -> tuple[str | None, str | None, list[Defect]]:
+    """Read text and reasoning from whatever shape they have, and what is odd about them."""
     content = message.get("content")
     text: str | None = None
     reasoning = ""
-    defects: tuple[Defect, ...] = ()
+    defects: list[Defect] = []
     if content is None or isinstance(content, str):
         text = content
     elif isinstance(content, (list, dict)):
         text, reasoning, note = split_parts(cast("Any", content))
-        defects = (Defect(Code.CONTENT_AS_PARTS, note, "/content"),)
+        defects.append(Defect(Code.CONTENT_AS_PARTS, note, "/content"))
     else:
         note = f"The content is of type {type(content).__name__}, not text."
-        defects = (Defect(Code.CONTENT_NOT_USABLE, note, "/content"),)
-    refusal = message.get("refusal")
-    if not text and isinstance(refusal, str) and refusal:
-        text = refusal
-    for key in REASONING_KEYS:
-        stated = message.get(key)
-        if isinstance(stated, str) and stated:
-            reasoning = stated
-            break
-    return _Content(text, reasoning or None, defects)
+        defects.append(Defect(Code.CONTENT_NOT_USABLE, note, "/content"))
+    text = text or text_or_none(message.get("refusal")) or text
+    stated = (text_or_none(message.get(key)) for key in REASONING_KEYS)
+    return text, next(filter(None, stated), reasoning or None), defects
 
 
 def split_parts(content: list[Any] | dict[str, Any]) -> tuple[str, str, str]:
@@ -125,14 +113,8 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     message = choice["message"]
     if _may_have_objects(message):
         defects += find_repeated_keys(body)
-    raw = RawReply(
-        message=message,
-        finish_reason=finish_word(choice.get("finish_reason")),
-        usage=parse_usage(fields.get("usage")),
-        model=text_or_none(fields.get("model")),
-        id=text_or_none(fields.get("id")),
-        defects=defects,
-    )
+    finish, usage = finish_word(choice.get("finish_reason")), parse_usage(fields.get("usage"))
+    raw = make_raw(message, finish, usage, fields, defects)
     role = message.get("role")
     check_role(role)
     check_reply(raw, has_role=bool(role))
@@ -159,30 +141,23 @@ def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
     message = raw.message
     calls, defects, receipts = _parse_calls(message)
-    if not defects and message.keys() <= _NOT_ECHOED and not message.get("refusal"):
-        text = message.get("content")
-        if text is None or text.__class__ is str:  # nothing apart from text and calls
-            return Reply(
-                content=text,
-                calls=tuple(calls),
-                finish_reason=raw.finish_reason,
-                usage=raw.usage,
-                model=raw.model,
-                id=raw.id,
-                defects=raw.defects,
-                receipts=receipts,
-            )
-    content = _parse_content(message)
+    text, reasoning = message.get("content"), None
+    extra: dict[str, Any] = {}
+    is_plain = message.keys() <= _NOT_ECHOED and not message.get("refusal")
+    if not is_plain or not (text is None or text.__class__ is str):
+        text, reasoning, odd = _parse_content(message)
+        defects = [*odd, *defects]
+        extra = other_fields(message, _NOT_ECHOED)
     return Reply(
-        content=content.text,
-        reasoning=content.reasoning,
+        content=text,
+        reasoning=reasoning,
         calls=tuple(calls),
         finish_reason=raw.finish_reason,
         usage=raw.usage,
         model=raw.model,
         id=raw.id,
-        defects=(*raw.defects, *content.defects, *defects),
-        extra=other_fields(message, _NOT_ECHOED),
+        defects=(*raw.defects, *defects) if defects else raw.defects,
+        extra=extra,
         receipts=receipts,
     )
 
@@ -198,31 +173,15 @@ def parse_usage(usage: Any) -> Usage | None:
     made = count_or_none(counts.get("completion_tokens"))
     if made is None:
         made = count_or_none(counts.get("output_tokens"))
-    total = count_or_none(counts.get("total_tokens"))
-    if given is None and made is None and total is None:
-        return None
-    return Usage(
-        input_tokens=given or 0,
-        output_tokens=made or 0,
-        total_tokens=total if total is not None else (given or 0) + (made or 0),
-        reasoning_tokens=_detail(counts, "completion_tokens_details", "reasoning_tokens"),
-        cached_tokens=_count_cached(counts),
-    )
-
-
-def _count_cached(counts: dict[str, Any]) -> int:
-    """Return how many tokens came from the cache, wherever a provider counts them."""
-    return (
-        _detail(counts, "prompt_tokens_details", "cached_tokens")
+    return make_usage(
+        given,
+        made,
+        count_or_none(counts.get("total_tokens")),
+        reasoning=count_detail(counts, "completion_tokens_details", "reasoning_tokens"),
+        cached=count_detail(counts, "prompt_tokens_details", "cached_tokens")
         or count_or_none(counts.get("prompt_cache_hit_tokens"))
-        or count_or_none(counts.get("cached_tokens"))
-        or 0
+        or count_or_none(counts.get("cached_tokens")),
     )
-
-
-def _detail(counts: dict[str, Any], group: str, name: str) -> int:
-    details = counts.get(group)
-    return (count_or_none(as_fields(details).get(name)) or 0) if details else 0
 
 
 def _first_choice(
@@ -281,7 +240,7 @@ def _parse_calls(
         call = _parse_call(as_fields(entry), position)
         calls.append(call)
         if not isinstance(call.arguments, str) or call.arguments[:1] != "{":
-            _note_arguments(call.arguments, f"/tool_calls/{position}", defects)
+            note_arguments(call.arguments, f"/tool_calls/{position}", defects)
     legacy = message.get("function_call")
     if not isinstance(legacy, dict):
         return calls, defects, ()
@@ -292,7 +251,7 @@ def _parse_calls(
     calls.append(RawCall(None, legacy.get("name"), arguments, "function_call"))
     note = "The call came in the older field function_call."
     defects.append(Defect(Code.LEGACY_FUNCTION_CALL, note, "/function_call"))
-    _note_arguments(arguments, "/function_call", defects)
+    note_arguments(arguments, "/function_call", defects)
     return calls, defects, ()
 
 
@@ -329,14 +288,6 @@ def _parse_call(entry: dict[str, Any], position: int) -> RawCall:
     return RawCall(
         entry.get("id"), call.get("name"), call.get("arguments"), "tool_calls", extra, receipts
     )
-
-
-def _note_arguments(arguments: Any, place: str, defects: list[Defect]) -> None:
-    if isinstance(arguments, dict):
-        note = "The arguments are an object, not its text."
-        defects.append(Defect(Code.ARGUMENTS_AS_OBJECT, note, place))
-    elif isinstance(arguments, str) and not arguments.strip():
-        defects.append(Defect(Code.ARGUMENTS_BLANK, "The arguments are blank text.", place))
 
 
 def _note_dropped(entry: Any, place: str) -> Defect:

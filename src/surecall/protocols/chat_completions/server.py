@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast, get_args
 
-from surecall.errors import Code, JSONTextError, RequestError, did_you_mean
+from surecall.errors import JSONTextError, RequestError, did_you_mean
 from surecall.jsontext import decode
-from surecall.narrow import as_fields, as_list, other_fields, pick_fields
+from surecall.narrow import as_fields, other_fields, pick_fields
 from surecall.protocols.server import (
     invalid_message,
     invalid_request,
     parse_choice,
     parse_function,
+    parse_items,
     parse_model,
     parse_switch,
     parse_tools,
@@ -191,13 +192,10 @@ def parse_request(request: WireRequest) -> ModelRequest:
 
 
 def _parse_messages(items: Any) -> tuple[Message, ...]:
-    if not isinstance(items, list) or not items:
-        raise invalid_request(
-            f"messages is {show(items)}.", "Send a list with at least one message."
-        )
     messages: list[Message] = []
     legacy_id: str | None = None
-    for index, item in enumerate(as_list(items)):
+    items = parse_items(items, "messages", "Send a list with at least one message.")
+    for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise invalid_request(
                 f"messages[{index}] is {show(item)}.", "Each message is an object."
@@ -225,10 +223,9 @@ def _modern(
         return {**rest, "tool_calls": [entry]}, call_id
     if fields.get("role") == "function":
         if legacy_id is None:
-            raise RequestError(
-                Code.INVALID_MESSAGE,
+            raise invalid_message(
                 f"messages[{index}] is the result of a function that was not called.",
-                hint="Put it directly behind the assistant message with its function_call.",
+                "Put it directly behind the assistant message with its function_call.",
             )
         rest = {key: value for key, value in fields.items() if key != "name"}
         return {**rest, "role": "tool", "tool_call_id": legacy_id}, None
@@ -238,7 +235,11 @@ def _modern(
 def _parse_tools(body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
     if body.get("tools") is not None:
         return parse_tools(body["tools"], _parse_tool)
-    return parse_tools(body.get("functions"), _parse_legacy_tool, "functions")
+
+    def parse_legacy(function: dict[str, Any], place: str) -> ToolSpec:
+        return parse_function(function, place, pick_fields(function, ("strict", "cache_control")))
+
+    return parse_tools(body.get("functions"), parse_legacy, "functions")
 
 
 def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
@@ -249,10 +250,6 @@ def _parse_tool(tool: dict[str, Any], place: str) -> ToolSpec:
         )
     extra = pick_fields(function, ("strict",)) | pick_fields(tool, ("cache_control",))
     return parse_function(function, place, extra)
-
-
-def _parse_legacy_tool(function: dict[str, Any], place: str) -> ToolSpec:
-    return parse_function(function, place, pick_fields(function, ("strict", "cache_control")))
 
 
 def _parse_response_format(value: Any) -> dict[str, Any] | None:

@@ -6,7 +6,6 @@ Nothing may follow the finish but usage and the finish said again; servers that 
 chunk may go on with text.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from surecall.errors import Code
@@ -108,7 +107,10 @@ class _PartialMessage(Noted):
             arguments = self._legacy.arguments
             message["function_call"] = {"name": self._legacy.name, "arguments": arguments}
         if self._details:
-            message["reasoning_details"] = [_join_detail(detail) for detail in self._details]
+            message["reasoning_details"] = [
+                detail.render() if isinstance(detail, _Detail) else detail
+                for detail in self._details
+            ]
         message.update(self._extra)
         return mend_surrogates_in(message) if self.has_halves else message
 
@@ -193,11 +195,8 @@ class _Detail:
             elif value is not None or key not in self.fields:
                 self._kept.put(self.fields, key, value)
 
-
-def _join_detail(detail: Any) -> Any:
-    if not isinstance(detail, _Detail):
-        return detail
-    return {**detail.fields, **{key: str(text) for key, text in detail.texts.items()}}
+    def render(self) -> dict[str, Any]:
+        return {**self.fields, **{key: str(text) for key, text in self.texts.items()}}
 
 
 _CALL_KEYS: Final = ("tool_calls", "function_call")
@@ -207,11 +206,10 @@ _TEXT_KEYS: Final = ("content", "refusal", *REASONING_KEYS)
 class ChatStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._message = _PartialMessage(self._kept)
+    parse_body = staticmethod(parse_body)
+
+    def _begin(self) -> None:
+        self._message = self._partial = _PartialMessage(self._kept)
         self._choice: int | None = None
         self._other_choices: set[int] = set()
         self._has_delta = False
@@ -237,12 +235,6 @@ class ChatStreamFolder(EventFolder):
 
     def _has_ended(self) -> bool:
         return self._finish is not None
-
-    def _parse_body(self, body: bytes) -> RawReply:
-        return parse_body(body, self._headers)
-
-    def _so_far(self) -> tuple[str, int]:
-        return self._message.text, self._message.calls_count
 
     def _render(self) -> RawReply:
         raw = RawReply(

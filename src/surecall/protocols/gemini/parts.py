@@ -111,6 +111,13 @@ def _mime_of(url: str) -> str:
     return _BY_SUFFIX.get(path.rpartition(".")[2].lower(), "")
 
 
+def sign(part: dict[str, Any], signature: Any) -> dict[str, Any]:
+    """Return a part with the signature of the thought that led to it, if there is one."""
+    if isinstance(signature, str) and signature:
+        return {**part, "thoughtSignature": signature}
+    return part
+
+
 _WRAPPERS: Final = ("output", "error", "result")
 
 

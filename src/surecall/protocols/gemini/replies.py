@@ -21,10 +21,12 @@ from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error as parse_plain_answer
 from surecall.protocols.errors import parse_error_object as parse_plain_error
 from surecall.protocols.replies import (
+    Found,
     check_role,
     check_says_something,
     decode_body,
     finish_word,
+    make_usage,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -51,11 +53,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Provide
 
 
 def parse_error_object(
-    value: Any,
-    status: int,
-    headers: Mapping[str, str],
-    *,
-    fallback: Code = Code.UPSTREAM_ERROR_BODY,
+    value: Any, status: int, headers: Mapping[str, str], *, fallback: Code
 ) -> ProviderStatusError:
     """Return the error that an error body, or an error event in a stream, stands for."""
     error = parse_plain_error(value, status, headers, fallback=fallback)
@@ -148,7 +146,7 @@ def parse_body(body: bytes, headers: Mapping[str, str] | None = None) -> RawRepl
     if not fold.has_candidate:
         message = "The provider's answer has no candidates."
         raise refuse_reply(Code.UPSTREAM_NO_CHOICES, message, start_of(body))
-    if fold.finish is None and fold.is_empty:
+    if fold.finish is None and not fold.parts.render():
         message = "The first candidate of the provider's answer has no content."
         raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message, start_of(body))
     if isinstance(document, list) and fold.finish is None:
@@ -179,11 +177,6 @@ class ReplyFold:
     def has_calls(self) -> bool:
         """Whether a call has arrived."""
         return self.parts.calls_count > 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no part has arrived."""
-        return not self.parts.render()
 
     def take(self, chunk: dict[str, Any], *, fallback: Code = Code.UPSTREAM_ERROR_BODY) -> None:
         """Add what one chunk brought.
@@ -281,42 +274,28 @@ class ReplyFold:
 
 def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant's content; whatever shape it has, nothing is raised."""
-    texts: list[str] = []
-    thoughts: list[str] = []
-    calls: list[RawCall] = []
-    defects: list[Defect] = list(raw.defects)
-    extra: dict[str, Any] = {}
+    found = Found()
     parts = raw.message.get("parts")
     if parts is not None and not isinstance(parts, list):
-        defects.append(_note_unknown(parts, "/parts"))
+        found.defects.append(_note_unknown(parts, "/parts"))
     for position, item in enumerate(as_list(parts)):
         place = f"/parts/{position}"
         part = as_fields(item)
         text, call = part.get("text"), member(part, "functionCall")
         if isinstance(call, dict):
-            calls.append(_parse_call(as_fields(call), part, place, defects))
+            found.calls.append(_parse_call(as_fields(call), part, place, found))
             continue
         signature = text_or_none(member(part, "thoughtSignature"))
         if signature:
-            extra["thought_signature"] = signature
+            found.extra["thought_signature"] = signature
         if isinstance(text, str):
-            (thoughts if part.get("thought") is True else texts).append(text)
+            (found.thoughts if part.get("thought") is True else found.texts).append(text)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
-            defects.append(_note_unknown(item, place))
-    content = "".join(texts)
+            found.defects.append(_note_unknown(item, place))
+    content = "".join(found.texts)
     if raw.finish_reason == _MALFORMED:
-        content = content or _note_malformed(raw.message, defects)
-    return Reply(
-        content=content or None,
-        reasoning="".join(thoughts) or None,
-        calls=tuple(calls),
-        finish_reason=raw.finish_reason,
-        usage=raw.usage,
-        model=raw.model,
-        id=raw.id,
-        defects=tuple(defects),
-        extra=extra,
-    )
+        content = content or _note_malformed(raw.message, found)
+    return found.make_reply(raw, content or None, raw.finish_reason)
 
 
 def parse_usage(usage: Any) -> Usage | None:
@@ -329,25 +308,16 @@ def parse_usage(usage: Any) -> Usage | None:
     if given is None and made is None and total is None:
         return None
     taken = (given or 0) + (_count(counts, "toolUsePromptTokenCount") or 0)
-    written = (made or 0) + thoughts
-    return Usage(
-        input_tokens=taken,
-        output_tokens=written,
-        total_tokens=taken + written if total is None else total,
-        reasoning_tokens=thoughts,
-        cached_tokens=_count(counts, "cachedContentTokenCount") or 0,
-    )
+    cached = _count(counts, "cachedContentTokenCount")
+    return make_usage(taken, (made or 0) + thoughts, total, reasoning=thoughts, cached=cached)
 
 
-def _parse_call(
-    call: dict[str, Any], part: dict[str, Any], place: str, defects: list[Defect]
-) -> RawCall:
+def _parse_call(call: dict[str, Any], part: dict[str, Any], place: str, found: Found) -> RawCall:
     arguments: Any = call.get("args")
     if arguments is None:
         arguments = {}
     if isinstance(arguments, str):
-        note = "The arguments are text, not an object."
-        defects.append(Defect(Code.ARGUMENTS_AS_TEXT, note, place))
+        found.note(Code.ARGUMENTS_AS_TEXT, "The arguments are text, not an object.", place)
     name = call.get("name")
     signature = text_or_none(member(part, "thoughtSignature"))
     return RawCall(
@@ -359,14 +329,13 @@ def _parse_call(
     )
 
 
-def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
+def _note_malformed(message: dict[str, Any], found: Found) -> str:
     """Return what the model wrote for a call, so that it may still be read as text."""
     stated = text_or_none(message.get("finishMessage")) or ""
     written = stated.removeprefix(_MALFORMED_START).strip()
     note = "The provider could not read the call that the model wrote"
-    defects.append(
-        Defect(Code.MALFORMED_FUNCTION_CALL, f"{note}: {clip(written)}" if written else f"{note}.")
-    )
+    note = f"{note}: {clip(written)}" if written else f"{note}."
+    found.note(Code.MALFORMED_FUNCTION_CALL, note)
     return written
 
 

@@ -7,21 +7,20 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote
 
+from surecall.narrow import text_or_none
 from surecall.protocols.substitutes import narrow_to_allowed, stand_in_arguments
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 from surecall.schema import Loss, rewrite_schema
 
 from .names import wire_name
-from .parts import render_parts, render_response
+from .parts import render_parts, render_response, sign
 from .settings import render_choice, render_config
 
 
 def _render_instruction(messages: Iterable[Message]) -> dict[str, Any] | None:
     """Render what system and developer say, wherever in the conversation they say it."""
-    parts: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role in {"system", "developer"}:
-            parts += render_parts(message.content)
+    said = [message for message in messages if message.role in {"system", "developer"}]
+    parts = [part for message in said for part in render_parts(message.content)]
     return {"parts": parts} if parts else None
 
 
@@ -60,21 +59,17 @@ def _render_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 def _render_assistant(message: Message) -> list[dict[str, Any]]:
     parts = render_parts(message.content)
-    signature = message.extra.get("thought_signature")
-    if isinstance(signature, str) and signature:
-        if not parts:
-            parts = [{"text": ""}]
-        parts[-1] = {**parts[-1], "thoughtSignature": signature}
+    signature = text_or_none(message.extra.get("thought_signature"))
+    if signature:
+        *parts, last = parts or [{"text": ""}]
+        parts.append(sign(last, signature))
     return [*parts, *(_render_call(call) for call in message.tool_calls)]
 
 
 def _render_call(call: ToolCall) -> dict[str, Any]:
     arguments = stand_in_arguments(call.raw) if call.arguments is None else call.arguments
     function = {"id": call.id, "name": wire_name(call.name), "args": arguments}
-    signature = call.extra.get("thought_signature")
-    if isinstance(signature, str) and signature:
-        return {"functionCall": function, "thoughtSignature": signature}
-    return {"functionCall": function}
+    return sign({"functionCall": function}, call.extra.get("thought_signature"))
 
 
 def _render_results(

@@ -3,9 +3,15 @@
 from typing import Any, Final
 from urllib.parse import unquote
 
-from surecall.errors import Code, RequestError, did_you_mean
-from surecall.narrow import as_fields, as_list
-from surecall.protocols.server import invalid_message, invalid_request, parse_description, show
+from surecall.narrow import as_fields, as_list, other_fields, text_or_none
+from surecall.protocols.server import (
+    invalid_message,
+    invalid_request,
+    parse_description,
+    parse_items,
+    parse_role,
+    show,
+)
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
 
 from .names import known_members, member, own_name
@@ -34,13 +40,8 @@ def _parse_contents(contents: Any) -> list[Message]:
     """
     if isinstance(contents, dict):
         contents = [contents]
-    if not isinstance(contents, list) or not contents:
-        raise RequestError(
-            Code.INVALID_REQUEST,
-            f"contents is {show(contents)}.",
-            hint="Send a list with at least one content.",
-        )
-    return _Conversation().parse(as_list(contents))
+    items = parse_items(contents, "contents", "Send a list with at least one content.")
+    return _Conversation().parse(items)
 
 
 class _Conversation:
@@ -53,11 +54,7 @@ class _Conversation:
         for index, item in enumerate(contents):
             place = f"contents[{index}]"
             content = as_fields(item)
-            role = content.get("role") or "user"
-            if role not in _ROLES:
-                hint = did_you_mean(role, _ROLES) if isinstance(role, str) else "Use text."
-                raise invalid_message(f"{place} has the role {show(role)}.", hint)
-            if role == "model":
+            if parse_role(content.get("role") or "user", _ROLES, place) == "model":
                 self._take_model(_parts(content), place)
             else:
                 self._take_user(_parts(content), place)
@@ -108,7 +105,7 @@ class _Conversation:
             if isinstance(call, dict):
                 calls.append(self._parse_call(as_fields(call), signature, here))
                 continue
-            if isinstance(signature, str) and signature:
+            if text_or_none(signature):
                 extra["thought_signature"] = signature
             if part.get("thought") is True:
                 thoughts += [part["text"]] if isinstance(part.get("text"), str) else []
@@ -132,8 +129,7 @@ class _Conversation:
             call_id = f"call_{self._numbered}"
         name = own_name(name)
         self._open.append((call_id, name))
-        is_signed = isinstance(signature, str) and signature
-        extra = {"thought_signature": signature} if is_signed else {}
+        extra = {"thought_signature": signature} if text_or_none(signature) else {}
         arguments = as_fields(args)
         return ToolCall(id=call_id, name=name, arguments=arguments, raw=arguments, extra=extra)
 
@@ -175,7 +171,7 @@ def parse_request(request: WireRequest) -> ModelRequest:
     if not model:
         raise invalid_request("The path names no model.", "Use /models/NAME:generateContent.")
     params, response_format = parse_config(as_fields(member(body, "generationConfig")))
-    params |= {k: v for k, v in body.items() if k not in _OWN_FIELDS and v is not None}
+    params |= other_fields(body, _OWN_FIELDS)
     tools = _parse_tools(body.get("tools"))
     choice, allowed = parse_choice(as_fields(member(body, "toolConfig")))
     if allowed is not None:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from surecall.limits import MAX_SCHEMA_DEPTH
 from surecall.narrow import as_fields, as_list, other_fields
 from surecall.schema import rewrite_schema
 
 from .names import known_members, member, own_name, snake, wire_name
 
-_MAX_DEPTH: Final = 64
 _TWO_SPELLINGS: Final = (
     *("additionalProperties", "anyOf", "maxItems", "maxLength", "maxProperties", "minItems"),
     *("minLength", "minProperties", "propertyOrdering"),
@@ -22,7 +22,7 @@ _LEFT_OUT: Final = frozenset({"nullable", "propertyOrdering"})
 
 def parse_schema(schema: Any, depth: int = 0) -> dict[str, Any]:
     """Return a JSON Schema: types in lower case, null as a type, counts as numbers."""
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+    if not isinstance(schema, dict) or depth > MAX_SCHEMA_DEPTH:
         return {}
     fields = {_BY_SNAKE.get(k, k): v for k, v in as_fields(schema).items()}
     found: dict[str, Any] = {}

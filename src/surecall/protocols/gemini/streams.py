@@ -5,7 +5,6 @@ finish is never invented. No call may follow it, and text only where its chunk s
 again. Without `alt=sse` the same chunks come as one JSON list, which is read when it has ended.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from surecall.errors import Code, ProviderError
@@ -23,11 +22,12 @@ class GeminiStreamFolder(EventFolder):
     It is never done before the bytes end: usage may still follow the finish.
     """
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
+    parse_body = staticmethod(parse_body)
+    parse_error = staticmethod(parse_error_object)
+
+    def _begin(self) -> None:
         self._fold = ReplyFold(self._headers, self._kept)
+        self._partial = self._fold.parts
         self._halves = HeldHalves()
 
     def _take_fields(
@@ -61,17 +61,6 @@ class GeminiStreamFolder(EventFolder):
     def _has_ended(self) -> bool:
         return self._fold.finish is not None
 
-    def _parse_body(self, body: bytes) -> RawReply:
-        return parse_body(body, self._headers)
-
-    def _so_far(self) -> tuple[str, int]:
-        return self._fold.parts.text, self._fold.parts.calls_count
-
     def _render(self) -> RawReply:
         self._fold.defects += (*self._repeated, *self._skipped_defects())
         return self._fold.render()
-
-    def _read_error(self, value: Any) -> ProviderError:
-        error = parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
-        error.body = self._text_so_far() or error.body
-        return error

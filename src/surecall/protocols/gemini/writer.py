@@ -12,7 +12,7 @@ from surecall.protocols.substitutes import stand_in_object
 from surecall.records import RawCall, Reply, Usage
 
 from .names import wire_name
-from .parts import object_in
+from .parts import object_in, sign
 from .replies import FINISH_REASONS
 
 _STATUSES: Final = {
@@ -39,7 +39,7 @@ def render_reply(reply: Reply) -> dict[str, Any]:
         parts.append({"text": reply.reasoning, "thought": True})
     signature = reply.extra.get("thought_signature")
     if reply.content or signature:
-        parts.append(_sign({"text": reply.content or ""}, signature))
+        parts.append(sign({"text": reply.content or ""}, signature))
     parts += [_render_call(call, ids) for call in reply.calls]
     chunk = _chunk(parts, reply.model or "", reply.id or new_id())
     return _add_finish(chunk, reply)
@@ -79,7 +79,7 @@ class GeminiStreamWriter:
 
     def end(self, reply: Reply) -> bytes:
         """Close the reply with its finish reason and usage; its text is not written again."""
-        parts = [_sign({"text": ""}, reply.extra.get("thought_signature"))]
+        parts = [sign({"text": ""}, reply.extra.get("thought_signature"))]
         chunk = _add_finish(_chunk(parts, self._model, self._id), reply)
         return render_event(encode_text(chunk))
 
@@ -111,13 +111,7 @@ def _render_call(call: RawCall, ids: CallIds) -> dict[str, Any]:
     }
     if isinstance(call.id, str) and call.id:
         function = {"id": ids.assign(call.id), **function}
-    return _sign({"functionCall": function}, call.extra.get("thought_signature"))
-
-
-def _sign(part: dict[str, Any], signature: Any) -> dict[str, Any]:
-    if isinstance(signature, str) and signature:
-        return {**part, "thoughtSignature": signature}
-    return part
+    return sign({"functionCall": function}, call.extra.get("thought_signature"))
 
 
 def _render_usage(usage: Usage) -> dict[str, Any]:

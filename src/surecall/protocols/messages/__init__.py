@@ -1,7 +1,6 @@
 """The Anthropic `/messages` format."""
 
-from surecall.protocols.base import render_bearer
-from surecall.protocols.errors import parse_error
+from surecall.protocols.base import WireFormat
 
 from .replies import parse_body, parse_message
 from .requests import render_request, render_tool
@@ -12,19 +11,14 @@ from .writer import MessagesStreamWriter, render_error, render_reply
 __all__ = ["Messages", "render_tool"]
 
 
-class Messages:
+class Messages(WireFormat):
     """The Anthropic `/messages` format; holds no state."""
 
     name: str = "messages"
-    default_prefix: str = "/v1"
-    takes_transforms: bool = False
-
-    render_auth = staticmethod(render_bearer)
     render_request = staticmethod(render_request)
     parse_body = staticmethod(parse_body)
     parse_message = staticmethod(parse_message)
     open_stream = MessagesStreamFolder
-    parse_error = staticmethod(parse_error)
 
     parse_request = staticmethod(parse_request)
     render_reply = staticmethod(render_reply)

@@ -2,7 +2,6 @@
 
 import re
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote_to_bytes
@@ -142,8 +141,7 @@ def _parse_image(source: dict[str, Any], block: dict[str, Any]) -> dict[str, Any
 
 
 def _render_file(part: dict[str, Any]) -> dict[str, Any] | None:
-    inner: Any = part.get("file")
-    file = as_fields(inner)
+    file = as_fields(part.get("file"))
     source = _file_source(file)
     if source is None:
         return None
@@ -208,7 +206,7 @@ def _data_url(source: dict[str, Any]) -> str | None:
 def _decoded_text(encoded: str) -> str | None:
     try:
         return b64decode(encoded, validate=True).decode()
-    except (Base64Error, ValueError):
+    except ValueError:
         return None
 
 

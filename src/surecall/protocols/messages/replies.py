@@ -6,14 +6,18 @@ from functools import partial
 from typing import Any, Final
 
 from surecall.errors import Code
-from surecall.narrow import as_fields, as_list, count_or_none, other_fields, text_or_none
+from surecall.narrow import as_fields, as_list, count_or_none, other_fields
 from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
+    Found,
     check_role,
     check_says_something,
+    count_detail,
     decode_object,
     finish_word,
+    make_raw,
+    make_usage,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -83,14 +87,8 @@ def parse_fields(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> Ra
         for key, value in fields.items()
         if key == "content" or (key not in _BESIDE_MESSAGE and value is not None)
     }
-    raw = RawReply(
-        message=message,
-        finish_reason=finish_word(fields.get("stop_reason")),
-        usage=parse_usage(fields.get("usage")),
-        model=text_or_none(fields.get("model")),
-        id=text_or_none(fields.get("id")),
-        defects=defects,
-    )
+    finish, usage = finish_word(fields.get("stop_reason")), parse_usage(fields.get("usage"))
+    raw = make_raw(message, finish, usage, fields, defects)
     is_marked = (
         bool(fields.get("type") and fields.get("role"))
         and raw.finish_reason is not None
@@ -103,71 +101,50 @@ def parse_fields(fields: dict[str, Any], defects: tuple[Defect, ...] = ()) -> Ra
 
 def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
-    found = _Found()
+    found = _Blocks()
     found.take_content(raw.message.get("content"))
-    finish = raw.finish_reason.lower() if raw.finish_reason else None
-    return Reply(
-        content="".join(found.texts) if found.texts else None,
-        reasoning="".join(found.thoughts) or None,
-        calls=tuple(found.calls),
-        finish_reason=_FINISHES.get(finish, finish) if finish else None,
-        usage=raw.usage,
-        model=raw.model,
-        id=raw.id,
-        defects=(*raw.defects, *found.defects),
-        extra={"thinking_blocks": found.thought_blocks} if found.thought_blocks else {},
-    )
+    finish = (raw.finish_reason or "").lower()
+    text = "".join(found.texts) if found.texts else None
+    return found.make_reply(raw, text, _FINISHES.get(finish, finish) or None)
 
 
 def parse_usage(usage: Any) -> Usage | None:
     """Read token counts; tokens from and for the cache are part of the input."""
     counts = as_fields(usage)
-    given, made = (
-        count_or_none(counts.get("input_tokens")),
-        count_or_none(counts.get("output_tokens")),
-    )
+    given = count_or_none(counts.get("input_tokens"))
+    made = count_or_none(counts.get("output_tokens"))
     if given is None and made is None:
         return None
     cached = count_or_none(counts.get("cache_read_input_tokens")) or 0
     given = (given or 0) + cached + (count_or_none(counts.get("cache_creation_input_tokens")) or 0)
-    details = as_fields(counts.get("output_tokens_details"))
-    return Usage(
-        input_tokens=given,
-        output_tokens=made or 0,
-        total_tokens=given + (made or 0),
-        reasoning_tokens=count_or_none(details.get("thinking_tokens")) or 0,
-        cached_tokens=cached,
-    )
+    thoughts = count_detail(counts, "output_tokens_details", "thinking_tokens")
+    return make_usage(given, made, reasoning=thoughts, cached=cached)
 
 
-class _Found:
-    """What an assistant message holds."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.thoughts: list[str] = []
-        self.thought_blocks: list[dict[str, Any]] = []
-        self.calls: list[RawCall] = []
-        self.defects: list[Defect] = []
+class _Blocks(Found):
+    """What the blocks of an assistant message hold."""
 
     def take_content(self, content: Any) -> None:
         if isinstance(content, str):
             self.texts.append(content)
-            self._note(Code.CONTENT_AS_TEXT, "The content is text, not a list of blocks.")
+            self.note(
+                Code.CONTENT_AS_TEXT, "The content is text, not a list of blocks.", "/content"
+            )
         elif isinstance(content, list):
             for index, block in enumerate(as_list(content)):
                 self._take_block(block, f"/content/{index}")
         elif isinstance(content, dict):
-            self._note(Code.CONTENT_NOT_USABLE, "The content is one block, not a list of blocks.")
+            note = "The content is one block, not a list of blocks."
+            self.note(Code.CONTENT_NOT_USABLE, note, "/content")
             self._take_block(content, "/content")
         elif content is not None:
             note = f"The content is of type {type(content).__name__}, not a list of blocks."
-            self._note(Code.CONTENT_NOT_USABLE, note)
+            self.note(Code.CONTENT_NOT_USABLE, note, "/content")
 
     def _take_block(self, block: Any, place: str) -> None:
         if not isinstance(block, dict):
             note = f"A value of type {type(block).__name__} is in the place of a block."
-            self._note(Code.CONTENT_NOT_USABLE, note, place)
+            self.note(Code.CONTENT_NOT_USABLE, note, place)
             return
         fields = as_fields(block)
         given = fields.get("type")
@@ -177,24 +154,21 @@ class _Found:
         elif kind == "tool_use":
             self._take_call(fields, place)
         elif kind in THOUGHT_BLOCKS:
-            self.thought_blocks.append(fields)
+            self.extra.setdefault("thinking_blocks", []).append(fields)
             if isinstance(fields.get("thinking"), str):
                 self.thoughts.append(fields["thinking"])
         elif kind == "text" or not isinstance(given, str):
             note = "A block has no type, or its text is not text."
-            self._note(Code.CONTENT_NOT_USABLE, note, place)
+            self.note(Code.CONTENT_NOT_USABLE, note, place)
         elif kind not in SERVER_BLOCKS:
             note = f"A block is of the unknown kind {clip(kind, 40)}."
-            self._note(Code.PART_NOT_KNOWN, note, place)
+            self.note(Code.PART_NOT_KNOWN, note, place)
 
     def _take_call(self, block: dict[str, Any], place: str) -> None:
         arguments = block.get("input")
         extra = other_fields(block, _CALL_FIELDS)
         self.calls.append(RawCall(block.get("id"), block.get("name"), arguments, extra=extra))
         if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
-            self._note(Code.ARGUMENTS_BLANK, "The call has no input.", place)
+            self.note(Code.ARGUMENTS_BLANK, "The call has no input.", place)
         elif isinstance(arguments, str):
-            self._note(Code.ARGUMENTS_AS_TEXT, "The input is text, not an object.", place)
-
-    def _note(self, code: Code, message: str, place: str = "/content") -> None:
-        self.defects.append(Defect(code, message, place))
+            self.note(Code.ARGUMENTS_AS_TEXT, "The input is text, not an object.", place)

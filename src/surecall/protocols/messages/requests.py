@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, Final, Literal, cast
 
 from surecall.errors import Code, RequestError
-from surecall.narrow import as_fields
+from surecall.narrow import as_fields, pick_fields
 from surecall.protocols.call_ids import CallIds
 from surecall.protocols.substitutes import narrow_to_allowed, stand_in_arguments, stand_in_name
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, WireRequest
@@ -144,28 +144,23 @@ def _render_call(call: ToolCall, call_id: str, offered: Container[str]) -> dict[
         "id": call_id,
         "name": stand_in_name(call.name, MAX_NAME_CHARS, offered),
         "input": stand_in_arguments(call.raw) if arguments is None else arguments,
-        **{key: call.extra[key] for key in _CALL_FIELDS if call.extra.get(key) is not None},
+        **pick_fields(call.extra, _CALL_FIELDS),
     }
 
 
 def _thoughts(message: Message) -> list[dict[str, Any]]:
     """Return the thoughts to send back as they came; without a signature none is accepted."""
-    blocks: Any = message.extra.get("thinking_blocks")
+    given: Any = message.extra.get("thinking_blocks")
+    blocks = map(as_fields, cast("list[Any]", given if isinstance(given, list | tuple) else ()))
     return [
-        dict(as_fields(block))
-        for block in cast("list[Any]", blocks if isinstance(blocks, list | tuple) else ())
-        if isinstance(block, dict) and _is_thought(as_fields(block))
+        dict(block)
+        for block in blocks
+        if (needed := _THOUGHT_FIELDS.get(str(block.get("type"))))
+        and all(isinstance(block.get(key), str) for key in needed)
     ]
 
 
-def _is_thought(block: dict[str, Any]) -> bool:
-    if block.get("type") == "redacted_thinking":
-        return isinstance(block.get("data"), str)
-    return (
-        block.get("type") == "thinking"
-        and isinstance(block.get("thinking"), str)
-        and isinstance(block.get("signature"), str)
-    )
+_THOUGHT_FIELDS: Final = {"redacted_thinking": ("data",), "thinking": ("thinking", "signature")}
 
 
 _DEFAULT_MAX_TOKENS: Final = 4096
@@ -255,10 +250,7 @@ def render_tool(tool: ToolSpec) -> dict[str, Any]:
         wire["description"] = tool.description
     schema = clean_parameters(tool.parameters or {"type": "object", "properties": {}})
     wire["input_schema"] = schema if "type" in schema else {"type": "object", **schema}
-    for key in _TOOL_FIELDS:
-        if tool.extra.get(key) is not None:
-            wire[key] = tool.extra[key]
-    return wire
+    return wire | pick_fields(tool.extra, _TOOL_FIELDS)
 
 
 def _split_system(
@@ -284,8 +276,7 @@ def _max_tokens(params: Mapping[str, Any]) -> Any:
     for key in ("max_tokens", "max_completion_tokens"):
         if params.get(key) is not None:
             return params[key]
-    thinking: Any = params.get("thinking")
-    budget = as_fields(thinking).get("budget_tokens") if isinstance(thinking, dict) else None
+    budget = as_fields(params.get("thinking")).get("budget_tokens")
     return _DEFAULT_MAX_TOKENS + (budget if isinstance(budget, int) else 0)
 
 
@@ -296,7 +287,8 @@ def _add_tools(request: ModelRequest, body: dict[str, Any]) -> None:
         if choice is not None:
             body["tool_choice"] = choice
         return
-    names = _called_names(request.messages)
+    called = (call.name for message in request.messages for call in message.tool_calls)
+    names = dict.fromkeys(stand_in_name(name, MAX_NAME_CHARS) for name in called)
     if names:
         # A history with calls is refused unless tools are defined; none of them may be used.
         body["tools"] = [render_tool(ToolSpec(name=name)) for name in names]
@@ -320,27 +312,21 @@ def _render_choice(
     return wire
 
 
-def _called_names(messages: tuple[Message, ...]) -> list[str]:
-    names = (call.name for message in messages for call in message.tool_calls)
-    return list(dict.fromkeys(stand_in_name(name, MAX_NAME_CHARS) for name in names))
-
-
 def _add_params(request: ModelRequest, body: dict[str, Any]) -> None:
     params = request.params
     stop = params.get("stop")
     if stop:
         body["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    user = params.get("user") or _member(params.get("metadata"), "user_id")
+    user = params.get("user") or as_fields(params.get("metadata")).get("user_id")
     if user is not None:
         body["metadata"] = {"user_id": user}
-    output: Any = params.get("output_config")
-    config = dict(as_fields(output)) if isinstance(output, dict) else {}
+    config = dict(as_fields(params.get("output_config")))
     effort = params.get("reasoning_effort")
     if effort == "none":
         body["thinking"] = params.get("thinking") or {"type": "disabled"}
     elif isinstance(effort, str):
         config.setdefault("effort", _EFFORTS.get(effort, effort))
-    schema = _member(_member(request.response_format, "json_schema"), "schema")
+    schema = as_fields(as_fields(request.response_format).get("json_schema")).get("schema")
     if isinstance(schema, dict):
         config["format"] = {"type": "json_schema", "schema": schema}
     if config:
@@ -348,7 +334,3 @@ def _add_params(request: ModelRequest, body: dict[str, Any]) -> None:
     for key, value in params.items():
         if value is not None and key not in _OWN_PARAMS and key not in _REFUSED_PARAMS:
             body.setdefault(key, value)
-
-
-def _member(value: Any, key: str) -> Any:
-    return as_fields(value).get(key)

@@ -9,8 +9,10 @@ from surecall.protocols.server import (
     invalid_message,
     invalid_request,
     parse_description,
+    parse_items,
     parse_model,
     parse_object,
+    parse_role,
     parse_switch,
     parse_tools,
     show,
@@ -41,10 +43,7 @@ def _parse_conversation(items: list[Any]) -> list[Message]:
     for index, item in enumerate(items):
         place = f"messages[{index}]"
         fields = as_fields(item)
-        role = fields.get("role")
-        if not isinstance(role, str) or role not in _ROLES:
-            hint = did_you_mean(role, _ROLES) if isinstance(role, str) else "Give it a role."
-            raise invalid_message(f"{place} has the role {show(role)}.", hint)
+        role = parse_role(fields.get("role"), _ROLES, place)
         blocks = _blocks(fields.get("content"), f"{place}.content")
         if role == "assistant":
             messages.append(_parse_assistant(blocks, place))
@@ -178,21 +177,15 @@ def parse_request(request: WireRequest) -> ModelRequest:
     """
     body = request.body
     model = parse_model(body)
-    items = body.get("messages")
-    if not isinstance(items, list) or not items:
-        raise invalid_request(
-            f"messages is {show(items)}.", "Send a list with at least one message."
-        )
+    hint = "Send a list with at least one message."
+    items = parse_items(body.get("messages"), "messages", hint)
     stream = parse_switch(body, "stream")
-    messages: list[Message] = [
-        *_parse_system(body.get("system")),
-        *_parse_conversation(as_list(items)),
-    ]
+    messages = (*_parse_system(body.get("system")), *_parse_conversation(items))
     choice, parallel = _parse_choice(body.get("tool_choice"))
     params, response_format = _parse_params(body)
     return ModelRequest(
         model=model,
-        messages=tuple(messages),
+        messages=messages,
         tools=parse_tools(body.get("tools"), _parse_tool),
         tool_choice=choice,
         parallel_tool_calls=parallel,

@@ -4,7 +4,6 @@ A stream is complete when `message_stop` has come. Anything less is `STREAM_TRUN
 never invented. A message begins once, and no content follows its stop reason.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -33,12 +32,10 @@ class MessagesStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
     end_is = "message_stop"
+    parse_body = staticmethod(parse_body)
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._blocks = PartialBlocks(self._kept)
+    def _begin(self) -> None:
+        self._blocks = self._partial = PartialBlocks(self._kept)
         self._fields: dict[str, Any] = {}
         self._has_begun = False
         self._has_stopped = False
@@ -80,15 +77,6 @@ class MessagesStreamFolder(EventFolder):
                 return event
         return decode(data, surrogates="replace")
 
-    def _has_ended(self) -> bool:
-        return self._done
-
-    def _parse_body(self, body: bytes) -> RawReply:
-        return parse_body(body, self._headers)
-
-    def _so_far(self) -> tuple[str, int]:
-        return self._blocks.text, self._blocks.calls_count
-
     def _render(self) -> RawReply:
         fields = {**self._fields, "content": self._blocks.render(), "usage": self._usage}
         defects = (*self._blocks.defects, *self._repeated, *self._skipped_defects())
@@ -110,9 +98,7 @@ class MessagesStreamFolder(EventFolder):
         check_role(fields.get("role"))
         self._put(self._fields, fields)
         self._put(self._usage, fields.get("usage"))
-        content: Any = fields.get("content")
-        blocks = as_list(content)
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(as_list(fields.get("content"))):
             self._begin_block({"index": index, "content_block": block}, data, shown)
 
     def _end_message(self, event: dict[str, Any], data: str) -> None:

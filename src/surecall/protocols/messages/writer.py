@@ -97,8 +97,7 @@ def _render_usage(usage: Usage | None) -> dict[str, Any]:
 
 def _thoughts_of(extra: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the thoughts that a client has to send back as they are."""
-    blocks: Any = extra.get("thinking_blocks")
-    items = as_list(blocks)
+    items = as_list(extra.get("thinking_blocks"))
     found = [as_fields(item) for item in items if isinstance(item, dict)]
     return [{"signature": "", **item} if "thinking" in item else dict(item) for item in found]
 

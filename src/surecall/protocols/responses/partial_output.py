@@ -7,7 +7,7 @@ from surecall.errors import Code
 from surecall.jsontext import mend_surrogates
 from surecall.narrow import as_fields, as_list
 from surecall.protocols.base import StreamDelta
-from surecall.protocols.streams import HeldHalves, Kept, KeptText
+from surecall.protocols.streams import HeldHalves, Kept, KeptText, Noted
 from surecall.records import Defect
 
 from .replies import REASONING_BREAK
@@ -22,6 +22,7 @@ _PLACES: Final = {
     "reasoning_text": "content",
     "summary_text": "summary",
 }
+_WHAT: Final = {"arguments": "calls", "output_text": "text", "refusal": "text"}
 _ITEM_TYPES: Final = {
     "arguments": "function_call",
     "output_text": "message",
@@ -64,14 +65,15 @@ class _PartialItem:
         return {**self.item, **parts}
 
 
-class PartialOutput:
+class PartialOutput(Noted):
     """The output as far as it has arrived."""
 
+    place = "/output"
+
     def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+        super().__init__(kept)
         self.has_halves = False
         """Whether halves of surrogate pairs may be among the pieces."""
-        self.defects: dict[str, Defect] = {}
         self._items: list[_PartialItem] = []
         self._by_key: dict[Any, _PartialItem] = {}
         self._by_item: dict[Any, _PartialItem] = {}
@@ -188,7 +190,8 @@ class PartialOutput:
             partial.texts[place] = KeptText(self._kept)
         self._text(partial, place).append(text)
         if so_far:
-            self._note(place[0])
+            what = _WHAT.get(place[0], "reasoning")
+            self._defects[f"{Code.DELTAS_DIFFER} {what}"] = deltas_differ(what)
         if text.startswith(so_far):
             self._show(partial, place, text[len(so_far) :], shown)
 
@@ -201,7 +204,7 @@ class PartialOutput:
 
     def _note_index(self) -> None:
         note = "The events do not say clearly which items they are about."
-        self.defects[Code.INDEX_NOT_USABLE] = Defect(Code.INDEX_NOT_USABLE, note, "/output")
+        self._note(Code.INDEX_NOT_USABLE, note)
 
     def _show(
         self, partial: _PartialItem, place: _Place, text: str, shown: list[StreamDelta]
@@ -218,12 +221,6 @@ class PartialOutput:
         text = self._halves.show(kind, text, shown)
         if kind == "text":
             self._shown_text.append(text)
-
-    def _note(self, kind: str) -> None:
-        what = {"arguments": "calls", "output_text": "text", "refusal": "text"}.get(
-            kind, "reasoning"
-        )
-        self.defects[f"{Code.DELTAS_DIFFER} {what}"] = deltas_differ(what)
 
 
 def _texts(item: dict[str, Any]) -> Iterator[tuple[str, int, str]]:

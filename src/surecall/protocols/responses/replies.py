@@ -4,16 +4,19 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from surecall.errors import Code
-from surecall.narrow import as_fields, as_list, count_or_none, other_fields, text_or_none
+from surecall.narrow import as_fields, as_list, count_or_none, other_fields
 from surecall.protocols.base import RawReply
 from surecall.protocols.errors import parse_error_object
 from surecall.protocols.replies import (
+    Found,
     check_role,
     check_says_something,
+    count_detail,
     decode_object,
+    make_raw,
+    make_usage,
+    note_arguments,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -33,36 +36,6 @@ _REASONS: Final = {"max_output_tokens": "length"}
 INCOMPLETE_REASONS: Final = {finish: reason for reason, finish in _REASONS.items()}
 COMPLETE_FINISHES: Final = frozenset({"function_call", "stop", "tool_calls"})
 """Finish reasons of a response that is complete."""
-
-
-class _Output(Struct, frozen=True):
-    """The items of one output, understood."""
-
-    text: str | None
-    """The text, or the refusal that came in its place."""
-    reasoning: str | None
-    calls: tuple[RawCall, ...]
-    extra: dict[str, Any]
-    defects: tuple[Defect, ...]
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """What the model said, by kind, to compare two tellings of it."""
-        calls = [(call.id, call.name, call.arguments) for call in self.calls]
-        return {"text": self.text or "", "reasoning": self.reasoning or "", "calls": calls}
-
-
-def parse_output(message: dict[str, Any]) -> _Output:
-    """Read the items of an output, whatever shape they have."""
-    reader = _OutputReader()
-    items = message.get("output")
-    if isinstance(items, list):
-        for position, item in enumerate(as_list(items)):
-            reader.read(item, f"/output/{position}")
-    elif items is not None:
-        note = f"The output is of type {type(items).__name__}, not a list."
-        reader.defects.append(Defect(Code.CONTENT_NOT_USABLE, note, "/output"))
-    return reader.close()
 
 
 def _finish_reason_of(message: dict[str, Any]) -> str | None:
@@ -86,21 +59,44 @@ def _finish_reason_of(message: dict[str, Any]) -> str | None:
     return "tool_calls" if calls else "stop"
 
 
-class _OutputReader:
-    def __init__(self) -> None:
-        self.defects: list[Defect] = []
+class Output(Found):
+    """The items of one output, understood, whatever shape they have."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        super().__init__()
         self._items: list[dict[str, Any]] = []
-        self._texts: list[str] = []
         self._refusals: list[str] = []
-        self._thoughts: list[str] = []
-        self._calls: list[RawCall] = []
         self._phase: str | None = None
         self._ignored: dict[str, int] = {}
+        items = message.get("output")
+        if isinstance(items, list):
+            for position, item in enumerate(as_list(items)):
+                self._read(item, f"/output/{position}")
+        elif items is not None:
+            note = f"The output is of type {type(items).__name__}, not a list."
+            self.note(Code.CONTENT_NOT_USABLE, note, "/output")
+        for name, count in self._ignored.items():
+            note = f"{count} items of type {name!r} were not used."
+            self.note(Code.PART_NOT_KNOWN, note, "/output")
+        text = "".join(self.texts) if self.texts else None
+        self.text = text or "".join(self._refusals) or text
+        """The text, or the refusal that came in its place."""
+        if reasoning := mark_places(self._items, has_text=bool(self.text)):
+            self.extra["reasoning_items"] = reasoning
+        if self._phase:
+            self.extra["phase"] = self._phase
 
-    def read(self, item: Any, place: str) -> None:
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the model said, by kind, to compare two tellings of it."""
+        calls = [(call.id, call.name, call.arguments) for call in self.calls]
+        thoughts = REASONING_BREAK.join(self.thoughts)
+        return {"text": self.text or "", "reasoning": thoughts, "calls": calls}
+
+    def _read(self, item: Any, place: str) -> None:
         if not isinstance(item, dict):
             note = f"A value of type {type(item).__name__} is in the place of an item."
-            self.defects.append(Defect(Code.CALL_ENTRY_DROPPED, note, place))
+            self.note(Code.CALL_ENTRY_DROPPED, note, place)
             return
         fields = as_fields(item)
         self._items.append(fields)
@@ -108,35 +104,14 @@ class _OutputReader:
         if kind == "message":
             self._read_message(fields, place)
         elif kind == "reasoning":
-            self._thoughts += reasoning_parts(fields)
+            self.thoughts += reasoning_parts(fields)
         elif kind == "function_call":
             self._read_call(fields, place)
         elif isinstance(kind, str) and kind:
             name = clip(kind, 60)
             self._ignored[name] = self._ignored.get(name, 0) + 1
         else:
-            self.defects.append(Defect(Code.CONTENT_NOT_USABLE, "An item has no type.", place))
-
-    def close(self) -> _Output:
-        text = "".join(self._texts) if self._texts else None
-        if not text and any(self._refusals):
-            text = "".join(self._refusals)
-        extra: dict[str, Any] = {}
-        reasoning = mark_places(self._items, has_text=bool(text))
-        if reasoning:
-            extra["reasoning_items"] = reasoning
-        if self._phase:
-            extra["phase"] = self._phase
-        for name, count in self._ignored.items():
-            note = f"{count} items of type {name!r} were not used."
-            self.defects.append(Defect(Code.PART_NOT_KNOWN, note, "/output"))
-        return _Output(
-            text,
-            REASONING_BREAK.join(self._thoughts) or None,
-            tuple(self._calls),
-            extra,
-            tuple(self.defects),
-        )
+            self.note(Code.CONTENT_NOT_USABLE, "An item has no type.", place)
 
     def _read_message(self, item: dict[str, Any], place: str) -> None:
         phase = item.get("phase")
@@ -144,18 +119,18 @@ class _OutputReader:
             self._phase = phase
         content = item.get("content")
         if isinstance(content, str):
-            self._texts.append(content)
+            self.texts.append(content)
             note = "The content is plain text, not a list of parts."
-            self.defects.append(Defect(Code.CONTENT_AS_TEXT, note, f"{place}/content"))
+            self.note(Code.CONTENT_AS_TEXT, note, f"{place}/content")
             return
         if content is not None and not isinstance(content, list):
             note = f"The content is of type {type(content).__name__}, not a list of parts."
-            self.defects.append(Defect(Code.CONTENT_NOT_USABLE, note, f"{place}/content"))
+            self.note(Code.CONTENT_NOT_USABLE, note, f"{place}/content")
         for position, part in enumerate(as_list(content)):
             fields = as_fields(part)
             text, refusal = fields.get("text"), fields.get("refusal")
             if isinstance(text, str):
-                self._texts.append(text)
+                self.texts.append(text)
             elif isinstance(refusal, str):
                 self._refusals.append(refusal)
             else:
@@ -163,19 +138,14 @@ class _OutputReader:
                 is_known = not isinstance(kind, str) or kind in _TEXT_PARTS
                 code = Code.CONTENT_NOT_USABLE if is_known else Code.PART_NOT_KNOWN
                 note = "A part of the content has no text."
-                self.defects.append(Defect(code, note, f"{place}/content/{position}"))
+                self.note(code, note, f"{place}/content/{position}")
 
     def _read_call(self, item: dict[str, Any], place: str) -> None:
         arguments = item.get("arguments")
         extra = other_fields(item, _CALL_FIELDS)
         call = RawCall(item.get("call_id"), item.get("name"), arguments, "tool_calls", extra)
-        self._calls.append(call)
-        if isinstance(arguments, dict):
-            note = "The arguments are an object, not its text."
-            self.defects.append(Defect(Code.ARGUMENTS_AS_OBJECT, note, place))
-        elif isinstance(arguments, str) and not arguments.strip():
-            note = "The arguments are blank text."
-            self.defects.append(Defect(Code.ARGUMENTS_BLANK, note, place))
+        self.calls.append(call)
+        note_arguments(arguments, place, self.defects)
 
 
 _INSIDE_ARGUMENTS: Final = re.compile("/arguments/")
@@ -222,14 +192,8 @@ def parse_response(
     for key in ("status", "incomplete_details"):
         if response.get(key) is not None:
             message[key] = response[key]
-    raw = RawReply(
-        message=message,
-        finish_reason=_finish_reason_of(message),
-        usage=parse_usage(response.get("usage")),
-        model=text_or_none(response.get("model")),
-        id=text_or_none(response.get("id")),
-        defects=defects,
-    )
+    finish, usage = _finish_reason_of(message), parse_usage(response.get("usage"))
+    raw = make_raw(message, finish, usage, response, defects)
     is_marked = response.get("object") == "response" and raw.finish_reason is not None
     marks = "an object of type response or a status"
     check_says_something(parse_message(raw), is_marked=is_marked, marks=marks)
@@ -238,36 +202,20 @@ def parse_response(
 
 def parse_message(raw: RawReply) -> Reply:
     """Understand the output; whatever shape it has, nothing is raised."""
-    output = parse_output(raw.message)
-    return Reply(
-        content=output.text,
-        reasoning=output.reasoning,
-        calls=output.calls,
-        finish_reason=raw.finish_reason or _finish_reason_of(raw.message),
-        usage=raw.usage,
-        model=raw.model,
-        id=raw.id,
-        defects=(*raw.defects, *output.defects),
-        extra=output.extra,
-    )
+    output = Output(raw.message)
+    finish = raw.finish_reason or _finish_reason_of(raw.message)
+    return output.make_reply(raw, output.text, finish, REASONING_BREAK)
 
 
 def parse_usage(usage: Any) -> Usage | None:
     """Read token counts; what is not a count is left out."""
     counts = as_fields(usage)
-    given, made = (
+    return make_usage(
         count_or_none(counts.get("input_tokens")),
         count_or_none(counts.get("output_tokens")),
-    )
-    total = count_or_none(counts.get("total_tokens"))
-    if given is None and made is None and total is None:
-        return None
-    return Usage(
-        input_tokens=given or 0,
-        output_tokens=made or 0,
-        total_tokens=total if total is not None else (given or 0) + (made or 0),
-        reasoning_tokens=_detail(counts, "output_tokens_details", "reasoning_tokens"),
-        cached_tokens=_detail(counts, "input_tokens_details", "cached_tokens"),
+        count_or_none(counts.get("total_tokens")),
+        reasoning=count_detail(counts, "output_tokens_details", "reasoning_tokens"),
+        cached=count_detail(counts, "input_tokens_details", "cached_tokens"),
     )
 
 
@@ -276,7 +224,3 @@ def find_repeated_keys(items: list[Any], text: bytes | str) -> tuple[Defect, ...
     if not any(isinstance(as_fields(item).get("arguments"), dict) for item in items):
         return ()
     return repeated_keys(text, _INSIDE_ARGUMENTS, "/output")
-
-
-def _detail(counts: dict[str, Any], group: str, name: str) -> int:
-    return count_or_none(as_fields(counts.get(group)).get(name)) or 0

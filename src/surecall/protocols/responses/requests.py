@@ -74,14 +74,8 @@ def _render_turn(
 def _render_call(call: ToolCall, offered: Container[str]) -> dict[str, Any]:
     message = render_message(Message("assistant", None, (call,)), offered)
     function = message["tool_calls"][0]["function"]
-    wire: dict[str, Any] = {
-        "type": "function_call",
-        "call_id": _wire_id(call.id),
-        "name": function["name"],
-        "arguments": function["arguments"],
-    }
-    wire |= {key: call.extra[key] for key in _CALL_EXTRA if key in call.extra}
-    return wire
+    wire = {"type": "function_call", "call_id": _wire_id(call.id), **function}
+    return wire | {key: call.extra[key] for key in _CALL_EXTRA if key in call.extra}
 
 
 def _wire_id(call_id: str) -> str:

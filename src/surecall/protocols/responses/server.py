@@ -8,7 +8,7 @@ it is left out, as it is when a request is rendered.
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from surecall.errors import Code, RequestError, did_you_mean
+from surecall.errors import Code, RequestError
 from surecall.narrow import as_fields, as_list, other_fields, pick_fields
 from surecall.protocols.chat_completions import parse_history_message
 from surecall.protocols.server import (
@@ -16,8 +16,10 @@ from surecall.protocols.server import (
     invalid_request,
     parse_choice,
     parse_function,
+    parse_items,
     parse_model,
     parse_object,
+    parse_role,
     parse_switch,
     parse_tools,
     show,
@@ -39,12 +41,9 @@ def _parse_input(value: Any) -> list[Message]:
     """
     if isinstance(value, str):
         return [Message("user", value)]
-    if not isinstance(value, list) or not value:
-        raise invalid_request(
-            f"input is {show(value)}.", "Send text, or a list with at least one item."
-        )
+    items = parse_items(value, "input", "Send text, or a list with at least one item.")
     reader = _InputReader()
-    for index, item in enumerate(as_list(value)):
+    for index, item in enumerate(items):
         place = f"input[{index}]"
         try:
             reader.read(item, place)
@@ -100,10 +99,7 @@ class _InputReader:
         return self._messages
 
     def _read_message(self, item: dict[str, Any], place: str) -> None:
-        role = item.get("role")
-        if role not in _ROLES:
-            hint = did_you_mean(role, _ROLES) if isinstance(role, str) else "Use text."
-            raise invalid_message(f"{place} has the role {show(role)}.", hint)
+        role = parse_role(item.get("role"), _ROLES, place)
         content = parse_content(item.get("content"), f"{place}.content")
         if role != "assistant":
             self._add(Message(cast("Role", role), content))
@@ -197,13 +193,9 @@ def _reasoning_fields(items: list[dict[str, Any]]) -> dict[str, Any]:
     Items made here from plain text go back to being text: no provider of this format knows them.
     """
     fields: dict[str, Any] = {}
-    plain: list[str] = []
-    for item in items:
-        if as_list(item.get("content")):
-            plain += reasoning_parts({"content": item["content"]})
-    foreign = [
-        item for item in items if not str(as_fields(item).get("id")).startswith(OWN_REASONING_ID)
-    ]
+    contents = [{"content": item.get("content")} for item in items]
+    plain = [text for content in contents for text in reasoning_parts(content)]
+    foreign = [item for item in items if not str(item.get("id")).startswith(OWN_REASONING_ID)]
     if foreign:
         fields["reasoning_items"] = foreign
     if plain:

@@ -5,7 +5,6 @@ A stream is complete when the event that ends a response has been seen; anything
 when the two differ, a defect says so. Nothing behind that event is read.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from surecall.errors import Code
@@ -17,7 +16,7 @@ from surecall.protocols.streams import EventFolder, may_have_halves
 from surecall.records import Defect
 
 from .partial_output import PartialOutput, deltas_differ
-from .replies import find_repeated_keys, parse_body, parse_output, parse_response
+from .replies import Output, find_repeated_keys, parse_body, parse_response
 
 _ENDS: Final = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _BEGINS: Final = frozenset({"response.created", "response.in_progress", "response.queued"})
@@ -46,12 +45,10 @@ class ResponsesStreamFolder(EventFolder):
     """Folds one streamed reply; feed it every chunk, then close it."""
 
     end_is = "the event that ends a response"
+    parse_body = staticmethod(parse_body)
 
-    def __init__(
-        self, headers: Mapping[str, str] | None = None, *, skip_bad_events: bool = False
-    ) -> None:
-        super().__init__(headers, skip_bad_events=skip_bad_events)
-        self._output = PartialOutput(self._kept)
+    def _begin(self) -> None:
+        self._output = self._partial = PartialOutput(self._kept)
         self._sequence: int | None = None
         self._has_gap = False
         self._has_begun = False
@@ -71,20 +68,11 @@ class ResponsesStreamFolder(EventFolder):
         self._count(fields.get("sequence_number"))
         self._take(kind, fields, data, shown)
 
-    def _has_ended(self) -> bool:
-        return self._done
-
-    def _parse_body(self, body: bytes) -> RawReply:
-        return parse_body(body, self._headers)
-
-    def _so_far(self) -> tuple[str, int]:
-        return self._output.text, self._output.calls_count
-
     def _render(self) -> RawReply:
         output, differing = self._final_output()
         if self._output:  # items were streamed, which only a response has
             self._response.setdefault("object", "response")
-        defects = (*self._output.defects.values(), *differing, *self._repeated)
+        defects = (*self._output.defects, *differing, *self._repeated)
         return parse_response(self._response, output, (*defects, *self._note_lost()))
 
     def _take(self, kind: str, fields: dict[str, Any], data: str, shown: list[StreamDelta]) -> None:
@@ -134,7 +122,7 @@ class ResponsesStreamFolder(EventFolder):
                 if isinstance(item, dict):
                     self._output.finish(index, as_fields(item), shown)
         self._output.flush(shown)
-        self._output.catch_up(parse_output({"output": self._mend(output)}).text or "", shown)
+        self._output.catch_up(Output({"output": self._mend(output)}).text or "", shown)
 
     def _final_output(self) -> tuple[list[Any], list[Defect]]:
         """Return the items of the reply, and what the two tellings of it differ in."""
@@ -150,8 +138,8 @@ class ResponsesStreamFolder(EventFolder):
             return final, []
         if not final:
             return streamed, [deltas_differ("output")]
-        before, after = (parse_output({"output": items}).words for items in (streamed, final))
-        known = self._output.defects.values()
+        before, after = (Output({"output": items}).words for items in (streamed, final))
+        known = self._output.defects
         differing = [deltas_differ(what) for what in after if after[what] != before[what]]
         return final, [defect for defect in differing if defect not in known]
 
@@ -167,13 +155,10 @@ class ResponsesStreamFolder(EventFolder):
 
     def _note_lost(self) -> tuple[Defect, ...]:
         """Tell of events that were passed over, or of a gap that nothing else filled."""
-        if self._skipped:
-            note = f"{self._skipped} events were passed over."
-        elif self._has_gap and not self._response.get("output") and not self._output.is_whole:
-            note = "The numbers of the events have a gap."
-        else:
-            return ()
-        return (Defect(Code.UPSTREAM_BAD_EVENT, note),)
+        skipped = self._skipped_defects()
+        if skipped or not self._has_gap or self._response.get("output") or self._output.is_whole:
+            return skipped
+        return (Defect(Code.UPSTREAM_BAD_EVENT, "The numbers of the events have a gap."),)
 
 
 def _key(fields: dict[str, Any]) -> Any:
