@@ -172,7 +172,7 @@ class ModelEntry(Fact, frozen=True, kw_only=True):
 
 
 class ModelRule(Fact, frozen=True, kw_only=True):
-    """What holds for every model whose name matches, also for those not in the catalog."""
+    """What applies to every model whose name matches, including those not in the catalog."""
 
     id: str
     match: str
@@ -231,7 +231,7 @@ class Preset(Fact, frozen=True, kw_only=True):
             if field not in PRESET_FIELDS:
                 raise ConfigError(
                     Code.INVALID_CONFIG,
-                    f"preset {self.name!r} sets {field!r}, which is no option.",
+                    f"preset {self.name!r} sets {field!r}, which is not an option.",
                     hint=did_you_mean(field, PRESET_FIELDS),
                 )
         for field in OBJECT_FIELDS:

@@ -83,7 +83,7 @@ class ReasonCode(StrEnum):
 
 
 REASON_MEANINGS: Final[dict[ReasonCode, str]] = {
-    ReasonCode.RUN_FAILED: "The run ended with an error in place of an answer.",
+    ReasonCode.RUN_FAILED: "The run ended with an error instead of an answer.",
     ReasonCode.CUT_BY_LIMIT: "A reply stopped at its token limit, and nothing made up for it.",
     ReasonCode.EMPTY_FINAL: "The final answer is empty.",
     ReasonCode.FINAL_TEXT_WRONG: "The final answer is not the one that was asked for.",

@@ -228,7 +228,7 @@ def _modern(
             raise RequestError(
                 Code.INVALID_MESSAGE,
                 f"messages[{index}] is the result of a function that was not called.",
-                hint="Put it directly behind the assistant message with its function_call.",
+                hint="Put it directly after the assistant message with its function_call.",
             )
         rest = {key: value for key, value in fields.items() if key != "name"}
         return {**rest, "role": "tool", "tool_call_id": legacy_id}, None

@@ -72,7 +72,7 @@ class AgentReason(StrEnum):
 
 
 AGENT_REASONS: Final[dict[AgentReason, str]] = {
-    AgentReason.RUN_FAILED: "The run ended with an error in place of an answer.",
+    AgentReason.RUN_FAILED: "The run ended with an error instead of an answer.",
     AgentReason.STAGE_NOT_CALLED: "The tool of the stage was never called.",
     AgentReason.CALL_NOT_VALID: "No call of the stage had the required fields, with values of "
     "the right type and range and names that exist.",
