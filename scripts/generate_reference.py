@@ -206,9 +206,9 @@ def settings_page() -> str:
         "Variables are read as TOML values where the key takes more than text:",
         '`true`, `8`, `0.5`, `["a", "b"]`; anything else is text.',
         "A further `__` reaches inside an option: `SURECALL_OPTIONS__REQUEST_OVERRIDES__SEED=7`.",
-        "A blank variable is as good as none.\n",
+        "A blank variable counts as unset.\n",
         "## The key\n",
-        "A key never stands in a file: `api_key = ...` there is refused.",
+        "A key never belongs in a file: `api_key = ...` there is refused.",
         "It is read from the variable that `api_key_env` names, or else from `SURECALL_API_KEY`.",
         "The key of a provider goes to that provider only: `OPENROUTER_API_KEY` to",
         "`openrouter.ai`, `OPENAI_API_KEY` to `openai.com` or to where `OPENAI_BASE_URL` points.",
@@ -323,7 +323,7 @@ def fault_row(fault: Fault, *, has_truth: bool) -> str:
     for protocol, code in fault.codes.items():
         outcome += f" ([{code}](codes.md#{code.lower()}) in `{protocol}`)"
     if fault.refusal is not None:
-        outcome += f", told [{fault.refusal}](codes.md#{fault.refusal.lower()})"
+        outcome += f"; the model reads [{fault.refusal}](codes.md#{fault.refusal.lower()})"
     if fault.needs:
         outcome += f", with `{fault.needs}`"
     reach = {"both": "", "whole": " Whole replies only.", "stream": " Streamed replies only."}
@@ -344,14 +344,14 @@ def scenarios_page() -> str:
     parts = [
         "# Scenarios\n",
         "The suite `state` asks a model to work on [a workspace](../explanation/workspace.md).",
-        "Every trial has a workspace of its own and gets two verdicts.",
+        "Every trial has its own workspace and gets two verdicts.",
         "The *loose* one is that of the experiment this suite continues: a final text and a value.",
-        "The *strict* one asks whether the model did what it was told, and nothing else.",
+        "The *strict* one asks whether the model did what it was asked to do, and nothing else.",
         "For every scenario it also demands that the run ended with the right answer, that",
         "`/draft/foo` was changed once and nothing else was, that the workspace was read in an",
         "earlier reply where reading comes first, that no call named another workspace or a locked",
         "path, that no hidden tool was called, and that no call is shown in the answer.\n",
-        "| scenario | what is asked | loose: yes when | strict: beside what holds for all |",
+        "| scenario | what is asked | loose: yes when | strict: besides what applies to all |",
         "|---|---|---|---|",
     ]
     for scenario in SCENARIOS:

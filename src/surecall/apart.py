@@ -88,4 +88,4 @@ def _leave(task: "asyncio.Task[Outcome]", what: str) -> None:
 
 def _drop(task: "asyncio.Task[Outcome]") -> None:
     _left_behind.discard(task)
-    _log.info("work that was left behind has ended; its result is dropped")
+    _log.info("abandoned work has ended; its result is dropped")

@@ -25,7 +25,7 @@ class CodeText:
     fix: str
     """What to do."""
     reaction: str
-    """What surecall does by itself."""
+    """What surecall does on its own."""
 
 
 def explain_code(code: str) -> CodeText:

@@ -1,4 +1,4 @@
-"""Command R: an array in the fence behind `Action:`."""
+"""Command R: an array in the fence after `Action:`."""
 
 import pytest
 

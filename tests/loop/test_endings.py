@@ -287,7 +287,7 @@ async def test_what_is_left_behind_is_logged(caplog: pytest.LogCaptureFixture) -
     await stubborn.end()
     assert [record.getMessage() for record in caplog.records] == [
         "the tool stuck did not end when it was cancelled; it is left running",
-        "work that was left behind has ended; its result is dropped",
+        "abandoned work has ended; its result is dropped",
     ]
 
 

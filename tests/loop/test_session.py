@@ -229,5 +229,5 @@ async def test_an_embedded_model_speaks_chat_completions_only(protocol: str) -> 
     with pytest.raises(RequestError) as caught:
         await surecall.run("Hi", model="embedded:smollm2-135m", protocol=protocol)
     assert caught.value.code == Code.CAPABILITY_UNSUPPORTED
-    assert f"speaks chat_completions, not {protocol}" in caught.value.message
+    assert f"supports chat_completions, not {protocol}" in caught.value.message
     assert "Leave the protocol out" in str(caught.value.hint)

@@ -202,7 +202,7 @@ def render_react(calls: Calls, text_before: str = "", text_after: str = "") -> s
 
 
 def render_command_r(calls: Calls, text_before: str = "", text_after: str = "") -> str:
-    """Write an array in the fence behind `Action:`."""
+    """Write an array in the fence after `Action:`."""
     lead = f"{text_before}\n" if text_before else ""
     items = [{"tool_name": name, "parameters": arguments} for name, arguments in calls]
     return f"{lead}Action:\n```json\n{_json(items)}\n```{text_after}"

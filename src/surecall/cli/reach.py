@@ -111,7 +111,7 @@ def _explain_failure(error: Exception) -> Reached:
         fix = "Check the spelling of base_url."
     elif isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
         code, message = Code.TLS_FAILURE, "no secure connection"
-        fix = "Check that base_url speaks https and that its certificate is valid."
+        fix = "Check that base_url uses https and that its certificate is valid."
     elif number == errno.ECONNREFUSED:
         code, message = Code.CONNECTION_REFUSED, "refuses connections"
         fix = "Check that the server runs and that the port is right."

@@ -72,9 +72,9 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         Text,
         "the name of a wire format",
         "Wire format of the provider: `chat_completions`, `responses`, `messages` or "
-        "`gemini`. When unset, what the catalog says of the provider, or `chat_completions`.",
+        "`gemini`. When unset, what the catalog says about the provider, or `chat_completions`.",
     ),
-    "provider": _text("Name of the provider, to choose what is known of it."),
+    "provider": _text("Name of the provider, to look up what is known about it."),
     "preset": SettingKey(
         list[Text] | str, "a name or a list of names", "Presets to apply, in order.", ()
     ),

@@ -306,6 +306,28 @@ def hash_of(value: Any) -> str:
     return canonical_hash(msgspec.to_builtins(value))[:_HASH_CHARS]
 
 
+def drop_defaults(value: Any, *, without: frozenset[str] = frozenset()) -> Any:
+    """Return plain data without the fields of records that are named or hold their default.
+
+    A hash over it stays the same when a record gets a new field that nothing uses yet.
+    """
+    if isinstance(value, Struct):
+        return {
+            item.name: drop_defaults(getattr(value, item.name), without=without)
+            for item in msgspec.structs.fields(value)
+            if item.name not in without and getattr(value, item.name) != _find_default(item)
+        }
+    if isinstance(value, list | tuple):
+        items = cast("Iterable[Any]", value)
+        return [drop_defaults(item, without=without) for item in items]
+    return value
+
+
+def _find_default(item: msgspec.structs.FieldInfo) -> Any:
+    factory = item.default_factory
+    return item.default if factory is msgspec.NODEFAULT else factory()
+
+
 def _flat(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     for name, value in table.items():
         if isinstance(value, dict) and value:

@@ -50,7 +50,7 @@ _FENCE: Final = "```"
 
 
 class CommandR(CallFormat):
-    """An array of `tool_name` and `parameters` in the fence behind `Action:`."""
+    """An array of `tool_name` and `parameters` in the fence after `Action:`."""
 
     name = "command_r"
     line_start = True

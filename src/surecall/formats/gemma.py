@@ -234,7 +234,7 @@ class _Reader:
         except JSONTextError:
             raise _Unreadable from None
         self.at = after
-        self._note("delimit_string", raw, text, "the string stood in quotes")
+        self._note("delimit_string", raw, text, "the string was in quotes")
         return text
 
     def _note(self, rule: str, before: str, after: str, why: str, *, lossy: bool = False) -> None:
@@ -274,7 +274,7 @@ _TAG: Final = "<call>"
 
 
 class Gemma(CallFormat):
-    """Calls behind the tokens of either model."""
+    """Calls after the tokens of either model."""
 
     name = "gemma"
     trims = False

@@ -125,7 +125,7 @@ _GRAMMAR: Final = _PairGrammar()
 
 
 class Glm(CallFormat):
-    """`<tool_call>NAME` and pairs, each call in a tag of its own."""
+    """`<tool_call>NAME` and pairs, each call in its own tag."""
 
     name = "glm"
     literals = ("<tool_call>", "<tool_call:")

@@ -233,7 +233,7 @@ _ANSWER: Final = "assistantfinal"
 
 
 class StrippedHarmony(CallFormat):
-    """A call behind what is left of its header, in the middle of a text."""
+    """A call after what is left of its header, in the middle of a text."""
 
     name = "harmony"
     literals = (f"{_BARE_ROLE}commentary",)

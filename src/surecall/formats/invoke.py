@@ -138,7 +138,7 @@ class BareInvoke(CallFormat):
 
 
 class PrefixedInvoke(CallFormat):
-    """Calls and wrappers with a prefix nobody knows; the tool must exist."""
+    """Calls and wrappers with an unknown prefix; the tool must exist."""
 
     name = "invoke"
     line_start = True

@@ -141,7 +141,7 @@ def _skip_leftovers(source: Source, at: int, fence: str) -> tuple[int, list[Rece
         at = here
     if fence:
         at, _ = close_block(source, at, (fence,))
-        receipts.append(receipt("strip_code_fence", fence, "", "it stood inside the markers"))
+        receipts.append(receipt("strip_code_fence", fence, "", "it was inside the markers"))
     return at, receipts
 
 

@@ -125,7 +125,7 @@ class Functionary(CallFormat):
 
 
 class FunctionaryStart(CallFormat):
-    """A message whose first `>>>` was in the prompt, so that it begins with `all`."""
+    """A message whose first `>>>` was in the prompt, so it begins with `all`."""
 
     name = "functionary"
     line_start = True

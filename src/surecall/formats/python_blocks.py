@@ -92,7 +92,7 @@ class PythonTags(CallFormat):
 
 
 class CodeTags(CallFormat):
-    """Straight code between tags on lines of their own, as code agents write it."""
+    """Plain code between tags on their own lines, as code agents write it."""
 
     name = "code_tags"
     line_start = True
@@ -219,7 +219,7 @@ _MAX_VALUES: Final = 64
 
 
 class LlamaPythonTag(CallFormat):
-    """Calls behind the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.
+    """Calls after the tag: objects, `NAME.call(...)`, or code for the one tool that runs it.
 
     Calls as Python writes them count where no tool runs code.
     """

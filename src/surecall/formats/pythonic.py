@@ -186,7 +186,7 @@ _RAVEN_END: Final = "<bot_end>"
 
 
 class Gorilla(CallFormat):
-    """OpenFunctions: calls behind `<<function>>`, separated by commas."""
+    """OpenFunctions: calls after `<<function>>`, separated by commas."""
 
     name = "gorilla"
     literals = (_GORILLA,)
@@ -197,7 +197,7 @@ class Gorilla(CallFormat):
 
 
 class NexusRaven(CallFormat):
-    """Calls behind `Call:` at the start of a line, ended by `<bot_end>`."""
+    """Calls after `Call:` at the start of a line, ended by `<bot_end>`."""
 
     name = "nexus_raven"
     line_start = True

@@ -140,7 +140,7 @@ _STEP_GRAMMAR: Final = _StepGrammar(calls=("invoke",), values=("parameter",), pr
 
 
 class Step3(CallFormat):
-    """A section of calls, each between tokens of its own."""
+    """A section of calls, each between its own tokens."""
 
     name = "step3"
     literals = (_SECTION, _CALL, "<steptml:invoke")

@@ -54,7 +54,7 @@ _NAME: Final = re.compile(r"[`'\"*\[]*+([\w.-]++)[`'\"*\]]*+(?:\(\))?+\.?+(\s.*+
 
 
 class ReAct(CallFormat):
-    """One action and its input; whatever the model makes up behind them is dropped."""
+    """One action and its input; whatever the model makes up after them is dropped."""
 
     name = "react"
     line_start = True
@@ -149,7 +149,7 @@ def _read_written_call(source: Source, at: int, line: str) -> _Action | None:
 
 def _noted(call: TextCall, line: str, end: int) -> _Action:
     receipt = Receipt(
-        "split_action", "text", clip(line), call.name, why="the input stood in the action line"
+        "split_action", "text", clip(line), call.name, why="the input was on the action line"
     )
     return _Action(structs.replace(call, receipts=(*call.receipts, receipt)), end)
 

@@ -276,7 +276,7 @@ def _close(source: Source, at: int, opener: str, tag: _Tag) -> tuple[int, list[R
         # The opener again: in place of the closer, unless another call follows it.
         beyond = source.skip_space(here + len(opener))
         if source.char(beyond) not in ("{", "[", "`"):
-            why = "the opener stood where the closer belongs"
+            why = "the opener was where the closer belongs"
             return here + len(opener), [receipt("repeated_opener", opener, tag.closer, why)]
     if not tag.has_closer:
         return end, []
@@ -329,7 +329,7 @@ def _with_code(source: Source, block: Block, tag: _Tag) -> Block:
         return block
     code = source.text[start:end].removeprefix("\n").removesuffix("\n")
     filled = replace(call, arguments={**arguments, "code": code})
-    note = receipt("fill_code_argument", code, "code", "code stood after the arguments")
+    note = receipt("fill_code_argument", code, "code", "code came after the arguments")
     return Block(add_receipts((filled,), note), end + len(_CODE_END), cut=False)
 
 

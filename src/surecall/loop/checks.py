@@ -49,7 +49,7 @@ def check_limits(
         name, count = repeats.excess
         return Fail(
             Code.REPEATED_CALL,
-            f"the model made the same call of {name} {count} times, also after a warning.",
+            f"the model made the same call to {name} {count} times, even after a warning.",
             "Mark tools that are meant to be polled with polling=True, "
             "or raise max_identical_calls.",
             {"tool": name, "count": count},

@@ -55,7 +55,7 @@ def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
                     Code.INVALID_MESSAGE,
                     f"message {index} answers the call {message.tool_call_id!r}, "
                     "which was not made just before it or is answered already.",
-                    hint="Keep each tool message directly behind the assistant message "
+                    hint="Put each tool message directly after the assistant message "
                     "whose call it answers.",
                 )
         else:
@@ -65,7 +65,7 @@ def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
                 raise RequestError(
                     Code.INVALID_MESSAGE,
                     f"two calls of message {index} have the same id.",
-                    hint="Give every call an id of its own.",
+                    hint="Give every call its own id.",
                 )
         complete.append(message)
     complete.extend(_missing_results(waiting))

@@ -264,7 +264,7 @@ class FileJournal:
         return JournalError(
             Code.JOURNAL_CORRUPT,
             f"line {number} of {self.path} is damaged: {reason.rstrip('.')}.",
-            hint="Restore the file, or start the run anew with another journal.",
+            hint="Restore the file, or start the run again with another journal.",
         )
 
     def _failed(self, error: OSError) -> JournalError:

@@ -37,7 +37,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_turns: int = 12
     """Requests to the model before the run is stopped with `MAX_TURNS_REACHED`."""
     max_tool_calls_per_turn: int | None = 128
-    """Calls accepted from one reply; further ones are ignored and recorded, and the model is told.
+    """Calls accepted from one reply; the rest are ignored and recorded, and the model is told so.
     `None` means no limit. Unless a number is given, it is one when `parallel_tool_calls` is
     false."""
     max_tool_calls: int | None = None
@@ -46,7 +46,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tokens in the whole run, as the provider counts them, before `TOKEN_BUDGET_EXCEEDED`."""
     max_identical_calls: int | None = 3
     """The same call with the same arguments: at this count the model is warned, one more stops
-    the run with `REPEATED_CALL`. A success of a tool with effects starts the count anew."""
+    the run with `REPEATED_CALL`. A success of a tool with effects resets the count."""
     deadline_s: float | None = None
     """Seconds for the whole run before `DEADLINE_EXCEEDED`."""
     max_tool_args_bytes: int = MAX_ARGUMENTS_BYTES

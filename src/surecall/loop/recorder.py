@@ -43,7 +43,7 @@ class Recorder:
             raise JournalError(
                 Code.JOURNAL_CORRUPT,
                 "the journal does not begin with a run.",
-                hint="Start the run anew with another journal.",
+                hint="Start the run again with another journal.",
             )
         if header.version > JOURNAL_VERSION:
             raise JournalError(

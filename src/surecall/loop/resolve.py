@@ -193,7 +193,7 @@ def make_registry(tools: ToolSource) -> ToolRegistry:
 
 
 def make_embedded(config: Config) -> EmbeddedTransport:
-    """Open the door to the model in this process that the configuration names."""
+    """Open a transport to the model in this process that the configuration names."""
     name = embedded_name(config.model)
     if not name:
         raise ConfigError(
@@ -212,12 +212,12 @@ def make_embedded(config: Config) -> EmbeddedTransport:
 def make_transport(
     config: Config, protocol: WireProtocol | None = None
 ) -> HttpTransport | EmbeddedTransport:
-    """Open the door to the provider that the configuration names."""
+    """Open a transport to the provider that the configuration names."""
     if embedded_name(config.model) is not None:
         if protocol is not None and protocol.name != DEFAULT_PROTOCOL:
             raise RequestError(
                 Code.CAPABILITY_UNSUPPORTED,
-                f"{config.model} runs in this process and speaks {DEFAULT_PROTOCOL}, "
+                f"{config.model} runs in this process and supports {DEFAULT_PROTOCOL}, "
                 f"not {protocol.name}.",
                 hint="Leave the protocol out (protocol=..., --protocol, SURECALL_PROTOCOL).",
             )

@@ -68,7 +68,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def empty(self) -> bool:
-        """Whether the answer has no text; what the tools did stands all the same."""
+        """Whether the answer has no text; what the tools did still counts."""
         return not self.text.strip()
 
     def __repr__(self) -> str:

@@ -96,8 +96,8 @@ class Session(Closing):
         config: Settings to use instead of those of the environment.
         on_event: Called with every event; what it raises is ignored.
         approver: Asked before a tool runs.
-        transforms: A registry with transforms of your own.
-        catalog: A catalog with models of your own.
+        transforms: A registry with your own transforms.
+        catalog: A catalog with your own models.
         options: Any option of `docs/reference/options.md`.
     """
 

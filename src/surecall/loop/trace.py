@@ -154,7 +154,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     capability_origins: dict[str, str]
     ignored_overrides: tuple[str, ...] = ()
     strategy: dict[str, str] = {}
-    """How tools were put to the model (`mode`), and why (`reason`)."""
+    """How tools were presented to the model (`mode`), and why (`reason`)."""
     probe: dict[str, Any] | None = None
     """What the provider was asked before the run (`asked_at`, `ok`, `source`, `fields`,
     `findings`, `requests`, `tokens`, `error`); unset when it was not."""

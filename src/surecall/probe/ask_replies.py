@@ -157,7 +157,7 @@ async def ask_reasoning_echo(asker: Asker) -> Finding:
     """Send a turn with a call back without its reasoning, then with it."""
     first = await asker.try_ask(user(CALL_NAMED), tools=(ECHO,))
     if isinstance(first, Refused) or not first.reply.calls:
-        return unclear("no structured call came, so that there is no such turn")
+        return unclear("no structured call came, so there is no such turn")
     plain = await asker.try_ask(second_turn(first), tools=(ECHO,))
     if isinstance(plain, Answered):
         sent = "some" if first.reply.reasoning else "none"

@@ -284,7 +284,7 @@ async def ask_call_ids(asker: Asker) -> Finding:
     """Compare the ids of two calls in two turns of one conversation."""
     first = await asker.try_ask(user(CALL_NAMED), tools=(ECHO,))
     if isinstance(first, Refused) or not first.reply.calls:
-        return unclear("no structured call came, so that there is no id")
+        return unclear("no structured call came, so there is no id")
     own = first.reply.calls[0].id
     if not isinstance(own, str) or not own.strip():
         return no("a call came without an id", unique_call_ids=False)

@@ -17,7 +17,7 @@ _MAX_QUOTED_CHARS = 80
 
 
 class Cost(Struct, frozen=True):
-    """What was spent; requests that the transport repeated by itself are counted."""
+    """What was spent; requests that the transport repeated are counted."""
 
     requests: int = 0
     input_tokens: int = 0

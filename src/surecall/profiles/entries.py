@@ -176,7 +176,7 @@ class ModelEntry(_Able, frozen=True, kw_only=True):
 
 
 class ModelRule(_Able, frozen=True, kw_only=True):
-    """What holds for every model whose name matches, also for those not in the catalog."""
+    """What applies to every model whose name matches, including those not in the catalog."""
 
     called = "rule"
     match: str

@@ -15,7 +15,7 @@ EMBEDDED_PREFIX: Final = "embedded:"
 
 
 def embedded_name(model: str | None) -> str | None:
-    """Return what stands behind `embedded:`, or `None` for a model of a provider."""
+    """Return what follows `embedded:`, or `None` for a model of a provider."""
     text = (model or "").strip()
     if not text.lower().startswith(EMBEDDED_PREFIX):
         return None
@@ -52,5 +52,5 @@ def find_weights(name: str) -> Weights:
     raise ConfigError(
         Code.UNKNOWN_MODEL,
         f"there are no weights called {name!r}.",
-        hint=f"{hint} A file of your own is written as embedded:PATH.gguf.",
+        hint=f"{hint} Write your own file as embedded:PATH.gguf.",
     )

@@ -134,10 +134,10 @@ def check_says_something(reply: Reply, *, is_marked: bool, marks: str) -> None:
 _NOT_TEXT: Final = "not text: "
 """What a finish reason begins with that arrived as something else than text."""
 _HINTS: Final[dict[str, str]] = {
-    Code.STREAM_TRUNCATED: "Nothing of an unfinished turn is used; send the request again.",
-    Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to go on without it.",
+    Code.STREAM_TRUNCATED: "An unfinished turn is never used; send the request again.",
+    Code.UPSTREAM_BAD_EVENT: "Send the request again, or set skip_bad_events to skip the event.",
     Code.UPSTREAM_INVALID_JSON: "Check that the base URL leads to the API itself.",
-    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to an API that speaks this protocol.",
+    Code.UPSTREAM_NOT_A_REPLY: "Check that the base URL leads to an API that uses this protocol.",
     Code.UPSTREAM_NO_CHOICES: "Send the request again, or ask another provider.",
 }
 

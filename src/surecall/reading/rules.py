@@ -118,7 +118,7 @@ _DECLARED: Final = (
         drop_parentheses Takes parentheses from around a value.
         drop_stray_closer Leaves out a bracket that closes nothing.
         drop_string_prefix Takes the `u`, `b` or `r` from before a string.
-        drop_trailing_comma Leaves out a comma behind the last value.
+        drop_trailing_comma Leaves out a comma after the last value.
         escape_control_characters Escapes line breaks and tabs inside a string.
         escape_inner_quotes Escapes quotes that belong to the text of a string.
         extra_values- Takes one of several values.
@@ -169,14 +169,14 @@ _DECLARED: Final = (
         close_object- Closes an object of arguments.
         close_string- Ends a string without its delimiter where the value must end.
         collapsed_tag Reads a tag that lost a part of its name.
-        colon_after_label Leaves out a colon behind a name.
+        colon_after_label Leaves out a colon after a name.
         damaged_closing_tag Reads a closing tag with a character wrong.
         delimit_string Puts the delimiters of the format around a string.
         doubled_word Takes a word that was written twice once.
         drop_echo Takes calls that were written twice once.
         drop_extra_brackets Leaves out brackets around the call.
         equals_label Reads a name that is given with an equals sign.
-        fill_code_argument Puts code behind the arguments into the argument it is for.
+        fill_code_argument Moves code that follows the arguments into the argument it is for.
         json_body Reads arguments that are JSON in a format that has its own way.
         json_word Reads `true`, `false` and `null` as JSON does.
         keep_damaged- Keeps arguments that cannot be read, so that the call is refused.
@@ -239,7 +239,7 @@ STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.famil
 READING_RULES: Final = tuple(
     rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "cut")
 )
-"""Rules that change what is called or with what; each can be switched off by itself."""
+"""Rules that change what is called or with what; each can be switched off on its own."""
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)
 """Rules that change no call that is run: those of a cut value, which is refused, of an answer, of a
 reply that came inside an error, and of a call in a field that another replaces. They cannot be

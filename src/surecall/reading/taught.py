@@ -156,7 +156,7 @@ def _reason(repaired: Repaired, names: ToolNames) -> str:
         known = ", ".join(names.names[:20])
         return f"{clip(name, 64)!r} is not an available tool. Call one of these: {known}."
     if isinstance(fields.get("arguments"), dict):
-        return "The call must stand alone, in the form that was asked for."
+        return "The call must be on its own, in the form that was asked for."
     return f'The arguments of {name} must be one JSON object under "arguments".'
 
 

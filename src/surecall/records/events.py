@@ -151,13 +151,13 @@ class ToolNotExecuted(Event, frozen=True, tag="tool_not_executed"):
 
 
 class Escalated(Event, frozen=True, tag="escalated"):
-    """The next request goes one rung up, because plain asking did not help."""
+    """The next request goes one step up, because plain asking did not help."""
 
     rung: str
     """`strict_tool`, `forced_choice`, `schema` or `taught`."""
     tool: str | None
     step: int
-    """How many rungs were used so far in this run."""
+    """How many steps were used so far in this run."""
 
 
 class FixEmptyFinal(Event, frozen=True, tag="fix_empty_final"):

@@ -31,7 +31,7 @@ def clip(text: str, limit: int = 200) -> str:
 
 
 class Defect(Struct, frozen=True):
-    """A finding about the shape of a reply; it changes nothing by itself."""
+    """A finding about the shape of a reply; in itself it changes nothing."""
 
     code: str
     message: str

@@ -154,7 +154,7 @@ def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> 
 
     Args:
         function: What runs, when used without options.
-        parameters: A JSON Schema, or a record type, in place of what the signature says.
+        parameters: A JSON Schema, or a record type, instead of what the signature says.
         **options: The fields of `ToolSpec`. Without `name` and `description` the function's
             name and docstring are taken; without `effect` the tool counts as one that writes.
     """

@@ -110,7 +110,7 @@ def explain_approval_denied(tool_name: str, reason: str) -> Envelope:
         f"The call was not approved and was not run: {clip(reason, _MAX_MESSAGE_CHARS)}"
         if reason
         else "The call was not approved and was not run.",
-        hint="Do not repeat this call; go on without it, or ask the user.",
+        hint="Do not repeat this call; continue without it, or ask the user.",
     )
 
 

@@ -193,5 +193,5 @@ def _parse_engine_error(status: int, headers: Mapping[str, str], body: bytes) ->
     if b"exceed_context_size_error" in body:
         error.hint = "Send less, or raise n_ctx (the setting local.n_ctx)."
     elif status == _NO_SUCH_PATH:
-        error.hint = "A model in this process speaks chat completions only; use that protocol."
+        error.hint = "A model in this process supports only chat completions; use that protocol."
     return error

@@ -311,7 +311,7 @@ def _map_failure(failure: Exception) -> ProviderError:
         return _unconnected(
             Code.TLS_FAILURE,
             f"No secure connection to the provider ({_reason(failure)})",
-            "Check that the base URL speaks https and that its certificate is valid.",
+            "Check that the base URL uses https and that its certificate is valid.",
             retryable=False,
         )
     if isinstance(failure, aiohttp.ClientResponseError | HttpProcessingError):

@@ -75,7 +75,7 @@ class PipSource:
             raise SetupError(
                 Code.DISK_FULL,
                 f"the disk is full: pip could not write {part.requirement}.",
-                hint="Free some space, also where temporary files are; then fetch again.",
+                hint="Free some space, including where temporary files are, then fetch again.",
             )
         if "No module named pip" in said:
             raise _explain_failure(part, "pip is not installed here", shown)

@@ -20,7 +20,7 @@ _MAX_BUSY_S: Final = 0.01
 
 
 async def ask_transport(transport: Transport, ask: Callable[[], Awaitable[_T]]) -> _T:
-    """Await one exchange; a transport that does not answer cancellation is left behind."""
+    """Await one exchange; a transport that does not react to cancellation is abandoned."""
     if isinstance(transport, HttpTransport):  # it does
         return await ask()
     outcome = await run_apart(ask, what=f"a request to {type(transport).__name__}")

@@ -78,7 +78,7 @@ def require_model_file(path: Path) -> None:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
     except OSError as error:
-        raise _unreadable(path, error, "Check the path behind `embedded:`.") from error
+        raise _unreadable(path, error, "Check the path after `embedded:`.") from error
     if start != _MAGIC:
         raise SetupError(
             Code.MODEL_NOT_LOADABLE,

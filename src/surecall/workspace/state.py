@@ -102,7 +102,7 @@ def new_state(
     locks: Iterable[str] = (),
     ui_state: Any = None,
 ) -> WorkspaceState:
-    """Make a workspace of what is given; what is no object counts as an empty one."""
+    """Make a workspace of what is given; what is not an object counts as an empty one."""
     return WorkspaceState(
         id=id or str(uuid4()),
         facts=_own_object(facts),

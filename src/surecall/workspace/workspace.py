@@ -18,7 +18,7 @@ from .state import (
 
 
 class WorkspaceStore(Protocol):
-    """Keeps the newest state of workspaces; a database can stand behind it."""
+    """Keeps the newest state of workspaces; it can be backed by a database."""
 
     async def load(self, workspace_id: str) -> WorkspaceState | None:
         """Return the newest state of a workspace, or `None` when it is not known."""

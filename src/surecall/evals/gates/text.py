@@ -201,7 +201,7 @@ class _Parser:
         number, *rest = self._rest.split() or [""]
         if rest and (rest[0] != "vs" or len(rest) != 2):
             raise self._refusal(
-                f"goes on with {' '.join(rest)[:80]!r}", "Only `vs RUN` may follow."
+                f"continues with {' '.join(rest)[:80]!r}", "Only `vs RUN` may follow."
             )
         percent = number.endswith("%")
         try:

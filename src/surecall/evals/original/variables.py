@@ -27,7 +27,7 @@ _NOTES: Final = {
     "LANGUAGE_POLICY_FILTER": "there is no language policy",
     "LANGUAGE_POLICY_MATRIX": "there is no language policy",
     "LANGUAGE_POLICY_STRICT": "there is no language policy",
-    "PRODUCTION_AUTO_SAMPLING_PROFILE": "no profile is chosen by itself; "
+    "PRODUCTION_AUTO_SAMPLING_PROFILE": "no profile is chosen automatically; "
     "name it in the profiles, such as default,recommended",
     "REPORT_DIR": "reports are made of a stored run",
     "RUN_LANGUAGE_POLICY_EVAL": "there is no language policy",

@@ -134,7 +134,7 @@ class HappyPath(Scenario):
 
     name: ClassVar[str] = "happy_path"
     asks: ClassVar[str] = "Read the workspace, set `/draft/foo` to `bar`, answer `Done.`"
-    strict: ClassVar[str] = "Nothing beside what holds for all."
+    strict: ClassVar[str] = "Nothing beyond what applies to all."
     system: ClassVar[str] = instructions(TASK, RULES)
 
 
@@ -184,8 +184,8 @@ class DuplicateIds(Scenario):
     )
     loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` holds both words in order."
     strict: ClassVar[str] = (
-        "Both reads came in one reply, and every call of the conversation had an id and a result "
-        "of its own."
+        "Both reads came in one reply, and every call in the conversation had its own id and its "
+        "own result."
     )
     options: ClassVar[dict[str, Any]] = PARALLEL
     system: ClassVar[str] = instructions(

@@ -49,7 +49,7 @@ class EmptyFinal(Scenario):
     """Silence is asked for while working, and a word at the end."""
 
     name: ClassVar[str] = "empty_final"
-    asks: ClassVar[str] = "As `happy_path`, without a word beside the calls, but with an answer."
+    asks: ClassVar[str] = "As `happy_path`, without any text next to the calls, but with an answer."
     strict: ClassVar[str] = "The answer is not empty."
     system: ClassVar[str] = instructions(
         TASK,

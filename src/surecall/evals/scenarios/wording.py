@@ -41,7 +41,7 @@ class ReasonCode(Meant):
     """Every reason for which a scenario is not passed."""
 
     # how the run ended
-    RUN_FAILED = auto(), "The run ended with an error in place of an answer."
+    RUN_FAILED = auto(), "The run ended with an error instead of an answer."
     CUT_BY_LIMIT = auto(), "A reply stopped at its token limit, and nothing made up for it."
 
     # what it answered

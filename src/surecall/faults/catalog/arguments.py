@@ -25,7 +25,7 @@ SIZE: Final = FaultTable("size", refusal=Code.ARGUMENTS_TRUNCATED)
 
 @ARGUMENTS.on_arguments(protocols=("chat_completions", "responses"))
 def arguments_object(text: str) -> Any:
-    """Sends the arguments as an object in place of its text."""
+    """Sends the arguments as an object instead of text."""
     return decode(text)
 
 
@@ -153,7 +153,7 @@ def arguments_blank(_: str) -> str:
 
 @ARGUMENTS.on_arguments(refusal=Code.ARGUMENTS_TRUNCATED)
 def arguments_missing_brace(text: str) -> str:
-    """Leaves the last brace out behind a plain value, which looks as if it was cut."""
+    """Leaves out the last brace after a plain value, which looks as if it was cut."""
     values: Values = decode(text)
     return _order(values, containers_last=False)[:-1] if values else "{"
 
@@ -175,7 +175,7 @@ def arguments_two_objects(text: str) -> str:
     seen="models that change their mind; most parsers take the last value",
 )
 def arguments_repeated_key(text: str) -> str:
-    """Gives one key twice, with differing values."""
+    """Gives one key twice, with different values."""
     values: Values = decode(text)
     if not values:
         return text
@@ -203,7 +203,7 @@ ARGUMENTS.add(
     refusal=Code.ARGUMENTS_INVALID, seen="vibe_tavern study, scenario missing_workspace_id"
 )
 def arguments_missing_field(values: Values) -> Values:
-    """Leaves the first field out."""
+    """Leaves out the first field."""
     return _without_first(values)
 
 

@@ -162,7 +162,7 @@ def parallel_false_ignored(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 CAPABILITY.add(
     "ids_not_unique",
-    "Counts calls anew in every reply, so that ids come again.",
+    "Starts counting calls again in every reply, so ids repeat.",
     seen="servers that number the calls of one reply",
     truth={"unique_call_ids": False},
     reply=id_reused.reply,

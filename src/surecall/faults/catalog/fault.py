@@ -5,7 +5,7 @@ the name of the fault and what it does:
 
     @SHAPE.on_calls(seen="most models, sometimes")
     def content_beside_calls(reply: PlannedReply, _: Occasion) -> PlannedReply:
-        '''Says something for people beside the call.'''
+        '''Says something for people next to the call.'''
         return reply.with_message(content="Let me do that for you.")
 
 Faults that differ in a value only are added by name.

@@ -33,7 +33,7 @@ def function_call_field(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 @SHAPE.on_calls(seen=_STUDY, protocols=CHAT_ONLY)
 def tool_calls_object(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Sends `tool_calls` as one object in place of a list."""
+    """Sends `tool_calls` as one object instead of a list."""
     return reply.with_message(tool_calls=reply.calls[0])
 
 
@@ -45,7 +45,7 @@ def call_without_type(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 @SHAPE.on_calls(seen=_TRANSLATED, protocols=CHAT_ONLY)
 def call_flat(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Puts name and arguments beside the id, without `function` around them."""
+    """Puts name and arguments next to the id, without `function` around them."""
     return reply.with_calls({"id": call["id"], **call["function"]} for call in reply.calls)
 
 
@@ -57,13 +57,13 @@ def call_list_with_junk(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 @SHAPE.on_reply(seen="vibe_tavern study: content that is a list of parts", protocols=CHAT_ONLY)
 def content_as_parts(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Sends the content as a list of parts in place of text."""
+    """Sends the content as a list of parts instead of text."""
     return reply.with_message(content=[{"type": "text", "text": reply.text}])
 
 
 @SHAPE.on_calls(seen="most models, sometimes")
 def content_beside_calls(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Says something for people beside the call."""
+    """Says something for people next to the call."""
     return reply.with_message(content="Let me do that for you.")
 
 
@@ -173,7 +173,7 @@ IDS.add("id_number", "Sends the id as a number.", reply=_with_ids(lambda index: 
 id_reused: Final = IDS.add(
     "id_reused",
     "Uses the same id again in every turn.",
-    seen="servers that count calls anew in each reply",
+    seen="servers that start counting calls again in each reply",
     reply=_with_ids(lambda index: f"call_{index}"),
 )
 

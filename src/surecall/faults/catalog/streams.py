@@ -101,8 +101,8 @@ STREAM.add(
     "Gives every event a name, an id and a retry time.",
     wire=_edit_events(lambda event: b"event: message\nid: 7\nretry: 1000\n" + event),
 )
-STREAM.add("stream_one_byte", "Sends one byte at a time, also inside characters.", wire=_split(1))
-STREAM.add("stream_split", "Cuts the stream anywhere, also inside characters.", wire=_split(7))
+STREAM.add("stream_one_byte", "Sends one byte at a time, even inside characters.", wire=_split(1))
+STREAM.add("stream_split", "Cuts the stream anywhere, even inside characters.", wire=_split(7))
 STREAM.add("stream_slow", "Pauses before every event.", wire=_put_before_each(Pause(0.002)))
 
 
@@ -236,7 +236,7 @@ def stream_error_event(answer: Answer, occasion: Occasion) -> Answer:
 
 @STREAM.on_wire(seen=_MIXED_UP, code=Code.UPSTREAM_BAD_EVENT)
 def stream_bad_event(answer: Answer, _: Occasion) -> Answer:
-    """Sends one event that is not JSON, and goes on."""
+    """Sends one event that is not JSON, and continues."""
     return _put_at_half(answer, _BROKEN, ends=False)
 
 

@@ -210,7 +210,7 @@ def text_promise(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 @REASONING.on_reply(seen="DeepSeek and most servers of reasoning models")
 def reasoning_content(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Sends its reasoning beside the content."""
+    """Sends its reasoning next to the content."""
     return reply.with_message(reasoning_content=_THOUGHT)
 
 
@@ -229,7 +229,7 @@ def reasoning_in_content(reply: PlannedReply, _: Occasion) -> PlannedReply:
 
 @REASONING.on_calls(seen=_UNSPLIT, **READS_TEXT)
 def reasoning_unclosed(reply: PlannedReply, _: Occasion) -> PlannedReply:
-    """Begins to reason in the content beside a call and never closes the tag."""
+    """Begins to reason in the content next to a call and never closes the tag."""
     return reply.with_message(content=f"<think>\n{_THOUGHT}")
 
 

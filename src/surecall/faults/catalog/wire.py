@@ -202,7 +202,7 @@ for _name, _wait, _headers in (
     ("rate_limit_seconds", "a wait in seconds", {"retry-after": "0.01"}),
     ("rate_limit_ms", "a wait in milliseconds", {"retry-after-ms": "5"}),
     ("rate_limit_date", "a date that has passed", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
-    ("rate_limit_garbage", "a wait that is no number", {"retry-after": "-1e309"}),
+    ("rate_limit_garbage", "a wait that is not a number", {"retry-after": "-1e309"}),
 ):
     _does = f"Answers 429 with {_wait} once per request."
     _add_error(_name, 429, _SLOW_DOWN, does=_does, headers=_headers, seen=_RATES, every=2)
@@ -359,6 +359,6 @@ def usage_odd(answer: Answer, occasion: Occasion) -> Answer:
 
 @BODY.on_wire(seen="most OpenAI-compatible servers", reach="whole")
 def unknown_fields(answer: Answer, _: Occasion) -> Answer:
-    """Adds fields that nobody knows."""
+    """Adds unknown fields."""
     unknown = {"x_groq": {"id": "1"}, "service_tier": None, "timings": '{"ms":1}'}
     return edit_json_body(answer, lambda body: {**body, **unknown})

@@ -51,8 +51,8 @@ def repair_json(
     Brackets missing at the end are added, and the value is `whole`, only if `ended` is true and
     at least one closing bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing
     code fence after the value proves as much. The receipt is `close_missing_brackets`, which is not
-    lossless: what was written may still have been meant to go on. Who knows that the text may be
-    cut (a stream without its end, a token limit) says `ended=False`: then no value is `whole`
+    lossless: the text may have been meant to continue. If you know that the text may be
+    cut (a stream without its end, a token limit), say `ended=False`: then no value is `whole`
     unless its own last bracket or quote is there.
 
     Args:

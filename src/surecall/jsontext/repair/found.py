@@ -152,4 +152,4 @@ def _refuse_more(text: str, chosen: Found, others: list[Found]) -> None:
     bare = tail.rstrip()
     is_closed_again = bare.strip("}]); \t\n\r") and bare[-1] in "}]"
     if goes_on or is_closed_again or _KEY_AFTER.search(tail):
-        raise RefusedError("the text goes on like JSON after the value has ended", chosen.end)
+        raise RefusedError("the text continues like JSON after the value has ended", chosen.end)

@@ -225,7 +225,7 @@ def _modern(
         if legacy_id is None:
             raise invalid_message(
                 f"messages[{index}] is the result of a function that was not called.",
-                "Put it directly behind the assistant message with its function_call.",
+                "Put it directly after the assistant message with its function_call.",
             )
         rest = {key: value for key, value in fields.items() if key != "name"}
         return {**rest, "role": "tool", "tool_call_id": legacy_id}, None

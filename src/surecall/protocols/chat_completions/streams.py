@@ -311,7 +311,7 @@ class ChatStreamFolder(EventFolder):
             self._has_role = True
         if self._finish is not None:
             if any(piece.get(key) for key in _CALL_KEYS):
-                raise self._refuse_order("brings a call behind the finish")
+                raise self._refuse_order("has a call after the finish")
             if finish is None and any(piece.get(key) for key in _TEXT_KEYS):
-                raise self._refuse_order("brings text behind the finish")
+                raise self._refuse_order("has text after the finish")
         self._message.take(piece, shown)

@@ -264,10 +264,10 @@ class ReplyFold:
         if self.finish is not None:
             late = [as_fields(part) for part in as_list(parts)]
             if any(member(part, "functionCall") for part in late):
-                message = "The provider's answer has a call behind the finish."
+                message = "The provider's answer has a call after the finish."
                 raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
             if reason is None and any(part.get("text") for part in late):
-                message = "The provider's answer has text behind the finish."
+                message = "The provider's answer has text after the finish."
                 raise refuse_reply(Code.UPSTREAM_NOT_A_REPLY, message)
         self.parts.take(parts)
 

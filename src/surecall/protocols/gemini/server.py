@@ -83,7 +83,7 @@ class _Conversation:
             if call_id is None:
                 raise invalid_message(
                     f"{place} is the result of {name!r}, which was not called.",
-                    "Put it behind the content with its functionCall.",
+                    "Put it after the content with its functionCall.",
                 )
         self._open = [entry for entry in self._open if entry[0] != call_id]
         text, is_error = parse_response(response.get("response") or {})

@@ -83,7 +83,7 @@ class PartialBlocks(Noted):
         """Begin a block; two with one index are two blocks."""
         place = index if type(index) is int and index >= 0 else None
         if place is None or place in self._by_index:
-            self._note(Code.INDEX_NOT_USABLE, "A block came without an index of its own.")
+            self._note(Code.INDEX_NOT_USABLE, "A block came without its own index.")
             place = None
         block = _PartialBlock(self._kept, place, fields)
         self._blocks.append(block)

@@ -53,7 +53,7 @@ class MessagesStreamFolder(EventFolder):
         if kind == "error" or fields.get("error"):
             raise self._read_error(fields)
         if self._has_stopped and kind in _CONTENT:
-            raise self._refuse_order("brings content behind the stop reason")
+            raise self._refuse_order("has content after the stop reason")
         if kind in _BLOCK_ENDS:
             self._end_thought(shown)
         if kind == "message_stop":

@@ -59,7 +59,7 @@ def _state_not_kept(what: str) -> RequestError:
     """Return the refusal of what only a server with a memory could answer."""
     return RequestError(
         Code.STATE_NOT_KEPT,
-        f"{what} stands for something a server would have to remember; nothing is kept here.",
+        f"{what} refers to something a server would have to remember; nothing is stored here.",
         hint="Stateless: send the whole input with every request.",
     )
 

@@ -56,7 +56,7 @@ def _same_value(wanted: Any, found: Any) -> bool:
 class AgentReason(Meant):
     """Every reason for which a case of this suite is not passed."""
 
-    RUN_FAILED = auto(), "The run ended with an error in place of an answer."
+    RUN_FAILED = auto(), "The run ended with an error instead of an answer."
     STAGE_NOT_CALLED = auto(), "The tool of the stage was never called."
     CALL_NOT_VALID = (
         auto(),

@@ -17,7 +17,7 @@ class CustomReason(StrEnum):
     """Every reason for which a case of a user's file is not passed."""
 
     RUN_FAILED = "RUN_FAILED"
-    """The run ended with an error in place of an answer."""
+    """The run ended with an error instead of an answer."""
     CALL_MISSING = "CALL_MISSING"
     """An expected call was not made, or not in its place."""
     CALL_UNEXPECTED = "CALL_UNEXPECTED"
