@@ -12,7 +12,7 @@ from surecall.evals.gates import GateReport, GateResult
 from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
-from surecall.evals.metrics.tally import Tally, merge_tallies
+from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
 from surecall.evals.original import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
@@ -34,8 +34,6 @@ _MARKS: Final = {
 _ROW_AXES: Final = ("profile", "strategy", "fallback")
 _MAX_FAILURES: Final = 5
 _MAX_ROWS: Final = 60
-
-Tallies = dict[tuple[Cell, bool], Tally]
 
 
 def show_gates(output: Output, report: GateReport) -> ExitCode:
