@@ -48,6 +48,7 @@ ARGUMENTS_BYTES, ARGUMENTS_S = 200_000, 0.05
 NOISE_S, CERTAIN_S = 0.002, 0.02
 """Below the first the clock says nothing about growth, above the second it is believed."""
 POOL = 60
+GROWING_FROM_BYTES = 32_000
 DEPTHS = (1, 1, 1, 1, 1, 1, 3, 100)
 THEMES = ((1, 0, 0, 0), (3, 1, 0, 0), (1, 1, 0, 0), (2, 0, 1, 0), (1, 1, 1, 1), (1, 0, 1, 1))
 """How much JSON, prose, openers and other markers a shape is made of."""
@@ -339,19 +340,21 @@ def taken_s(way: Way, text: str, rounds: int = 1) -> float:
     return best
 
 
-def measured_again(way: Way, shape: Shape) -> Growth:
+def measured_again(way: Way, shape: Shape, *, from_bytes: int) -> Growth:
     """Measure at doubled sizes up to the full one; stop when it is clearly fine, or clearly not."""
     size = way.full_bytes
-    while size > 32_000:
+    while size > from_bytes:
         size //= 2
     before, now = taken_s(way, shape.text(size)), 0.0
     ratio = 0.0
     while size < way.full_bytes:
         size *= 2
         now = taken_s(way, shape.text(size))
-        if before > CERTAIN_S and now / before > MAX_GROWTH:
-            before = min(before, taken_s(way, shape.text(size // 2), 3))
-            now = min(now, taken_s(way, shape.text(size), 3))
+        for _ in range(6):  # in turns: the machine may have been busy with something else
+            if before <= CERTAIN_S or now / before <= MAX_GROWTH:
+                break
+            before = min(before, taken_s(way, shape.text(size // 2)))
+            now = min(now, taken_s(way, shape.text(size)))
         if before > CERTAIN_S:
             ratio = max(ratio, now / before)
         scaled = now * way.full_bytes / size
@@ -359,7 +362,7 @@ def measured_again(way: Way, shape: Shape) -> Growth:
             return Growth(way, shape, ratio, scaled)
         before = now
     if now > way.budget_s:
-        now = min(now, taken_s(way, shape.text(size), 3))
+        now = min(now, taken_s(way, shape.text(size), 5))
     return Growth(way, shape, ratio, now)
 
 
@@ -408,7 +411,10 @@ class Search:
             second = min(second, taken_s(way, shape.text(self.large), 3))
             share = second / self.large * way.full_bytes / way.budget_s
             if share > 0.8 or second / first > 2.4:
-                again = self.found[way.name, shape] = measured_again(way, shape)
+                is_growing = second / first > 2.4
+                start = GROWING_FROM_BYTES if is_growing else way.full_bytes // 2
+                again = measured_again(way, shape, from_bytes=start)
+                self.found[way.name, shape] = again
                 if not again.is_fine:
                     self.failed.append(again)
                     print(again, flush=True)
