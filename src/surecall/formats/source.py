@@ -17,8 +17,10 @@ _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOT
 _MAX_DEPTH = 128
 MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with 100 short arguments takes 1,300."""
-MARKS_PER_QUESTION = 25
-"""Brackets and quotes of JSON that cost as much as one question."""
+MAX_MARKS = 200_000
+"""Brackets and quotes of JSON that are passed over for one opener."""
+MARKS_PER_LOOK = 100
+"""They are counted in batches of so many."""
 _SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
@@ -50,24 +52,31 @@ def _run_of(character: str) -> re.Pattern[str]:
 class Source:
     """The text of a reply, as much of it as is there, and the tools it may call."""
 
-    __slots__ = ("_known", "_places", "_questions", "final", "text", "tools")
+    __slots__ = ("_known", "_marks", "_places", "_questions", "final", "text", "tools")
 
     def __init__(self, text: str, tools: ToolNames, *, final: bool) -> None:
         self.text = text
         self.tools = tools
         self.final = final
         self._questions = 0
+        self._marks = 0
         self._known: dict[tuple[object, int], tuple[Any, int]] = {}
         self._places: dict[str | tuple[str, ...], tuple[int, int]] = {}
 
     def begin(self) -> None:
         """Start counting the questions anew, for the next opener."""
         self._questions = 0
+        self._marks = 0
 
     @property
     def questions(self) -> int:
         """How many questions the reader of this opener has asked."""
         return self._questions
+
+    @property
+    def marks(self) -> int:
+        """How many brackets and quotes of JSON were passed over for it."""
+        return self._marks
 
     def once(self, read: Callable[["Source", int], _T], at: int) -> _T:
         """Return what a reader finds here; asked again it is not read again, but counts as much.
@@ -89,6 +98,12 @@ class Source:
         """Count work that was done without asking."""
         self._questions += questions
         if self._questions > MAX_QUESTIONS:
+            raise TooMuchWork
+
+    def spend_on_marks(self, marks: int) -> None:
+        """Count brackets and quotes of JSON that were passed over one by one."""
+        self._marks += marks
+        if self._marks > MAX_MARKS:
             raise TooMuchWork
 
     # These are asked most often by far, so each counts for itself what it asks.
@@ -250,9 +265,9 @@ class Source:
             else:  # an apostrophe: a quote or not, the scanner knows
                 return _IN_DOUBT
             marks += 1
-            if marks == MARKS_PER_QUESTION:
+            if marks == MARKS_PER_LOOK:
                 marks = 0
-                self._count()
+                self.spend_on_marks(MARKS_PER_LOOK)
         return None
 
     def _scanned_end(self, at: int) -> int | None:
@@ -260,7 +275,7 @@ class Source:
         for start in range(at, len(self.text), _SCANNED_CHARACTERS):
             seen = scanner.marks
             end = scanner.feed(self.text[start : start + _SCANNED_CHARACTERS])
-            self.spend((scanner.marks - seen) // MARKS_PER_QUESTION)
+            self.spend_on_marks(scanner.marks - seen)
             if end is not None:
                 return at + end
         return None
