@@ -54,6 +54,8 @@ DEPTHS = (1, 1, 1, 1, 1, 1, 3, 100)
 THEMES = ((1, 0, 0, 0), (3, 1, 0, 0), (1, 1, 0, 0), (2, 0, 1, 0), (1, 1, 1, 1), (1, 0, 1, 1))
 """How much JSON, prose, openers and other markers a shape is made of."""
 PIECE_CHARACTERS = 48
+SECRETS = (Secret("a1b2c3d4e5f6"), Secret("search("))
+"""Known as long as they live; `redact` takes them out."""
 
 FLAT: dict[str, Any] = {
     "type": "object",
@@ -235,7 +237,6 @@ def ways() -> list[list[Way]]:
     tools = ToolNames(parse_tools(TOOLS))
     checkers = {"flat": (FLAT, SchemaChecker(FLAT)), "nested": (NESTED, SchemaChecker(NESTED))}
     arguments = partial(Way, full_bytes=ARGUMENTS_BYTES, budget_s=ARGUMENTS_S)
-    secrets = (Secret("a1b2c3d4e5f6"), Secret("search("))
 
     def streamed(text: str, **options: Any) -> object:
         reader = ReplyReader(tools, **options)
@@ -295,7 +296,7 @@ def ways() -> list[list[Way]]:
             *(arguments(f"type_text_value {name}", partial(typed, name)) for name in "abcd"),
             arguments("type_text_value", partial(type_text_value, schema={})),
             Way("ValueScanner", scanned),
-            Way("redact", partial(redact, secrets=secrets)),
+            Way("redact", redact),
             Way("rescue_reply", partial(rescue_reply, 500)),
             Way(
                 "rescue_reply raw",
