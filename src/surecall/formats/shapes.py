@@ -12,6 +12,7 @@ from surecall.records import Receipt, clip
 from .base import TextCall
 from .json_spans import Keys, Record, scan_records
 from .names import ToolNames, parameter_names
+from .source import spend_nothing
 
 NAME_KEYS: Final = (
     "name",
@@ -56,10 +57,6 @@ _NO_ARGUMENTS: Final = Receipt(
 _CHARACTERS_PER_MARK: Final = 8
 
 
-def _spend_nothing(_marks: int) -> None:
-    """Count nothing: the text is read once."""
-
-
 class JsonCalls(NamedTuple):
     """The calls that JSON holds, and what of it is no call."""
 
@@ -73,7 +70,7 @@ def read_json_calls(
     *,
     ended: bool = True,
     tools: ToolNames | None = None,
-    spend: Callable[[int], None] = _spend_nothing,
+    spend: Callable[[int], None] = spend_nothing,
 ) -> tuple[TextCall, ...]:
     """Return the calls a JSON text holds: one object, an array, or several in a row.
 
@@ -98,7 +95,7 @@ def read_json_calls(
 
 
 def judge_brackets(
-    text: str, receipts: tuple[Receipt, ...], spend: Callable[[int], None] = _spend_nothing
+    text: str, receipts: tuple[Receipt, ...], spend: Callable[[int], None] = spend_nothing
 ) -> tuple[Receipt, ...]:
     """Return receipts that say whether brackets missing at the end belong to any arguments.
 

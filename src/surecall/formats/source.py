@@ -49,6 +49,10 @@ def _run_of(character: str) -> re.Pattern[str]:
     return re.compile(re.escape(character) + "*+")
 
 
+def spend_nothing(_marks: int) -> None:
+    """Count nothing: the text is read once, see `Source.spend_on_marks`."""
+
+
 class Source:
     """The text of a reply, as much of it as is there, and the tools it may call."""
 
