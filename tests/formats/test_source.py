@@ -93,3 +93,11 @@ def test_a_value_of_very_many_brackets_is_given_up() -> None:
             source_of(text).value_end(0)
         with pytest.raises(TooMuchWork):
             find_extent(source_of(text), 0)
+
+
+def test_long_strings_are_not_passed_over_for_ever() -> None:
+    """What is between the brackets counts as well, when there is much of it."""
+    text = '["a" + [\\"<JSON>' * 500_000
+    for look in (lambda: source_of(text).plain_end(0), lambda: find_extent(source_of(text), 0)):
+        with pytest.raises(TooMuchWork):
+            look()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from .source import MARKS_PER_LOOK, NeedMore, Source
@@ -39,7 +40,9 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
         return Extent(plain, "bracket")
     text, here, depth, first_stop, stops_inside, marks = source.text, at, 0, -1, 0, 0
     while stops_inside <= _MAX_STOPS_INSIDE and (match := tokens.search(text, here)):
+        before = here
         start, here = match.span()
+        source.spend_on_text(here - before)
         kind = text[start]
         marks += 1
         if marks % MARKS_PER_LOOK == 0:
@@ -52,6 +55,7 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
             stops_inside += len(inside)
             first_stop = inside[0] if inside and first_stop < 0 else first_stop
             if end is None:
+                source.spend_on_text(len(text) - start)
                 break
             here = end
         elif kind in "{[":
@@ -202,4 +206,7 @@ def _patterns(stops: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str] 
 
 
 def _starts(stop: re.Pattern[str] | None, text: str, start: int, end: int) -> list[int]:
-    return [] if stop is None else [match.start() for match in stop.finditer(text, start, end)]
+    if stop is None:
+        return []
+    found = stop.finditer(text, start, end)
+    return [match.start() for match in islice(found, _MAX_STOPS_INSIDE + 1)]

@@ -21,6 +21,8 @@ MAX_MARKS = 200_000
 """Brackets and quotes of JSON that are passed over for one opener."""
 MARKS_PER_LOOK = 100
 """They are counted in batches of so many."""
+_CHARACTERS_PER_MARK = 32
+"""So many characters between them count as one more."""
 _SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
@@ -109,6 +111,11 @@ class Source:
         self._marks += marks
         if self._marks > MAX_MARKS:
             raise TooMuchWork
+
+    def spend_on_text(self, characters: int) -> None:
+        """Count what is between two brackets or quotes, when it is long."""
+        if characters >= _CHARACTERS_PER_MARK:
+            self.spend_on_marks(characters // _CHARACTERS_PER_MARK)
 
     # These are asked most often by far, so each counts for itself what it asks.
 
@@ -254,6 +261,7 @@ class Source:
         """Return where an object or array ends, `None` when it is open, or why it is unknown."""
         text, here, depth, marks = self.text, at, 0, 0
         while (match := _TO_BRACKET.match(text, here)) and match.end() < len(text):
+            self.spend_on_text(match.end() - here)
             here = match.end() + 1
             mark = text[here - 1]
             if mark in "{[":
@@ -272,6 +280,7 @@ class Source:
             if marks == MARKS_PER_LOOK:
                 marks = 0
                 self.spend_on_marks(MARKS_PER_LOOK)
+        self.spend_on_text(len(text) - here)
         return None
 
     def _scanned_end(self, at: int) -> int | None:
