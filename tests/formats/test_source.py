@@ -5,6 +5,7 @@ import pytest
 from surecall.formats import NeedMore, Source, ToolNames
 from surecall.formats.bare_json import read_row
 from surecall.formats.json_spans import find_extent
+from surecall.formats.pythonic import read_calls_in_python
 from surecall.formats.source import MAX_QUESTIONS, TooMuchWork
 
 
@@ -101,3 +102,12 @@ def test_long_strings_are_not_passed_over_for_ever() -> None:
     for look in (lambda: source_of(text).plain_end(0), lambda: find_extent(source_of(text), 0)):
         with pytest.raises(TooMuchWork):
             look()
+
+
+@pytest.mark.parametrize("unit", ['"a",', "[],", "{1: 2},"], ids=["texts", "lists", "pairs"])
+def test_a_call_in_python_syntax_of_very_many_values_is_given_up(unit: str) -> None:
+    """Each value, comma and bracket counts."""
+    few, many = (f"[fit(a=[{unit * count}])]" for count in (5_000, 50_000))
+    assert read_calls_in_python(source_of(few), 0).state == "whole"
+    with pytest.raises(TooMuchWork):
+        read_calls_in_python(source_of(many), 0)
