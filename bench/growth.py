@@ -18,7 +18,7 @@ import random
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -48,6 +48,8 @@ ARGUMENTS_BYTES, ARGUMENTS_S = 200_000, 0.05
 NOISE_S, CERTAIN_S = 0.002, 0.02
 """Below the first the clock says nothing about growth, above the second it is believed."""
 POOL = 60
+FULLY_MEASURED = 30
+GROWING_FROM_BYTES = 32_000
 DEPTHS = (1, 1, 1, 1, 1, 1, 3, 100)
 THEMES = ((1, 0, 0, 0), (3, 1, 0, 0), (1, 1, 0, 0), (2, 0, 1, 0), (1, 1, 1, 1), (1, 0, 1, 1))
 """How much JSON, prose, openers and other markers a shape is made of."""
@@ -233,7 +235,6 @@ def ways() -> list[list[Way]]:
     tools = ToolNames(parse_tools(TOOLS))
     checkers = {"flat": (FLAT, SchemaChecker(FLAT)), "nested": (NESTED, SchemaChecker(NESTED))}
     arguments = partial(Way, full_bytes=ARGUMENTS_BYTES, budget_s=ARGUMENTS_S)
-    secrets = (Secret("a1b2c3d4e5f6"), Secret("search("))
 
     def streamed(text: str, **options: Any) -> object:
         reader = ReplyReader(tools, **options)
@@ -258,6 +259,10 @@ def ways() -> list[list[Way]]:
 
     def typed(name: str, text: str) -> object:
         return type_text_value(text, NESTED["properties"][name])
+
+    def redacted(text: str) -> object:
+        known = Secret("a1b2c3d4e5f6"), Secret("search(")  # as long as they live
+        return known, redact(text)
 
     def replied(text: str, **options: Any) -> object:
         return read_reply(text, tools=tools, **options)
@@ -293,7 +298,7 @@ def ways() -> list[list[Way]]:
             *(arguments(f"type_text_value {name}", partial(typed, name)) for name in "abcd"),
             arguments("type_text_value", partial(type_text_value, schema={})),
             Way("ValueScanner", scanned),
-            Way("redact", partial(redact, secrets=secrets)),
+            Way("redact", redacted),
             Way("rescue_reply", partial(rescue_reply, 500)),
             Way(
                 "rescue_reply raw",
@@ -339,19 +344,21 @@ def taken_s(way: Way, text: str, rounds: int = 1) -> float:
     return best
 
 
-def measured_again(way: Way, shape: Shape) -> Growth:
+def measured_again(way: Way, shape: Shape, *, from_bytes: int) -> Growth:
     """Measure at doubled sizes up to the full one; stop when it is clearly fine, or clearly not."""
     size = way.full_bytes
-    while size > 32_000:
+    while size > from_bytes:
         size //= 2
     before, now = taken_s(way, shape.text(size)), 0.0
     ratio = 0.0
     while size < way.full_bytes:
         size *= 2
         now = taken_s(way, shape.text(size))
-        if before > CERTAIN_S and now / before > MAX_GROWTH:
-            before = min(before, taken_s(way, shape.text(size // 2), 3))
-            now = min(now, taken_s(way, shape.text(size), 3))
+        for _ in range(6):  # in turns: the machine may have been busy with something else
+            if before <= CERTAIN_S or now / before <= MAX_GROWTH:
+                break
+            before = min(before, taken_s(way, shape.text(size // 2)))
+            now = min(now, taken_s(way, shape.text(size)))
         if before > CERTAIN_S:
             ratio = max(ratio, now / before)
         scaled = now * way.full_bytes / size
@@ -359,7 +366,7 @@ def measured_again(way: Way, shape: Shape) -> Growth:
             return Growth(way, shape, ratio, scaled)
         before = now
     if now > way.budget_s:
-        now = min(now, taken_s(way, shape.text(size), 3))
+        now = min(now, taken_s(way, shape.text(size), 5))
     return Growth(way, shape, ratio, now)
 
 
@@ -378,6 +385,7 @@ class Search:
         self.failed: list[Growth] = []
         # Twice at the full size is enough for one unit: what differs is a few characters around it.
         self.measured_units: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.measured_again: defaultdict[str, list[float]] = defaultdict(list)
         self.measured = 0
 
     def run(self, shapes: int, max_failures: int) -> None:
@@ -393,25 +401,41 @@ class Search:
                 self.try_shape(index, self.random.choice(group), shape)
 
     def try_shape(self, index: int, way: Way, shape: Shape) -> None:
+        """Read a shape at two small sizes, and at larger ones if it looks slow."""
         first = taken_s(way, shape.text(self.small))
         second = taken_s(way, shape.text(self.large))
         self.measured += 1
-        share = second / self.large * way.full_bytes / way.budget_s
-        ratio = second / first if second > NOISE_S else 0.0
-        pool = self.pools[index]
-        pool.append((max(share, ratio / MAX_GROWTH if ratio > 2.2 else 0), shape))
-        pool.sort(key=lambda entry: entry[0], reverse=True)
-        del pool[POOL:]
-        if (share > 0.8 or ratio > 2.4) and self.measured_units[way.name, shape.unit] < 2:
-            self.measured_units[way.name, shape.unit] += 1
+        score = share = second / self.large * way.full_bytes / way.budget_s
+        if second > NOISE_S and second / first > 2.4:
             first = min(first, taken_s(way, shape.text(self.small), 3))
             second = min(second, taken_s(way, shape.text(self.large), 3))
-            share = second / self.large * way.full_bytes / way.budget_s
-            if share > 0.8 or second / first > 2.4:
-                again = self.found[way.name, shape] = measured_again(way, shape)
-                if not again.is_fine:
-                    self.failed.append(again)
-                    print(again, flush=True)
+        is_growing = second > NOISE_S and second / first > 2.4
+        if is_growing or self.looks_slow(way, shape, share):
+            start = GROWING_FROM_BYTES if is_growing else way.full_bytes // 2
+            again = measured_again(way, shape, from_bytes=start)
+            self.found[way.name, shape] = again
+            score = max(again.share, again.ratio / MAX_GROWTH)
+            if not again.is_fine:
+                self.failed.append(again)
+                print(again, flush=True)
+        pool = self.pools[index]
+        pool.append((score, shape))
+        pool.sort(key=lambda entry: entry[0], reverse=True)
+        del pool[POOL:]
+
+    def looks_slow(self, way: Way, shape: Shape, share: float) -> bool:
+        """Tell whether to measure at the full size: the first of a way, and later the slowest.
+
+        What is slow in a small text may well be fine in a large one, where the budgets end it.
+        """
+        again = self.measured_again[way.name]
+        if share < 0.8 or self.measured_units[way.name, shape.unit] >= 2:
+            return False
+        if len(again) >= FULLY_MEASURED and share < 0.8 * max(again):
+            return False
+        again.append(share)
+        self.measured_units[way.name, shape.unit] += 1
+        return True
 
     def new(self) -> Shape:
         chance = self.random

@@ -1,4 +1,4 @@
-"""Code of others in a separate task, so that nobody has to wait for it for ever.
+"""Work that does not hold up the event loop: code of others in a task, long text in a thread.
 
 A coroutine may swallow its cancellation, and whoever awaits it directly is not cancelled either.
 One that runs apart is cancelled, given a moment, and then left behind: it stays referenced until
@@ -9,12 +9,17 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
-__all__ = ["Outcome", "run_apart"]
+from surecall.limits import MAX_INLINE_CHARACTERS
+
+__all__ = ["Outcome", "is_long", "read_aside", "run_apart"]
+
+_T = TypeVar("_T")
 
 _log = logging.getLogger("surecall.apart")
 _GRACE_S: Final = 1.0
+_CHARACTERS_PER_VALUE: Final = 64
 _left_behind: Final[set["asyncio.Task[Outcome]"]] = set()
 
 
@@ -50,6 +55,34 @@ async def run_apart(
     if task.cancelled():  # by itself: nobody else knows this task
         return Outcome(None, asyncio.CancelledError())
     return task.result()
+
+
+async def read_aside(read: Callable[[], _T], *, is_long: bool) -> _T:
+    """Return what a function that reads text returns; long text is read in a thread.
+
+    Whoever waits can be cancelled meanwhile: the thread goes on, and what it returns is dropped.
+    """
+    return await asyncio.to_thread(read) if is_long else read()
+
+
+def is_long(value: Any) -> bool:
+    """Tell whether plain data has much text, or so many values that they take as long to read."""
+    left = MAX_INLINE_CHARACTERS
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        left -= _CHARACTERS_PER_VALUE
+        if isinstance(item, str):
+            left -= len(item)
+        elif isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            waiting += fields
+            waiting += fields.values()
+        elif isinstance(item, list):
+            waiting += cast("list[Any]", item)
+        if left < 0:
+            return True
+    return False
 
 
 async def _capture_outcome(start: Callable[[], Any]) -> Outcome:

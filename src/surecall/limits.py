@@ -5,6 +5,7 @@ from typing import Final
 __all__ = [
     "MAX_ARGUMENTS_BYTES",
     "MAX_BODY_BYTES",
+    "MAX_INLINE_CHARACTERS",
     "MAX_JSON_DEPTH",
     "MAX_LINE_BYTES",
     "MAX_OUTPUT_BYTES",
@@ -29,6 +30,9 @@ MAX_VALUE_DEPTH: Final = 64
 """Containers in one another in values that are written in another notation than JSON."""
 MAX_SCHEMA_DEPTH: Final = 64
 """Schemas in one another in a schema that is rewritten."""
+
+MAX_INLINE_CHARACTERS: Final = 64 * 1024
+"""Text that is longer is read in a thread: that may take long enough to delay everything else."""
 
 MAX_BODY_BYTES: Final = 32 * MIB
 """A request or an answer over HTTP, decompressed."""

@@ -5,6 +5,7 @@ import pytest
 from surecall.formats import NeedMore, Source, ToolNames
 from surecall.formats.bare_json import read_row
 from surecall.formats.json_spans import find_extent
+from surecall.formats.pythonic import read_calls_in_python
 from surecall.formats.source import MAX_QUESTIONS, TooMuchWork
 
 
@@ -88,8 +89,25 @@ def test_what_was_found_is_found_again_from_anywhere_before_it() -> None:
 
 def test_a_value_of_very_many_brackets_is_given_up() -> None:
     """Brackets and quotes count, whichever way the end is looked for."""
-    for text in ("[" + "[]," * 120_000, "['" + "a','" * 120_000, "[" + '"",[],' * 120_000):
+    for text in ("[" + "[]," * 250_000, "['" + "a','" * 250_000, "[" + '"",[],' * 250_000):
         with pytest.raises(TooMuchWork):
             source_of(text).value_end(0)
         with pytest.raises(TooMuchWork):
             find_extent(source_of(text), 0)
+
+
+def test_long_strings_are_not_passed_over_for_ever() -> None:
+    """What is between the brackets counts as well, when there is much of it."""
+    text = '["a" + [\\"<JSON>' * 500_000
+    for look in (lambda: source_of(text).plain_end(0), lambda: find_extent(source_of(text), 0)):
+        with pytest.raises(TooMuchWork):
+            look()
+
+
+@pytest.mark.parametrize("unit", ['"a",', "[],", "{1: 2},"], ids=["texts", "lists", "pairs"])
+def test_a_call_in_python_syntax_of_very_many_values_is_given_up(unit: str) -> None:
+    """Each value, comma and bracket counts."""
+    few, many = (f"[fit(a=[{unit * count}])]" for count in (5_000, 50_000))
+    assert read_calls_in_python(source_of(few), 0).state == "whole"
+    with pytest.raises(TooMuchWork):
+        read_calls_in_python(source_of(many), 0)

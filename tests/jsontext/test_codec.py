@@ -337,6 +337,7 @@ HALVES = [
     Halves("high-pair", rb'"\ud83d\ud83d\ude00"', "\ufffd😀", "\ud83d😀"),
     Halves("backslash-then-low", rb'"\\ud83d\ude00"', "\\ud83d\ufffd", "\\ud83d\ude00"),
     Halves("key", rb'{"\ud800":[1]}', {"\ufffd": [1]}, {"\ud800": [1]}),
+    Halves("question-mark", rb'["?\ud83d?"]', ["?\ufffd?"], ["?\ud83d?"]),
     Halves("raw-in-text", '"x\ud83d"', "x\ufffd", "x\ud83d"),
     Halves("raw-pair-in-text", '"\ud83d\ude00"', "😀", "\ud83d\ude00"),
     Halves("whole-pair", rb'"\ud83d\ude00"', "😀", "😀"),
@@ -372,6 +373,9 @@ def test_other_rules_hold_whatever_the_surrogate_policy(policy: Any) -> None:
         assert refused(lambda text=text: decode(text, surrogates=policy)).code == code
 
 
+_NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+
+
 @pytest.mark.parametrize(
     ("text", "mended"),
     [
@@ -380,6 +384,8 @@ def test_other_rules_hold_whatever_the_surrogate_policy(policy: Any) -> None:
         pytest.param("\ud83d\ude00", "😀", id="pair"),
         pytest.param("a\ud83d", "a\ufffd", id="high"),
         pytest.param("\ude00\ud83d\ud83d\ude00", "\ufffd\ufffd😀", id="mixed"),
+        pytest.param("\ufdd0?\ud83d", "\ufdd0?\ufffd", id="question-mark"),
+        pytest.param(_NONCHARACTERS + "?\ud83d", _NONCHARACTERS + "?\ufffd", id="noncharacters"),
     ],
 )
 def test_mending_joins_pairs_and_replaces_the_rest(text: str, mended: str) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from surecall.apart import is_long
 from surecall.errors import RunLimitError
 from surecall.loop import asking
 from surecall.loop.events import StreamedText
-from surecall.protocols import StreamDelta
+from surecall.protocols import ChatCompletions, StreamDelta
 from surecall.reading import ReplyReader
 from surecall.records import TextDelta
 
@@ -68,6 +69,52 @@ async def test_long_arguments_are_read_beside_the_event_loop(
     await run_script([reply, "done"], tools=[save])
     assert saved == [LONG]
     assert on_loop == [False, True]
+
+
+async def test_very_many_calls_are_read_beside_the_event_loop(
+    slow_reading: tuple[threading.Event, list[bool]],
+) -> None:
+    """However short each of them is."""
+    may_go_on, on_loop = slow_reading
+    may_go_on.set()
+    calls = [tool_call("look", {"what": str(number)}) for number in range(1_100)]
+    result = await run_script([assistant(None, *calls), "done"])
+    assert result.text == "done"
+    assert on_loop == [False, True]
+
+
+async def test_a_long_body_is_parsed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both steps are: finding the message, and understanding it."""
+    on_loop: list[bool] = []
+
+    def note(step: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            on_loop.append(threading.current_thread() is threading.main_thread())
+            return step(*arguments)
+
+        return staticmethod(run)
+
+    monkeypatch.setattr(ChatCompletions, "parse_body", note(ChatCompletions.parse_body))
+    monkeypatch.setattr(ChatCompletions, "parse_message", note(ChatCompletions.parse_message))
+    calls = [tool_call("look", {"what": str(number)}) for number in range(1_100)]
+    await run_script([assistant(None, *calls), "done"])
+    assert on_loop == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "long"),
+    [
+        pytest.param("word", False, id="a word"),
+        pytest.param({"a": ["b", {"c": None}]}, False, id="a few values"),
+        pytest.param(LONG, True, id="a long text"),
+        pytest.param({"a": [LONG]}, True, id="a long text inside"),
+        pytest.param({LONG: 1}, True, id="a long key"),
+        pytest.param([{}] * 1_100, True, id="many empty objects"),
+    ],
+)
+def test_what_is_long_shows_in_text_and_in_values(value: Any, long: bool) -> None:
+    """A value costs time as characters do."""
+    assert is_long(value) is long
 
 
 async def test_a_deadline_holds_while_a_reply_is_read(

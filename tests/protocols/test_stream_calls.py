@@ -58,6 +58,32 @@ CALLS = (
         (("x", "f", A), ("y", "g", B)),
     ),
     CallCase(
+        "a piece that is text in the place of its function",
+        (
+            _calls(_call(0, id="x", name="f", arguments=A)),
+            _calls({"index": 0, "function": "g"}),
+            _calls(_call(1, id="y", name="g", arguments=B)),
+        ),
+        (("x", "f", A + '["g"]'), ("y", "g", B)),
+        ("CALL_ENTRY_DROPPED",),
+    ),
+    CallCase(
+        "nothing but text in the place of its function",
+        (_calls(_call(0, id="x", name="f")), _calls({"index": 0, "function": "g"})),
+        (("x", "f", '{}["g"]'),),
+        ("CALL_ENTRY_DROPPED",),
+    ),
+    CallCase(
+        "a piece with an empty list in the place of its function",
+        (
+            _calls(_call(0, id="x", name="f", arguments='{"a"')),
+            _calls({"index": 0, "function": []}),
+            _calls(_call(0, arguments=":1}")),
+        ),
+        (("x", "f", A),),
+        ("CALL_ENTRY_DROPPED",),
+    ),
+    CallCase(
         "interleaved",
         (
             _calls(_call(0, id="x", name="f"), _call(1, id="y", name="g")),

@@ -1,12 +1,13 @@
 """Bursts of a stream: other tasks get their turns, whatever arrives at once."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
 
 from support.streams import DONE, chunk
-from surecall.protocols import StreamDelta, find_protocol
+from surecall.protocols import RawReply, StreamDelta, find_protocol
 from surecall.transport import fold_stream, folding
 
 END = chunk({}, "stop") + DONE
@@ -75,6 +76,34 @@ async def test_a_long_text_is_shown_in_pieces_with_breaks_between(
     assert content == "".join(delta.text for delta in shown) == text
     assert len(shown) > 10
     assert turns > len(shown)
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"], ids=["lf", "cr", "crlf"])
+async def test_a_very_long_line_is_read_in_a_thread(
+    line_end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is the end of a long stream; what comes before and after the line is not."""
+    folder = find_protocol("chat_completions").open_stream()
+    on_loop: list[bool] = []
+    feed, close = folder.feed, folder.close
+
+    def note_feed(piece: bytes) -> list[StreamDelta]:
+        deltas = feed(piece)
+        if deltas:
+            on_loop.append(threading.current_thread() is threading.main_thread())
+        return deltas
+
+    def note_close() -> RawReply:
+        on_loop.append(threading.current_thread() is threading.main_thread())
+        return close()
+
+    monkeypatch.setattr(folder, "feed", note_feed)
+    monkeypatch.setattr(folder, "close", note_close)
+    texts = ["short", "é" * 200_000, "end"]
+    chunks = [chunk({"content": text}).replace(b"\n", line_end) for text in texts]
+    reply = await fold_stream(Burst(*chunks, END), folder)
+    assert reply.message["content"] == "".join(texts)
+    assert on_loop == [True, False, True, False]
 
 
 async def test_without_much_to_do_there_is_no_break() -> None:

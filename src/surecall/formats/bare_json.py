@@ -10,7 +10,6 @@ from surecall.jsontext import repair_json
 from .base import CallFormat, Found, TextCall
 from .endings import note_leftovers, skip_leftovers, skip_to_end
 from .fitting import KNOWN_KEYS, Gated, gate_value
-from .names import ToolNames
 from .shapes import read_json_calls
 from .source import Source
 
@@ -89,7 +88,7 @@ def gate_row(source: Source, row: JsonRow) -> Gated | None:
     reasoning: list[str] = []
     for number, (start, end) in enumerate(row.spans, 1):
         last = number == len(row.spans)
-        gated = _gate_text(source.tools, source.text[start:end], is_cut=row.is_cut and last)
+        gated = _gate_text(source, source.text[start:end], is_cut=row.is_cut and last)
         if gated is None:
             return None
         calls += gated.calls
@@ -98,7 +97,8 @@ def gate_row(source: Source, row: JsonRow) -> Gated | None:
     return Gated(tuple(calls), "".join(content), "\n".join(filter(None, reasoning)))
 
 
-def _gate_text(tools: ToolNames, text: str, *, is_cut: bool) -> Gated | None:
+def _gate_text(source: Source, text: str, *, is_cut: bool) -> Gated | None:
+    tools, spend = source.tools, source.spend_on_marks
     if not is_cut:
         repaired = repair_json(text)
         if repaired.state != "whole":
@@ -109,7 +109,8 @@ def _gate_text(tools: ToolNames, text: str, *, is_cut: bool) -> Gated | None:
     if gated is None or not gated.calls:
         return None
     # Without its end an array may have lost calls, so none of them counts as whole.
-    calls = tuple(_cut(call) for call in read_json_calls(text, ended=False, tools=tools))
+    found = read_json_calls(text, ended=False, tools=tools, spend=spend)
+    calls = tuple(_cut(call) for call in found)
     if not calls:
         calls = tuple(structs.replace(call, state="cut") for call in gated.calls)
     return Gated(calls, gated.content, gated.reasoning)

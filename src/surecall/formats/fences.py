@@ -143,8 +143,11 @@ def _read_json(source: Source, at: int, fence: str, *, is_strong: bool) -> _Fenc
         return _Fence(end, calls, is_strong, gated.content, gated.reasoning)
     if not is_strong or row.is_cut:
         return None
-    texts = (source.text[start:stop] for start, stop in row.spans)
-    calls = tuple(call for text in texts for call in read_json_calls(text))
+    calls = tuple(
+        call
+        for start, stop in row.spans
+        for call in read_json_calls(source.text[start:stop], spend=source.spend_on_marks)
+    )
     return _Fence(end, calls, is_strong) if calls else None
 
 

@@ -173,7 +173,8 @@ def _read_call(source: Source, header: _Header) -> Found:
     if grade is None:  # a tool of the model's own that is not offered here
         return Found(end=end)
     if name in _PARALLEL:
-        return Found(end=end, calls=read_json_calls(text, ended=is_whole))
+        calls = read_json_calls(text, ended=is_whole, spend=source.spend_on_marks)
+        return Found(end=end, calls=calls)
     call = TextCall(name=name, arguments=text or None, state="whole" if is_whole else "cut")
     is_ended = end < len(source.text) or bool(source.text[here + len(text) : end].strip())
     code = code_call(source.tools, text, is_ended=is_ended)

@@ -71,7 +71,9 @@ def read_block(source: Source, at: int, stops: Collection[str]) -> Block | None:
     payload = read_payload(source, here, stops)
     while payload is not None:
         ended = payload.state == "whole"
-        found = read_json_calls(payload.text, ended=ended, tools=source.tools)
+        found = read_json_calls(
+            payload.text, ended=ended, tools=source.tools, spend=source.spend_on_marks
+        )
         if not ended:
             return Block((*calls, *_unclosed(found)), payload.end, cut=True)
         if not found and calls:

@@ -1,11 +1,12 @@
 """Where JSON ends inside text, and what is left of calls when it was cut off."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
-from .source import MARKS_PER_QUESTION, MAX_QUESTIONS, NeedMore, Source, TooMuchWork
+from .source import MARKS_PER_LOOK, NeedMore, Source
 
 _STRING: Final = r"\"(?:[^\"\\]++|\\.)*+\""
 _SINGLE: Final = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
@@ -14,7 +15,6 @@ _BRACKET: Final = re.compile(_BRACKETS, re.DOTALL)
 _TOKEN: Final = re.compile(_STRING + r"|[{}\[\]:,\"']", re.DOTALL)
 _BLANKS: Final = " \t\r\n"
 _MAX_STOPS_INSIDE: Final = 128
-_MAX_MARKS: Final = MAX_QUESTIONS * MARKS_PER_QUESTION
 
 
 class Extent(NamedTuple):
@@ -40,11 +40,13 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
         return Extent(plain, "bracket")
     text, here, depth, first_stop, stops_inside, marks = source.text, at, 0, -1, 0, 0
     while stops_inside <= _MAX_STOPS_INSIDE and (match := tokens.search(text, here)):
+        before = here
         start, here = match.span()
+        source.spend_on_text(here - before)
         kind = text[start]
         marks += 1
-        if marks % MARKS_PER_QUESTION == 0:
-            source.spend(1)
+        if marks % MARKS_PER_LOOK == 0:
+            source.spend_on_marks(2 * MARKS_PER_LOOK)  # each is a search, and more for a string
         if match.lastgroup == "stop":
             return Extent(start, "stop")
         if kind in "\"'":
@@ -53,6 +55,7 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
             stops_inside += len(inside)
             first_stop = inside[0] if inside and first_stop < 0 else first_stop
             if end is None:
+                source.spend_on_text(len(text) - start)
                 break
             here = end
         elif kind in "{[":
@@ -124,11 +127,13 @@ class Keys(NamedTuple):
     wrappers: frozenset[str]
 
 
-def scan_records(text: str, keys: Keys) -> list[Record]:
+def scan_records(text: str, keys: Keys, spend: Callable[[int], None]) -> list[Record]:
     """Return the objects that have the name of a call, as far as they go; none inside another.
 
-    Raises:
-        TooMuchWork: There is more than any real call holds.
+    Args:
+        text: JSON, as far as it can be told.
+        keys: What the keys of calls mean.
+        spend: Receives how many brackets, quotes and commas were passed over.
     """
     found: list[Record] = []
     stack: list[_Frame] = []
@@ -138,8 +143,8 @@ def scan_records(text: str, keys: Keys) -> list[Record]:
         kind = text[start]
         frame = stack[-1] if stack else None
         marks += 1
-        if marks > _MAX_MARKS:
-            raise TooMuchWork
+        if marks % MARKS_PER_LOOK == 0:
+            spend(MARKS_PER_LOOK)
         if kind in "\"'":
             end = _string_end(text, start, here)
             if end is None:
@@ -201,4 +206,7 @@ def _patterns(stops: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str] 
 
 
 def _starts(stop: re.Pattern[str] | None, text: str, start: int, end: int) -> list[int]:
-    return [] if stop is None else [match.start() for match in stop.finditer(text, start, end)]
+    if stop is None:
+        return []
+    found = stop.finditer(text, start, end)
+    return [match.start() for match in islice(found, _MAX_STOPS_INSIDE + 1)]

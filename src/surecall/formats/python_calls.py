@@ -6,6 +6,7 @@ so a reading other than `cut` stays the same whatever text follows.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec import Struct
 from surecall.records import Receipt, clip
 
 from .python_literals import CutShort, LiteralReader, NotLiteral
+from .source import spend_nothing
 
 _MAX_CALLS: Final = 64
 _MAX_DEPTH: Final = 64
@@ -68,6 +70,7 @@ def read_python_calls(
     nested_quotes: bool = False,
     bare_words: bool = False,
     steps: PythonSteps | None = None,
+    spend: Callable[[int], None] = spend_nothing,
 ) -> PythonCalls:
     """Read a list of calls, or calls in a row, from `at` on.
 
@@ -78,12 +81,13 @@ def read_python_calls(
         nested_quotes: When nothing else fits, accept unescaped quotes inside a string.
         bare_words: Accept unquoted text as the value of a keyword.
         steps: Calls of this text that were read without any of these, to which more are added.
+        spend: Receives what it costs, see `Source.spend_on_marks`.
     """
-    reader = _CallReader(text, at, statements=statements, bare_words=bare_words)
+    reader = _CallReader(text, at, spend, statements=statements, bare_words=bare_words)
     reader.steps = steps or reader.steps
     found = reader.read()
     if found.state == "not_calls" and nested_quotes and not found.calls:
-        reader = _CallReader(text, at, statements=statements, bare_words=bare_words)
+        reader = _CallReader(text, at, spend, statements=statements, bare_words=bare_words)
         reader.words.nested_quotes = True
         found = reader.read()
     return found
@@ -137,8 +141,16 @@ class _Frame:
 class _CallReader:
     """Reads calls; what a name or a literal is, its words know."""
 
-    def __init__(self, text: str, at: int, *, statements: bool, bare_words: bool) -> None:
-        self.words = LiteralReader(text, at, has_comments=statements)
+    def __init__(
+        self,
+        text: str,
+        at: int,
+        spend: Callable[[int], None],
+        *,
+        statements: bool,
+        bare_words: bool,
+    ) -> None:
+        self.words = LiteralReader(text, at, spend, has_comments=statements)
         self._text = text
         self._bare_words = bare_words
         self._calls: list[PythonCall] = []
@@ -283,6 +295,7 @@ class _CallReader:
         while True:
             frame = frames[-1]
             char = self.words.peek()
+            self.words.count_step()
             if char == frame.closer:
                 self.words.at += 1
                 frames.pop()

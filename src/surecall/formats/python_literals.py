@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from surecall.jsontext import mend_surrogates
@@ -30,6 +31,8 @@ _WORDS: Final = {
 }
 _MAX_DIGITS: Final = 4000
 _MAX_RECEIPTS: Final = 16
+_STEPS_PER_LOOK: Final = 64
+_MARKS_PER_STEP: Final = 3
 _SIMPLE: Final = {
     "\\": "\\",
     "'": "'",
@@ -62,8 +65,12 @@ class NotLiteral(Exception):  # noqa: N818 - a signal, not an error
 class LiteralReader:
     """Reads names and literals one after the other."""
 
-    def __init__(self, text: str, at: int, *, has_comments: bool = False) -> None:
+    def __init__(
+        self, text: str, at: int, spend: Callable[[int], None], *, has_comments: bool = False
+    ) -> None:
         self.text = text
+        self._spend = spend
+        self._steps = 0
         self.has_comments = has_comments
         self.at: int = at
         self.nested_quotes = False
@@ -77,6 +84,12 @@ class LiteralReader:
             self.receipts.append(
                 Receipt(rule, "text", clip(before), after, lossless=lossless, why=why)
             )
+
+    def count_step(self) -> None:
+        """Count one value, comma, bracket or escape; see `Source.spend_on_marks`."""
+        self._steps += 1
+        if self._steps % _STEPS_PER_LOOK == 0:
+            self._spend(_STEPS_PER_LOOK * _MARKS_PER_STEP)
 
     def peek(self) -> str:
         """Return the next character that is no white space."""
@@ -191,6 +204,7 @@ class LiteralReader:
             stop = stops.search(self.text, self.at)
             if stop is None:
                 raise CutShort
+            self.count_step()
             parts.append(self.text[self.at : stop.start()])
             self.at = stop.start()
             if stop.group() == "\\":

@@ -68,7 +68,7 @@ def _read_nested_quotes(source: Source, at: int) -> PythonCalls | None:
         return None
     if not source.final:
         raise NeedMore
-    found = read_python_calls(source.text, at, nested_quotes=True)
+    found = read_python_calls(source.text, at, nested_quotes=True, spend=source.spend_on_marks)
     return found if found.state == "whole" else None
 
 
@@ -110,6 +110,7 @@ def read_calls_in_python(
         nested_quotes=nested_quotes,
         bare_words=bare_words,
         steps=None if statements or nested_quotes or bare_words else _steps_of(source),
+        spend=source.spend_on_marks,
     )
     if not source.final and (found.state == "cut" or found.may_grow):
         raise NeedMore

@@ -27,6 +27,8 @@ MAX_MARKS: Final = 3_000
 """Markers, backticks and fences that are looked at in one reply."""
 MAX_FALSE_OPENERS: Final = 1_000
 """Openers that turn out to begin nothing."""
+MAX_FALSE_MARKS: Final = 100_000
+"""Brackets and quotes of JSON that are passed over for openers that begin nothing."""
 _COSTLY_QUESTIONS: Final = 150
 """An opener that began nothing counts once for each of so many, wherever on its line it stood."""
 MAX_CALLS: Final = 256
@@ -66,6 +68,7 @@ class TextReader:
         self._ended = False
         self._marks = 0
         self._false_openers = 0
+        self._false_marks = 0
         self._cut_calls = 0
         self._no_closer_ahead = False
         self._never_closed: Thinking | None = None
@@ -79,6 +82,7 @@ class TextReader:
         return (
             self._marks >= MAX_MARKS
             or self._false_openers >= MAX_FALSE_OPENERS
+            or self._false_marks >= MAX_FALSE_MARKS
             or self._out.calls >= MAX_CALLS
             or self._cut_calls >= MAX_CUT_CALLS
         )
@@ -216,12 +220,12 @@ class TextReader:
     # calls
 
     def _read_call(self, source: Source, at: int, literal: str) -> int | None:
-        questions = 0
+        questions = marks = 0
         for form in self._formats.get(literal, ()):
             if form.line_start and self._out.line_has_text:
                 continue
             found = self._ask(form, source, at)
-            questions = max(questions, source.questions)
+            questions, marks = max(questions, source.questions), marks + source.marks
             if found is None or not self._is_acceptable(found):
                 continue
             if found.calls and self._surroundings.quote(source, at, found):
@@ -237,6 +241,7 @@ class TextReader:
             self._take(form, found, source, at)
             return found.end
         self._false_openers += questions // _COSTLY_QUESTIONS
+        self._false_marks += marks
         return None
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
@@ -377,8 +382,10 @@ class TextReader:
                 self._out.think(source.text[at:closed])
                 return closed
             self._never_closed = thinking
+        questions = marks = 0
         for form in self._formats.get(literal, ()):
             found = self._ask(form, source, at)
+            questions, marks = max(questions, source.questions), marks + source.marks
             if found is not None and found.calls and found.grade == "marked":
                 if not holds:
                     self._close_reasoning()
@@ -386,6 +393,8 @@ class TextReader:
                 return found.end
         self._out.think(source.text[at : at + len(literal)])
         self._marks += 1
+        self._false_openers += questions // _COSTLY_QUESTIONS
+        self._false_marks += marks
         return at + len(literal)
 
     def _begins_reasoning(self, source: Source, at: int, thinking: Thinking) -> bool:

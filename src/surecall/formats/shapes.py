@@ -1,5 +1,6 @@
 """The shapes in which models write calls as JSON."""
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import structs
@@ -11,6 +12,7 @@ from surecall.records import Receipt, clip
 from .base import TextCall
 from .json_spans import Keys, Record, scan_records
 from .names import ToolNames, parameter_names
+from .source import spend_nothing
 
 NAME_KEYS: Final = (
     "name",
@@ -52,6 +54,7 @@ _CLOSED_BRACKETS: Final = "close_missing_brackets"
 _NO_ARGUMENTS: Final = Receipt(
     "missing_arguments", "text", "", "{}", lossless=False, why="no arguments can be read"
 )
+_CHARACTERS_PER_MARK: Final = 8
 
 
 class JsonCalls(NamedTuple):
@@ -63,7 +66,11 @@ class JsonCalls(NamedTuple):
 
 
 def read_json_calls(
-    text: str, *, ended: bool = True, tools: ToolNames | None = None
+    text: str,
+    *,
+    ended: bool = True,
+    tools: ToolNames | None = None,
+    spend: Callable[[int], None] = spend_nothing,
 ) -> tuple[TextCall, ...]:
     """Return the calls a JSON text holds: one object, an array, or several in a row.
 
@@ -71,27 +78,32 @@ def read_json_calls(
         text: The JSON text, as far as it goes.
         ended: Whether it is there to its end; otherwise its last call is cut.
         tools: The tools, to tell shapes apart that depend on them (see `calls_of_value`).
+        spend: Receives what it costs, see `Source.spend_on_marks`.
     """
+    spend(len(text) // _CHARACTERS_PER_MARK)
     if ended:
         repaired = repair_json(text)
         if repaired.state == "whole":
             values = [repaired.value, *repaired.rest]
-            return calls_of_value(values, judge_brackets(text, repaired.receipts), tools=tools)
+            receipts = judge_brackets(text, repaired.receipts, spend)
+            return calls_of_value(values, receipts, tools=tools)
     return tuple(
         call
-        for record in scan_records(text, _KEYS)
+        for record in scan_records(text, _KEYS, spend)
         for call in _calls_of_record(record, text, tools)
     )
 
 
-def judge_brackets(text: str, receipts: tuple[Receipt, ...]) -> tuple[Receipt, ...]:
+def judge_brackets(
+    text: str, receipts: tuple[Receipt, ...], spend: Callable[[int], None] = spend_nothing
+) -> tuple[Receipt, ...]:
     """Return receipts that say whether brackets missing at the end belong to any arguments.
 
     Those of the object or list around complete arguments take nothing with them.
     """
     if not any(receipt.rule == _CLOSED_BRACKETS for receipt in receipts):
         return receipts
-    unclosed = [record for record in scan_records(text, _KEYS) if record.end is None]
+    unclosed = [record for record in scan_records(text, _KEYS, spend) if record.end is None]
     if not all(_is_whole_object(record.arguments or "") for record in unclosed):
         return receipts
     return tuple(

@@ -17,8 +17,12 @@ _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOT
 _MAX_DEPTH = 128
 MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with 100 short arguments takes 1,300."""
-MARKS_PER_QUESTION = 25
-"""Brackets and quotes of JSON that cost as much as one question."""
+MAX_MARKS = 200_000
+"""Brackets and quotes of JSON that are passed over for one opener."""
+MARKS_PER_LOOK = 100
+"""They are counted in batches of so many."""
+_CHARACTERS_PER_MARK = 32
+"""So many characters between them count as one more."""
 _SCANNED_CHARACTERS = 1 << 16
 _LONGER_THAN_LITERALS = 256
 _TOO_DEEP = -1
@@ -47,27 +51,38 @@ def _run_of(character: str) -> re.Pattern[str]:
     return re.compile(re.escape(character) + "*+")
 
 
+def spend_nothing(_marks: int) -> None:
+    """Count nothing: the text is read once, see `Source.spend_on_marks`."""
+
+
 class Source:
     """The text of a reply, as much of it as is there, and the tools it may call."""
 
-    __slots__ = ("_known", "_places", "_questions", "final", "text", "tools")
+    __slots__ = ("_known", "_marks", "_places", "_questions", "final", "text", "tools")
 
     def __init__(self, text: str, tools: ToolNames, *, final: bool) -> None:
         self.text = text
         self.tools = tools
         self.final = final
         self._questions = 0
+        self._marks = 0
         self._known: dict[tuple[object, int], tuple[Any, int]] = {}
         self._places: dict[str | tuple[str, ...], tuple[int, int]] = {}
 
     def begin(self) -> None:
         """Start counting the questions anew, for the next opener."""
         self._questions = 0
+        self._marks = 0
 
     @property
     def questions(self) -> int:
         """How many questions the reader of this opener has asked."""
         return self._questions
+
+    @property
+    def marks(self) -> int:
+        """How many brackets and quotes of JSON were passed over for it."""
+        return self._marks
 
     def once(self, read: Callable[["Source", int], _T], at: int) -> _T:
         """Return what a reader finds here; asked again it is not read again, but counts as much.
@@ -90,6 +105,17 @@ class Source:
         self._questions += questions
         if self._questions > MAX_QUESTIONS:
             raise TooMuchWork
+
+    def spend_on_marks(self, marks: int) -> None:
+        """Count brackets and quotes of JSON that were passed over one by one."""
+        self._marks += marks
+        if self._marks > MAX_MARKS:
+            raise TooMuchWork
+
+    def spend_on_text(self, characters: int) -> None:
+        """Count what is between two brackets or quotes, when it is long."""
+        if characters >= _CHARACTERS_PER_MARK:
+            self.spend_on_marks(characters // _CHARACTERS_PER_MARK)
 
     # These are asked most often by far, so each counts for itself what it asks.
 
@@ -235,6 +261,7 @@ class Source:
         """Return where an object or array ends, `None` when it is open, or why it is unknown."""
         text, here, depth, marks = self.text, at, 0, 0
         while (match := _TO_BRACKET.match(text, here)) and match.end() < len(text):
+            self.spend_on_text(match.end() - here)
             here = match.end() + 1
             mark = text[here - 1]
             if mark in "{[":
@@ -250,9 +277,10 @@ class Source:
             else:  # an apostrophe: a quote or not, the scanner knows
                 return _IN_DOUBT
             marks += 1
-            if marks == MARKS_PER_QUESTION:
+            if marks == MARKS_PER_LOOK:
                 marks = 0
-                self._count()
+                self.spend_on_marks(MARKS_PER_LOOK)
+        self.spend_on_text(len(text) - here)
         return None
 
     def _scanned_end(self, at: int) -> int | None:
@@ -260,7 +288,7 @@ class Source:
         for start in range(at, len(self.text), _SCANNED_CHARACTERS):
             seen = scanner.marks
             end = scanner.feed(self.text[start : start + _SCANNED_CHARACTERS])
-            self.spend((scanner.marks - seen) // MARKS_PER_QUESTION)
+            self.spend_on_marks(scanner.marks - seen)
             if end is not None:
                 return at + end
         return None

@@ -32,7 +32,7 @@ from surecall.limits import MAX_JSON_DEPTH
 
 from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
 from .pointer import render_pointer
-from .text import replace_lone_surrogates
+from .text import mend_surrogates_in, replace_halves, replace_lone_surrogates
 
 SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
 """What becomes of half a surrogate pair: an error, U+FFFD, or a Python surrogate."""
@@ -139,6 +139,8 @@ def decode_doubtful(
     if _has_no_repeated_key(value, source):
         return Decoded(value, ())
     text = source if isinstance(source, str) else source.decode("utf-8")
+    if surrogates == "replace":
+        text = replace_lone_surrogates(text)
     try:
         conflicts = tuple(dict.fromkeys(_find_conflicts(_pairs_decoder.decode(text))))
     except RecursionError:
@@ -234,9 +236,20 @@ def _load_carefully(source: Source, surrogates: SurrogatePolicy) -> tuple[Any, s
         if surrogates == "refuse":
             raise source.explain_lone_surrogate() from None
         if surrogates == "replace":
+            if _is_unicode(text):  # then all of them were escaped, and pairs have been joined
+                return mend_surrogates_in(value, replace_halves), text
             text = replace_lone_surrogates(text)
             value = _careful_decoder.decode(text)
     return value, text
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether no half of a surrogate pair is in the text as it is."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _make_source(data: bytes | str) -> Source:

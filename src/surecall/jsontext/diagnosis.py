@@ -1,7 +1,8 @@
 """Says in plain words why JSON cannot be read from a text, or written from a value, and where."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
@@ -17,8 +18,10 @@ _SNIPPET_CHARACTERS: Final = 24
 # Finding the place costs Python time for every token: it is looked for only so far.
 _SEARCHED_CHARACTERS: Final = 1 << 18
 
-_BRACKETS: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
-_NUMBERS: Final = re.compile(r'\\.|"|-?(?:[0-9][0-9.eE+-]*+|Infinity|NaN)', re.DOTALL)
+_MAX_RUNS: Final = 30_000
+
+_STRING: Final = r'\\.|"(?:[^"\\]++|\\.)*+"?+'
+_BRACKETS: Final = re.compile(rf"{_STRING}|[\[{{]++|[\]}}]++", re.DOTALL)
 
 _WORDS: Final = (
     ("Expecting value", "{found} where a value should be"),
@@ -64,15 +67,21 @@ class Source(msgspec.Struct, frozen=True):
     def find_depth(self, end: int = _SEARCHED_CHARACTERS) -> JSONTextError | None:
         """Return an error when containers nest too deep before an index, if that can be seen."""
         depth = 0
-        for match in self._find_outside_strings(_BRACKETS, end):
-            if match[0] in "[{":
-                depth += 1
-                if depth > MAX_JSON_DEPTH:
+        end = min(end, _SEARCHED_CHARACTERS)
+        if self.text.count("[", 0, end) + self.text.count("{", 0, end) <= MAX_JSON_DEPTH:
+            return None
+        for match in islice(_BRACKETS.finditer(self.text, 0, end), _MAX_RUNS):
+            start, stop = match.span()
+            mark = self.text[start]
+            if mark in "[{":
+                if depth + stop - start > MAX_JSON_DEPTH:
                     message = f"more than {MAX_JSON_DEPTH} containers are nested in one another"
                     hint = "Send a flatter value."
-                    return self._refusal(Code.JSON_TOO_DEEP, message, match.start(), hint)
-            elif depth:
-                depth -= 1
+                    index = start + MAX_JSON_DEPTH - depth
+                    return self._refusal(Code.JSON_TOO_DEEP, message, index, hint)
+                depth += stop - start
+            elif mark in "]}":
+                depth = max(0, depth - (stop - start))
         return None
 
     def explain_lone_surrogate(self) -> JSONTextError:
@@ -107,18 +116,12 @@ class Source(msgspec.Struct, frozen=True):
         return JSONTextError(code, message, position=position, hint=hint)
 
     def _index_of_number(self, literal: str) -> int | None:
-        numbers = self._find_outside_strings(_NUMBERS, _SEARCHED_CHARACTERS)
-        starts = (match.start() for match in numbers)
-        return next((start for start in starts if self.text.startswith(literal, start)), None)
-
-    def _find_outside_strings(self, pattern: re.Pattern[str], end: int) -> Iterator[re.Match[str]]:
-        in_string = False
-        for match in pattern.finditer(self.text, 0, min(end, _SEARCHED_CHARACTERS)):
-            mark = match[0]
-            if mark == '"':
-                in_string = not in_string
-            elif not in_string and mark[0] != "\\":
-                yield match
+        begun = re.escape(literal[:_SNIPPET_CHARACTERS])
+        number = re.compile(rf"{_STRING}|(?<![\w.+-]){begun}", re.DOTALL)
+        for match in islice(number.finditer(self.text, 0, _SEARCHED_CHARACTERS), _MAX_RUNS):
+            if self.text.startswith(literal, match.start()):
+                return match.start()
+        return None
 
     def _position(self, index: int) -> int:
         if self.unit == "character":

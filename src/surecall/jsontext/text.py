@@ -4,9 +4,13 @@ JSON may escape half a pair; UTF-8 cannot carry it. A stream may cut a pair betw
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final, cast
 
-_PAIR_OR_HALF: Final = re.compile("([\ud800-\udbff][\udc00-\udfff])|[\ud800-\udfff]")
+_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_HALF: Final = re.compile("[\ud800-\udfff]")
+# No character, and in hardly any text: one of them can stand for something for a moment.
+_NONCHARACTERS: Final = tuple(map(chr, range(0xFDD0, 0xFDF0)))
 
 # An escaped backslash is consumed whole, so that what follows it is not taken for an escape.
 _ESCAPES: Final = re.compile(
@@ -24,19 +28,29 @@ def mend_surrogates(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return _PAIR_OR_HALF.sub(_join_pair, text)
+        return replace_halves(_PAIR.sub(_join_pair, text))
     return text
 
 
-def mend_surrogates_in(value: Any) -> Any:
+def replace_halves(text: str) -> str:
+    """Replace every half of a pair by U+FFFD, and join none."""
+    # Only an encoder that writes question marks is fast for a text of nothing but halves.
+    mark = next((mark for mark in _NONCHARACTERS if mark not in text), None)
+    if mark is None:
+        return _HALF.sub("\ufffd", text)
+    data = text.replace("?", mark).encode("utf-8", "replace")
+    return data.decode("utf-8").replace("?", "\ufffd").replace(mark, "?")
+
+
+def mend_surrogates_in(value: Any, mend: Callable[[str], str] = mend_surrogates) -> Any:
     """Mend every text in a JSON value; the codec bounds how deep a value can nest."""
     if isinstance(value, str):
-        return mend_surrogates(value)
+        return mend(value)
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {mend_surrogates(key): mend_surrogates_in(item) for key, item in items}
+        return {mend(key): mend_surrogates_in(item, mend) for key, item in items}
     if isinstance(value, list):
-        return [mend_surrogates_in(item) for item in cast("list[Any]", value)]
+        return [mend_surrogates_in(item, mend) for item in cast("list[Any]", value)]
     return value
 
 
@@ -54,10 +68,8 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def _join_pair(match: re.Match[str]) -> str:
-    pair: str | None = match[1]
-    if pair is None:
-        return "\ufffd"
-    return pair.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    high, low = match[0]
+    return chr(0x10000 + ((ord(high) - 0xD800) << 10) + ord(low) - 0xDC00)
 
 
 def _replace_half(match: re.Match[str]) -> str:

@@ -1,10 +1,11 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
-import asyncio
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
+from surecall.apart import is_long, read_aside
 from surecall.errors import Code
 from surecall.formats import ToolNames
 from surecall.jsontext import encode_text
@@ -24,9 +25,6 @@ from .plan import Plan
 from .prompting import present_tools, taught_way
 from .steps import RunState
 from .wording import HELD_SECRET
-
-MAX_INLINE_CHARACTERS: Final = 64 * 1024
-"""Text that is longer is read in a thread: that may take long enough to delay everything else."""
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -107,12 +105,9 @@ async def read_answer_aside(
 
     A run that ends in the meantime does not wait for the thread, which changes nothing.
     """
-    characters = len(reply.content or "")
-    for call in reply.calls:
-        characters += len(call.arguments) if isinstance(call.arguments, str) else 0
-    if characters <= MAX_INLINE_CHARACTERS:
-        return read_answer(plan, state, reply, names, transforms)
-    return await asyncio.to_thread(read_answer, plan, state, reply, names, transforms)
+    said = [reply.content, *(call.arguments for call in reply.calls)]
+    read = partial(read_answer, plan, state, reply, names, transforms)
+    return await read_aside(read, is_long=is_long(said))
 
 
 def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.protocols import StreamDelta
 from surecall.reading import (
     CallRead,
@@ -17,8 +18,6 @@ from surecall.reading import (
 )
 from surecall.records import Event, Reading, ReasoningDelta, TextDelta, TextRetracted
 from surecall.redaction import open_log
-
-from .asking import MAX_INLINE_CHARACTERS
 
 Listener = Callable[[Event], object]
 

@@ -12,8 +12,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.apart import is_long, read_aside
 from surecall.errors import Code, ProviderError, RequestError
 from surecall.formats.marks import REASONING_CLOSERS
+from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.narrow import as_fields, as_list
 from surecall.profiles import RESERVED_REQUEST_KEYS, Capabilities
 from surecall.protocols import ChatCompletions, RawReply, StreamDelta, WireProtocol
@@ -218,18 +220,25 @@ class PromptRunner:
             else:
                 answer = await ask_transport(self.transport, partial(self.transport.send, wire))
                 headers, attempts = answer.headers, answer.attempts
-                raw = self.protocol.parse_body(answer.body, headers)
+                raw = await read_aside(
+                    partial(self.protocol.parse_body, answer.body, headers),
+                    is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
+                )
         except ProviderError as error:
             cut_secret_causes(error)
             raise
         elapsed_ms = (perf_counter() - started) * 1000
-        result = self.read_raw(raw)
+        result = await self.read_raw_aside(raw)
         return replace(
             result,
             elapsed_ms=elapsed_ms,
             request_id=_request_id(headers) or result.raw.id,
             attempts=attempts,
         )
+
+    async def read_raw_aside(self, raw: RawReply) -> PromptResult:
+        """Do what `read_raw` does, in a thread if the reply is long, so that deadlines are kept."""
+        return await read_aside(partial(self.read_raw, raw), is_long=is_long(raw.message))
 
     def read_raw(self, raw: RawReply) -> PromptResult:
         """Take known secrets out of a reply, apply the inbound transforms, parse its message."""

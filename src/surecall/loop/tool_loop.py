@@ -196,7 +196,7 @@ class ToolLoop:
             elif isinstance(recorded, RecordedFailure):
                 raise ProviderStatusError(recorded.code, recorded.message, status=recorded.status)
             else:
-                asked = self._runner.read_raw(recorded)
+                asked = await self._runner.read_raw_aside(recorded)
         except Exception as error:
             elapsed_ms = (perf_counter() - started) * 1000
             rescued = await self._rescue(error, elapsed_ms)
@@ -227,7 +227,7 @@ class ToolLoop:
         raw = rescue_reply(error.status, error.body)
         if raw is None:
             return None
-        asked = self._runner.read_raw(raw)
+        asked = await self._runner.read_raw_aside(raw)
         if not may_be_rescued(await self._read(asked), self._names):
             return None
         return replace(

@@ -6,8 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError
 from surecall.jsontext import canonical_hash
+from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.protocols import RawReply, WireProtocol
 from surecall.protocols.replies import mask_reply
 from surecall.reading import read_reply
@@ -266,7 +268,10 @@ class Asker:
             else:
                 answer = await ask_transport(self.transport, partial(self.transport.send, wire))
                 attempts, came_whole = answer.attempts, True
-                raw = self.protocol.parse_body(answer.body, answer.headers)
+                raw = await read_aside(
+                    partial(self.protocol.parse_body, answer.body, answer.headers),
+                    is_long=len(answer.body) > MAX_INLINE_CHARACTERS,
+                )
         except ProviderError as error:
             cut_secret_causes(error)
             self.cost += Cost(max(error.attempts, 1))

@@ -165,6 +165,8 @@ INPUTS = (
     Input("key twice", {}, ('{"a":1,"a":2}',), '{"a":1,"a":2}', ("ARGUMENTS_AS_TEXT",)),
     Input("blank", {}, (" ",), " ", ("ARGUMENTS_BLANK",)),
     Input("nothing at all", None, (), None, ("ARGUMENTS_BLANK",)),
+    Input("empty pieces without a start", None, ("", ""), "", ("ARGUMENTS_BLANK",)),
+    Input("a piece without a start", None, ('{"a":1}',), {"a": 1}),
 )
 
 

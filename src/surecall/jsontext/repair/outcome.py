@@ -7,8 +7,8 @@ from msgspec import Struct
 from surecall.errors import Code
 from surecall.records import CallState, ErrorDetail, Receipt
 
-MAX_ARGUMENT_STEPS: Final = 10_000
-"""How many places of the arguments of one call a repair may look at one by one: some 25 ms."""
+MAX_ARGUMENT_STEPS: Final = 8_000
+"""How many places of the arguments of one call a repair may look at one by one: some 20 ms."""
 
 CutPolicy: TypeAlias = Literal["refuse", "close"]
 """What becomes of a value that the end of the text cut: refused, or closed with loss."""

@@ -39,7 +39,7 @@ from .strings import close_string
 
 _MAX_VALUES: Final = 10_000
 _STEPS_PER_BRACKET: Final = 4
-_CHARACTERS_PER_STEP: Final = 1000
+_CHARACTERS_PER_STEP: Final = 250
 _MAX_PROSE_BRACKETS: Final = 256
 _MAX_NESTED_TEXTS: Final = 4
 _MARK: Final = "\ufeff"

@@ -50,6 +50,12 @@ class PartialCall:
             self.runs.append(arguments)
             self.is_text = False
 
+    def spoil(self, piece: Any) -> None:
+        """Keep a piece that may be of the arguments but cannot be joined: they will be refused."""
+        if not self.has_arguments:
+            self.take(None, "{}")
+        self.take(None, [piece])
+
     @property
     def has_arguments(self) -> bool:
         """Whether anything arrived as arguments but empty text."""
@@ -163,6 +169,9 @@ class PartialCalls(Noted):
         function: Any = entry.get("function")
         inner = as_fields(function)
         name, arguments = inner.get("name"), inner.get("arguments")
+        if function is not None and not isinstance(function, dict):
+            note = f"A value of type {type(function).__name__} is in the place of a function."
+            self._note(Code.CALL_ENTRY_DROPPED, note)
         bare: set[str] = set()
         if not name and entry.get("name"):
             name = entry["name"]
@@ -182,6 +191,8 @@ class PartialCalls(Noted):
             call.id = call_id
             self._by_id[call_id] = call
         call.take(name, arguments)
+        if function and not isinstance(function, dict):
+            call.spoil(function)
         call.bare |= bare
         self.has_objects = self.has_objects or not call.is_text
         for key, value in entry.items():

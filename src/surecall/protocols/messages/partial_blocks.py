@@ -28,7 +28,7 @@ PIECES: Final[dict[str, tuple[str, _Field, str]]] = {
 class _PartialBlock:
     """One block, as far as it has arrived."""
 
-    __slots__ = ("field", "fields", "index", "is_shown", "kind", "text")
+    __slots__ = ("field", "fields", "has_pieces", "index", "is_shown", "kind", "text")
 
     def __init__(self, kept: Kept, index: int | None, fields: dict[str, Any]) -> None:
         kept.add_part(fields)
@@ -38,6 +38,8 @@ class _PartialBlock:
         self.kind = kind if isinstance(kind, str) else ""
         self.field: _Field | None = None
         self.text = KeptText(kept)
+        self.has_pieces = False
+        """Whether any piece came, be it an empty one."""
         self.is_shown = False
         if self.kind in {"text", "thinking"}:
             self.field = cast("_Field", self.kind)
@@ -55,7 +57,10 @@ class _PartialBlock:
         text = mend_surrogates(str(self.text))
         if self.field != "input":
             return {**self.fields, self.field: text}
-        return {**self.fields, "input": _whole_input(self.fields.get("input"), text)}
+        start = self.fields.get("input")
+        if start is None and self.has_pieces:
+            start = ""
+        return {**self.fields, "input": _whole_input(start, text)}
 
 
 class PartialBlocks(Noted):
@@ -116,6 +121,7 @@ class PartialBlocks(Noted):
                 self._note(Code.INDEX_NOT_USABLE, "A piece came for a block that cannot take it.")
                 block = self._stray(index, implied)
             block.text.append(piece)
+            block.has_pieces = True
             return field, piece
         if kind == "signature_delta" and block is not None and block.field == "thinking":
             self._kept.put(block.fields, "signature", delta.get("signature"))

@@ -19,8 +19,8 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9
 _MAX_DIGITS: Final = 400
 _MAX_EXPONENT: Final = 18
 _FENCE: Final = "```"
-_FREE_STEPS: Final = 2_000
-_CHARACTERS_PER_STEP: Final = 16
+_FREE_STEPS: Final = 1_000
+_CHARACTERS_PER_STEP: Final = 25
 
 _BOOLEAN_WORDS: Final = {"1": True, "0": False, "yes": True, "no": False, "on": True, "off": False}
 
