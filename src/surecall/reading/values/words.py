@@ -1,0 +1,410 @@
+"""One value inside words: the option, number, boolean, date or token that a sentence names.
+
+Each finder returns what the text says once, or all that it could say: nothing is taken where two
+values are named alike. What stands out counts before what is only mentioned: the first word of
+"Yes, because…", what is emphasized, what follows "the answer is".
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+from surecall.schema.coerce.values import number_in
+
+_MAX_WORDS_CHARS: Final = 20_000
+_MAX_MENTIONS: Final = 200
+_MAX_DIGITS: Final = 40
+_LOOK_BACK: Final = 48
+
+
+class Mention(NamedTuple):
+    """A value that is named in a text."""
+
+    start: int
+    end: int
+    value: Any
+
+
+class Named(NamedTuple):
+    """What a text names: one value, or several of which none stands out."""
+
+    values: tuple[Any, ...]
+    stood_out: bool = False
+    """Whether others are named, too, and this one stands out."""
+
+
+# What stands out
+
+_EMPHASIS: Final = re.compile(
+    r"\*\*[^*\n]{1,200}+\*\*|__[^_\n]{1,200}+__|`[^`\n]{1,200}+`|\\boxed\{[^{}\n]{1,200}+\}"
+    r"|==[^=\n]{1,200}+=="
+)
+_CUE: Final = re.compile(
+    r"(?:\b(?:answer|result|conclusion|verdict|decision|category|label|class|classification|choice"
+    r"|output|value|total|therefore|thus|hence|final|choose|pick|select|go with|equals)\b"
+    r"[\s\w]{0,16}?(?:\bis\b|\bbe\b|\bas\b)?\s?:?|=|\u2192|->|=>)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$",
+    re.IGNORECASE,
+)
+_NEGATION: Final = re.compile(
+    r"(?:\b(?:not|never|neither|nor|without|than|instead of|rather than)|n['\u2019]t)"
+    r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",
+    re.IGNORECASE,
+)
+_AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!\n\u2013\u2014]|- |$)")
+
+
+def settle(mentions: Sequence[Mention], text: str, *, by_first: bool = True) -> Named | None:
+    """Return the one value that is named or stands out, or every value that may be meant."""
+    mentions = mentions[:_MAX_MENTIONS]
+    if not mentions:
+        return None
+    values = _distinct(mentions)
+    if len(values) == 1:
+        return Named(values)
+    for chosen in _list_standing_out(mentions, text, by_first=by_first):
+        found = _distinct(chosen)
+        if len(found) == 1:
+            return Named(found, stood_out=True)
+    return Named(values)
+
+
+def _list_standing_out(
+    mentions: Sequence[Mention], text: str, *, by_first: bool
+) -> Iterable[list[Mention]]:
+    if by_first:
+        first = mentions[0]
+        is_first = not text[: first.start].strip(" \t\r\n*_`\"'#>-")
+        yield [first] if is_first and _AFTER_FIRST.match(text, first.end) else []
+    spans = [found.span() for found in _EMPHASIS.finditer(text)]
+    yield [item for item in mentions if any(a <= item.start < b for a, b in spans)]
+    cued = [item for item in mentions if _CUE.search(_before(text, item.start))]
+    yield cued
+    yield cued[-1:] if cued and "final" in _before(text, cued[-1].start).lower() else []
+    if text.strip():
+        last = text.rstrip().rfind("\n") + 1
+        alone = [item for item in mentions if item.start >= last]
+        yield alone if last and len(text[last:].split()) <= 3 else []
+
+
+def _before(text: str, at: int) -> str:
+    return text[max(0, at - _LOOK_BACK) : at]
+
+
+def _distinct(mentions: Iterable[Mention]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for item in mentions:
+        if not any(item.value == other and type(item.value) is type(other) for other in found):
+            found.append(item.value)
+    return tuple(found)
+
+
+# Options
+
+_WORD: Final = re.compile(r"[^\W_]++")
+_BREAKS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def fold(text: str) -> str:
+    """Return text without case, accents and punctuation, its words joined by single blanks."""
+    return " ".join(word for word, _, _ in _list_words(text))
+
+
+def squash(text: str) -> str:
+    """Return the letters and digits of a text, without case and accents."""
+    return fold(text).replace(" ", "")
+
+
+def _list_words(text: str) -> list[tuple[str, int, int]]:
+    """Return the words of a text, plain, each with its place; `dueDays` is two words."""
+    words: list[tuple[str, int, int]] = []
+    for found in _WORD.finditer(text):
+        start = found.start()
+        for part in _BREAKS.split(found.group()):
+            plain = unicodedata.normalize("NFKD", part)
+            plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
+            words.append((plain.casefold(), start, start + len(part)))
+            start += len(part)
+    return words
+
+
+class Option(NamedTuple):
+    """A value that is allowed, and the words that say it."""
+
+    value: Any
+    spellings: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    """What its title and description say: taken only where nothing is said by name."""
+
+
+def find_option(text: str, options: Sequence[Option]) -> Named | None:
+    """Return the option that a text names."""
+    if len(text) > _MAX_WORDS_CHARS:
+        return None
+    mentions = find_options(text, [(item.value, item.spellings) for item in options])
+    if not mentions:
+        mentions = find_options(text, [(item.value, item.labels) for item in options])
+    meant = [item for item in mentions if not _NEGATION.search(_before(text, item.start))]
+    return settle(meant, text)
+
+
+def find_options(text: str, options: Iterable[tuple[Any, Iterable[str]]]) -> list[Mention]:
+    """Return where options are named in a text, in order; a longer name hides one inside it."""
+    words = _list_words(text[:_MAX_WORDS_CHARS])
+    joined = {word for word, _, _ in words}
+    starts: dict[str, list[tuple[tuple[str, ...], Any]]] = {}
+    for value, spellings in options:
+        for spelling in spellings:
+            parts = tuple(word for word, _, _ in _list_words(spelling))
+            if parts:
+                starts.setdefault(parts[0], []).append((parts, value))
+                whole = "".join(parts)
+                if len(parts) > 1 and whole in joined:
+                    starts.setdefault(whole, []).append(((whole,), value))
+    for known in starts.values():
+        known.sort(key=lambda item: -len(item[0]))
+    mentions: list[Mention] = []
+    at = 0
+    while at < len(words) and len(mentions) < _MAX_MENTIONS:
+        for parts, value in starts.get(words[at][0], ()):
+            end = at + len(parts)
+            if tuple(word for word, _, _ in words[at:end]) == parts:
+                mentions.append(Mention(words[at][1], words[end - 1][2], value))
+                at = end - 1
+                break
+        at += 1
+    return mentions
+
+
+# Booleans
+
+_BOOLEANS: Final = (
+    (True, ("true", "yes", "yep", "yeah", "correct", "affirmative")),
+    (False, ("false", "no", "nope", "incorrect", "negative")),
+)
+_FLIPPED: Final = frozenset({"true", "correct"})
+
+
+def find_boolean(text: str) -> Named | None:
+    """Return what a sentence says: `true`, `yes`, `not true`…"""
+    if len(text) > _MAX_WORDS_CHARS:
+        return None
+    mentions: list[Mention] = []
+    for item in find_options(text, _BOOLEANS):
+        word = text[item.start : item.end].lower()
+        is_denied = _NEGATION.search(_before(text, item.start)) is not None
+        if word == "no" and text[item.end : item.end + 1] not in "" and not is_denied:
+            # "No problem" and "there are no errors" say nothing about the question.
+            if not _AFTER_FIRST.match(text, item.end):
+                continue
+        if is_denied and word in _FLIPPED:
+            item = item._replace(value=not item.value)
+        mentions.append(item)
+    strict = [item for item in mentions if text[item.start : item.end].lower() in {"true", "false"}]
+    found = settle(mentions, text)
+    if found and len(found.values) > 1 and strict:
+        return settle(strict, text)
+    return found
+
+
+# Numbers
+
+_NUMBER: Final = re.compile(
+    r"(?P<sign>(?<![\w.,)])[-+\u2212](?:\s(?=[$\u20ac\u00a3\u00a5]))?)?(?<![\w.,])"
+    r"[$\u20ac\u00a3\u00a5]?\s?"
+    r"(?P<digits>\d{1,40}(?:[.,'\u2019_\u00a0\u202f ]\d{1,40}){0,20}|\.\d{1,40})"
+    r"(?P<exponent>[eE][+-]?\d{1,4})?(?P<fraction>\s?[/\u2044]\s?\d{1,20}(?![\d/]))?"
+    r"(?P<vulgar>[\u00bc-\u00be\u2150-\u215e])?"
+    r"(?P<suffix>\s?%|k\b|K\b|\s(?:percent|thousand|million|billion|trillion)\b)?"
+)
+_VULGAR: Final = re.compile(r"(?<![\w.,])[\u00bc-\u00be\u2150-\u215e]")
+_SCALES: Final = {
+    "k": 10**3, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
+}  # fmt: skip
+_PERCENT: Final = frozenset({"%", "percent"})
+_NUMBER_WORDS: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+).split()
+# Letters right behind a number: `5kg`, and neither `3D-printed` nor `3rd`.
+_UNIT: Final = re.compile(r"(?!(?:st|nd|rd|th)\b)[^\W\d_]{1,6}(?:/[^\W\d_]{1,3})?(?![\w-])")
+_POINTS: Final = frozenset(".,'_")
+_GROUPS: Final = ",'\u2019_\u00a0\u202f "
+
+
+class Amount(NamedTuple):
+    """A number as a text writes it."""
+
+    value: int | float
+    is_percent: bool = False
+
+
+def find_number(text: str) -> Named | None:
+    """Return the number in a text, as an `Amount`; or all, if none stands out."""
+    if len(text) > _MAX_WORDS_CHARS:
+        return None
+    mentions = find_numbers(text)
+    if not mentions:
+        words = [(Amount(value), (word,)) for value, word in enumerate(_NUMBER_WORDS)]
+        mentions = find_options(text, words)
+    return settle(mentions, text, by_first=False)
+
+
+def find_numbers(text: str) -> list[Mention]:
+    """Return all numbers of a text; nothing when one of them is not clear, such as `1.2.3`."""
+    mentions: list[Mention] = []
+    at = 0
+    while len(mentions) < _MAX_MENTIONS:
+        found = _NUMBER.search(text, at)
+        if found is None:
+            break
+        at = found.end()
+        after = text[at : at + 1]
+        if after.isdigit() or (after in _POINTS and text[at + 1 : at + 2].isdigit()):
+            return []  # longer than any number
+        if after.isalpha() and text[at - 1] not in "kK%" and not _UNIT.match(text, at):
+            continue
+        for start, end, amount in _amounts(found):
+            if amount is not None:
+                mentions.append(Mention(start, end, amount))
+    if not mentions:
+        for found in _VULGAR.finditer(text):
+            amount = Amount(unicodedata.numeric(found.group()))
+            mentions.append(Mention(found.start(), found.end(), amount))
+    return mentions
+
+
+def _amounts(found: re.Match[str]) -> Iterable[tuple[int, int, Amount | None]]:
+    digits = found["digits"]
+    start, end = found.span()
+    fraction, vulgar = found["fraction"], found["vulgar"]
+    suffix = (found["suffix"] or "").strip().lower()
+    sign = -1 if found["sign"] and found["sign"][0] != "+" else 1
+    is_percent = suffix in _PERCENT
+    if " " in digits and not _is_grouped(digits, " "):
+        parts = digits.split(" ")
+        if fraction and len(parts) == 2 and all(map(str.isdigit, parts)):
+            share = _divide(parts[1], fraction)
+            whole = None if share is None else _simplify(sign * (int(parts[0]) + share))
+            yield start, end, None if whole is None else Amount(whole, is_percent)
+            return
+        at = found.start("digits")
+        for part in parts:
+            value = parse_digits(part)
+            yield at, at + len(part), None if value is None else Amount(value)
+            at += len(part) + 1
+        return
+    if fraction:
+        share = _divide(digits, fraction)
+        value = None if share is None else _simplify(sign * share)
+    else:
+        value = parse_digits(digits, found["exponent"] or "")
+        if value is not None:
+            value = sign * value
+            if vulgar:
+                value += sign * unicodedata.numeric(vulgar)
+    if value is not None and suffix in _SCALES:
+        scaled = Fraction(str(value)) * _SCALES[suffix]
+        value = _simplify(scaled)
+    yield start, end, None if value is None else Amount(value, is_percent)
+
+
+def _divide(digits: str, fraction: str) -> Fraction | None:
+    below = int(fraction.strip(" /\u2044\u00a0"))
+    return Fraction(int(digits), below) if below and digits.isdigit() else None
+
+
+def _simplify(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def parse_digits(text: str, exponent: str = "") -> int | float | None:
+    """Return the number that digits with separators stand for; None when they are not one.
+
+    A comma before three digits separates thousands, before any other count it is decimal; a point
+    is decimal unless there are several.
+    """
+    if text.startswith("."):
+        text = "0" + text
+    for sign in _GROUPS:
+        if sign in text and sign != ",":
+            if not _is_grouped(text, sign):
+                return None
+            text = text.replace(sign, "")
+    commas, points = text.count(","), text.count(".")
+    if commas and points:
+        last = max(text.rfind(","), text.rfind("."))
+        whole, decimals = text[:last], text[last + 1 :]
+        other = "." if text[last] == "," else ","
+        if text[last] in whole or not _is_grouped(whole, other):
+            return None
+        text = whole.replace(other, "") + "." + decimals
+    elif commas:
+        if _is_grouped(text, ","):
+            text = text.replace(",", "")
+        elif commas == 1:
+            text = text.replace(",", ".")
+        else:
+            return None
+    elif points > 1:
+        if not _is_grouped(text, "."):
+            return None
+        text = text.replace(".", "")
+    plain = text.lstrip("0") or "0"
+    if len(plain) > _MAX_DIGITS or not plain.isascii():
+        return None
+    return number_in(("0" + plain if plain[0] == "." else plain) + exponent)
+
+
+def _is_grouped(text: str, sign: str) -> bool:
+    """Tell whether a sign separates groups of three digits."""
+    whole = text if sign == "." else text.partition(".")[0]
+    if sign != "," and "," in whole:
+        whole = whole.partition(",")[0]
+    first, *groups = whole.split(sign)
+    is_number = first.isdigit() and 0 < len(first) <= 3 and first != "0"
+    return is_number and all(len(group) == 3 and group.isdigit() for group in groups)
+
+
+# Tokens and dates
+
+_TOKEN: Final = re.compile(r"[^\s<>()\[\]{}|]++")
+_EDGES: Final = "\"'`*_.,;:!?\u201c\u201d\u2018\u2019"
+_MONTHS: Final = (
+    "january february march april may june july august september october november december"
+).split()
+_MONTH: Final = r"(?P<month>[A-Za-z]{3,9})\.?"
+_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_NAMED_DATES: Final = (
+    re.compile(rf"\b{_MONTH} {_DAY},? (?P<year>\d{{4}})\b"),
+    re.compile(rf"\b{_DAY}(?: of)?[ -]{_MONTH},?[ -](?P<year>\d{{4}})\b"),
+)
+
+
+def find_token(text: str, fits: Callable[[str], bool]) -> Named | None:
+    """Return the one token of a text that fits: an address, a code, a date."""
+    if len(text) > _MAX_WORDS_CHARS:
+        return None
+    mentions: list[Mention] = []
+    for found in _TOKEN.finditer(text):
+        token = found.group().strip(_EDGES)
+        if token and fits(token):
+            mentions.append(Mention(found.start(), found.end(), token))
+            if len(mentions) == _MAX_MENTIONS:
+                break
+    return settle(mentions, text, by_first=False)
+
+
+def find_date(text: str) -> Named | None:
+    """Return the day that a text names with its month in words, as `2026-03-31`."""
+    mentions: list[Mention] = []
+    for pattern in _NAMED_DATES:
+        for found in pattern.finditer(text[:_MAX_WORDS_CHARS]):
+            word = found["month"].lower()
+            month = [at for at, name in enumerate(_MONTHS, 1) if name.startswith(word[:3])]
+            is_month = month and (_MONTHS[month[0] - 1].startswith(word) or word == "sept")
+            if is_month and 1 <= int(found["day"]) <= 31:
+                day = f"{found['year']}-{month[0]:02d}-{int(found['day']):02d}"
+                mentions.append(Mention(found.start(), found.end(), day))
+    return settle(mentions, text, by_first=False)
