@@ -15,7 +15,8 @@ from surecall.reading.truncation import came_to_its_end, cut_cause, doubt_finish
 from surecall.records import CallState, Certainty, ErrorDetail, Receipt, clip
 from surecall.schema import SchemaChecker
 from surecall.schema.coerce.parts import SchemaParts
-from surecall.schema.coerce.walk import Log, TooMuchWorkError as WalkTooLongError, Walk, same_json
+from surecall.schema.coerce.walk import Log, Walk, same_json
+from surecall.schema.coerce.walk import TooMuchWorkError as WalkTooLongError
 from surecall.schema.explain import show_json
 from surecall.schema.narrow import nests_deeper
 
@@ -31,7 +32,8 @@ from .candidates import (
     surround,
     words_of,
 )
-from .fit import Fit, Fitter, TooMuchWorkError
+from .fit import UNFIT, Fit, TooMuchWorkError
+from .objects import Fitter
 
 Schema: TypeAlias = dict[str, Any] | bool
 """A JSON schema."""
@@ -41,6 +43,7 @@ _CUE: Final = re.compile(
     r"\b(?:final|finally|answer|corrected|correction|actually|instead|updated?|revised|result)\b",
     re.IGNORECASE,
 )
+_QUOTES: Final = frozenset("\"'`")
 _PLAIN_RULES: Final = frozenset(
     {"drop_zero_fraction", "match_enum", "parse_boolean_text", "parse_null_text",
      "parse_number_text", "spell_date", "spell_date_time", "spell_time"}
@@ -126,7 +129,7 @@ def read_value(
         reading = _refuse(wording.TOO_MUCH_WORK)
     if receipt is not None:
         reading = replace(reading, receipts=(receipt, *reading.receipts))
-    return _accept(reading, accept, finish_reason, cut)
+    return _accept(reading, reader.origin, accept, finish_reason, cut)
 
 
 def _as_schema(schema: Schema) -> dict[str, Any]:
@@ -137,7 +140,11 @@ def _as_schema(schema: Schema) -> dict[str, Any]:
 
 
 def _accept(
-    reading: ValueReading, accept: Certainty, finish_reason: str | None, cut: CutPolicy
+    reading: ValueReading,
+    origin: Origin,
+    accept: Certainty,
+    finish_reason: str | None,
+    cut: CutPolicy,
 ) -> ValueReading:
     """Return a reading as far as the caller takes it, and the reason the reply ended allows."""
     cause = cut_cause(finish_reason)
@@ -151,7 +158,7 @@ def _accept(
             reading = replace(reading, certainty="likely", doubt=doubt)
     if reading.state != "whole" or accept == "likely" or reading.certainty == "certain":
         return reading
-    seen = ValueCandidate(reading.value, "words", fits=True)
+    seen = ValueCandidate(reading.value, origin, fits=True)
     return replace(
         reading,
         value=None,
@@ -170,13 +177,15 @@ class _Fitted(NamedTuple):
 class _Reader:
     """Reads one text."""
 
-    __slots__ = ("_checker", "_ended", "_fitter", "_parts", "_text")
+    __slots__ = ("_checker", "_ended", "_fitter", "_parts", "_text", "origin")
 
     def __init__(self, text: str, checker: SchemaChecker, finish_reason: str | None) -> None:
         self._text = text
         self._checker = checker
         self._ended = came_to_its_end(finish_reason)
         self._parts = SchemaParts(checker.schema, checker)
+        self.origin: Origin = "whole"
+        """Where the value was."""
         self._fitter = Fitter(checker.schema, self._parts, _decode)
 
     def read(self) -> ValueReading:
@@ -224,6 +233,8 @@ class _Reader:
         if view.kind == "string" and view.options is None and self._checker.is_valid(self._text):
             return ValueReading(value=self._text)
         bare = self._text.strip()
+        if bare[:1] in _QUOTES and bare[-1:] != bare[:1]:
+            return None  # the end may be missing
         types = view.types
         if types is None or types & {"object", "array"}:
             return None
@@ -265,7 +276,7 @@ class _Reader:
     def _fit(self, candidate: Candidate) -> _Fitted:
         value = candidate.value
         if nests_deeper(value, MAX_JSON_DEPTH):
-            return _Fitted(candidate, Fit(value, 10_000), 10_000)
+            return _Fitted(candidate, Fit(value, UNFIT), UNFIT)
         fit = self._fitter.fit(value)
         return _Fitted(candidate, fit, candidate.cost + fit.cost + self._distance(fit.value))
 
@@ -298,6 +309,7 @@ class _Reader:
                 return replace(reading, candidates=_list_beaten(best, None))
             chosen, stood_out = cued[0], True
         candidate, fit, _ = chosen
+        self.origin = candidate.origin
         beaten = _list_beaten(fitted, chosen)
         doubts = [*fit.doubts, candidate.doubt]
         if stood_out:
@@ -344,16 +356,18 @@ class _Reader:
         if not found and one.candidate.origin == "words":
             found = [wording.NO_VALUE]
         else:
+            known = {error.path for error in found}
             found += [
                 wording.as_value_error(error, Code.VALUE_INVALID)
                 for error in self._checker.check(value)
+                if error.path not in known
             ]
         is_value = one.candidate.origin != "words" or not isinstance(value, str)
         return ValueReading(
             value=value if is_value else None,
             state="unreadable",
             receipts=one.candidate.receipts + one.fit.receipts if is_value else (),
-            errors=tuple(dict.fromkeys(found)),
+            errors=tuple(dict.fromkeys(found)) or (wording.NO_VALUE,),
             candidates=_list_beaten(fitted, one),
         )
 

@@ -28,7 +28,7 @@ Origin: TypeAlias = Literal["whole", "block", "prose", "several", "words"]
 JSON that were put into one list, or the words of the text."""
 
 _MAX_SPANS: Final = 48
-_MAX_FAILED: Final = 16
+_MAX_FAILED: Final = 12
 _MAX_NESTED_TEXTS: Final = 2
 _COSTS: Final[dict[Origin, int]] = {
     "whole": 0, "block": 1, "prose": 2, "several": 3, "words": 8
@@ -108,8 +108,12 @@ def decode_nested(text: str) -> Candidate | None:
         return None
     for _ in range(_MAX_NESTED_TEXTS):
         found = find_whole(text, ended=True)
-        if found is None or not isinstance(found.value, str):
-            return None if found is None or found.is_cut else found
+        if found is None or found.is_cut:
+            return None
+        if isinstance(found.value, (dict, list)):
+            return found
+        if not isinstance(found.value, str):
+            return None
         text = found.value
     return None
 
@@ -214,8 +218,8 @@ def _as_candidate(found: Repaired, origin: Origin, start: int, end: int) -> Cand
     doubt = ""
     if any(map(is_missing_closer, found.receipts)):
         doubt = MISSING_END
-    elif not all(receipt.lossless for receipt in found.receipts):
-        doubt = NOT_QUITE_JSON
-    elif getattr(found, "certainty", "certain") == "likely":
+    elif getattr(found, "certainty", "certain") == "likely" or not all(
+        receipt.lossless for receipt in found.receipts
+    ):
         doubt = NOT_QUITE_JSON
     return Candidate(found.value, origin, start, end, found.receipts, doubt, found.state == "cut")

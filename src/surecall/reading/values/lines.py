@@ -13,12 +13,16 @@ _MAX_LINES: Final = 2_000
 _BULLET: Final = re.compile(r"(?P<indent>[ \t]*+)(?:[-*+\u2022\u2013]|\(?\d{1,3}[.)])[ \t]++(?=\S)")
 _KEY: Final = re.compile(
     r"(?P<indent>[ \t]*+)(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]++)?+(?P<key>[^:=\uff1a\n|]{1,80}?)"
-    r"[ \t]*+(?:[:\uff1a]|=(?!=))(?P<close>\*\*|__|`|\")?[ \t]*+(?P<value>.*+)$"
+    r"[ \t]*+(?:[:\uff1a]|=(?!=)|(?<=[ \t])[-\u2013\u2014](?=[ \t]))"
+    r"(?P<close>\*\*|__|`)?[ \t]*+(?P<value>.*+)$"
 )
 _HEADING: Final = re.compile(r"#{1,6}[ \t]++(?P<key>.++)$")
 _KEY_EDGES: Final = " \t*_`\"'#>-\u2022"
 _RULE: Final = re.compile(r"[ \t]*+\|?[ \t:|-]{3,}+$")
-_SEPARATOR: Final = re.compile(r"[;\n]")
+_SIGNS: Final = ",;\n"
+_SEPARATOR: Final = re.compile(r"[,;\n]|\"[^\"\n]*+\"")
+_CALL: Final = re.compile(r"\w{0,80}\(([^()]*+)\)$")
+_TAG: Final = re.compile(r"<([A-Za-z_][\w.:-]{0,79})>")
 _COMMA: Final = re.compile(r",(?!\d{3}(?!\d))|;|\n")
 _AND: Final = re.compile(r"(?:^|\s)(?:and|or|&)\s", re.IGNORECASE)
 _LEAD: Final = re.compile(r"^[^:\n]{0,200}:[ \t]*+(?=\S)")
@@ -65,6 +69,27 @@ def read_pairs(text: str, knows: Knows) -> dict[str, str] | None:
     return found
 
 
+def read_tags(text: str, knows: Knows) -> dict[str, str | list[str]] | None:
+    """Return what elements with known names hold; one that is repeated is a list."""
+    found: dict[str, list[str]] = {}
+    at = 0
+    for _ in range(_MAX_LINES):
+        tag = _TAG.search(text, at)
+        if tag is None:
+            break
+        at = tag.end()
+        if not knows(tag[1]):
+            continue
+        end = text.find(f"</{tag[1]}>", at)
+        if end < 0:
+            return None
+        found.setdefault(tag[1], []).append(text[at:end].strip())
+        at = end
+    if not found:
+        return None
+    return {key: item[0] if len(item) == 1 else item for key, item in found.items()}
+
+
 def _join(lines: list[str]) -> str:
     block = "\n".join(lines)
     if len(lines) == 1:
@@ -92,8 +117,9 @@ def _read_key(line: str, knows: Knows) -> _Line | None:
 
 def _read_inline(text: str, knows: Knows) -> dict[str, str] | None:
     """Return pairs that are on one line: `name: Bo, age: 3`."""
+    call = _CALL.match(text.strip())
     found: dict[str, str] = {}
-    for part in re.split(r"[,;\n]", text):
+    for part in _split(call[1] if call else text):
         pair = _read_key(part, knows)
         if pair is None:
             if not found or not part.strip():
@@ -107,6 +133,16 @@ def _read_inline(text: str, knows: Knows) -> dict[str, str] | None:
     return {key: unmark(value) for key, value in found.items()} or None
 
 
+def _split(text: str) -> Iterator[str]:
+    """Yield the parts of a text between commas, semicolons and line breaks outside of quotes."""
+    start = 0
+    for found in _SEPARATOR.finditer(text):
+        if found.group()[0] in _SIGNS:
+            yield text[start : found.start()]
+            start = found.end()
+    yield text[start:]
+
+
 def unmark(text: str) -> str:
     """Return text without the quotes or the emphasis around all of it, or a last comma."""
     text = text.strip()
@@ -114,9 +150,9 @@ def unmark(text: str) -> str:
         text = text[:-1]
     for mark in ("**", "__", "`", '"', "'"):
         inner = text[len(mark) : -len(mark)]
-        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
-            if mark not in inner:
-                return inner.strip()
+        is_marked = text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark)
+        if is_marked and mark not in inner:
+            return inner.strip()
     return text
 
 

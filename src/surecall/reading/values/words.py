@@ -52,7 +52,7 @@ _NEGATION: Final = re.compile(
     r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",
     re.IGNORECASE,
 )
-_AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!\n\u2013\u2014]|- |$)")
+_AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!(\n\u2013\u2014]|- |$)")
 
 
 def settle(mentions: Sequence[Mention], text: str, *, by_first: bool = True) -> Named | None:
@@ -76,7 +76,11 @@ def _list_standing_out(
     if by_first:
         first = mentions[0]
         is_first = not text[: first.start].strip(" \t\r\n*_`\"'#>-")
-        yield [first] if is_first and _AFTER_FIRST.match(text, first.end) else []
+        other = next(item for item in mentions if item.value != first.value)
+        between = text[first.end : other.start]
+        is_apart = len(between.split()) > 1 or between.lstrip().startswith("(")
+        is_first = is_first and is_apart and _AFTER_FIRST.match(text, first.end) is not None
+        yield [first] if is_first else []
     spans = [found.span() for found in _EMPHASIS.finditer(text)]
     yield [item for item in mentions if any(a <= item.start < b for a, b in spans)]
     cued = [item for item in mentions if _CUE.search(_before(text, item.start))]
@@ -181,26 +185,40 @@ def find_options(text: str, options: Iterable[tuple[Any, Iterable[str]]]) -> lis
 
 _BOOLEANS: Final = (
     (True, ("true", "yes", "yep", "yeah", "correct", "affirmative")),
-    (False, ("false", "no", "nope", "incorrect", "negative")),
+    (
+        False,
+        (
+            "false",
+            "no",
+            "nope",
+            "incorrect",
+            "negative",
+            "absolutely not",
+            "certainly not",
+            "definitely not",
+            "of course not",
+        ),
+    ),
 )
+_LETTERS: Final = {"t": True, "y": True, "f": False, "n": False}
 _FLIPPED: Final = frozenset({"true", "correct"})
 
 
 def find_boolean(text: str) -> Named | None:
-    """Return what a sentence says: `true`, `yes`, `not true`…"""
+    """Return what a sentence says: `true`, `yes`, `not true` and the like."""
     if len(text) > _MAX_WORDS_CHARS:
         return None
+    letter = _LETTERS.get(text.strip(" \t\r\n.").lower())
+    if letter is not None:
+        return Named((letter,))
     mentions: list[Mention] = []
     for item in find_options(text, _BOOLEANS):
         word = text[item.start : item.end].lower()
         is_denied = _NEGATION.search(_before(text, item.start)) is not None
-        if word == "no" and text[item.end : item.end + 1] not in "" and not is_denied:
-            # "No problem" and "there are no errors" say nothing about the question.
-            if not _AFTER_FIRST.match(text, item.end):
-                continue
-        if is_denied and word in _FLIPPED:
-            item = item._replace(value=not item.value)
-        mentions.append(item)
+        if word == "no" and not _AFTER_FIRST.match(text, item.end):
+            continue  # "no problem" and "there are no errors" do not answer the question
+        flips = is_denied and word in _FLIPPED
+        mentions.append(item._replace(value=not item.value) if flips else item)
     strict = [item for item in mentions if text[item.start : item.end].lower() in {"true", "false"}]
     found = settle(mentions, text)
     if found and len(found.values) > 1 and strict:
@@ -224,11 +242,13 @@ _SCALES: Final = {
 }  # fmt: skip
 _PERCENT: Final = frozenset({"%", "percent"})
 _NUMBER_WORDS: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-).split()
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "twenty",
+)  # fmt: skip
 # Letters right behind a number: `5kg`, and neither `3D-printed` nor `3rd`.
 _UNIT: Final = re.compile(r"(?!(?:st|nd|rd|th)\b)[^\W\d_]{1,6}(?:/[^\W\d_]{1,3})?(?![\w-])")
+_ORDINAL: Final = re.compile(r"(?<![\w.,-])(\d{1,9})(?:st|nd|rd|th)\b")
 _POINTS: Final = frozenset(".,'_")
 _GROUPS: Final = ",'\u2019_\u00a0\u202f "
 
@@ -265,14 +285,21 @@ def find_numbers(text: str) -> list[Mention]:
             return []  # longer than any number
         if after.isalpha() and text[at - 1] not in "kK%" and not _UNIT.match(text, at):
             continue
+        if text.endswith("out of ", 0, found.start("digits")):
+            continue  # `7 out of 10`
         for start, end, amount in _amounts(found):
             if amount is not None:
                 mentions.append(Mention(start, end, amount))
-    if not mentions:
-        for found in _VULGAR.finditer(text):
-            amount = Amount(unicodedata.numeric(found.group()))
-            mentions.append(Mention(found.start(), found.end(), amount))
-    return mentions
+    if mentions:
+        return mentions
+    for found in _VULGAR.finditer(text):
+        amount = Amount(unicodedata.numeric(found.group()))
+        mentions.append(Mention(found.start(), found.end(), amount))
+    mentions += [
+        Mention(found.start(), found.end(), Amount(int(found[1])))
+        for found in _ORDINAL.finditer(text)
+    ]
+    return mentions[:_MAX_MENTIONS]
 
 
 def _amounts(found: re.Match[str]) -> Iterable[tuple[int, int, Amount | None]]:
@@ -332,6 +359,17 @@ def parse_digits(text: str, exponent: str = "") -> int | float | None:
             if not _is_grouped(text, sign):
                 return None
             text = text.replace(sign, "")
+    point = _use_point(text)
+    if point is None:
+        return None
+    plain = point.lstrip("0") or "0"
+    if len(plain) > _MAX_DIGITS or not plain.isascii():
+        return None
+    return number_in(("0" + plain if plain[0] == "." else plain) + exponent)
+
+
+def _use_point(text: str) -> str | None:
+    """Return digits with a decimal point at most; None when the separators are not those of one."""
     commas, points = text.count(","), text.count(".")
     if commas and points:
         last = max(text.rfind(","), text.rfind("."))
@@ -351,10 +389,7 @@ def parse_digits(text: str, exponent: str = "") -> int | float | None:
         if not _is_grouped(text, "."):
             return None
         text = text.replace(".", "")
-    plain = text.lstrip("0") or "0"
-    if len(plain) > _MAX_DIGITS or not plain.isascii():
-        return None
-    return number_in(("0" + plain if plain[0] == "." else plain) + exponent)
+    return text
 
 
 def _is_grouped(text: str, sign: str) -> bool:
@@ -372,8 +407,9 @@ def _is_grouped(text: str, sign: str) -> bool:
 _TOKEN: Final = re.compile(r"[^\s<>()\[\]{}|]++")
 _EDGES: Final = "\"'`*_.,;:!?\u201c\u201d\u2018\u2019"
 _MONTHS: Final = (
-    "january february march april may june july august september october november december"
-).split()
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
 _MONTH: Final = r"(?P<month>[A-Za-z]{3,9})\.?"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _NAMED_DATES: Final = (
