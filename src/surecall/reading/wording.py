@@ -48,6 +48,7 @@ def doubt_missing_closer(missing: Receipt) -> str:
 ABSENT: Final = "A null for a property that may be left out is taken as leaving it out."
 BRACES_MISSING: Final = "The braces around the object are missing."
 CUED: Final = "Several values fit; the one that is called the answer is taken."
+EMPTY_LIST: Final = "A text that says that there is nothing is taken as an empty list."
 EXTRA_KEY: Final = "A property that the schema does not have is left out."
 IN_PROSE: Final = "There is other text around the value."
 JSON_AS_TEXT: Final = "An object or array is taken as text because text is asked for."

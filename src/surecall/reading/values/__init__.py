@@ -195,11 +195,13 @@ class _Reader:
             TooMuchWorkError: the forms that the value may take multiply.
         """
         whole = find_whole(self._text, ended=self._ended)
+        if self._asks_for_text() and not _is_json_text(whole):
+            return ValueReading(value=self._text)
         if whole is not None and not whole.is_cut:
             certain = self._read_certainly(whole)
             if certain is not None:
                 return certain
-        spoken = self._read_text()
+        spoken = self._read_words()
         if spoken is not None:
             return spoken
         if not self._text.strip():
@@ -227,15 +229,17 @@ class _Reader:
             doubt=whole.doubt,
         )
 
-    def _read_text(self) -> ValueReading | None:
-        """Return the text as the value, where the schema asks for text or for one of a few."""
+    def _asks_for_text(self) -> bool:
+        """Tell whether any text of this kind is a value as it is."""
         view = self._parts.view(self._checker.schema)
-        if view.kind == "string" and view.options is None and self._checker.is_valid(self._text):
-            return ValueReading(value=self._text)
+        return view.kind == "string" and view.options is None and self._checker.is_valid(self._text)
+
+    def _read_words(self) -> ValueReading | None:
+        """Return the option or scalar that is all of the text."""
+        types = self._parts.view(self._checker.schema).types
         bare = self._text.strip()
         if bare[:1] in _QUOTES and bare[-1:] != bare[:1]:
             return None  # the end may be missing
-        types = view.types
         if types is None or types & {"object", "array"}:
             return None
         if bare != self._text and self._checker.is_valid(bare):
@@ -370,6 +374,11 @@ class _Reader:
             errors=tuple(dict.fromkeys(found)) or (wording.NO_VALUE,),
             candidates=_list_beaten(fitted, one),
         )
+
+
+def _is_json_text(whole: Candidate | None) -> bool:
+    """Tell whether a text is a JSON string, and not only words."""
+    return whole is not None and isinstance(whole.value, str) and not whole.receipts
 
 
 def _gather(fitted: list[_Fitted]) -> list[_Fitted]:

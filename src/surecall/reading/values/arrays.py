@@ -8,7 +8,7 @@ from surecall.schema.coerce.parts import PartView
 
 from . import lines, words
 from .fit import LINES, LOOSE, SHAPE, UNFIT, Fit, Path, Steps, Total, make_change
-from .scalars import ScalarWalker
+from .scalars import NONE_WORDS, ScalarWalker
 
 
 class ArrayWalker(ScalarWalker):
@@ -40,6 +40,9 @@ class ArrayWalker(ScalarWalker):
         decoded = self._decode_text(value, path)
         if decoded is not None:
             return (yield self._visit(decoded.value, part, path)).after(decoded)
+        if value.strip().casefold() in NONE_WORDS:
+            empty = make_change("list_from_text", path, value, [], LINES, wording.EMPTY_LIST)
+            return self._check(empty, part)
         items = True if view.items is None else view.items
         fits: list[Fit] = []
         for found, cost in self._list_forms(value, items):

@@ -29,6 +29,8 @@ JSON that were put into one list, or the words of the text."""
 
 _MAX_SPANS: Final = 48
 _MAX_FAILED: Final = 12
+_MAX_PASSES: Final = 2
+_FREE_CHARS: Final = 10_000
 _MAX_NESTED_TEXTS: Final = 2
 _COSTS: Final[dict[Origin, int]] = {
     "whole": 0, "block": 1, "prose": 2, "several": 3, "words": 8
@@ -123,7 +125,8 @@ def find_spans(text: str, *, ended: bool) -> list[Candidate]:
     fences = list(_find_fences(text))
     found: list[Candidate] = []
     at = failed = 0
-    while len(found) < _MAX_SPANS and failed < _MAX_FAILED:
+    left = _MAX_PASSES * len(text) + _FREE_CHARS
+    while len(found) < _MAX_SPANS and failed < _MAX_FAILED and left > 0:
         opener = _OPENER.search(text, at)
         if opener is None:
             break
@@ -133,6 +136,7 @@ def find_spans(text: str, *, ended: bool) -> list[Candidate]:
         inner = text[start:limit]
         length = scan_value_end(inner)
         piece = inner if length is None else inner[:length]
+        left -= len(piece)
         is_closed = length is not None or (fence is not None and fence[2])
         one = _read_span(piece, start, is_fenced=fence is not None, ended=is_closed or ended)
         if one is None and length is not None and fence is not None:

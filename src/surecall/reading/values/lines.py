@@ -44,6 +44,11 @@ def read_pairs(text: str, knows: Knows) -> dict[str, str] | None:
     What is before the first key is a preface. A line that begins with no known key goes on with
     the value before it.
     """
+    text = text.strip("\n\r")
+    if text.lstrip()[:1] == "{":
+        text = text.strip().removeprefix("{").removesuffix("}")
+    elif text.rstrip()[-2:] == "\n}":
+        text = text.rstrip()[:-2]
     lines = text.expandtabs(4).split("\n")
     if len(lines) > _MAX_LINES:
         return None
@@ -65,8 +70,9 @@ def read_pairs(text: str, knows: Knows) -> dict[str, str] | None:
         key, value = head.key, [head.value] if head.value else []
     found[key] = _join(value)
     if len(found) == 1 and len(lines) == 1:
-        return _read_inline(text, knows) or found
-    return found
+        found = _read_inline(text, knows) or found
+    # A key that nothing is said about says nothing.
+    return {key: item for key, item in found.items() if item}
 
 
 def read_tags(text: str, knows: Knows) -> dict[str, str | list[str]] | None:

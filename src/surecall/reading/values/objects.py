@@ -109,16 +109,17 @@ class Fitter(ArrayWalker):
         tagged = lines.read_tags(text, knows) if view.properties and "</" in text else None
         if tagged:
             return dict(tagged)
-        table = lines.read_table(text)
+        pairs = lines.read_pairs(text, knows)
+        table = lines.read_table(text) if not pairs or len(pairs) < 2 else None
         if table is not None:
             if len(table) == 1 and any(knows(key) for key in table[0]):
                 return dict(table[0])
             if all(len(row) == 2 for row in table):
                 rows = [list(row.values()) for row in table]
-                pairs = {row[0]: row[1] for row in rows if knows(row[0])}
-                return pairs or None
+                listed = {row[0]: row[1] for row in rows if knows(row[0])}
+                return listed or None
             return None
-        return lines.read_pairs(text, knows)
+        return dict(pairs) if pairs else None
 
     def _from_list(self, value: list[Any], part: Any, view: PartView, path: Path) -> Steps:
         fits: list[Fit] = []
@@ -263,7 +264,8 @@ class Fitter(ArrayWalker):
         found = match_name(key, view.properties, quoted=True)
         if found:
             return found
-        form = words.squash(key[:MAX_LABEL_CHARS])
+        # `age (years)` means the age.
+        form = words.squash(key.partition("(")[0][:MAX_LABEL_CHARS])
         if not form:
             return []
         found = [name for name in view.properties if words.squash(name) == form]

@@ -12,7 +12,12 @@ from surecall.schema.explain import detail_at, explain_value
 from . import lines, words
 from .fit import CHEAP, LINES, LOOSE, SHAPE, UNFIT, Fit, Path, Steps, Walker, make_change
 
-NONE_WORDS: Final = frozenset({"", "-", "n/a", "na", "nil", "none", "not applicable", "null"})
+NONE_WORDS: Final = frozenset(
+    {
+        "", "-", "n/a", "na", "nil", "none", "not applicable", "not available", "not given",
+        "not mentioned", "not provided", "not specified", "null", "undefined", "unknown",
+    }
+)  # fmt: skip
 """What says that there is nothing."""
 MAX_BRANCHES: Final = 64
 """How many forms of one value are tried."""

@@ -52,7 +52,7 @@ _NEGATION: Final = re.compile(
     r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",
     re.IGNORECASE,
 )
-_AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!(\n\u2013\u2014]|- |$)")
+_AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!()\n\u2013\u2014]|- |$)")
 
 
 def settle(mentions: Sequence[Mention], text: str, *, by_first: bool = True) -> Named | None:
@@ -412,6 +412,7 @@ _MONTHS: Final = (
 )  # fmt: skip
 _MONTH: Final = r"(?P<month>[A-Za-z]{3,9})\.?"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_ISO_DATE: Final = re.compile(r"(?<![\d-])\d{4}-\d{2}-\d{2}(?![\d-])")
 _NAMED_DATES: Final = (
     re.compile(rf"\b{_MONTH} {_DAY},? (?P<year>\d{{4}})\b"),
     re.compile(rf"\b{_DAY}(?: of)?[ -]{_MONTH},?[ -](?P<year>\d{{4}})\b"),
@@ -433,10 +434,13 @@ def find_token(text: str, fits: Callable[[str], bool]) -> Named | None:
 
 
 def find_date(text: str) -> Named | None:
-    """Return the day that a text names with its month in words, as `2026-03-31`."""
-    mentions: list[Mention] = []
+    """Return the day that a text names, as `2026-03-31`; a month in numbers alone is not clear."""
+    text = text[:_MAX_WORDS_CHARS]
+    mentions = [
+        Mention(found.start(), found.end(), found.group()) for found in _ISO_DATE.finditer(text)
+    ]
     for pattern in _NAMED_DATES:
-        for found in pattern.finditer(text[:_MAX_WORDS_CHARS]):
+        for found in pattern.finditer(text):
             word = found["month"].lower()
             month = [at for at, name in enumerate(_MONTHS, 1) if name.startswith(word[:3])]
             is_month = month and (_MONTHS[month[0] - 1].startswith(word) or word == "sept")
