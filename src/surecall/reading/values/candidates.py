@@ -41,7 +41,11 @@ _OPENER: Final = re.compile(r"[{\[]")
 _MEMBER: Final = re.compile(r"\s*+(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}')\s*+:")
 _AROUND: Final = frozenset({"strip_prose", "extra_values"})
 _BRACKETS: Final = frozenset("{[")
+_CLOSERS: Final = frozenset("}]")
 _MARK: Final = "\ufeff"
+_GUESS: Final[dict[str, Any]] = (
+    {"guess": True} if "guess" in (repair_json.__kwdefaults__ or {}) else {}
+)
 
 
 class Candidate(NamedTuple):
@@ -61,9 +65,16 @@ class Candidate(NamedTuple):
         return _COSTS[self.origin] + len(self.receipts) // 4 + 4 * (self.doubt == NOT_QUITE_JSON)
 
 
-def _repair(text: str, *, ended: bool, max_steps: int = MAX_ARGUMENT_STEPS) -> Repaired:
-    """Return the JSON in a text; every repair of a value goes through here."""
-    return repair_json(text, cut="close", ended=ended, nested="keep", max_steps=max_steps)
+def _repair(text: str, *, ended: bool, guess: bool = False) -> Repaired:
+    """Return the JSON in a text; every repair of a value goes through here.
+
+    `guess` asks for the likeliest of several readings: only where it is clear that JSON was meant,
+    and where it begins and ends. Words, and several values, are judged by the schema instead.
+    """
+    options = _GUESS if guess else {}
+    return repair_json(
+        text, cut="close", ended=ended, nested="keep", max_steps=MAX_ARGUMENT_STEPS, **options
+    )
 
 
 def drop_reasoning(text: str) -> tuple[str, Receipt | None]:
@@ -95,11 +106,12 @@ def find_whole(text: str, *, ended: bool) -> Candidate | None:
     else:
         return None if repeated else Candidate(value, "whole", 0, len(text))
     found = _repair(bare, ended=ended)
-    rules = {receipt.rule for receipt in found.receipts}
-    if found.state == "unreadable" or found.rest or rules & _AROUND:
+    if found.state == "unreadable" or _is_part(found):
         return None
-    if found.state == "cut" and not isinstance(found.value, (dict, list)):
-        return None
+    if found.state == "cut":
+        if not isinstance(found.value, (dict, list)):
+            return None
+        found = _keep_last(bare, found, ended=ended)
     return _as_candidate(found, "whole", 0, len(text))
 
 
@@ -138,10 +150,13 @@ def find_spans(text: str, *, ended: bool) -> list[Candidate]:
         piece = inner if length is None else inner[:length]
         left -= len(piece)
         is_closed = length is not None or (fence is not None and fence[2])
-        one = _read_span(piece, start, is_fenced=fence is not None, ended=is_closed or ended)
+        origin: Origin = "block" if fence else "prose"
+        one = _read_span(piece, start, origin, ended=is_closed or ended)
         if one is None and length is not None and fence is not None:
             # A quote that is not escaped may have ended the value too soon.
-            one = _read_span(inner.rstrip(), start, is_fenced=True, ended=True)
+            one = _read_span(inner.rstrip(), start, origin, ended=True)
+        if one is None and _GUESS:
+            one = _guess_span(text, piece, start, origin, ended=is_closed or ended)
         if one is None:
             failed += 1
             at = start + 1
@@ -151,14 +166,40 @@ def find_spans(text: str, *, ended: bool) -> list[Candidate]:
     return found
 
 
-def _read_span(piece: str, start: int, *, is_fenced: bool, ended: bool) -> Candidate | None:
-    found = _repair(piece, ended=ended)
+def _read_span(
+    piece: str, start: int, origin: Origin, *, ended: bool, guess: bool = False
+) -> Candidate | None:
+    found = _repair(piece, ended=ended, guess=guess)
     if found.state == "unreadable" or not isinstance(found.value, (dict, list)):
         return None
-    if found.rest or any(item.rule == "strip_prose" for item in found.receipts):
+    if _is_part(found):
         return None
-    origin: Origin = "block" if is_fenced else "prose"
+    if found.state == "cut" and not guess:
+        found = _keep_last(piece, found, ended=ended)
     return _as_candidate(found, origin, start, start + len(piece))
+
+
+def _keep_last(text: str, found: Repaired, *, ended: bool) -> Repaired:
+    """Return a cut value with the number or word that was written last, as far as it goes."""
+    closed = _repair(text, ended=ended, guess=True)
+    is_better = closed.state == "cut" and not _is_part(closed) and closed.value is not None
+    return closed if is_better else found
+
+
+def _guess_span(
+    text: str, piece: str, start: int, origin: Origin, *, ended: bool
+) -> Candidate | None:
+    """Return the likeliest reading of all behind a bracket, or of what it seems to enclose."""
+    if not text[:start].strip() and text.rstrip()[-1:] in _CLOSERS:
+        whole = _read_span(text[start:].rstrip(), start, "whole", ended=ended, guess=True)
+        if whole is not None and not whole.is_cut:
+            return whole
+    return _read_span(piece, start, origin, ended=ended, guess=True)
+
+
+def _is_part(found: Repaired) -> bool:
+    """Tell whether there is more in the text than the value that was found."""
+    return bool(found.rest) or any(receipt.rule in _AROUND for receipt in found.receipts)
 
 
 def _find_fences(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -191,7 +232,7 @@ def add_braces(text: str, *, ended: bool) -> Candidate | None:
         return None
     opened = body if body.endswith("}") else body.rstrip(",") + "}"
     found = _repair("{" + opened, ended=ended)
-    if found.state != "whole" or not isinstance(found.value, dict) or found.rest:
+    if found.state != "whole" or not isinstance(found.value, dict) or _is_part(found):
         return None
     one = _as_candidate(found, "whole", 0, len(text))
     step = Receipt("add_braces", "0:0", clip(body), clip("{" + opened), why=BRACES_MISSING)
