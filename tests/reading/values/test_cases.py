@@ -111,6 +111,18 @@ NUMBERS = [
     Case("Let me count.\n\n9", INTEGER, 9),
     Case("1e3", NUMBER, 1000.0),
     Case(".5", NUMBER, 0.5),
+    Case("3.0 apples", INTEGER, 3),
+    Case("the 15th", INTEGER, 15),
+    Case("5 out of 10", INTEGER, 5),
+    Case("4/2", INTEGER, 2),
+    Case("10,000.00", INTEGER, 10000),
+    Case("R$ 1.234,00", NUMBER, 1234),
+    Case("The answer is \\boxed{42}", INTEGER, 42),
+    Case("12 is the answer since 3 times 4", INTEGER, 12),
+    Case("I counted 3 apples, 4 pears. That makes 7 in total.", INTEGER, 7),
+    Case("The options are 1, 2, or 3.\n\n2", INTEGER, 2),
+    Case("Step 1: 3*4 = 12\nStep 2: add 5 = 17\nAnswer: 17", INTEGER, 17),
+    Case('{"value": 1, "unit": "kg"}', INTEGER, 1),
 ]
 
 BOOLEANS = [
@@ -124,6 +136,9 @@ BOOLEANS = [
     Case("1", BOOLEAN, True),
     Case('{"is_valid": "Yes"}', BOOLEAN, True),
     Case("Correct!", BOOLEAN, True),
+    Case("Absolutely not.", BOOLEAN, False),
+    Case("y", BOOLEAN, True),
+    Case('{"answer": true, "why": "no reason"}', BOOLEAN, True),
 ]
 
 OPTIONS = [
@@ -162,6 +177,16 @@ OPTIONS = [
         "R2",
     ),
     Case("Yes, definitely", {"enum": ["yes", "no"]}, "yes"),
+    Case("I prefer C++ here", {"enum": ["C", "C++", "C#"]}, "C++"),
+    Case("The answer is C.", {"enum": ["C", "C++", "C#"]}, "C"),
+    Case("This is a good choice: B", {"enum": ["A", "B"]}, "B"),
+    Case("B) because A is wrong", {"enum": ["A", "B"]}, "B"),
+    Case("The value is -1", {"enum": ["-1", "0", "1"]}, "-1"),
+    Case("HAPPY (because SAD would be wrong)", MOOD, "HAPPY"),
+    Case("SAD\n\nThe person was happy once.", MOOD, "SAD"),
+    Case('{"value": "HAPPY", "confidence": 0.9}', MOOD, "HAPPY"),
+    Case("<answer>SAD</answer>", MOOD, "SAD"),
+    Case("The options are HAPPY, SAD and neutral.\n\nFinal answer: HAPPY", MOOD, "HAPPY"),
 ]
 
 STRINGS = [
@@ -175,6 +200,7 @@ STRINGS = [
     Case("Your code is `AB-12`.", {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{2}$"}, "AB-12"),
     Case('{"name": 5, "age": 3}', PERSON, {"name": "5", "age": 3}),
     Case('{"name": ["Bo"], "age": 3}', PERSON, {"name": "Bo", "age": 3}),
+    Case("2026-03-04T10:00:00Z", {"type": "string", "format": "date"}, "2026-03-04"),
 ]
 
 OBJECTS = [
@@ -295,6 +321,30 @@ OBJECTS = [
         {"note": "all is well", "ok": True},
     ),
     Case('{"text": {"a": 1}, "n": 2}', obj(text=STRING, n=INTEGER), {"text": '{"a":1}', "n": 2}),
+    Case('Person(name="Bo", age=3)', PERSON, {"name": "Bo", "age": 3}),
+    Case("Name - Bo\nAge - 3", PERSON, {"name": "Bo", "age": 3}),
+    Case("<person><name>Bo</name><age>3</age></person>", PERSON, {"name": "Bo", "age": 3}),
+    Case('{"*name*": "Bo", "age (years)": 3}', PERSON, {"name": "Bo", "age": 3}),
+    Case('{"results": [{"name": "Bo", "age": 3}]}', PERSON, {"name": "Bo", "age": 3}),
+    Case('{"name": "Bo", "age": 3}', obj(people=PEOPLE), {"people": [{"name": "Bo", "age": 3}]}),
+    Case('{"name": "Bo", "age": 3}', obj(person=PERSON), {"person": {"name": "Bo", "age": 3}}),
+    Case('{"n": "not specified"}', obj(n=nullable(INTEGER)), {"n": None}),
+    Case(
+        '{"HAPPY": 1, "sad": 2}',
+        {"type": "object", "propertyNames": MOOD, "additionalProperties": INTEGER},
+        {"HAPPY": 1, "SAD": 2},
+    ),
+    Case(
+        "bio: |\n  line one\n  line two\nage: 3",
+        obj(bio=STRING, age=INTEGER),
+        {"bio": "line one\nline two", "age": 3},
+    ),
+    Case(
+        "# Title\nSoup\n\n# Parts\n| name | age |\n|--|--|\n| Bo | 3 |\n\n# Tags\n- a\n- b",
+        obj(title=STRING, parts=PEOPLE, tags=TAGS),
+        {"title": "Soup", "parts": [{"name": "Bo", "age": 3}], "tags": ["a", "b"]},
+    ),
+    Case('{"name": "Bo", "age": }', obj("name", name=STRING, age=INTEGER), {"name": "Bo"}),
 ]
 
 LISTS = [
@@ -359,6 +409,16 @@ LISTS = [
         '["Bo", "3"]',
         {"type": "array", "prefixItems": [STRING, INTEGER], "items": False, "minItems": 2},
         ["Bo", 3],
+    ),
+    Case('"red", "green"', TAGS, ["red", "green"]),
+    Case("'red', 'green'", TAGS, ["red", "green"]),
+    Case("- Buy milk, eggs\n- Call Bo", TAGS, ["Buy milk, eggs", "Call Bo"]),
+    Case("N/A", TAGS, []),
+    Case('{"0": "a", "1": "b"}', TAGS, ["a", "b"]),
+    Case(
+        '{"result": {"data": [{"name": "Bo", "age": 3}, {"name": "Al", "age": 4}]}}',
+        PEOPLE,
+        [{"name": "Bo", "age": 3}, {"name": "Al", "age": 4}],
     ),
 ]
 

@@ -70,8 +70,8 @@ class ArrayWalker(ScalarWalker):
             )
             fits.append(fit.after(step))
         single: Fit = yield self._wrap(value, part, view, path)
-        if not any(item.rule == "write_as_text" for item in single.receipts):
-            fits.append(single)  # members are not text
+        if not single.is_forced:
+            fits.append(single)
         found = self._best(value, fits, path)
         if found.fits:
             return found

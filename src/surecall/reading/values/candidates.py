@@ -43,6 +43,7 @@ _AROUND: Final = frozenset({"strip_prose", "extra_values"})
 _BRACKETS: Final = frozenset("{[")
 _CLOSERS: Final = frozenset("}]")
 _MARK: Final = "\ufeff"
+_QUOTES_OF_ONE: Final = 2
 _GUESS: Final[dict[str, Any]] = (
     {"guess": True} if "guess" in (repair_json.__kwdefaults__ or {}) else {}
 )
@@ -108,6 +109,8 @@ def find_whole(text: str, *, ended: bool) -> Candidate | None:
     found = _repair(bare, ended=ended)
     if found.state == "unreadable" or _is_part(found):
         return None
+    if isinstance(found.value, str) and found.receipts and bare.count(bare[0]) > _QUOTES_OF_ONE:
+        return None  # several strings, or words that begin and end with a quotation
     if found.state == "cut":
         if not isinstance(found.value, (dict, list)):
             return None
@@ -172,7 +175,7 @@ def _read_span(
     found = _repair(piece, ended=ended, guess=guess)
     if found.state == "unreadable" or not isinstance(found.value, (dict, list)):
         return None
-    if _is_part(found):
+    if _is_part(found) or piece == "[ ]":
         return None
     if found.state == "cut" and not guess:
         found = _keep_last(piece, found, ended=ended)

@@ -58,6 +58,19 @@ class Fit(NamedTuple):
         """Whether the value fits its schema."""
         return self.cost < UNFIT
 
+    @property
+    def is_forced(self) -> bool:
+        """Whether an object or list was taken as text, or one of its members for all of it."""
+        return any(
+            item.rule == "write_as_text" if item.lossless else item.rule == "unwrap_value"
+            for item in self.receipts
+        )
+
+    @property
+    def loses(self) -> bool:
+        """Whether something was left out."""
+        return not all(item.lossless for item in self.receipts)
+
     def after(self, other: "Fit") -> "Fit":
         """Return this fit with the changes of another before it."""
         return Fit(
@@ -200,7 +213,7 @@ class Walker(ABC):
                 fit = yield self._visit(item, part, (*path, key))
             fits.append(self._check(fit, part))
         best = self._best(value, fits, path)
-        if not best.fits:
+        if not best.fits and (len(members) > 1 or best.notes):
             return Fit(value, UNFIT, notes=best.notes)
         step = make_change(
             "unwrap_value",

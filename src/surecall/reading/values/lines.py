@@ -17,11 +17,12 @@ _KEY: Final = re.compile(
     r"(?P<close>\*\*|__|`)?[ \t]*+(?P<value>.*+)$"
 )
 _HEADING: Final = re.compile(r"#{1,6}[ \t]++(?P<key>.++)$")
+_BLOCK_MARKS: Final = frozenset({"|", "|-", ">", ">-"})
 _KEY_EDGES: Final = " \t*_`\"'#>-\u2022"
 _RULE: Final = re.compile(r"[ \t]*+\|?[ \t:|-]{3,}+$")
 _SIGNS: Final = ",;\n"
 _SEPARATOR: Final = re.compile(r"[,;\n]|\"[^\"\n]*+\"")
-_CALL: Final = re.compile(r"\w{0,80}\(([^()]*+)\)$")
+_CALL: Final = re.compile(r"(?:\w{1,80} ?= ?)?+[\w.]{0,80}\(([^()]*+)\)$")
 _TAG: Final = re.compile(r"<([A-Za-z_][\w.:-]{0,79})>")
 _COMMA: Final = re.compile(r",(?!\d{3}(?!\d))|;|\n")
 _AND: Final = re.compile(r"(?:^|\s)(?:and|or|&)\s", re.IGNORECASE)
@@ -52,6 +53,8 @@ def read_pairs(text: str, knows: Knows) -> dict[str, str] | None:
     lines = text.expandtabs(4).split("\n")
     if len(lines) > _MAX_LINES:
         return None
+    if _CALL.match(text.strip()):
+        return _read_inline(text, knows)
     heads = {at: head for at, line in enumerate(lines) if (head := _read_key(line, knows))}
     if not heads:
         return _read_inline(text, knows)
@@ -118,7 +121,8 @@ def _read_key(line: str, knows: Knows) -> _Line | None:
     key = found["key"].strip(_KEY_EDGES)
     if not key or not knows(key):
         return None
-    return _Line(key, found["value"].strip(), len(found["indent"]))
+    value = found["value"].strip()
+    return _Line(key, "" if value in _BLOCK_MARKS else value, len(found["indent"]))
 
 
 def _read_inline(text: str, knows: Knows) -> dict[str, str] | None:

@@ -152,17 +152,17 @@ class Fitter(ArrayWalker):
         texts = [key for key, item in value.items() if _looks_structured(item)]
         if (nested or texts) and not known and len(value) <= MAX_MEMBERS:
             inner: Fit = yield self._unwrap(value, part, path)
-            if inner.fits or inner.notes:
+            if inner.fits or inner.notes or not direct.value:
                 return inner
         name = _only_name(view)
         if name is not None and not known:
-            schema = view.properties[name]
-            if self._parts.fits(schema, value):
-                named = {name: value}
+            item: Fit = yield self._visit(value, view.properties[name], (*path, name))
+            if item.fits and not item.is_forced and not item.loses:
+                named = {name: item.value}
                 step = make_change(
                     "name_single_value", path, value, named, SHAPE, wording.SINGLE_FIELD
                 )
-                return self._check(step, part)
+                return self._check(item._replace(value=named).after(step), part)
         return direct
 
     def _members(self, value: dict[str, Any], part: Any, view: PartView, path: Path) -> Steps:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from surecall.schema.coerce.values import number_in
 
@@ -45,6 +45,12 @@ _CUE: Final = re.compile(
     r"(?:\b(?:answer|result|conclusion|verdict|decision|category|label|class|classification|choice"
     r"|output|value|total|therefore|thus|hence|final|choose|pick|select|go with|equals)\b"
     r"[\s\w]{0,16}?(?:\bis\b|\bbe\b|\bas\b)?\s?:?|=|\u2192|->|=>)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$",
+    re.IGNORECASE,
+)
+_CUE_AFTER: Final = re.compile(
+    r"[\s*_`\"')]{1,4}(?:is|was|would be|seems) (?:\w{1,12} ){0,2}"
+    r"(?:answer|result|choice|total|one)\b"
+    r"|[^.\d\n]{0,24}\b(?:in total|altogether|overall)\b",
     re.IGNORECASE,
 )
 _NEGATION: Final = re.compile(
@@ -85,6 +91,7 @@ def _list_standing_out(
     yield [item for item in mentions if any(a <= item.start < b for a, b in spans)]
     cued = [item for item in mentions if _CUE.search(_before(text, item.start))]
     yield cued
+    yield [item for item in mentions if _CUE_AFTER.match(text, item.end)]
     yield cued[-1:] if cued and "final" in _before(text, cued[-1].start).lower() else []
     if text.strip():
         last = text.rstrip().rfind("\n") + 1
@@ -107,6 +114,7 @@ def _distinct(mentions: Iterable[Mention]) -> tuple[Any, ...]:
 # Options
 
 _WORD: Final = re.compile(r"[^\W_]++")
+_SIGNS: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum())
 _BREAKS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -154,31 +162,59 @@ def find_option(text: str, options: Sequence[Option]) -> Named | None:
 
 
 def find_options(text: str, options: Iterable[tuple[Any, Iterable[str]]]) -> list[Mention]:
-    """Return where options are named in a text, in order; a longer name hides one inside it."""
-    words = _list_words(text[:_MAX_WORDS_CHARS])
-    joined = {word for word, _, _ in words}
-    starts: dict[str, list[tuple[tuple[str, ...], Any]]] = {}
+    """Return where options are named in a text, in order; a longer name hides one inside it.
+
+    Options that differ in signs alone, such as `C` and `C++`, count where they are to the letter.
+    """
+    text = text[:_MAX_WORDS_CHARS]
+    words = _list_words(text)
+    starts = _index_options(options, {word for word, _, _ in words})
+    mentions: list[Mention] = []
+    at = 0
+    while at < len(words) and len(mentions) < _MAX_MENTIONS:
+        known = starts.get(words[at][0], ())
+        same = [item for item in known if item[0] == _take_words(words, at, len(item[0]))]
+        longest = [item for item in same if len(item[0]) == len(same[0][0])]
+        start, end = words[at][1], words[at + len(same[0][0]) - 1][2] if same else 0
+        if len({repr(value) for _, value, _ in longest}) > 1 or (same and end - start == 1):
+            longest = [item for item in longest if _is_written(text, start, item[2])]
+            longest.sort(key=lambda item: -len(item[2]))
+        if longest:
+            mentions.append(Mention(start, end, longest[0][1]))
+            at += len(longest[0][0]) - 1
+        at += 1
+    return mentions
+
+
+_Known: TypeAlias = tuple[tuple[str, ...], Any, str]
+
+
+def _index_options(
+    options: Iterable[tuple[Any, Iterable[str]]], joined: set[str]
+) -> dict[str, list[_Known]]:
+    """Return options by their first word, the longest first."""
+    starts: dict[str, list[_Known]] = {}
     for value, spellings in options:
         for spelling in spellings:
             parts = tuple(word for word, _, _ in _list_words(spelling))
             if parts:
-                starts.setdefault(parts[0], []).append((parts, value))
+                starts.setdefault(parts[0], []).append((parts, value, spelling))
                 whole = "".join(parts)
                 if len(parts) > 1 and whole in joined:
-                    starts.setdefault(whole, []).append(((whole,), value))
+                    starts.setdefault(whole, []).append(((whole,), value, spelling))
     for known in starts.values():
         known.sort(key=lambda item: -len(item[0]))
-    mentions: list[Mention] = []
-    at = 0
-    while at < len(words) and len(mentions) < _MAX_MENTIONS:
-        for parts, value in starts.get(words[at][0], ()):
-            end = at + len(parts)
-            if tuple(word for word, _, _ in words[at:end]) == parts:
-                mentions.append(Mention(words[at][1], words[end - 1][2], value))
-                at = end - 1
-                break
-        at += 1
-    return mentions
+    return starts
+
+
+def _take_words(words: list[tuple[str, int, int]], at: int, count: int) -> tuple[str, ...]:
+    return tuple(word for word, _, _ in words[at : at + count])
+
+
+def _is_written(text: str, at: int, spelling: str) -> bool:
+    """Tell whether an option is in a text to the letter; `at` is where its first word begins."""
+    lead = len(spelling) - len(spelling.lstrip(_SIGNS))
+    return text.startswith(spelling, max(0, at - lead))
 
 
 # Booleans
@@ -230,7 +266,7 @@ def find_boolean(text: str) -> Named | None:
 
 _NUMBER: Final = re.compile(
     r"(?P<sign>(?<![\w.,)])[-+\u2212](?:\s(?=[$\u20ac\u00a3\u00a5]))?)?(?<![\w.,])"
-    r"[$\u20ac\u00a3\u00a5]?\s?"
+    r"[$\u20ac\u00a3\u00a5]?[ \u00a0]?"
     r"(?P<digits>\d{1,40}(?:[.,'\u2019_\u00a0\u202f ]\d{1,40}){0,20}|\.\d{1,40})"
     r"(?P<exponent>[eE][+-]?\d{1,4})?(?P<fraction>\s?[/\u2044]\s?\d{1,20}(?![\d/]))?"
     r"(?P<vulgar>[\u00bc-\u00be\u2150-\u215e])?"
@@ -304,7 +340,7 @@ def find_numbers(text: str) -> list[Mention]:
 
 def _amounts(found: re.Match[str]) -> Iterable[tuple[int, int, Amount | None]]:
     digits = found["digits"]
-    start, end = found.span()
+    start, end = found.start("sign" if found["sign"] else "digits"), found.end()
     fraction, vulgar = found["fraction"], found["vulgar"]
     suffix = (found["suffix"] or "").strip().lower()
     sign = -1 if found["sign"] and found["sign"][0] != "+" else 1
