@@ -6,7 +6,7 @@ from typing import Any, cast
 from surecall.reading import wording
 from surecall.schema.coerce.parts import PartView
 
-from . import lines, words
+from . import lines, numbers, words
 from .fit import LINES, LOOSE, SHAPE, UNFIT, Fit, Path, Steps, Total, make_change
 from .scalars import NONE_WORDS, ScalarWalker
 
@@ -105,9 +105,9 @@ class ArrayWalker(ScalarWalker):
         if listing is not None:
             yield list(listing), LINES
         if view.kind in {"integer", "number"}:
-            numbers = [mention.value.value for mention in words.find_numbers(text)]
-            if numbers:
-                yield list(numbers), LINES + 1
+            found = [mention.value.value for mention in numbers.find_numbers(text)]
+            if found:
+                yield list(found), LINES + 1
 
     def _listed(
         self, value: str, found: list[Any], cost: int, part: Any, view: PartView, path: Path

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, cast
 
+from surecall.errors import JSONTextError
 from surecall.jsontext import encode_text
 from surecall.reading import wording
 from surecall.records import clip
@@ -9,7 +10,7 @@ from surecall.schema.coerce.parts import PartView
 from surecall.schema.coerce.values import Ambiguous, Change, change_scalar, match_option
 from surecall.schema.explain import detail_at, explain_value
 
-from . import lines, words
+from . import lines, numbers, words
 from .fit import CHEAP, LINES, LOOSE, SHAPE, UNFIT, Fit, Path, Steps, Walker, make_change
 
 NONE_WORDS: Final = frozenset(
@@ -90,7 +91,10 @@ class ScalarWalker(Walker):
             single = yield self._unwrap(value, part, path)
             if single.fits and not any(item.rule == "write_as_text" for item in single.receipts):
                 return single
-            text = encode_text(value)
+            try:
+                text = encode_text(value)
+            except JSONTextError:  # half of a surrogate pair
+                return Fit(value, UNFIT)
             fit = make_change("write_as_text", path, value, text, LINES, wording.JSON_AS_TEXT)
             return self._check(fit, part)
         if isinstance(value, (dict, list)):
@@ -134,7 +138,7 @@ class ScalarWalker(Walker):
                 return Fit(value, UNFIT)
 
     def _number(self, value: str, part: Any, path: Path) -> Fit:
-        named = words.find_number(value)
+        named = numbers.find_number(value)
         if named is None:
             return Fit(value, UNFIT)
         is_percent = any(item.is_percent for item in named.values)
@@ -145,7 +149,7 @@ class ScalarWalker(Walker):
         doubt = wording.PERCENT if is_percent else wording.NUMBER_IN_TEXT
         return self._take(named, "find_number", doubt, value, path)
 
-    def _as_number(self, amount: words.Amount, part: Any) -> int | float | None:
+    def _as_number(self, amount: numbers.Amount, part: Any) -> int | float | None:
         """Return an amount as the schema wants it: a share of one where it allows no more."""
         number = amount.value
         forms = [int(number), number] if float(number).is_integer() else [number]
@@ -173,7 +177,7 @@ def _find_listed_number(text: str, values: list[Any]) -> words.Named | None:
     known = [item for item in values if type(item) in (int, float)]
     mentions = [
         mention._replace(value=mention.value.value)
-        for mention in words.find_numbers(text)
+        for mention in numbers.find_numbers(text)
         if mention.value.value in known
     ]
     return words.settle(mentions, text, by_first=False)
