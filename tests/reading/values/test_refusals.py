@@ -53,6 +53,7 @@ NOT_FOUND = [
     ("There are no errors.", BOOLEAN),
     ("HAPP", MOOD),
     ("happiness", MOOD),
+    ("I'm happy to help!", MOOD),
 ]
 
 CUT = [

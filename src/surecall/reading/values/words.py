@@ -56,6 +56,7 @@ _NEGATION: Final = re.compile(
     r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",
     re.IGNORECASE,
 )
+_POLITE: Final = re.compile(r" to (?:assist|help)\b")
 _AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!()\n\u2013\u2014]|- |$)")
 
 
@@ -155,7 +156,11 @@ def find_option(text: str, options: Sequence[Option]) -> Named | None:
     mentions = find_options(text, [(item.value, item.spellings) for item in options])
     if not mentions:
         mentions = find_options(text, [(item.value, item.labels) for item in options])
-    meant = [item for item in mentions if not _NEGATION.search(_before(text, item.start))]
+    meant = [
+        item
+        for item in mentions
+        if not _NEGATION.search(_before(text, item.start)) and not _POLITE.match(text, item.end)
+    ]
     return settle(meant, text)
 
 
