@@ -41,6 +41,7 @@ _OPENER: Final = re.compile(r"[{\[]")
 _MEMBER: Final = re.compile(r"\s*+(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}')\s*+:")
 _AROUND: Final = frozenset({"strip_prose", "extra_values"})
 _BRACKETS: Final = frozenset("{[")
+_JSON_SIGNS: Final = frozenset(',:"')
 _CLOSERS: Final = frozenset("}]")
 _MARK: Final = "\ufeff"
 _QUOTES_OF_ONE: Final = 2
@@ -197,6 +198,8 @@ def _guess_span(
         whole = _read_span(text[start:].rstrip(), start, "whole", ended=ended, guess=True)
         if whole is not None and not whole.is_cut:
             return whole
+    if origin == "prose" and not _JSON_SIGNS & set(piece):
+        return None  # a remark in brackets
     return _read_span(piece, start, origin, ended=ended, guess=True)
 
 
