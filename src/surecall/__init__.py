@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         save_trace,
         stream,
     )
-    from surecall.reading import ReplyReader, read_arguments, read_reply
+    from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
         ApprovalDecision,
@@ -79,6 +79,7 @@ __all__ = [
     "load_trace",
     "read_arguments",
     "read_reply",
+    "read_value",
     "repair_json",
     "run",
     "run_sync",
@@ -98,7 +99,7 @@ _HOMES = {
     "loop": (
         "FileJournal Options RunResult RunStream Session load_trace run run_sync save_trace stream"
     ),
-    "reading": "ReplyReader read_arguments read_reply",
+    "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": "ApprovalDecision ApprovalRequest Tool ToolContext ToolFailed ToolRegistry tool",
     "transport": "HttpTransport ScriptedTransport",

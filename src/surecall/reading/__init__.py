@@ -24,6 +24,7 @@ from .rules import (
     without_rules,
 )
 from .taught import find_broken_attempt, parse_object_reply
+from .values import ValueCandidate, ValueReading, read_value
 
 __all__ = [
     "ALL_RULES",
@@ -42,12 +43,15 @@ __all__ = [
     "Rule",
     "TextRead",
     "TextWasReasoning",
+    "ValueCandidate",
+    "ValueReading",
     "find_broken_attempt",
     "find_generation",
     "may_be_rescued",
     "parse_object_reply",
     "read_arguments",
     "read_reply",
+    "read_value",
     "rescue_receipts",
     "rescue_reply",
     "without_rules",

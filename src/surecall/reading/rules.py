@@ -11,9 +11,10 @@ from surecall.records import Reading, Receipt, Reply, ToolCall
 
 from .wording import refuse_without_rule
 
-RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "cut"]
+RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "answers", "cut"]
 """Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
-arguments, their schema, text formats, or a value that was cut off."""
+arguments, their schema, text formats, an answer that `read_value` reads, or a value that was cut
+off."""
 
 ALL_RULES: Final = "*"
 """Means every rule that can be switched off, apart from those about structure and ids."""
@@ -219,6 +220,25 @@ _DECLARED: Final = (
         """,
     )
     + _declare(
+        "answers",
+        """
+        add_braces! Puts braces around members that have none.
+        drop_extra_key-! Leaves out a property that the schema does not have.
+        drop_reasoning! Leaves out what the model thought aloud before its answer.
+        fill_constant! Fills in a required property that can have one value only.
+        fill_null! Writes null for a required property that may be null and is left out.
+        find_boolean! Takes the yes or no that a sentence says.
+        find_number! Takes the number that a text names, without its unit and separators.
+        find_option! Takes the one option that a sentence names.
+        find_text! Takes the one word of a text that fits the schema.
+        gather_values! Puts several values of a text into the list that the schema asks for.
+        list_from_text! Reads lines, bullets, a table or commas as a list.
+        merge_objects! Joins a list of small objects into the one that the schema asks for.
+        object_from_lines! Reads lines or a table of keys and values as an object.
+        unwrap_value-! Takes the value from the object or list around it.
+        """,
+    )
+    + _declare(
         "cut",
         """
         close_cut_brackets-! Closes the brackets of a value that was cut off.
@@ -237,7 +257,7 @@ IDENTITY_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family
 """Rules about ids: they never change what is called, and no result could be sent back without."""
 STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "structure")
 READING_RULES: Final = tuple(
-    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "cut")
+    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "answers", "cut")
 )
 """Rules that change what is called or with what; each can be switched off on its own."""
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)

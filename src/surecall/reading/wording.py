@@ -1,11 +1,15 @@
-"""What a model reads when a call of its reply is refused, or may be incomplete."""
+"""What a model reads when a call or a value of its reply is refused, or is not certain."""
 
+from collections.abc import Sequence
 from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode
 from surecall.limits import MAX_JSON_DEPTH
 from surecall.records import ErrorDetail, Receipt, clip
+from surecall.schema.explain import show_json
 
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."
@@ -37,6 +41,83 @@ def doubt_missing_closer(missing: Receipt) -> str:
     if missing.rule == "close_missing_brackets":
         return f"The arguments end before {missing.after!r}, so a part of them may be missing."
     return "Something that closes the arguments is missing, and perhaps a part of them with it."
+
+
+# Doubts about a value
+
+ABSENT: Final = "A null for a property that may be left out is taken as leaving it out."
+BRACES_MISSING: Final = "The braces around the object are missing."
+CUED: Final = "Several values fit; the one that is called the answer is taken."
+EMPTY_LIST: Final = "A text that says that there is nothing is taken as an empty list."
+EXTRA_KEY: Final = "A property that the schema does not have is left out."
+IN_PROSE: Final = "There is other text around the value."
+JSON_AS_TEXT: Final = "An object or array is taken as text because text is asked for."
+KEY_MEANS: Final = "A key is taken as the property that its words mean."
+LEFT_OUT: Final = "A required property that may be null is left out, and taken as null."
+LIST_IN_TEXT: Final = "A text is taken as a list of its parts."
+MERGED: Final = "Several small objects are taken as one."
+MISSING_END: Final = "The text ends before the value does, so a part of it may be missing."
+NONE_WORD: Final = "A word that says that there is nothing is taken as null."
+NOT_QUITE_JSON: Final = "The JSON is damaged and could also be read in another way."
+NUMBER_IN_TEXT: Final = "A number is taken from the words around it."
+OBJECT_IN_LINES: Final = "Lines of keys and values are taken as an object."
+ONE_ZERO: Final = "A 1 or 0 is taken as true or false."
+ONLY_VALUE: Final = "A required property that can have one value only is left out, and filled in."
+OPTION_IN_TEXT: Final = "One of the options is taken from the words around it."
+PERCENT: Final = "A number of percent could also mean a share of one, or the other way around."
+SEVERAL_GATHERED: Final = "Several values one after the other are taken as one list."
+SEVERAL_SEEN: Final = "The text holds several values; the one that fits best is taken."
+SINGLE_FIELD: Final = "A single value is taken as the one property that the object needs."
+SINGLE_ITEM: Final = "A single value is taken as a list of one."
+STOOD_OUT: Final = "Several values are named; the one that stands out is taken."
+FITTING_WORD: Final = "The one word that fits is taken from the words around it."
+UNWRAPPED: Final = "The value is taken from the object or list around it."
+WORDS_ALONE: Final = "The text is not JSON, and its words are taken as the value."
+WORD_IN_TEXT: Final = "A yes or no is taken from the words around it."
+
+# Refusals of a value
+
+ENDS_INSIDE: Final = "the text ends inside it"
+_ONE_VALUE: Final = "Answer with one JSON value that fits the schema, and nothing around it."
+
+EMPTY_TEXT: Final = ErrorDetail(Code.VALUE_NOT_FOUND, "The text is empty.", _ONE_VALUE)
+NO_VALUE: Final = ErrorDetail(
+    Code.VALUE_NOT_FOUND, "Nothing in the text is a value that fits the schema.", _ONE_VALUE
+)
+TOO_MUCH_WORK: Final = ErrorDetail(
+    Code.VALUE_AMBIGUOUS, "The text could be read in more ways than can be tried.", _ONE_VALUE
+)
+
+
+def refuse_long_text(size: int, limit: int) -> ErrorDetail:
+    """Refuse a text that is too long to be read."""
+    message = f"The text has {size:,} characters; the limit is {limit:,}."
+    return ErrorDetail(Code.JSON_TOO_LARGE, message, "Answer with the value alone.")
+
+
+def refuse_cut_value(cause: str) -> ErrorDetail:
+    """Refuse a value that is not whole."""
+    return ErrorDetail(
+        Code.VALUE_TRUNCATED, f"The value is incomplete: {cause}.", "Answer again, with less."
+    )
+
+
+def refuse_doubtful(doubt: str) -> ErrorDetail:
+    """Refuse a value that is only likely, where only certain ones are accepted."""
+    return ErrorDetail(Code.VALUE_NOT_CERTAIN, f"The value is only likely. {doubt}", _ONE_VALUE)
+
+
+def refuse_several(values: Sequence[Any]) -> ErrorDetail:
+    """Refuse a text that holds several values that fit equally well."""
+    shown = " or ".join(show_json(value) for value in values[:4])
+    more = f", or {len(values) - 4} others" if len(values) > 4 else ""
+    message = f"The text could mean {shown}{more}."
+    return ErrorDetail(Code.VALUE_AMBIGUOUS, message, "Answer with the one value that is meant.")
+
+
+def as_value_error(error: ErrorDetail, code: Code) -> ErrorDetail:
+    """Return an error of arguments as one of a value."""
+    return replace(error, code=code)
 
 
 # Refusals
