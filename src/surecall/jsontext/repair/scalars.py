@@ -20,7 +20,7 @@ LITERALS: Final = {
 }
 """Words that stand for a JSON literal, in lower case."""
 
-_NON_FINITE_WORDS: Final = {
+NON_FINITE_WORDS: Final = {
     "nan": "NaN",
     "+nan": "NaN",
     "-nan": "NaN",
@@ -167,7 +167,7 @@ def read_word(cursor: Cursor, pos: int) -> None:
         cursor.end_entry(cursor.pos)
         return
     literal = LITERALS.get(lowered)
-    name = None if literal else _NON_FINITE_WORDS.get(lowered)
+    name = None if literal else NON_FINITE_WORDS.get(lowered)
     if (literal or name) and _has_end(cursor, end):
         if end >= len(text) and cursor.stack:
             raise CutShortError("word", pos, "after a literal")

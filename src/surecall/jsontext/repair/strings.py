@@ -105,7 +105,7 @@ def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return _write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
+    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -164,7 +164,7 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
 def _finish(
     text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
 ) -> StringRead:
-    written, found = _write_content(text[start:close], steps, is_raw=is_raw)
+    written, found = write_content(text[start:close], steps, is_raw=is_raw)
     return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
@@ -298,7 +298,7 @@ _PATH: Final = re.compile(
 _BACKSLASHES: Final = re.compile(r"\\\\?+")
 
 
-def _write_content(
+def write_content(
     content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
 ) -> tuple[str, list[str]]:
     """Return the JSON of what is between quotes, and the rules that it took."""
