@@ -36,6 +36,8 @@ _LEAD: Final = re.compile(
 )
 _BRACKET: Final = re.compile(r"[{\[]")
 _SEPARATOR: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
+_ROW: Final = re.compile(r"[}\]](?:[\s,;]|`{3,}+(?:json[5cl]?+)?+|~{3,}+)*+\Z")
+_COMMENT: Final = re.compile(r"\s*+(?://[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))")
 _MEMBER: Final = re.compile(
     rf"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|[\w$][\w$.\-]*+[\"']){_BLANK}:"
 )
@@ -46,6 +48,8 @@ _WORDS: Final = re.compile(r"[^\n{}\[\]]++\s*+\Z")
 _ESCAPED: Final = re.compile(rf"{_BLANK}[{{\[](?:\\[nrt]|\s|[{{\[])*+\\+\"")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_MARKDOWN: Final = re.compile(rf"{_BLANK}\\[{{\[]")
+_MARKDOWN_ESCAPE: Final = re.compile(r"\\([{}\[\]_*])")
 _ENTITY: Final = re.compile(r"&(?:quot|amp|lt|gt|apos|nbsp|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
 
 _WEIGHTS: Final = {
@@ -132,11 +136,14 @@ def guess_json(
         nested: Whether a text that is itself one JSON object or array is decoded, at the top.
     """
     if first.state == "whole":
-        if not any(receipt.rule == "extra_values" and not receipt.lossless for receipt in first.receipts):
-            return first
-        return _list_values(first)
+        extra = next((one for one in first.receipts if one.rule == "extra_values"), None)
+        is_row = extra and _ROW.search(text, 0, int(extra.place.partition(":")[0]))
+        return _list_values(first) if extra and is_row and not extra.lossless else first
     if (first.state == "cut" and cut == "refuse") or first.errors[0].code not in _GUESSED:
         return first
+    if isinstance(first.value, str):
+        doubt = _DOUBTS["close_cut_string"]
+        return replace(first, certainty="likely", doubt=doubt)
     inner, lead = _unescape(text)
     guesser = _Guesser(inner, non_finite, steps, ended=ended)
     try:
@@ -221,6 +228,9 @@ def _unescape(text: str) -> tuple[str, list[Receipt]]:
     if _ESCAPED.match(text):
         rule = "decode_nested_text"
         inner = _ESCAPE.sub(lambda match: _UNESCAPED.get(match[1], match[1]), text)
+    elif _MARKDOWN.match(text):
+        rule = "fix_escapes"
+        inner = _MARKDOWN_ESCAPE.sub(r"\1", text)
     elif '"' not in text and "&quot;" in text:
         from html import unescape  # its table of names is large, and seldom needed
 
@@ -298,7 +308,8 @@ class _Guesser:
             else:
                 yield one
                 end = max(one.end, match.start() + 1)
-            match = _BRACKET.search(text, end)
+            comment = _COMMENT.match(text, end)
+            match = _BRACKET.search(text, comment.end() if comment else end)
 
     def _find_implied(self, start: int) -> str | None:
         """Return which brackets are missing around the text, "" for none; None: look for some."""
@@ -336,6 +347,8 @@ class _Guesser:
 
     def _choose(self, reads: list[_Read]) -> _Reading:
         text = self.text
+        while len(reads) > 1 and reads[-1].cut and not reads[-1].value:
+            reads.pop()
         if len(reads) > 1:
             between = [
                 text[one.end : other.start] for one, other in zip(reads, reads[1:], strict=False)

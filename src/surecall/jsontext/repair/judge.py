@@ -37,8 +37,9 @@ _LINE_KEY: Final = rf"[ \t]*+[\n\r]{WS}{_KEY}"
 _AFTER_FIRST: Final = {
     "key": re.compile(rf"{WS}(?:{_COLON}|->|[,}}]|\Z|{_OPEN}|[{{\[]|-?+[0-9]|{_WORDS})"),
     "object": re.compile(
-        rf"{_LINE_KEY}|{WS}(?:{_STOP}|{_QUOTED}{WS}{_COLON}|\s{_QUOTED}{WS}[,}}]"
-        rf"|[,;]{WS}(?:{_OPEN}|[}}\],;{{]|\Z|{_COMMENT}|{_DOTS}|{_KEY}|[\w$]++(?:\Z|{WS}[,}}])))"
+        rf"{_LINE_KEY}|[ \t]++{_QUOTED}{WS}[,}}]|{WS}(?:{_STOP}|{_QUOTED}{WS}{_COLON}|:"
+        rf"|[,;]{WS}(?:{_OPEN}|[}}\],;{{]|\Z|{_COMMENT}|{_DOTS}|{_KEY}|{_BARE}(?:[ ]{_BARE}){{1,3}}+:"
+        rf"|[\w$]++(?:\Z|{WS}[,}}])))"
     ),
     "array": re.compile(
         rf"[ \t]*+[\n\r]{WS}{_VALUE}|{WS}(?:{_STOP}|[{{\[]|:)|[ \t]++{_OPEN}"
@@ -66,6 +67,12 @@ _TO_QUOTE: Final = {
     quote: re.compile(rf"(?:[^\\{closing}]++|\\.)*+[{closing}]", re.DOTALL)
     for quote, closing in ((one, _CLOSING.get(one, one)) for one in QUOTES)
 }
+_KEY_WITH_OTHER_QUOTE: Final = re.compile(
+    r"\"[\w$ .\-]*+(?=(?:['“”]|\\\")\s*+:)|'[\w$ .\-]*+(?=[\"’]\s*+:)"
+)
+_OTHER_QUOTE: Final = re.compile(r"[^\"\n]*+\"")
+_BRACKETS: Final = re.compile(r"[{}\[\]]")
+_MAX_NESTED: Final = 20_000
 _CHARACTERS_PER_STEP: Final = 256
 _ENDS_LIKE_MEMBER: Final = frozenset(",{\n[")
 
@@ -92,6 +99,9 @@ def find_end(text: str, start: int, role: Role, steps: Steps, closers: str, *, p
         closers: The brackets that are open, as they would be closed.
         plain: Whether the first quote always ends the string.
     """
+    if role == "key" and (other := _KEY_WITH_OTHER_QUOTE.match(text, start)):
+        width = 2 if text[other.end()] == "\\" else 1
+        return End(other.end(), other.end() + width, "replace_quotes")
     to_quote = _TO_QUOTE[text[start]]
     quotes: list[int] = []
     at = start + 1
@@ -104,6 +114,9 @@ def find_end(text: str, start: int, role: Role, steps: Steps, closers: str, *, p
                 if role == "key":
                     return _check_key(text, start, at)
                 return End(at - 1, at)
+            nested = _find_nested_end(text, start, role, steps) if role != "key" else None
+            if nested is not None:
+                return nested
         elif _AFTER_LATER[role].match(text, at):
             return _end_later(text, start, role, quotes)
         elif role != "key" and _COLON_NEXT.match(text, at):
@@ -116,6 +129,22 @@ def find_end(text: str, start: int, role: Role, steps: Steps, closers: str, *, p
     return _end_without_quote(text, start, role, quotes, closers)
 
 
+def _find_nested_end(text: str, start: int, role: Role, steps: Steps) -> End | None:
+    """Return the end of a string that holds JSON whose quotes are not escaped."""
+    if text[start + 1 : start + 2] not in ("{", "["):
+        return None
+    depth = 0
+    for match in _BRACKETS.finditer(text, start + 1, start + _MAX_NESTED):
+        steps.take(1, start)
+        depth += 1 if match[0] in "{[" else -1
+        if depth == 0:
+            at = match.end()
+            if text.startswith(text[start], at) and _AFTER_FIRST[role].match(text, at + 1):
+                return End(at, at + 1, "escape_inner_quotes")
+            return None
+    return None
+
+
 def _check_key(text: str, start: int, at: int) -> End:
     """End a key at its quote, unless that is the quote of the next string: `"a: "x"`."""
     missing = _KEY_WITHOUT_END.match(text, start)
@@ -125,12 +154,11 @@ def _check_key(text: str, start: int, at: int) -> End:
 
 
 def _end_later(text: str, start: int, role: Role, quotes: list[int]) -> End:
-    if len(quotes) == 2 and role in ("array", "key"):
-        missing = _KEY_WITHOUT_END.match(text, start) if role == "key" else None
-        if missing:
-            return End(missing.end(), missing.end(), "add_missing_closing_quote")
+    if role == "key" and (missing := _KEY_WITHOUT_END.match(text, start)):
+        return End(missing.end(), missing.end(), "add_missing_closing_quote")
+    if len(quotes) == 2 and role == "array":
         before = text[start + 1 : quotes[0]].rstrip()
-        if role == "array" and before.endswith(","):
+        if before.endswith(","):
             return End(start + len(before), start + len(before), "add_missing_closing_quote")
     return End(quotes[-1], quotes[-1] + 1, "escape_inner_quotes")
 
@@ -159,6 +187,9 @@ def _end_without_quote(text: str, start: int, role: Role, quotes: list[int], clo
             return End(missing.end(), missing.end(), "add_missing_closing_quote")
     if len(quotes) % 2:
         return End(quotes[0], quotes[0] + 1)
+    if text[start] == "'" and (other := _OTHER_QUOTE.match(text, start)):
+        if _AFTER_LATER[role].match(text, other.end()):
+            return End(other.end(), other.end(), "add_missing_closing_quote")
     tail = len(text)
     while tail > start + 1 and (text[tail - 1].isspace() or text[tail - 1] in "}])`"):
         tail -= 1

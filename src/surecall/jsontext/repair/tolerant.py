@@ -33,7 +33,7 @@ _AHEAD: Final = 4096
 """How far brackets are counted to see which one is missing."""
 
 _GAP: Final = re.compile(
-    rf"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|\#[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|<!--)*+"
+    rf"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|\#(?![0-9a-fA-F]{{3,8}}+\s*+[,}}\]])[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|<!--)*+"
 )
 _GAP_ONLY: Final = re.compile(WS)
 _DOTS: Final = re.compile(r"\.{3,}+|…")
@@ -43,10 +43,10 @@ _QUOTE_COLON: Final = re.compile(rf"[\"'”’`]{WS}(?::|=)")
 _CALL: Final = re.compile(
     r"(?:new[ \t]++)?+[a-zA-Z_$][\w$.]*+\((?=\s*+(?:[\"'{\[(]|-?+[0-9]|true|false|null|[a-z]++=))"
 )
-_STRING_PREFIX: Final = re.compile(r"[bBrRuU]{1,2}+(?=[\"'])")
+_STRING_PREFIX: Final = re.compile(rf"[bBrRuU]{{1,2}}+(?=[\"'](?!{WS}[,:}}\]]))")
 _BARE_STOP: Final = re.compile(r"[^,;}\]\n\r\"/#{]*+")
 _AFTER_COMMA: Final = re.compile(
-    rf"{WS}(?:[}}\],;]|\Z|/[/*]|\#|\.\.\.|…|{{|{KEY_AHEAD.pattern}|\"[^\"\n]*+\"?+{WS}(?:\Z|[,}}]))"
+    rf"{WS}(?:[}}\],;]|\Z|/[/*]|\#|\.\.\.|…|{{|{KEY_AHEAD.pattern}|[\w$]++\Z|\"[^\"\n]*+\"?+{WS}(?:\Z|[,}}]))"
 )
 _AFTER_QUOTE: Final = re.compile(rf"{WS}(?:[,;}}\]]|\Z|[\n\r])")
 _NUMBER_END: Final = re.compile(rf"{WS}(?:[,;}}\])]|/[/*]|\#|`{{3}}|\Z)|[ \t]*+[\n\r]")
@@ -55,6 +55,9 @@ _GROUPED: Final = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+)(?=\s*+
 _DOUBLED_QUOTE: Final = re.compile(r"\"\"(?=[^\s\",:}\]+])")
 _DOUBLED_END: Final = re.compile(rf"([^\"\n]*+)\"\"(?={WS}(?:[,:}}\]]|\Z))")
 _JOINT: Final = re.compile(rf"{WS}\+{WS}(?=[\"'`}}\],]|\Z)")
+_ESCAPED_STRING: Final = re.compile(r"\\\"((?:[^\"\\\n]++|\\(?!\"))*+)\\?+\"")
+_REGEX: Final = re.compile(rf"/(?:[^/\\\n]++|\\.)++/[a-z]*+(?={WS}[,}}\]])")
+_OBJECT_AFTER: Final = re.compile(rf"{WS},{WS}{{")
 _BRACKETS: Final = re.compile(r"[{}\[\]]")
 
 
@@ -275,6 +278,9 @@ class TolerantReader:
         pos = self.pos
         top = frames[-1]
         if top.closer == mark:
+            if top.extra and top.members and _OBJECT_AFTER.match(self.text, pos + 1):
+                self._make_set_of_objects(top)
+                return
             if top.extra and self._count_ahead(pos) >= len(frames):
                 top.extra -= 1
                 self.note(pos, pos + 1, "", "collapse_doubled_braces")
@@ -306,6 +312,15 @@ class TolerantReader:
         else:
             self.note(pos, pos + 1, "", "drop_stray_closer")
             self.pos = pos + 1
+
+    def _make_set_of_objects(self, frame: _Frame) -> None:
+        """Read `{{"a": 1}, {"b": 2}}` as a list."""
+        self.note(frame.start, frame.start + 1, "[", "set_to_array")
+        frame.items = [frame.members]
+        frame.members = None
+        frame.extra = 0
+        frame.after = True
+        self.pos += 1
 
     def _count_ahead(self, pos: int) -> int:
         """Return how many more brackets are closed than opened in what follows."""
@@ -386,7 +401,11 @@ class TolerantReader:
             self._begin_entry(frame)
             frame.key_start = pos
             prefix = _STRING_PREFIX.match(text, pos)
-            if mark in patterns.QUOTES or prefix:
+            if mark == "\\" and (match := _ESCAPED_STRING.match(text, pos)):
+                self.pos = match.end()
+                key = self._take_content(pos, match.start(1), match.end(1), "replace_quotes")
+                self._end_key(frame, key, is_quoted=True)
+            elif mark in patterns.QUOTES or prefix:
                 key = self._read_string("key", prefix[0] if prefix else "")
                 self._end_key(frame, key, is_quoted=True)
             else:
@@ -435,6 +454,8 @@ class TolerantReader:
         text = self.text
         end = self.pos
         match = COLON.match(text, end)
+        if match is None and self._skip_gap():
+            match = COLON.match(text, self.pos)
         if match:
             if match[0].strip() != ":":
                 self.note(*match.span(), ":", "replace_colon")
@@ -468,6 +489,9 @@ class TolerantReader:
         mark = text[pos]
         if mark in _CLOSER_OF:
             self._open(mark)
+        elif mark == "\\" and (match := _ESCAPED_STRING.match(text, pos)):
+            self.pos = match.end()
+            self._add(self._take_content(pos, match.start(1), match.end(1), "replace_quotes"))
         elif mark in patterns.QUOTES:
             self._add_string("")
         elif prefix := _STRING_PREFIX.match(text, pos):
@@ -478,10 +502,17 @@ class TolerantReader:
             self.note(*match.span(), "(", "unwrap_call_value", lossless=False)
             self.pos = match.end() - 1
             self._open("(")
+        elif mark == "/" and (match := _REGEX.match(text, pos)):
+            self.pos = match.end()
+            self._add_bare(match[0], pos, is_quote=False)
         elif (mark in DIGITS or mark in "+-.") and self._read_number(frame):
             return
         else:
             self._read_bare(frame)
+
+    def _is_open(self) -> bool:
+        """Tell whether the end of the text would cut what is being read."""
+        return not self.ended or any(not frame.is_implied for frame in self._frames)
 
     def _find_role(self) -> Role:
         if not self._frames:
@@ -596,7 +627,7 @@ class TolerantReader:
     def _read_number(self, frame: _Frame | None) -> bool:
         text = self.text
         pos = self.pos
-        if frame is not None and (half := _HALF_NUMBER.match(text, pos)):
+        if self._is_open() and (half := _HALF_NUMBER.match(text, pos)):
             self.cut = "inside a number"
             number = rewrite_number(half[1], pos)
             self.note(pos, len(text), number or "", "keep_cut_value", lossless=False)
@@ -610,7 +641,7 @@ class TolerantReader:
             match = patterns.NUMBER.match(text, pos)
             if match is None:
                 return False
-            end, literal = match.end(), match[0]
+            end, literal = match.end(), match[0].rstrip("eE")
             if not self._has_end(frame, end):
                 return False
         number = rewrite_number(literal, pos)
@@ -628,7 +659,11 @@ class TolerantReader:
         text = self.text
         if _NUMBER_END.match(text, end):
             return True
-        if frame is None or not text[end].isspace():
+        if frame is None:
+            return False
+        if text[end] == '"':
+            return QUOTED_KEY.match(text, end) is not None
+        if not text[end].isspace():
             return False
         match = _GAP_ONLY.match(text, end)
         at = match.end() if match else end
@@ -662,7 +697,7 @@ class TolerantReader:
             self.pos = max(self.pos, pos + 1)
             self.note(pos, self.pos, "", "drop_stray_text", lossless=False)
             return
-        if end >= len(text) and frame is not None:
+        if end >= len(text) and self._is_open():
             self._keep_cut(phrase, pos)
             return
         lowered = phrase.lower()
@@ -675,9 +710,17 @@ class TolerantReader:
         elif lowered in NON_FINITE_WORDS:
             self._add(self._make_non_finite(NON_FINITE_WORDS[lowered], pos))
         else:
+            self._add_bare(phrase, pos, is_quote=is_quote)
+
+    def _add_bare(self, phrase: str, pos: int, *, is_quote: bool) -> None:
+        value: Any = phrase
+        if is_quote and phrase[0] in "0123456789-" and patterns.STRICT_NUMBER.fullmatch(phrase):
+            value = self._make_number(phrase, pos)
+            self.note(pos + len(phrase), self.pos, "", "drop_stray_quote")
+        else:
             rule = "add_missing_opening_quote" if is_quote else "quote_bare_text"
             self.note(pos, self.pos, f'"{phrase}"', rule)
-            self._add(phrase)
+        self._add(value)
 
     def _keep_cut(self, phrase: str, pos: int) -> None:
         """Keep a word that the end of the text may have cut."""
@@ -707,8 +750,12 @@ class TolerantReader:
             mark = text[at : at + 1]
             if mark == "" or mark in "}]\n\r":
                 break
-            if mark == "," or mark == ";":
+            if frame is None and mark != '"':
+                pass
+            elif mark == "," or mark == ";":
                 if not is_object or _AFTER_COMMA.match(text, at + 1):
+                    break
+                if text[start:at].strip().lower() in LITERALS:
                     break
             elif mark == '"':
                 if _AFTER_QUOTE.match(text, at + 1):
