@@ -1,8 +1,8 @@
 """Repair of JSON that a model wrote: lossless, with a receipt for every change, or refused.
 
 Valid JSON is returned as it is. What can be read in one way only is repaired; what could mean
-two things is refused, and never guessed at. See `repair_json` for the policy on text that ends
-too soon.
+two things is refused, unless a guess is asked for: that is marked as likely. See `repair_json` for
+the policy on text that ends too soon.
 """
 
 import re
@@ -84,7 +84,8 @@ def repair_json(
     from .guess import guess_json
 
     text = _as_text(text)
-    steps = Steps(text, max_steps)
+    # The first tier took its share of the time already.
+    steps = Steps(text, None if max_steps is None else max_steps // 2)
     return guess_json(text, found, cut, non_finite, steps, ended=ended, nested=nested)
 
 

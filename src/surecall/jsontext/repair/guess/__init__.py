@@ -1,25 +1,34 @@
 """The second tier of repair: the likeliest reading of text that the first tier refuses.
 
-What the first tier reads is certain and stays as it is. Anything else is read by a reader that
+What the first tier reads is certain and stays as it is. Anything else is read by a cursor that
 judges instead of refusing, in two ways; the reading that loses less is taken, and the others are
 kept as alternatives. A reading that was judged is never more than likely.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext.codec import decode_noting, encode
+from surecall.jsontext.repair.cursor import Edit
+from surecall.jsontext.repair.found import has_fence_before, make_edit_receipts
+from surecall.jsontext.repair.outcome import (
+    CutPolicy,
+    NonFinitePolicy,
+    RefusedError,
+    Repaired,
+    Steps,
+    refuse,
+)
+from surecall.jsontext.repair.patterns import QUOTES
 from surecall.records import ErrorDetail, Receipt, clip
 
-from .cursor import Edit
-from .found import has_fence_before, make_edit_receipts
-from .outcome import CutPolicy, NonFinitePolicy, RefusedError, Repaired, Steps, refuse
-from .patterns import QUOTES
-from .tolerant import TolerantReader
+from .cursor import LooseCursor
+from .reader import read
 
 _GUESSED: Final = frozenset((Code.INVALID_JSON, Code.DUPLICATE_KEY))
 """Refusals of the first tier after which it is worth guessing; the others are limits."""
@@ -31,7 +40,7 @@ _HINT: Final = "Send one JSON value, with keys and text in double quotes and not
 
 _BLANK: Final = r"[\s\ufeff\u200b\u2060]*+"
 _LEAD: Final = re.compile(
-    rf"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n\r]*+"
+    r"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n\r]*+"
     r"|(?:`{3,}+|~{3,}+)[ \t]*+(?:json[5cl]?+|[\w+#\-]*+(?=\s))|[,;](?=\s))*+"
 )
 _BRACKET: Final = re.compile(r"[{\[]")
@@ -41,8 +50,13 @@ _COMMENT: Final = re.compile(r"\s*+(?://[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|
 _MEMBER: Final = re.compile(
     rf"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|[\w$][\w$.\-]*+[\"']){_BLANK}:"
 )
-_BARE_MEMBERS: Final = re.compile(r"(?:[ \t]*+[\w$\-]++[ \t]*+:[ \t][^\n,:]++(?:[,\n]\s*+|\Z)){2,}+\Z")
-_ITEM: Final = r"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'|[+-]?+[0-9.]++(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
+_BARE_MEMBERS: Final = re.compile(
+    r"(?:[ \t]*+[\w$\-]++[ \t]*+:[ \t][^\n,:]++(?:[,\n]\s*+|\Z)){2,}+\Z"
+)
+_ITEM: Final = (
+    r"(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'"
+    r"|[+-]?+[0-9.]++(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
+)
 _ITEMS: Final = re.compile(rf"{_ITEM}(?:[ \t]*+(?:,\s*+|\n\s*+){_ITEM})++\s*+[,\]]?+\s*+\Z")
 _WORDS: Final = re.compile(r"[^\n{}\[\]]++\s*+\Z")
 _ESCAPED: Final = re.compile(rf"{_BLANK}[{{\[](?:\\[nrt]|\s|[{{\[])*+\\+\"")
@@ -156,7 +170,11 @@ def guess_json(
     edits = best.edits
     value = best.value
     receipts = [*lead, *make_edit_receipts(inner, edits)]
-    if isinstance(value, str) and nested == "decode" and (found := _decode_nested(value)) is not None:
+    if (
+        isinstance(value, str)
+        and nested == "decode"
+        and (found := _decode_nested(value)) is not None
+    ):
         receipts.append(Receipt("decode_nested_text", f"0:{len(inner)}", clip(value), clip(value)))
         value = found
     if best.cut and cut == "refuse":
@@ -179,7 +197,9 @@ def _list_values(first: Repaired) -> Repaired:
     """Put values in a row into a list: the first tier takes the first of them."""
     values = [first.value, *first.rest]
     receipts = tuple(
-        Receipt("values_to_array", one.place, one.before, "[…]") if one.rule == "extra_values" else one
+        Receipt("values_to_array", one.place, one.before, "[…]")
+        if one.rule == "extra_values"
+        else one
         for one in first.receipts
     )
     return replace(
@@ -333,16 +353,16 @@ class _Guesser:
     def _read_at(self, start: int, before: int, implied: str, *, plain: bool) -> _Read | None:
         """Read the value at a place; None when it is nothing but brackets in prose."""
         text = self.text
-        reader = TolerantReader(text, self.steps, self.non_finite, ended=self.ended, plain=plain)
-        end = reader.read(start, implied)
-        if not reader.has_value:
+        cursor = LooseCursor(text, self.steps, self.non_finite, ended=self.ended, plain=plain)
+        end = read(cursor, start, implied)
+        if not cursor.has_value:
             return None
         is_fenced = has_fence_before(text, before, start)
         is_alone = not text[:start].strip() and (not text[end:].strip(" \t\r\n,;}])") or start == 0)
-        if not (reader.has_evidence or is_fenced or is_alone or start == before):
+        if not (cursor.has_evidence or is_fenced or is_alone or start == before):
             return None
         return _Read(
-            start, end, reader.value, reader.edits, reader.cut, reader.has_evidence, is_fenced
+            start, end, cursor.value, cursor.edits, cursor.cut, cursor.has_evidence, is_fenced
         )
 
     def _choose(self, reads: list[_Read]) -> _Reading:
@@ -350,9 +370,7 @@ class _Guesser:
         while len(reads) > 1 and reads[-1].cut and not reads[-1].value:
             reads.pop()
         if len(reads) > 1:
-            between = [
-                text[one.end : other.start] for one, other in zip(reads, reads[1:], strict=False)
-            ]
+            between = [text[one.end : other.start] for one, other in pairwise(reads)]
             is_row = all(_SEPARATOR.fullmatch(one) for one in between)
             fenced = [one for one in reads if one.is_fenced]
             objects = [one for one in reads if isinstance(one.value, dict) and one.has_evidence]

@@ -6,8 +6,8 @@ The reading that is certain refuses when two ends are possible; here the likelie
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from .outcome import Steps
-from .patterns import QUOTES
+from surecall.jsontext.repair.outcome import Steps
+from surecall.jsontext.repair.patterns import QUOTES
 
 Role: TypeAlias = Literal["key", "object", "array", "top"]
 """Where a string is; that decides what may follow it."""
@@ -38,8 +38,8 @@ _AFTER_FIRST: Final = {
     "key": re.compile(rf"{WS}(?:{_COLON}|->|[,}}]|\Z|{_OPEN}|[{{\[]|-?+[0-9]|{_WORDS})"),
     "object": re.compile(
         rf"{_LINE_KEY}|[ \t]++{_QUOTED}{WS}[,}}]|{WS}(?:{_STOP}|{_QUOTED}{WS}{_COLON}|:"
-        rf"|[,;]{WS}(?:{_OPEN}|[}}\],;{{]|\Z|{_COMMENT}|{_DOTS}|{_KEY}|{_BARE}(?:[ ]{_BARE}){{1,3}}+:"
-        rf"|[\w$]++(?:\Z|{WS}[,}}])))"
+        rf"|[,;]{WS}(?:{_OPEN}|[}}\],;{{]|\Z|{_COMMENT}|{_DOTS}|{_KEY}"
+        rf"|{_BARE}(?:[ ]{_BARE}){{1,3}}+:|[\w$]++(?:\Z|{WS}[,}}])))"
     ),
     "array": re.compile(
         rf"[ \t]*+[\n\r]{WS}{_VALUE}|{WS}(?:{_STOP}|[{{\[]|:)|[ \t]++{_OPEN}"
@@ -54,9 +54,7 @@ _AFTER_LATER: Final = {
         rf"{_LINE_KEY}|{WS}(?:{_STOP}|{_QUOTED}{WS}{_COLON}"
         rf"|[,;]{WS}(?:[}}\]]|\Z|{_COMMENT}|{_DOTS}|{_KEY}|\"[^\"\n]*+\Z))"
     ),
-    "array": re.compile(
-        rf"{WS}(?:{_STOP}|[,;]{WS}(?:{_VALUE}|[}}\]]|\Z|{_COMMENT}|{_DOTS}))"
-    ),
+    "array": re.compile(rf"{WS}(?:{_STOP}|[,;]{WS}(?:{_VALUE}|[}}\]]|\Z|{_COMMENT}|{_DOTS}))"),
     "top": re.compile(rf"{WS}(?:\Z|[,;]{WS}(?:{_OPEN}|\Z)|`{{3}}|\))"),
 }
 _COLON_NEXT: Final = re.compile(rf"{WS}:")
@@ -187,9 +185,9 @@ def _end_without_quote(text: str, start: int, role: Role, quotes: list[int], clo
             return End(missing.end(), missing.end(), "add_missing_closing_quote")
     if len(quotes) % 2:
         return End(quotes[0], quotes[0] + 1)
-    if text[start] == "'" and (other := _OTHER_QUOTE.match(text, start)):
-        if _AFTER_LATER[role].match(text, other.end()):
-            return End(other.end(), other.end(), "add_missing_closing_quote")
+    other = _OTHER_QUOTE.match(text, start) if text[start] == "'" else None
+    if other and _AFTER_LATER[role].match(text, other.end()):
+        return End(other.end(), other.end(), "add_missing_closing_quote")
     tail = len(text)
     while tail > start + 1 and (text[tail - 1].isspace() or text[tail - 1] in "}])`"):
         tail -= 1
