@@ -30,6 +30,8 @@ from surecall.records import ErrorDetail, Receipt, clip
 from .cursor import LooseCursor
 from .reader import read
 
+__all__ = ["guess_json"]
+
 _GUESSED: Final = frozenset((Code.INVALID_JSON, Code.DUPLICATE_KEY))
 """Refusals of the first tier after which it is worth guessing; the others are limits."""
 _MAX_ALTERNATIVES: Final = 4
@@ -41,7 +43,7 @@ _HINT: Final = "Send one JSON value, with keys and text in double quotes and not
 _BLANK: Final = r"[\s\ufeff\u200b\u2060]*+"
 _LEAD: Final = re.compile(
     r"(?:[\s\ufeff\u200b\u2060]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n\r]*+"
-    r"|(?:`{3,}+|~{3,}+)[ \t]*+(?:json[5cl]?+|[\w+#\-]*+(?=\s))|[,;](?=\s))*+"
+    r"|(?:`{3,}+|~{3,}+)[ \t]*+(?:json[5cl]?+|[\w+#\-]*+(?=\s|\Z))|[,;](?=\s))*+"
 )
 _BRACKET: Final = re.compile(r"[{\[]")
 _SEPARATOR: Final = re.compile(r"(?:[\s,;}\])]|`{3,}+(?:json[5cl]?+)?+|~{3,}+|//[^\n]*+)*+")
@@ -59,7 +61,7 @@ _ITEM: Final = (
 )
 _ITEMS: Final = re.compile(rf"{_ITEM}(?:[ \t]*+(?:,\s*+|\n\s*+){_ITEM})++\s*+[,\]]?+\s*+\Z")
 _WORDS: Final = re.compile(r"[^\n{}\[\]]++\s*+\Z")
-_ESCAPED: Final = re.compile(rf"{_BLANK}[{{\[](?:\\[nrt]|\s|[{{\[])*+\\+\"")
+_ESCAPED: Final = re.compile(rf"{_BLANK}[{{\[](?:\\[nrt]|\s|[{{\[])*+\\++\"")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
 _MARKDOWN: Final = re.compile(rf"{_BLANK}\\[{{\[]")
