@@ -119,7 +119,7 @@ _DECLARED: Final = (
         drop_extra_comma Leaves out a second comma.
         drop_parentheses Takes parentheses from around a value.
         drop_stray_closer Leaves out a bracket that closes nothing.
-        drop_stray_quote Leaves out a quote behind a number.
+        drop_stray_quote Leaves out a quote that is written twice, or behind a number.
         drop_stray_text- Leaves out text that belongs to no value.
         drop_string_prefix Takes the `u`, `b` or `r` from before a string.
         drop_trailing_comma Leaves out a comma behind the last value.

@@ -58,6 +58,7 @@ _LIKE_LITERALS: Final = frozenset(
     for start in range(len(word))
     for end in (start, start + 1)
 )
+_LITERALS_IN_A_ROW: Final = re.compile(f"(?:{'|'.join(LITERALS)})++")
 _ELLIPSES: Final = ("...", "…")
 
 
@@ -225,7 +226,8 @@ def refuse_ellipsis(cursor: Cursor, pos: int) -> None:
 
 def _is_like_literal(phrase: str) -> bool:
     """Tell whether bare text is a literal, or may be one that was misspelt."""
-    return phrase.replace(" ", "").lower() in _LIKE_LITERALS
+    joined = phrase.replace(" ", "").lower()
+    return joined in _LIKE_LITERALS or _LITERALS_IN_A_ROW.fullmatch(joined) is not None
 
 
 def rewrite_number(literal: str, position: int) -> str | None:

@@ -65,6 +65,7 @@ _VALUE_AFTER_KEY: Final = re.compile(
     r"|(?:[tT]rue|[fF]alse|null|None)\b)",
     re.DOTALL,
 )
+_DOUBLED: Final = re.compile(r"\"[^\"\\]*+\"?+|[^\"\\]*+\"")
 _JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
 _JOINT_BY_LINE: Final = re.compile(
     r"[ \t]*+[\n\r]\s*+(?=(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
@@ -249,6 +250,8 @@ def _find_quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[
 
 def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_open: bool) -> None:
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
+    if quote == '"' and not is_open and _DOUBLED.fullmatch(content):
+        raise RefusedError("quotes written twice: do they belong to the text?", start)
     is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
     if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
         raise RefusedError("it is not clear where this string ends", start)

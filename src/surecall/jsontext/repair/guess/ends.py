@@ -28,6 +28,7 @@ _STOP: Final = rf"[}}\]]|\Z|{_COMMENT}|`{{3}}|\+{WS}[\"'`]"
 
 KEY_AHEAD: Final = re.compile(_KEY)
 QUOTED_KEY: Final = re.compile(rf"{_QUOTED}{WS}{_COLON}")
+QUOTED_ITEM: Final = re.compile(rf"{_QUOTED}{WS}[,\]]")
 COLON: Final = re.compile(rf"{WS}(:=?+|=>|=(?!=)|->)(?:{WS}[:=])*+")
 VALUE_AHEAD: Final = re.compile(_VALUE)
 REOPENED: Final = re.compile(rf"{WS},{WS}{_QUOTED}{WS}:")
@@ -108,13 +109,9 @@ def find_end(text: str, start: int, role: Role, steps: Steps, closers: str, *, p
         at = match.end()
         quotes.append(at - 1)
         if len(quotes) == 1:
-            if plain or _AFTER_FIRST[role].match(text, at):
-                if role == "key":
-                    return _check_key(text, start, at)
-                return End(at - 1, at)
-            nested = _find_nested_end(text, start, role, steps) if role != "key" else None
-            if nested is not None:
-                return nested
+            end = _end_first(text, start, at, role, steps, plain=plain)
+            if end is not None:
+                return end
         elif _AFTER_LATER[role].match(text, at):
             return _end_later(text, start, role, quotes)
         elif role != "key" and _COLON_NEXT.match(text, at):
@@ -125,6 +122,30 @@ def find_end(text: str, start: int, role: Role, steps: Steps, closers: str, *, p
             break
     steps.take((at - start) // _CHARACTERS_PER_STEP, start)
     return _end_without_quote(text, start, role, quotes, closers)
+
+
+def _end_first(
+    text: str, start: int, at: int, role: Role, steps: Steps, *, plain: bool
+) -> End | None:
+    """Return the end of a string at or behind its first quote, if that may end it."""
+    is_key = role == "key"
+    if is_key and _is_doubled(text, start, at, role):
+        return End(at - 1, at + 1, "drop_stray_quote")
+    if plain or _AFTER_FIRST[role].match(text, at):
+        return _check_key(text, start, at) if is_key else End(at - 1, at)
+    if is_key:
+        return None
+    if _is_doubled(text, start, at, role):
+        return End(at - 1, at + 1, "drop_stray_quote")
+    return _find_nested_end(text, start, role, steps)
+
+
+def _is_doubled(text: str, start: int, at: int, role: Role) -> bool:
+    """Tell whether the quote before a place was written twice; behind a digit it may be inches."""
+    if at - start < 3 or text[at : at + 1] != '"' or text[at - 2].isdigit():
+        return False
+    after = _AFTER_LATER if role == "key" else _AFTER_FIRST
+    return after[role].match(text, at + 1) is not None
 
 
 def _find_nested_end(text: str, start: int, role: Role, steps: Steps) -> End | None:

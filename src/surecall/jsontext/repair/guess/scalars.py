@@ -11,7 +11,7 @@ from surecall.jsontext.repair.scalars import LITERALS, NON_FINITE_WORDS, rewrite
 from surecall.jsontext.repair.strings import close_string, write_content
 
 from .cursor import Frame, LooseCursor
-from .ends import KEY_AHEAD, QUOTED_KEY, VALUE_AHEAD, WS, Role, find_end
+from .ends import KEY_AHEAD, QUOTED_ITEM, QUOTED_KEY, VALUE_AHEAD, WS, Role, find_end
 
 _LITERAL_CHARACTERS: Final = 16
 _GAP_ONLY: Final = re.compile(WS)
@@ -24,7 +24,7 @@ _NUMBER_END: Final = re.compile(rf"{WS}(?:[,;}}\])]|/[/*]|\#|`{{3}}|\Z)|[ \t]*+[
 _HALF_NUMBER: Final = re.compile(r"([+-]?+[0-9][0-9_]*+(?:\.[0-9]++)?+)(?:\.|\.?+[eE][+-]?+)?+\Z")
 _GROUPED: Final = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})++(?:\.[0-9]++)?+)(?=\s*+(?:[}\n]|,\s|\Z))")
 _DOUBLED_QUOTE: Final = re.compile(r"\"\"(?=[^\s\",:}\]+])")
-_DOUBLED_END: Final = re.compile(rf"([^\"\n]*+)\"\"(?={WS}(?:[,:}}\]]|\Z))")
+_DOUBLED_END: Final = re.compile(rf"([^\"\n]*+)\"\"?+(?={WS}(?:[,:}}\]]|\Z))")
 _JOINT: Final = re.compile(rf"{WS}\+{WS}(?=[\"'`}}\],]|\Z)")
 
 
@@ -137,7 +137,8 @@ def _has_end(cursor: LooseCursor, frame: Frame | None, end: int) -> bool:
     if frame is None:
         return False
     if text[end] == '"':
-        return QUOTED_KEY.match(text, end) is not None
+        ahead = QUOTED_KEY if frame.members is not None else QUOTED_ITEM
+        return ahead.match(text, end) is not None
     if not text[end].isspace():
         return False
     match = _GAP_ONLY.match(text, end)
@@ -246,12 +247,12 @@ def _find_bare_end(cursor: LooseCursor, frame: Frame | None) -> tuple[int, bool]
 def _ends_bare(text: str, start: int, at: int, frame: Frame | None) -> bool:
     """Tell whether text without quotes ends before the mark at a place."""
     mark = text[at]
+    is_literal = at - start < _LITERAL_CHARACTERS and text[start:at].lower() in LITERALS
     if mark == '"':
-        return at > start and QUOTED_KEY.match(text, at) is not None
+        return is_literal or (at > start and QUOTED_KEY.match(text, at) is not None)
     if mark == "," or mark == ";":
         if frame is None:
             return False
-        is_literal = at - start < _LITERAL_CHARACTERS and text[start:at].lower() in LITERALS
         return frame.members is None or is_literal or bool(_AFTER_COMMA.match(text, at + 1))
     if at == start:
         return False
