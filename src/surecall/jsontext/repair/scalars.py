@@ -205,6 +205,8 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
         raise RefusedError("text without quotes that does not end clearly", pos)
     if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
         raise RefusedError("neither a number nor text", pos)
+    if _goes_on_like_text(cursor, end):
+        raise RefusedError("text without quotes, or the key after it: which has the comma?", pos)
     after = f'"{phrase}"'
     if text[end] in "\"'":
         if cursor.stack[-1] not in OBJECTS:
@@ -216,6 +218,18 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
         end = pos + len(phrase)
         cursor.note(pos, end, after, "quote_bare_text")
         cursor.end_entry(end)
+
+
+def _goes_on_like_text(cursor: Cursor, end: int) -> bool:
+    """Tell whether a key without quotes follows bare text whose own key has quotes."""
+    text = cursor.text
+    if text[end] not in ",;" or cursor.stack[-1] not in OBJECTS:
+        return False
+    key = patterns.GAP_ANY.match(text, cursor.entry)
+    following = patterns.GAP_ANY.match(text, end + 1)
+    if key is None or following is None or text[key.end()] not in patterns.QUOTES:
+        return False
+    return patterns.BARE_KEY.match(text, following.end()) is not None
 
 
 def refuse_ellipsis(cursor: Cursor, pos: int) -> None:

@@ -65,6 +65,7 @@ _VALUE_AFTER_KEY: Final = re.compile(
     r"|(?:[tT]rue|[fF]alse|null|None)\b)",
     re.DOTALL,
 )
+_COMMA_AND_LINE: Final = re.compile(r",[ \t]*+[\n\r]")
 _DOUBLED: Final = re.compile(r"\"[^\"\\]*+\"?+|[^\"\\]*+\"")
 _JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
 _JOINT_BY_LINE: Final = re.compile(
@@ -252,6 +253,8 @@ def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_op
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
     if quote == '"' and not is_open and _DOUBLED.fullmatch(content):
         raise RefusedError("quotes written twice: do they belong to the text?", start)
+    if role == "array" and _COMMA_AND_LINE.search(content):
+        raise RefusedError("a comma and a line break in a string: one item, or two?", start)
     is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
     if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
         raise RefusedError("it is not clear where this string ends", start)
