@@ -72,6 +72,7 @@ _KEY_WITH_OTHER_QUOTE: Final = re.compile(
 _OTHER_QUOTE: Final = re.compile(r"[^\"\n]*+\"")
 _BRACKETS: Final = re.compile(r"[{}\[\]]")
 _MAX_NESTED: Final = 20_000
+_MAX_TAIL: Final = 4096
 _CHARACTERS_PER_STEP: Final = 256
 _ENDS_LIKE_MEMBER: Final = frozenset(",{\n[")
 
@@ -210,7 +211,8 @@ def _end_without_quote(text: str, start: int, role: Role, quotes: list[int], clo
     if other and _AFTER_LATER[role].match(text, other.end()):
         return End(other.end(), other.end(), "add_missing_closing_quote")
     tail = len(text)
-    while tail > start + 1 and (text[tail - 1].isspace() or text[tail - 1] in "}])`"):
+    first = max(start + 1, tail - _MAX_TAIL)
+    while tail > first and (text[tail - 1].isspace() or text[tail - 1] in "}])`"):
         tail -= 1
     found = "".join(text[tail:].replace("`", "").split())
     # As many closers as are open, at most: the others belong to the text.
