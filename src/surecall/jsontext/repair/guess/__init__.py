@@ -38,6 +38,8 @@ _MAX_ALTERNATIVES: Final = 4
 _MAX_VALUES: Final = 10_000
 _MAX_PROSE_BRACKETS: Final = 256
 _MAX_TEXT: Final = 200
+_MAX_TWICE: Final = 20_000
+"""Longer text is read in one way only: the second would take as long again."""
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
 _BLANK: Final = r"[\s\ufeff\u200b\u2060]*+"
@@ -290,6 +292,8 @@ class _Guesser:
         judged = self._read_text(plain=False)
         if judged is None:
             return []
+        if len(self.text) > _MAX_TWICE:
+            return [judged]
         try:
             plain = self._read_text(plain=True)
         except RefusedError:  # of the budget, mostly: it shows an alternative only

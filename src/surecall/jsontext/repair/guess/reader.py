@@ -70,7 +70,7 @@ def _read_entry(cursor: LooseCursor) -> None:
 def _read_strictly(cursor: LooseCursor, frame: Frame) -> bool:
     """Pass over entries that are strict JSON, many at once."""
     is_object = frame.members is not None
-    if frame.key is not None or cursor.plain:
+    if frame.key is not None:
         return False
     match = (patterns.MEMBERS if is_object else patterns.ITEMS).match(cursor.text, cursor.pos)
     if match is None:
