@@ -404,12 +404,14 @@ class _Guesser:
         text = self.text
         at = 0
         for start, end in [*((one.start, one.end) for one in taken), (len(text), len(text))]:
-            prose = text[at:start].strip(" \t\r\n\ufeff")
+            prose = text[at:start].strip(" \t\r\n")
             if prose:
                 is_stray = not prose.strip("}]);, \t\r\n")
                 is_fence = "```" in prose or "~~~" in prose
                 rule = "strip_code_fence" if is_fence else "strip_prose"
-                if is_stray:
+                if not prose.strip("\ufeff\u200b\u2060\u00a0 "):
+                    rule = "strip_invisible"
+                elif is_stray:
                     rule = "drop_stray_closer" if prose.strip(",; \t\r\n") else "drop_extra_comma"
                 edits.append((at, start, "", rule, True))
             at = end
