@@ -181,6 +181,8 @@ def read_bare(cursor: LooseCursor, frame: Frame | None) -> None:
         _keep_cut(cursor, phrase, pos)
         return
     lowered = phrase.lower()
+    if is_quote and (lowered in LITERALS or lowered in NON_FINITE_WORDS):
+        cursor.note(end, end + 1, "", "drop_stray_quote")
     if lowered in LITERALS:
         literal = LITERALS[lowered]
         cursor.has_evidence = True
