@@ -37,7 +37,7 @@ PACKAGES = {
     "openai": ("openai", "openai"),
     "pydantic_ai": ("pydantic_ai", "pydantic_ai, pydantic_ai.models.openai"),
     "openai_agents": ("agents", "agents"),
-    "langchain": ("langchain_openai", "langchain.agents, langchain_openai"),
+    "langchain": ("langchain", "langchain.agents, langchain_openai"),
 }
 FLOOR = "raw_aiohttp"
 

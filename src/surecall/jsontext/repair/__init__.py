@@ -1,8 +1,8 @@
 """Repair of JSON that a model wrote: lossless, with a receipt for every change, or refused.
 
 Valid JSON is returned as it is. What can be read in one way only is repaired; what could mean
-two things is refused, and never guessed at. See `repair_json` for the policy on text that ends
-too soon.
+two things is refused, unless a guess is asked for: that is marked as likely. See `repair_json` for
+the policy on text that ends too soon.
 """
 
 import re
@@ -42,6 +42,7 @@ def repair_json(
     ended: bool = True,
     nested: Literal["decode", "keep"] = "decode",
     max_steps: int | None = None,
+    guess: bool = False,
 ) -> Repaired:
     """Return the JSON value in a text, repaired where that loses nothing; nothing is raised.
 
@@ -64,7 +65,41 @@ def repair_json(
         nested: Whether a text that is itself one JSON object or array is decoded, at the top.
         max_steps: How many places may be looked at one by one, if fewer than a text of this
             length may have: each takes up to three microseconds.
+        guess: Whether text that could mean several things is read by the likeliest of them. The
+            value is then marked `likely`, with a `doubt` and the `alternatives` it beat; several
+            values in a row become a list. With `cut="close"`, a last number or word is kept as
+            it is. Text that can be read in one way only has the same value as without.
     """
+    found = _repair_surely(
+        text,
+        cut=cut,
+        non_finite=non_finite,
+        max_bytes=max_bytes,
+        ended=ended,
+        nested=nested,
+        max_steps=max_steps,
+    )
+    if not guess or (found.state == "whole" and not found.rest):
+        return found
+    from .guess import guess_json
+
+    text = _as_text(text)
+    # The first tier took its share of the time already.
+    steps = Steps(text, None if max_steps is None else max_steps // 2)
+    return guess_json(text, found, cut, non_finite, steps, ended=ended, nested=nested)
+
+
+def _repair_surely(
+    text: str | bytes,
+    *,
+    cut: CutPolicy,
+    non_finite: NonFinitePolicy,
+    max_bytes: int | None,
+    ended: bool,
+    nested: Literal["decode", "keep"],
+    max_steps: int | None,
+) -> Repaired:
+    """Return the value of a text that can be read in one way only."""
     read = decode_noting
     # Text that begins with a letter, a digit or a quote is less than a brace.
     if max_bytes is None and type(text) is str and text >= "{":

@@ -16,6 +16,9 @@ CutPolicy: TypeAlias = Literal["refuse", "close"]
 NonFinitePolicy: TypeAlias = Literal["refuse", "null", "text"]
 """What becomes of NaN and the infinities: an error, null, or their name as text."""
 
+Certainty: TypeAlias = Literal["certain", "likely"]
+"""Whether a value is the only reading of its text, or the best of several."""
+
 CutKind: TypeAlias = Literal["entry", "after_entry", "member", "string", "word", "comment"]
 """What was being read when the text ended."""
 
@@ -34,6 +37,12 @@ class Repaired(Struct, frozen=True):
     errors: tuple[ErrorDetail, ...] = ()
     rest: tuple[Any, ...] = ()
     """Values besides the one that was taken, in the order of the text."""
+    certainty: Certainty = "certain"
+    """`likely` when the value is the best of several readings; see `repair_json`'s `guess`."""
+    doubt: str = ""
+    """Why a likely value is not certain, in one sentence."""
+    alternatives: tuple[Any, ...] = ()
+    """Other readings of the text, which a likely value beat; at most a handful."""
 
 
 def refuse(error: ErrorDetail, state: CallState = "unreadable") -> Repaired:

@@ -20,7 +20,7 @@ LITERALS: Final = {
 }
 """Words that stand for a JSON literal, in lower case."""
 
-_NON_FINITE_WORDS: Final = {
+NON_FINITE_WORDS: Final = {
     "nan": "NaN",
     "+nan": "NaN",
     "-nan": "NaN",
@@ -58,6 +58,7 @@ _LIKE_LITERALS: Final = frozenset(
     for start in range(len(word))
     for end in (start, start + 1)
 )
+_LITERALS_IN_A_ROW: Final = re.compile(f"(?:{'|'.join(LITERALS)})++")
 _ELLIPSES: Final = ("...", "…")
 
 
@@ -167,7 +168,7 @@ def read_word(cursor: Cursor, pos: int) -> None:
         cursor.end_entry(cursor.pos)
         return
     literal = LITERALS.get(lowered)
-    name = None if literal else _NON_FINITE_WORDS.get(lowered)
+    name = None if literal else NON_FINITE_WORDS.get(lowered)
     if (literal or name) and _has_end(cursor, end):
         if end >= len(text) and cursor.stack:
             raise CutShortError("word", pos, "after a literal")
@@ -204,6 +205,8 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
         raise RefusedError("text without quotes that does not end clearly", pos)
     if phrase[0] in DIGITS and not _is_text_in_digits(phrase):
         raise RefusedError("neither a number nor text", pos)
+    if _goes_on_like_text(cursor, end):
+        raise RefusedError("text without quotes, or the key after it: which has the comma?", pos)
     after = f'"{phrase}"'
     if text[end] in "\"'":
         if cursor.stack[-1] not in OBJECTS:
@@ -217,6 +220,18 @@ def _read_bare_text(cursor: Cursor, pos: int) -> None:
         cursor.end_entry(end)
 
 
+def _goes_on_like_text(cursor: Cursor, end: int) -> bool:
+    """Tell whether a key without quotes follows bare text whose own key has quotes."""
+    text = cursor.text
+    if text[end] not in ",;" or cursor.stack[-1] not in OBJECTS:
+        return False
+    key = patterns.GAP_ANY.match(text, cursor.entry)
+    following = patterns.GAP_ANY.match(text, end + 1)
+    if key is None or following is None or text[key.end()] not in patterns.QUOTES:
+        return False
+    return patterns.BARE_KEY.match(text, following.end()) is not None
+
+
 def refuse_ellipsis(cursor: Cursor, pos: int) -> None:
     """Refuse dots where an entry should be."""
     if cursor.text.startswith(_ELLIPSES, pos):
@@ -225,7 +240,8 @@ def refuse_ellipsis(cursor: Cursor, pos: int) -> None:
 
 def _is_like_literal(phrase: str) -> bool:
     """Tell whether bare text is a literal, or may be one that was misspelt."""
-    return phrase.replace(" ", "").lower() in _LIKE_LITERALS
+    joined = phrase.replace(" ", "").lower()
+    return joined in _LIKE_LITERALS or _LITERALS_IN_A_ROW.fullmatch(joined) is not None
 
 
 def rewrite_number(literal: str, position: int) -> str | None:

@@ -65,6 +65,8 @@ _VALUE_AFTER_KEY: Final = re.compile(
     r"|(?:[tT]rue|[fF]alse|null|None)\b)",
     re.DOTALL,
 )
+_COMMA_AND_LINE: Final = re.compile(r",[ \t]*+[\n\r]")
+_DOUBLED: Final = re.compile(r"\"[^\"\\]*+\"?+|[^\"\\]*+\"")
 _JOINT: Final = re.compile(r"\s*+\+\s*+(?=[\"'`])")
 _JOINT_BY_LINE: Final = re.compile(
     r"[ \t]*+[\n\r]\s*+(?=(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
@@ -105,7 +107,7 @@ def close_string(text: str, start: int, steps: Steps, *, is_raw: bool = False) -
         start = max(0, len(content) - _ESCAPE_CHARACTERS)
         cut = _HALF_ESCAPE.search(content, start) if "\\" in content[start:] else None
         content = content[: cut.start(1)] if cut else content
-    return _write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
+    return write_content(content, steps, is_raw=is_raw, is_cut=True)[0]
 
 
 _ESCAPE_CHARACTERS: Final = 64
@@ -164,7 +166,7 @@ def _read_one(text: str, start: int, role: Role, steps: Steps, prefix: str) -> S
 def _finish(
     text: str, start: int, close: int, length: int, steps: Steps, rules: list[str], *, is_raw: bool
 ) -> StringRead:
-    written, found = _write_content(text[start:close], steps, is_raw=is_raw)
+    written, found = write_content(text[start:close], steps, is_raw=is_raw)
     return StringRead(close + length, written, tuple(dict.fromkeys((*rules, *found))))
 
 
@@ -249,6 +251,10 @@ def _find_quote_ends(to_quote: re.Pattern[str], text: str, at: int) -> Iterator[
 
 def _refuse_structure(content: str, start: int, quote: str, role: Role, *, is_open: bool) -> None:
     """Refuse text that holds quotes and brackets as JSON would: it is more than one string."""
+    if quote == '"' and not is_open and _DOUBLED.fullmatch(content):
+        raise RefusedError("quotes written twice: do they belong to the text?", start)
+    if role == "array" and _COMMA_AND_LINE.search(content):
+        raise RefusedError("a comma and a line break in a string: one item, or two?", start)
     is_unpaired = role == "array" and quote in content and _count_inner(content, quote) % 2
     if is_unpaired or _STRUCTURE[quote].search(content) or (is_open and _BRACKET.search(content)):
         raise RefusedError("it is not clear where this string ends", start)
@@ -298,7 +304,7 @@ _PATH: Final = re.compile(
 _BACKSLASHES: Final = re.compile(r"\\\\?+")
 
 
-def _write_content(
+def write_content(
     content: str, steps: Steps, *, is_raw: bool, is_cut: bool = False
 ) -> tuple[str, list[str]]:
     """Return the JSON of what is between quotes, and the rules that it took."""
