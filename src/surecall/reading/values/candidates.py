@@ -45,9 +45,6 @@ _JSON_SIGNS: Final = frozenset(',:"')
 _CLOSERS: Final = frozenset("}]")
 _MARK: Final = "\ufeff"
 _QUOTES_OF_ONE: Final = 2
-_GUESS: Final[dict[str, Any]] = (
-    {"guess": True} if "guess" in (repair_json.__kwdefaults__ or {}) else {}
-)
 
 
 class Candidate(NamedTuple):
@@ -73,9 +70,13 @@ def _repair(text: str, *, ended: bool, guess: bool = False) -> Repaired:
     `guess` asks for the likeliest of several readings: only where it is clear that JSON was meant,
     and where it begins and ends. Words, and several values, are judged by the schema instead.
     """
-    options = _GUESS if guess else {}
     return repair_json(
-        text, cut="close", ended=ended, nested="keep", max_steps=MAX_ARGUMENT_STEPS, **options
+        text,
+        cut="close",
+        ended=ended,
+        nested="keep",
+        max_steps=MAX_ARGUMENT_STEPS,
+        guess=guess,
     )
 
 
@@ -159,7 +160,7 @@ def find_spans(text: str, *, ended: bool) -> list[Candidate]:
         if one is None and length is not None and fence is not None:
             # A quote that is not escaped may have ended the value too soon.
             one = _read_span(inner.rstrip(), start, origin, ended=True)
-        if one is None and _GUESS:
+        if one is None:
             one = _guess_span(text, piece, start, origin, ended=is_closed or ended)
         if one is None:
             failed += 1
