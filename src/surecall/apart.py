@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 from surecall.limits import MAX_INLINE_CHARACTERS
 
@@ -69,17 +69,16 @@ def is_long(value: Any) -> bool:
     """Tell whether plain data has much text, or so many values that they take as long to read."""
     left = MAX_INLINE_CHARACTERS
     waiting: list[Any] = [value]
-    while waiting:
-        item = waiting.pop()
+    for item in waiting:  # grows while it is walked through
         left -= _CHARACTERS_PER_VALUE
-        if isinstance(item, str):
+        kind = item.__class__
+        if kind is str:
             left -= len(item)
-        elif isinstance(item, dict):
-            fields = cast("dict[str, Any]", item)
-            waiting += fields
-            waiting += fields.values()
-        elif isinstance(item, list):
-            waiting += cast("list[Any]", item)
+        elif kind is dict:
+            waiting += item
+            waiting += item.values()
+        elif kind is list:
+            waiting += item
         if left < 0:
             return True
     return False

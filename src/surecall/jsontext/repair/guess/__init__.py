@@ -183,6 +183,8 @@ def guess_json(
         value = found
     if best.cut and cut == "refuse":
         return refuse(_explain_cut(inner, best.cut), "cut")
+    if not _identify(value):
+        return first
     alternatives = [one for reading in readings for one in (reading.value, *reading.others)]
     if first.value is not None:
         alternatives.append(first.value)
@@ -219,14 +221,22 @@ def _list_values(first: Repaired) -> Repaired:
 
 def _pick_others(value: Any, others: list[Any]) -> tuple[Any, ...]:
     """Return the readings that differ from the one that was taken and from one another."""
-    seen = {encode(value)}
+    seen = {_identify(value)}
     found: list[Any] = []
     for other in others:
-        encoded = encode(other)
-        if encoded not in seen and len(found) < _MAX_ALTERNATIVES:
+        encoded = _identify(other)
+        if encoded and encoded not in seen and len(found) < _MAX_ALTERNATIVES:
             seen.add(encoded)
             found.append(other)
     return tuple(found)
+
+
+def _identify(value: Any) -> bytes:
+    """Return a value as JSON; nothing for one with half a character, which nobody can send."""
+    try:
+        return encode(value)
+    except JSONTextError:
+        return b""
 
 
 def _find_doubt(edits: list[Edit]) -> str:
