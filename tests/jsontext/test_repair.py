@@ -316,7 +316,7 @@ REFUSED = [
     Refusal("half-of-the-entities", "{&quot;a&quot;: &quot;?x&copy=2&quot;}", "key"),
     Refusal("two-backticks", "``", "no JSON value"),
     Refusal("key-before", '"a": {"b": 1}', "key"),
-    Refusal("ended-too-soon", '{"a": 1}, "b": 2}', "goes on"),
+    Refusal("ended-too-soon", '{"a": 1}, "b": 2}', "continues"),
     Refusal("several-in-prose", 'Use {"a": 1} or maybe {"a": 2}.', "several"),
     Refusal("quoted-prose", '"Sure" he said "no"', "quotes"),
     Refusal("doubled-brace-and-more", '{{"a": 1}, {"b": 2}}', "'}}'"),
