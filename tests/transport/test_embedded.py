@@ -124,7 +124,7 @@ async def test_another_wire_format_is_told(transport: EmbeddedTransport) -> None
     with pytest.raises(ProviderStatusError) as caught:
         await transport.send(WireRequest(path="/gemini/none", body={}))
     assert caught.value.code == Code.NOT_FOUND
-    assert "chat completions only" in (caught.value.hint or "")
+    assert "only chat completions" in (caught.value.hint or "")
 
 
 async def test_requests_may_overlap(transport: EmbeddedTransport) -> None:
