@@ -279,11 +279,11 @@ class TextReader:
     def _is_acceptable(self, found: Found) -> bool:
         if found.grade == "marked":
             return True
-        if found.grade == "bare" and self._marked:
+        if found.grade != "bare":
+            return all(self._tools.resolve(call.name) for call in found.calls)
+        if self._marked or self._out.has_text:  # a message that is nothing but calls has no text
             return False
-        if found.is_whole_message and self._out.has_text:
-            return False
-        return all(self._tools.resolve(call.name) for call in found.calls)
+        return all(self._tools.resolve_closely(call.name) for call in found.calls)
 
     def _take(
         self,

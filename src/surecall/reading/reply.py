@@ -1,7 +1,7 @@
 """A reply, whole or as it arrives, becomes calls, with a receipt for every change."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from surecall.formats import (
     TextReader,
     ToolNames,
 )
+from surecall.formats.likely import find_likely_calls
 from surecall.jsontext import TextBuffer
 from surecall.protocols import ChatCompletions, RawReply
 from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
@@ -25,7 +26,7 @@ from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
 from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, parse_tools
 from .truncation import came_to_its_end, cut_cause, doubt_finish
-from .wording import MAY_GO_ON, REPEATED_KEY, refuse_cut
+from .wording import MAY_GO_ON, REPEATED_KEY, doubt_judgement, note_unread, refuse_cut
 
 _LEGACY_ID_PREFIX: Final = "call_"
 _TAG_ID_PREFIX: Final = "tag_call_"
@@ -62,6 +63,9 @@ class CallRead(Struct, frozen=True):
     call: ToolCall
 
 
+Accept = Literal["certain", "likely"]
+"""Which calls to take from text: only those that nobody could doubt, or probable ones, too."""
+
 ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
 """What became certain while a reply was read."""
 
@@ -86,6 +90,7 @@ class ReplyReader:
             block may be one.
         formats: The formats to look for; by default all that are known.
         shape: How ids are given.
+        accept: Whether to take calls that the text probably makes, too; otherwise they are listed.
     """
 
     def __init__(
@@ -98,11 +103,15 @@ class ReplyReader:
         taught: bool = False,
         formats: tuple[CallFormat, ...] | None = None,
         shape: ReplyShape = ReplyShape(),  # noqa: B008 - frozen
+        accept: Accept = "certain",
     ) -> None:
         if formats is None:
             formats = TAUGHT_FORMATS if taught else FORMATS
-        names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
-        self._text = TextReader(names, formats if names else (), generation_prompt)
+        names = _tool_names(tools)
+        is_read = bool(names) or names.is_unknown
+        self._text = TextReader(names, formats if is_read else (), generation_prompt)
+        self._names = names
+        self._accept: Accept = accept
         self._calls = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
         self._content = TextBuffer()
         self._reasoning = TextBuffer()
@@ -143,6 +152,7 @@ class ReplyReader:
             doubt = MAY_GO_ON if self._waiting.call.may_go_on else ""
             self._read.append(self._read_call(self._waiting, hurt, doubt))
             self._waiting = None
+        content, seen = self._read_likely(str(self._content))
         if doubt := doubt_finish(finish_reason):
             self._read = [_doubted(call, doubt) for call in self._read]
         defects = tuple(self._calls.defects)
@@ -150,11 +160,31 @@ class ReplyReader:
             defects = (*defects, _GAVE_UP)
         return Reading(
             calls=tuple(self._read),
-            content=str(self._content),
+            content=content,
             reasoning=str(self._reasoning) or None,
-            defects=defects,
+            defects=(*defects, *map(note_unread, seen)),
+            seen=seen,
             finish_reason=finish_reason,
         )
+
+    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...]]:
+        """Take the calls that the text probably makes, and return the rest; or list them."""
+        found = find_likely_calls(content, self._names)
+        if found is None:
+            return content, ()
+        known = {(call.name, repr(call.arguments)) for call in self._read}
+        reader = self._calls if self._accept == "likely" else CallReader(self._names)
+        likely: list[ToolCall] = []
+        for one in found.calls:
+            resolved = self._names.resolve(one.call.name)
+            piece = CallPiece(one.call, one.format, resolved, one.written)
+            call = _doubted(reader.read_text(piece, self._cause), doubt_judgement(one.why))
+            if (call.name, repr(call.arguments)) not in known:
+                likely.append(call)
+        if self._accept == "likely":
+            self._read += likely
+            return found.content, ()
+        return content, tuple(likely)
 
     def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
         events: list[ReadEvent] = []
@@ -204,7 +234,7 @@ class ReplyReader:
 
 
 _protocol: Final = ChatCompletions()
-_NO_TOOLS: Final = ToolNames()
+_UNKNOWN_TOOLS: Final = ToolNames(is_unknown=True)
 _CLEAN_ENDS: Final = frozenset({"stop", "tool_calls", None})
 
 
@@ -212,6 +242,7 @@ def read_reply(
     message: Reply | Mapping[str, Any] | str,
     *,
     tools: ToolsLike | ToolNames = None,
+    accept: Accept = "certain",
     finish_reason: str | None = None,
     generation_prompt: str | None = None,
     text_formats: bool = True,
@@ -225,7 +256,11 @@ def read_reply(
     Args:
         message: A parsed reply, an assistant message as an object, or its plain text.
         tools: The tools that were offered: OpenAI tool objects, specs, or a registry. With tools,
-            arguments are fitted to their schemas, and calls written as text are found.
+            arguments are fitted to their schemas, and calls written as text are found. None means
+            that they are not known: then calls in markup are found. An empty list means that none
+            were offered: then no text is a call.
+        accept: `likely` takes calls that the text probably makes, too: what takes a judgement to
+            be called a call. By default they stay in the content and are listed as `seen`.
         finish_reason: Why the model stopped, when the message does not say.
         generation_prompt: What the template had already opened, such as `<think>`.
         text_formats: Whether to look for calls written as text when there are no others.
@@ -237,7 +272,7 @@ def read_reply(
     """
     names = _tool_names(tools)
     reply = _as_reply(message, finish_reason)
-    if names and reply.content and not reply.calls:
+    if (names or names.is_unknown) and reply.content and not reply.calls:
         if TAGS_TO_CALLS in transforms and TAG_OPENER in reply.content:
             shape = ReplyShape(id_prefix=_TAG_ID_PREFIX)
             reader = ReplyReader(
@@ -248,7 +283,12 @@ def read_reply(
                 return reading
         if text_formats:
             reader = ReplyReader(
-                names, generation_prompt, used_ids=used_ids, limits=limits, taught=taught
+                names,
+                generation_prompt,
+                used_ids=used_ids,
+                limits=limits,
+                taught=taught,
+                accept=accept,
             )
             return _read_text(reply, reader)
     if reply.finish_reason in _CLEAN_ENDS and not reply.defects:
@@ -323,7 +363,7 @@ def _as_reply(message: Reply | Mapping[str, Any] | str, finish_reason: str | Non
 
 def _tool_names(tools: ToolsLike | ToolNames) -> ToolNames:
     if tools is None:
-        return _NO_TOOLS
+        return _UNKNOWN_TOOLS
     return tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode
 from surecall.limits import MAX_JSON_DEPTH
-from surecall.records import ErrorDetail, Receipt, clip
+from surecall.records import Defect, ErrorDetail, Receipt, ToolCall, clip
 
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
 _SMALLER: Final = "Send shorter values, or split the work into several calls."
@@ -127,3 +127,14 @@ def refuse_without_rule(rule: str) -> ErrorDetail:
         f"The arguments can only be used after {rule}, which is switched off.",
         "Send the arguments as one JSON object that fits the tool's schema.",
     )
+
+
+def doubt_judgement(why: str) -> str:
+    """Say why a call in text is only likely."""
+    return f"The call is not in the form of a tool call; it was read from text: {why}."
+
+
+def note_unread(call: ToolCall) -> Defect:
+    """Note a call that a text probably makes, and that was not read as one."""
+    message = f"The text seems to call {clip(call.name, 64)}; it was not read as a call."
+    return Defect(Code.CALL_IN_TEXT_NOT_READ, message, clip(call.name, 64))

@@ -108,4 +108,6 @@ class Reading(Struct, frozen=True, kw_only=True):
     defects: tuple[Defect, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     """Changes outside the calls, such as markers taken out of the content."""
+    seen: tuple[ToolCall, ...] = ()
+    """Calls that the text probably makes, and that were not accepted: they are in the content."""
     finish_reason: str | None = None
