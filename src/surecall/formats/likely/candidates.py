@@ -187,8 +187,8 @@ def _read_json(
     if repaired.state != "whole":
         return None
     calls = tuple(_calls_of(repaired.value, tools, repaired.receipts))
-    if not calls and named and isinstance(repaired.value, dict):
-        value = cast("dict[str, Any]", repaired.value)
+    value = cast("dict[str, Any]", repaired.value) if isinstance(repaired.value, dict) else {}
+    if not calls and named:
         begun, name = named
         if value and _fits_exactly(value, tools.parameters(name)):
             calls = (TextCall(name=name, arguments=value, receipts=repaired.receipts),)
