@@ -163,6 +163,7 @@ class ReplyReader:
             content=content,
             reasoning=str(self._reasoning) or None,
             defects=(*defects, *map(note_unread, seen)),
+            receipts=self._text.dropped.receipts,
             seen=seen,
             finish_reason=finish_reason,
         )

@@ -176,8 +176,12 @@ _DECLARED: Final = (
         damaged_closing_tag Reads a closing tag with a character wrong.
         delimit_string Puts the delimiters of the format around a string.
         doubled_word Takes a word that was written twice once.
+        drop_answer_tag! Takes a tag from around the whole answer.
         drop_echo Takes calls that were written twice once.
+        drop_empty_markup-! Leaves out markup for calls that holds none.
+        drop_end_token! Leaves out tokens of a template, such as those that end a turn.
         drop_extra_brackets Leaves out brackets around the call.
+        drop_invented_result-! Leaves out what a model made up behind its calls.
         equals_label Reads a name that is given with an equals sign.
         fill_code_argument Puts code behind the arguments into the argument it is for.
         json_body Reads arguments that are JSON in a format that has its own way.
@@ -241,13 +245,13 @@ IDENTITY_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family
 """Rules about ids: they never change what is called, and no result could be sent back without."""
 STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "structure")
 READING_RULES: Final = tuple(
-    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "cut")
+    rule.name for rule in _DECLARED if rule.switchable and rule.family not in ("structure", "ids")
 )
 """Rules that change what is called or with what; each can be switched off by itself."""
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)
 """Rules that change no call that is run: those of a cut value, which is refused, of an answer, of a
-reply that came inside an error, and of a call in a field that another replaces. They cannot be
-switched off."""
+reply that came inside an error, of a call in a field that another replaces, and of text that is
+not shown. They cannot be switched off."""
 MOVING_RULES: Final = STRUCTURE_RULES | {READ_FROM_TEXT}
 """Rules that find a call, or move it, without touching its name or arguments."""
 _NOT_OF_ALL: Final = IDENTITY_RULES | STRUCTURE_RULES
