@@ -313,6 +313,7 @@ def test_the_document_has_everything(tools: str) -> None:
     assert found["type"] == "reading"
     assert found["arrived"] == {
         "kind": "text",
+        "protocol": None,
         "bytes": len(TAGGED),
         "excerpt": TAGGED,
         "finish_reason": None,

@@ -39,6 +39,8 @@ def doubt_missing_closer(missing: Receipt) -> str:
     return "Something that closes the arguments is missing, and perhaps a part of them with it."
 
 
+MALFORMED: Final = "The provider could not read the call; it was read from what the model wrote."
+
 # Refusals
 
 TWO_READINGS: Final = ErrorDetail(

@@ -124,6 +124,9 @@ find_repeated_keys: Final = partial(
 """Return a finding when a key inside arguments was given differing values."""
 _MALFORMED: Final = "malformed_function_call"
 _MALFORMED_START: Final = "Malformed function call:"
+_PRINTED: Final = re.compile(r"^print\((.*)\)[ \t]*+$", re.MULTILINE)
+_NAMESPACE: Final = re.compile(r"(?<![\w.:'\"])(?:call:)?default_api[.:](?=[\w-]++[ \t]*+[({])")
+_QUOTE: Final = "<ctrl46>"
 _SILENT_PARTS: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
 """Parts that are known, and hold neither text nor a call of ours."""
 
@@ -303,11 +306,10 @@ def parse_message(raw: RawReply) -> Reply:
             (thoughts if part.get("thought") is True else texts).append(text)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
             defects.append(_note_unknown(item, place))
-    content = "".join(texts)
-    if raw.finish_reason == _MALFORMED:
-        content = content or _note_malformed(raw.message, defects)
+    is_malformed = raw.finish_reason == _MALFORMED
+    malformed = _note_malformed(raw.message, defects) if is_malformed else ""
     return Reply(
-        content=content or None,
+        content="".join(texts) or None,
         reasoning="".join(thoughts) or None,
         calls=tuple(calls),
         finish_reason=raw.finish_reason,
@@ -316,6 +318,7 @@ def parse_message(raw: RawReply) -> Reply:
         id=raw.id,
         defects=tuple(defects),
         extra=extra,
+        malformed=malformed,
     )
 
 
@@ -360,14 +363,21 @@ def _parse_call(
 
 
 def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
-    """Return what the model wrote for a call, so that it may still be read as text."""
+    """Return what the model wrote for a call, as far as it may still be read as text."""
     stated = text_or_none(message.get("finishMessage")) or ""
     written = stated.removeprefix(_MALFORMED_START).strip()
     note = "The provider could not read the call that the model wrote"
     defects.append(
         Defect(Code.MALFORMED_FUNCTION_CALL, f"{note}: {clip(written)}" if written else f"{note}.")
     )
-    return written
+    return _unwrap_code(written)
+
+
+def _unwrap_code(written: str) -> str:
+    """Take away what Gemini writes around calls in code: `print(default_api.look(at='x'))`."""
+    unprinted = _PRINTED.sub(r"\1", written)
+    quoted = unprinted if '"' in unprinted else unprinted.replace(_QUOTE, '"')
+    return _NAMESPACE.sub("", quoted)
 
 
 def _refuse_prompt(feedback: dict[str, Any]) -> ProviderError:

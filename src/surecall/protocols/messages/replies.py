@@ -36,6 +36,8 @@ _FINISHES: Final[Mapping[str, str]] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
+_PAUSED: Final = "pause_turn"
+_PAUSE_NOTE: Final = "The provider paused the turn; the model has not finished it."
 STOP_REASONS: Final[Mapping[str, str]] = {
     "content_filter": "refusal",
     "eos": "end_turn",
@@ -106,6 +108,8 @@ def parse_message(raw: RawReply) -> Reply:
     found = _Found()
     found.take_content(raw.message.get("content"))
     finish = raw.finish_reason.lower() if raw.finish_reason else None
+    if finish == _PAUSED:
+        found.defects.append(Defect(Code.TURN_PAUSED, _PAUSE_NOTE, "/stop_reason"))
     return Reply(
         content="".join(found.texts) if found.texts else None,
         reasoning="".join(found.thoughts) or None,
