@@ -346,7 +346,7 @@ class ProviderError(SurecallError):
         self.attempts = attempts
         self.headers = dict(headers or {})
         self.body = body
-        """A bounded, redacted start of what the provider sent."""
+        """A bounded, redacted start of what the provider sent; no message or event shows it."""
         self.trace: Any = None
         """What happened in the run until then, when the error ended one."""
         self.history: tuple[Any, ...] = ()

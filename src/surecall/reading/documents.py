@@ -135,7 +135,7 @@ def _tell_part(fields: dict[str, Any]) -> Document | None:
     if as_fields(fields.get("message")).get("role") == "assistant":
         return Document("choice")
     if fields.get("role") == "assistant":
-        has_blocks = _has_calls(fields.get("content"))
+        has_blocks = _has_calls(fields.get("content")) and not fields.get("tool_calls")
         return Document("message", "messages" if has_blocks else DEFAULT_PROTOCOL)
     calls = as_list(fields.get("tool_calls"))
     if calls and "name" not in fields and all(map(_is_chat_call, calls)):

@@ -25,6 +25,7 @@ from surecall.protocols.replies import (
     check_says_something,
     decode_body,
     finish_word,
+    note_foreign_calls,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -267,6 +268,7 @@ class ReplyFold:
             raise _refuse_type(content, "object", "content")
         fields = as_fields(content)
         role, parts = fields.get("role"), fields.get("parts")
+        self.defects += note_foreign_calls(fields, "/content", ("tool_calls",))
         check_role(role, "model")
         self._has_role = self._has_role or bool(role)
         if parts and not isinstance(parts, list):
@@ -351,6 +353,10 @@ def _parse_call(
     if isinstance(arguments, str):
         note = "The arguments are text, not an object."
         defects.append(Defect(Code.ARGUMENTS_AS_TEXT, note, place))
+    spellings = (part.get("functionCall"), part.get("function_call"))
+    if None not in spellings and spellings[0] != spellings[1]:
+        note = "A part has two calls; the one in `function_call` was left out."
+        defects.append(Defect(Code.CALL_ENTRY_DROPPED, note, place))
     name = call.get("name")
     signature = text_or_none(member(part, "thoughtSignature"))
     return RawCall(

@@ -14,6 +14,7 @@ from surecall.protocols.replies import (
     check_says_something,
     decode_object,
     finish_word,
+    note_foreign_calls,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -107,6 +108,7 @@ def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
     found = _Found()
     found.take_content(raw.message.get("content"))
+    found.defects += note_foreign_calls(raw.message, "")
     finish = raw.finish_reason.lower() if raw.finish_reason else None
     if finish == _PAUSED:
         found.defects.append(Defect(Code.TURN_PAUSED, _PAUSE_NOTE, "/stop_reason"))

@@ -14,6 +14,7 @@ from surecall.protocols.replies import (
     check_role,
     check_says_something,
     decode_object,
+    note_foreign_calls,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -142,6 +143,7 @@ class _OutputReader:
         phase = item.get("phase")
         if isinstance(phase, str):
             self._phase = phase
+        self.defects += note_foreign_calls(item, place)
         content = item.get("content")
         if isinstance(content, str):
             self._texts.append(content)
@@ -228,7 +230,7 @@ def parse_response(
         usage=parse_usage(response.get("usage")),
         model=text_or_none(response.get("model")),
         id=text_or_none(response.get("id")),
-        defects=defects,
+        defects=(*defects, *note_foreign_calls(response, "")),
     )
     is_marked = response.get("object") == "response" and raw.finish_reason is not None
     marks = "an object of type response or a status"
