@@ -383,7 +383,8 @@ def test_one_of_several_choices_can_be_read(protocol: str, form: Callable[[Any],
     for index in (0, 1):
         reading = read_reply(stream, tools=TOOLS, choice=index)
         assert (reading.content, reading.defects) == (f"{index}: Let me see.", ())
-    for missing in (2, -1):
+    missing: Any
+    for missing in (2, -1, "1"):
         with pytest.raises(ConfigError) as caught:
             read_reply(given_body, choice=missing)
         assert caught.value.code == Code.INVALID_OPTION

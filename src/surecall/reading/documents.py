@@ -50,10 +50,10 @@ _DAMAGED: Final = (
     (re.compile(r'"choices":\[\{"(?:delta|finish_reason|index|message)"'), Document("body")),
     (re.compile(r'"candidates":\[\{"(?:content|finish)'), Document("body", "gemini")),
     (re.compile(r'"object":"response"[,}]'), Document("body", "responses")),
-    (re.compile(r'"type":"message"[^\[]*"role":"assistant"'), Document("body", "messages")),
+    (re.compile(r'"type":"message","role":"assistant"'), Document("body", "messages")),
     (re.compile(r'^\{"role":"assistant"'), Document("message")),
 )
-_BLANKS: Final = re.compile(r"\s+")
+_BLANKS: Final = re.compile(r"\s++")
 
 
 def tell_document(fields: dict[str, Any], *, is_text: bool) -> Document | None:

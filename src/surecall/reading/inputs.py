@@ -350,12 +350,13 @@ def _keep_choice(chunks: list[Any], key: str, choice: int) -> tuple[list[Any], i
     count = 0
     for chunk in chunks:
         fields = as_fields(chunk)
-        entries = list(enumerate(as_list(fields.get(key))))
-        numbers = [_number_of(entry, position) for position, entry in entries]
+        entries = as_list(fields.get(key))
+        numbers = [_number_of(entry, at) for at, entry in enumerate(entries)]
+        if len(set(numbers)) < len(numbers):
+            numbers = list(range(len(entries)))
         count = max([count, *(number + 1 for number in numbers)])
-        chosen = [
-            entry for (_, entry), number in zip(entries, numbers, strict=True) if number == choice
-        ]
+        pairs = zip(numbers, entries, strict=True)
+        chosen = [entry for number, entry in pairs if number == choice]
         kept.append({**fields, key: chosen} if entries else chunk)
     return kept, count
 
@@ -366,11 +367,11 @@ def _number_of(entry: Any, position: int) -> int:
 
 
 def _check_choice(choice: int | None, count: int) -> None:
-    if choice is None or 0 <= choice < max(count, 1):
+    if choice is None or (type(choice) is int and 0 <= choice < max(count, 1)):
         return
     raise ConfigError(
         Code.INVALID_OPTION,
-        f"there is no choice {choice}: the reply has {count}.",
+        f"there is no choice {choice!r:.40}: the reply has {count}.",
         hint="Choices are counted from 0.",
     )
 

@@ -125,7 +125,7 @@ find_repeated_keys: Final = partial(
 """Return a finding when a key inside arguments was given differing values."""
 _MALFORMED: Final = "malformed_function_call"
 _MALFORMED_START: Final = "Malformed function call:"
-_PRINTED: Final = re.compile(r"^print\((.*)\)[ \t]*+$", re.MULTILINE)
+_PRINTED: Final = ("print(", ")")
 _NAMESPACE: Final = re.compile(r"(?<![\w.:'\"])(?:call:)?default_api[.:](?=[\w-]++[ \t]*+[({])")
 _QUOTE: Final = "<ctrl46>"
 _SILENT_PARTS: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
@@ -381,9 +381,16 @@ def _note_malformed(message: dict[str, Any], defects: list[Defect]) -> str:
 
 def _unwrap_code(written: str) -> str:
     """Take away what Gemini writes around calls in code: `print(default_api.look(at='x'))`."""
-    unprinted = _PRINTED.sub(r"\1", written)
+    unprinted = "\n".join(map(_unprint, written.split("\n")))
     quoted = unprinted if '"' in unprinted else unprinted.replace(_QUOTE, '"')
     return _NAMESPACE.sub("", quoted)
+
+
+def _unprint(line: str) -> str:
+    opener, closer = _PRINTED
+    said = line.strip()
+    is_printed = said.startswith(opener) and said.endswith(closer)
+    return said[len(opener) : -len(closer)] if is_printed else line
 
 
 def _refuse_prompt(feedback: dict[str, Any]) -> ProviderError:
