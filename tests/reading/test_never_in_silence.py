@@ -259,7 +259,8 @@ def test_a_malformed_call_is_likely_at_most(written: str, text: str) -> None:
 
 def test_a_malformed_call_that_nobody_can_read_is_only_noted() -> None:
     """The defect has its beginning; the text is no answer."""
-    for options in ({}, {"text_formats": False}, {"accept": "likely"}):
+    variants: list[dict[str, Any]] = [{}, {"text_formats": False}, {"accept": "likely"}]
+    for options in variants:
         reading = read_reply(_malformed("lo ok(("), tools=TOOLS, **options)
         assert (reading.calls, reading.seen, reading.content) == ((), (), "")
         assert [defect.code for defect in reading.defects] == [Code.MALFORMED_FUNCTION_CALL]
@@ -354,22 +355,23 @@ def test_tools_that_the_provider_runs_are_left_out(given: Any) -> None:
     assert [spec.name for spec in parse_tools([given, look])] == ["look"]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        look,
-        "look",
-        3,
-        {"name": "look"},
-        [3],
-        [None],
-        [{}],
-        [{"type": "object", "properties": {}}],
-        [lambda what: what],
-        [str],
-        [{"function_declarations": [{"name": 3}]}],
-    ],
-)
+UNNAMED: Any = lambda: 1  # noqa: E731 - it has no name
+NO_TOOLS: list[Any] = [
+    look,
+    "look",
+    3,
+    {"name": "look"},
+    [3],
+    [None],
+    [{}],
+    [{"type": "object", "properties": {}}],
+    [UNNAMED],
+    [str],
+    [{"function_declarations": [{"name": 3}]}],
+]
+
+
+@pytest.mark.parametrize("given", NO_TOOLS)
 def test_anything_else_is_no_tool(given: Any) -> None:
     """The error says what can be given."""
     with pytest.raises(ToolDefinitionError) as caught:

@@ -1,5 +1,6 @@
 """A reply, whole or as it arrives, becomes calls, with a receipt for every change."""
 
+import re
 from collections.abc import Collection
 from functools import partial
 from typing import Any, Final, Literal
@@ -237,6 +238,7 @@ class ReplyReader:
 
 
 _UNKNOWN_TOOLS: Final = ToolNames(is_unknown=True)
+_CALL_SIGNS: Final = re.compile(r"[({<]")
 _CLEAN_ENDS: Final = frozenset({"stop", "tool_calls", None})
 
 
@@ -344,6 +346,8 @@ def _read_fields(
 
 def _note_other_calls(reading: Reading, names: ToolNames) -> Reading:
     """List calls that the text next to calls in fields makes, and that are not among these."""
+    if not _CALL_SIGNS.search(reading.content):  # most texts: no call is without one
+        return reading
     pattern = name_pattern(names.names)
     if pattern is None or not pattern.search(reading.content):
         return reading
