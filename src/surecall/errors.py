@@ -63,6 +63,7 @@ class Code(StrEnum):
     ARGUMENTS_TOO_LARGE = "ARGUMENTS_TOO_LARGE"
     ARGUMENTS_TRUNCATED = "ARGUMENTS_TRUNCATED"
     ARGUMENT_ERROR = "ARGUMENT_ERROR"
+    CALL_IN_TEXT_NOT_READ = "CALL_IN_TEXT_NOT_READ"
     CALL_NOT_CERTAIN = "CALL_NOT_CERTAIN"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
@@ -177,6 +178,7 @@ class Code(StrEnum):
     READING_BUDGET_EXCEEDED = "READING_BUDGET_EXCEEDED"
     REPLY_IN_ERROR_BODY = "REPLY_IN_ERROR_BODY"
     SECRET_REDACTED = "SECRET_REDACTED"  # noqa: S105 - a code, not a secret
+    TURN_PAUSED = "TURN_PAUSED"
 
     # set-up
     CAPABILITY_UNSUPPORTED = "CAPABILITY_UNSUPPORTED"
@@ -189,6 +191,7 @@ class Code(StrEnum):
     INVALID_GATE = "INVALID_GATE"
     INVALID_MESSAGE = "INVALID_MESSAGE"
     INVALID_OPTION = "INVALID_OPTION"
+    INVALID_REPLY = "INVALID_REPLY"
     INVALID_REQUEST = "INVALID_REQUEST"
     INVALID_SCHEMA = "INVALID_SCHEMA"
     INVALID_TOOL = "INVALID_TOOL"
@@ -348,7 +351,7 @@ class ProviderError(SurecallError):
         self.attempts = attempts
         self.headers = dict(headers or {})
         self.body = body
-        """A bounded, redacted start of what the provider sent."""
+        """A bounded, redacted start of what the provider sent; no message or event shows it."""
         self.trace: Any = None
         """What happened in the run until then, when the error ended one."""
         self.history: tuple[Any, ...] = ()

@@ -86,6 +86,38 @@ WRONG = call("refund", {"number": "A-17", "cents": "all of it"}, "call_2")
 FENCED = call("Get-Weather", "```json\n" + json.dumps('{"city": "Oslo"}') + "\n```")
 STREAM = stream(*pieces('{"number": "A-17",', ' "cents": 4500}'))
 
+REFUND: dict[str, Any] = {"number": "A-17", "cents": 4500}
+BLOCKS: dict[str, Any] = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "t1", "name": "refund", "input": REFUND}],
+    "stop_reason": "tool_use",
+}
+RESPONSE: dict[str, Any] = {
+    "object": "response",
+    "status": "completed",
+    "output": [
+        {
+            "type": "function_call",
+            "call_id": "f1",
+            "name": "refund",
+            "arguments": json.dumps(REFUND),
+        }
+    ],
+}
+ENDED = {"type": "response.completed", "response": RESPONSE}
+CANDIDATES: dict[str, Any] = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [{"functionCall": {"id": "g1", "name": "refund", "args": REFUND}}],
+            },
+            "finishReason": "STOP",
+        }
+    ]
+}
+
 
 @pytest.fixture
 def tools() -> str:
@@ -221,6 +253,56 @@ CASES = [
         1,
         formats=(),
     ),
+    Case("Messages body", BLOCKS, "body", "1 call: would run; no changes"),
+    Case(
+        "Messages stream",
+        [
+            {"type": "message_start", "message": {**BLOCKS, "stop_reason": None}},
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+            {"type": "message_stop"},
+        ],
+        "stream",
+        "1 call: would run; no changes",
+    ),
+    Case("Responses body", RESPONSE, "body", "1 call: would run; no changes"),
+    Case(
+        "Responses stream",
+        f"event: response.completed\ndata: {json.dumps(ENDED)}\n\n",
+        "stream",
+        "1 call: would run; no changes",
+    ),
+    Case("Gemini body", CANDIDATES, "body", "1 call: would run; no changes"),
+    Case("Gemini chunks", [CANDIDATES], "body", "1 call: would run; no changes"),
+    Case(
+        "the second choice",
+        {"choices": [*body("length", CUT)["choices"], *body("stop", GOOD)["choices"]]},
+        "body",
+        "1 call: would run; no changes",
+        words=("--choice", "1"),
+    ),
+    Case(
+        "a named wire format",
+        {"content": BLOCKS["content"]},
+        "body",
+        "1 call: would run; no changes",
+        words=("--protocol", "messages"),
+    ),
+    Case(
+        "a likely call",
+        'Done.\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+        "text",
+        "no calls; no changes",
+        formats=(),
+    ),
+    Case(
+        "a likely call that is accepted",
+        'Done.\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+        "text",
+        "1 call: refused (CALL_NOT_CERTAIN); 2 changes, all lossless",
+        1,
+        formats=("bare_json",),
+        words=("--accept", "likely"),
+    ),
     Case("any other object", {"answer": 42}, "text", "no calls; no changes", formats=()),
 ]
 
@@ -313,6 +395,7 @@ def test_the_document_has_everything(tools: str) -> None:
     assert found["type"] == "reading"
     assert found["arrived"] == {
         "kind": "text",
+        "protocol": None,
         "bytes": len(TAGGED),
         "excerpt": TAGGED,
         "finish_reason": None,
@@ -410,6 +493,14 @@ MISUSES = [
     Misuse("too large", "INVALID_OPTION", "larger than 10 MiB", b"x" * (10 * 1024 * 1024 + 1)),
     Misuse("not UTF-8", "INVALID_UTF8", "at byte 2", b"ab\xff"),
     Misuse("user message", "INVALID_MESSAGE", "'user'", b'{"role": "user", "content": "hi"}'),
+    Misuse("no wire format", "UNKNOWN_PROTOCOL", "'chat'", words=("--protocol", "chat")),
+    Misuse(
+        "no such choice",
+        "INVALID_OPTION",
+        "no choice 1",
+        b'{"role": "assistant", "content": "hi"}',
+        words=("--choice", "1"),
+    ),
     Misuse("no JSON tools", "INVALID_TOOL", "tools.json: ", tools="nothing"),
     Misuse("no list", "INVALID_TOOL", "no list of tools", tools='{"name": "x"}'),
     Misuse("no tools in the list", "INVALID_TOOL", "no list of tools", tools="[]"),

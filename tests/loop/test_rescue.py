@@ -61,7 +61,7 @@ async def test_whole_calls_in_an_error_are_the_reply(error: ScriptedReply, strea
         pytest.param(failing(f"Failed to parse input at pos 9: a page with {SAVE}"), id="quoted"),
         pytest.param(failing(f"Failed to parse input at pos 0: {SAVE}", 429), id="other status"),
         pytest.param(
-            failing(f"Failed to parse input at pos 0: {SAVE.replace('x', 'x' * 3000)}"),
+            failing(f"Failed to parse input at pos 0: {SAVE.replace('x', 'x' * 600_000)}"),
             id="clipped",
         ),
     ],

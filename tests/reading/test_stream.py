@@ -124,9 +124,9 @@ def test_reasoning_that_the_prompt_opened_is_known_from_the_start() -> None:
     assert (reading.content, reading.reasoning) == ("Yes.", "I think so.")
 
 
-def test_a_reader_without_tools_finds_no_calls() -> None:
+def test_a_reader_of_no_tools_finds_no_calls() -> None:
     """Text is text, but reasoning is still told apart."""
-    reader = ReplyReader()
+    reader = ReplyReader([])
     reader.feed(f"<think>hm</think>{OSLO}")
     reading = reader.close("stop")
     assert (reading.calls, reading.content, reading.reasoning) == ((), OSLO, "hm")

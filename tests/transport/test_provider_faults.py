@@ -137,8 +137,16 @@ def test_a_long_message_is_cut() -> None:
     fault = parse_error(400, JSON, json.dumps(error("a" * 10_000)).encode())
     assert fault.provider_message is not None
     assert len(fault.provider_message) < 440
-    assert fault.body is not None
-    assert len(fault.body) < 2040
+    assert len(str(fault)) < 500
+
+
+def test_a_body_is_kept_as_far_as_a_reply_may_be_rescued_from_it() -> None:
+    """A long generation inside an error is whole; what is longer says that it was cut."""
+    for size, is_cut in ((400_000, False), (500_000, True), (900_000, True)):
+        fault = parse_error(400, JSON, json.dumps(error("é" * (size // 6))).encode())
+        assert fault.body is not None
+        assert fault.body.endswith(" characters)") is is_cut
+        assert len(fault.body) < 500_040
 
 
 def test_what_the_answer_said_about_itself_is_kept() -> None:

@@ -1,13 +1,13 @@
 """`surecall read`: one recorded reply explained, from bytes to execution."""
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError
 from surecall.formats import ToolNames
-from surecall.reading import read_reply
+from surecall.reading import Accept, read_reply
 from surecall.records import Reading
 
 from .flags import pass_output
@@ -37,7 +37,15 @@ _MAX_EXCERPT_BYTES: Final = 2000
     "tool_files",
     multiple=True,
     metavar="FILE",
-    help="Tools that were offered: OpenAI tool objects in JSON, or a Python file.",
+    help="Tools that were offered: tool objects of any wire format in JSON, or a Python file.",
+)
+@click.option("--protocol", metavar="NAME", help="The wire format, where FILE does not tell it.")
+@click.option("--choice", type=int, metavar="N", help="Which of several choices, from 0.")
+@click.option(
+    "--accept",
+    type=click.Choice(get_args(Accept)),
+    default="certain",
+    help="Whether to take calls that the text only probably makes.",
 )
 @click.option("--finish-reason", help="Why the model stopped; overrides FILE.")
 @click.option("--generation-prompt", help="What the template already opened, such as `<think>`.")
@@ -49,6 +57,9 @@ def read(
     *,
     file: str,
     tool_files: tuple[str, ...],
+    protocol: str | None,
+    choice: int | None,
+    accept: Accept,
     finish_reason: str | None,
     generation_prompt: str | None,
     format_only: bool,
@@ -56,21 +67,22 @@ def read(
 ) -> ExitCode:
     """Explain the reply in FILE, from bytes to execution; `-` reads standard input.
 
-    FILE is the text a model wrote, an assistant message, a chat completion, or a recorded stream.
-    Nothing is sent and no tool is run. Exits with 1 if anything would be refused.
+    FILE is the text a model wrote; or a message, a choice, a whole body or a recorded stream of a
+    chat completion, a response, a message or generated content. Nothing is sent and no tool is
+    run. Exits with 1 if anything would be refused.
     """
     if svg is not None and (output.json or format_only):
         words = "--svg is a picture of the page; leave out --json and --format-only."
         raise click.UsageError(words)
     tools = load_offered_tools(tool_files)
     has_tools = len(tools) > 0
-    arrival = parse_arrival(read_input(file))
+    arrival = parse_arrival(read_input(file), protocol, choice)
     reading = Reading()
     outcomes: tuple[Outcome, ...] = ()
     if arrival.reply is not None:
         stopped = {"finish_reason": finish_reason} if finish_reason else {}
         reply, names = replace(arrival.reply, **stopped), ToolNames(tools.specs())
-        reading = read_reply(reply, tools=names, generation_prompt=generation_prompt)
+        reading = read_reply(reply, tools=names, accept=accept, generation_prompt=generation_prompt)
         outcomes = judge_calls(reading, tools)
     if format_only:
         return _tell_format(output, reading, has_tools=has_tools)
@@ -148,6 +160,7 @@ def _render(
         "type": "reading",
         "arrived": {
             "kind": arrival.kind,
+            "protocol": None if arrival.kind == "text" else arrival.protocol,
             "bytes": len(arrival.data),
             "excerpt": arrival.data[:_MAX_EXCERPT_BYTES].decode("utf-8", "backslashreplace"),
             "finish_reason": reading.finish_reason,
@@ -158,7 +171,7 @@ def _render(
             "generation_prompt": generation_prompt,
         },
         "calls": [_render_call(outcome) for outcome in outcomes],
-        **select_fields(reading, "content", "reasoning", "receipts", "defects"),
+        **select_fields(reading, "content", "reasoning", "receipts", "defects", "seen"),
         "verdict": verdict,
     }
 

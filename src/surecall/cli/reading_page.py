@@ -30,9 +30,15 @@ STRUCTURED: Final = frozenset({"tool_calls", "function_call"})
 _KINDS: Final = {
     "text": "plain text",
     "message": "an assistant message",
-    "choice": "one choice of a chat completion",
-    "body": "a chat completion",
+    "choice": "one choice",
+    "body": "a whole reply",
     "stream": "a stream of events",
+}
+_OF: Final = {
+    "chat_completions": "a chat completion",
+    "gemini": "generated content",
+    "messages": "a message",
+    "responses": "a response",
 }
 _LABELS: Final = {"text": "text", "stream": "events"}
 _MAX_ARRIVED_ROWS: Final = 8
@@ -58,7 +64,10 @@ class ReadingPage(Progress):
         size = f"{len(arrival.data):,} {'byte' if len(arrival.data) == 1 else 'bytes'}"
         lines = count_of(text.count("\n") + 1, "line")
         finish = f"finish_reason {finish_reason}" if finish_reason else "no finish_reason"
-        self._section(_KINDS[arrival.kind], "arrived", f"{size} · {lines} · {finish}")
+        kind = _KINDS[arrival.kind]
+        if arrival.kind != "text":
+            kind = f"{kind} of {_OF[arrival.protocol]}"
+        self._section(kind, "arrived", f"{size} · {lines} · {finish}")
         self._rows("←", _LABELS.get(arrival.kind, "json"), text, _MAX_ARRIVED_ROWS)
 
     def show_no_reply(self, error: ProviderError) -> None:

@@ -3,15 +3,14 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from surecall.config import know_keys
-from surecall.errors import Code, ConfigError, JSONTextError, ProviderError
-from surecall.jsontext import decode
+from surecall.errors import Code, ProviderError
 from surecall.limits import MIB
-from surecall.protocols import ChatCompletions
+from surecall.reading import InputKind, parse_input, tell_input
 from surecall.records import Reading, Receipt, Reply, ToolCall, ToolResult
 from surecall.redaction import mask_known
 from surecall.tools import Dispatcher, MaskedRegistry, ToolContext
@@ -21,21 +20,14 @@ from .progress import count_of
 
 MAX_INPUT_BYTES: Final = 10 * MIB
 
-ArrivalKind = Literal["text", "message", "choice", "body", "stream"]
-
-_FIELD_STARTS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
-_MAX_HEAD_LINES: Final = 20
-_MAX_HEAD_BYTES: Final = 4096
 _MARK: Final = b"\xef\xbb\xbf"
-_MESSAGE_FIELDS: Final = ("tool_calls", "function_call", "content")
-_OTHER_ROLES: Final = frozenset({"developer", "function", "system", "tool", "user"})
-_protocol: Final = ChatCompletions()
 
 
 class Arrival(Struct, frozen=True, kw_only=True):
     """Something that was recorded, and the reply in it or why there is none."""
 
-    kind: ArrivalKind
+    kind: InputKind
+    protocol: str
     data: bytes
     reply: Reply | None = None
     error: ProviderError | None = None
@@ -69,93 +61,19 @@ def read_input(place: str) -> bytes:
     return mask_known(data)
 
 
-def parse_arrival(data: bytes) -> Arrival:
+def parse_arrival(data: bytes, protocol: str | None = None, choice: int | None = None) -> Arrival:
     """Find out what was recorded, and the reply in it.
 
     Raises:
-        ConfigError: It is text that is not UTF-8, or a message that no model wrote.
+        ConfigError: It is text that is not UTF-8, a message that no model wrote, or has no such
+            choice.
     """
-    kind, is_whole = _kind_of(data)
+    found = tell_input(data, protocol)
     try:
-        if kind == "text":
-            reply = Reply(content=_text_of(data))
-        elif kind == "stream":
-            folder = _protocol.open_stream()
-            folder.feed(data)
-            reply = _protocol.parse_message(folder.close())
-        else:
-            body = _as_body(data, kind) if is_whole else data
-            reply = _protocol.parse_message(_protocol.parse_body(body))
-    except ProviderError as error:
-        return Arrival(kind=kind, data=data, error=error)
-    return Arrival(kind=kind, data=data, reply=reply)
-
-
-def _kind_of(data: bytes) -> tuple[ArrivalKind, bool]:
-    """Return what the data is, and whether it is valid where it should be JSON."""
-    start = data[: _MAX_HEAD_BYTES * 4].removeprefix(_MARK).lstrip()
-    if start.startswith(_FIELD_STARTS) and _has_event(start):
-        return "stream", True
-    if not start.startswith(b"{"):
-        return "text", True
-    try:
-        document = cast("dict[str, Any]", decode(data.removeprefix(_MARK), surrogates="replace"))
-    except JSONTextError:
-        return _kind_of_damaged(start[:_MAX_HEAD_BYTES]), False
-    if "choices" in document or isinstance(document.get("error"), dict):
-        return "body", True
-    if isinstance(document.get("message"), dict):
-        return "choice", True
-    return "message" if _is_message(document) else "text", True
-
-
-def _has_event(start: bytes) -> bool:
-    """Tell whether the first data among these lines is a JSON object, or the end of a stream."""
-    for line in start.splitlines()[:_MAX_HEAD_LINES]:
-        if line.startswith(b"data:"):
-            return line[5:].lstrip().startswith((b"{", b"[DONE]"))
-    return False
-
-
-def _kind_of_damaged(head: bytes) -> ArrivalKind:
-    """Tell a document that is no longer valid JSON from a call that a model wrote as bad JSON."""
-    packed = head.replace(b" ", b"").replace(b"\n", b"")
-    if b'"choices":[' in packed:
-        return "body"
-    return "message" if b'"role":"assistant"' in packed else "text"
-
-
-def _is_message(document: dict[str, Any]) -> bool:
-    role = document.get("role")
-    if isinstance(role, str) and role in _OTHER_ROLES:
-        raise ConfigError(
-            Code.INVALID_MESSAGE,
-            f"the message has the role {role!r}; only what a model said is read.",
-            hint="Give the assistant message.",
-        )
-    # A call written as bare JSON has a name.
-    return role == "assistant" or (
-        "name" not in document and any(field in document for field in _MESSAGE_FIELDS)
-    )
-
-
-def _as_body(data: bytes, kind: ArrivalKind) -> bytes:
-    """Return the body that a message or a choice would come in, byte for byte."""
-    data = data.removeprefix(_MARK)
-    if kind == "message":
-        data = b'{"message":' + data + b"}"
-    return data if kind == "body" else b'{"choices":[' + data + b"]}"
-
-
-def _text_of(data: bytes) -> str:
-    try:
-        return data.removeprefix(_MARK).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            Code.INVALID_UTF8,
-            f"the text is not UTF-8 at byte {error.start}.",
-            hint="Save it as UTF-8; nothing is replaced silently.",
-        ) from error
+        reply, error = parse_input(found, choice), None
+    except ProviderError as problem:
+        reply, error = None, problem
+    return Arrival(kind=found.kind, protocol=found.protocol, data=data, reply=reply, error=error)
 
 
 _WORDS: Final = {

@@ -16,6 +16,7 @@ PLACEHOLDERS: Final = frozenset(
 _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/")
 _MAX_NAME_CHARS: Final = 256
 _COUNTER: Final = re.compile(r":\d++\Z")
+_SEPARATOR: Final = re.compile(r"[-_. ]++")
 _GLUED: Final = re.compile(r"(?:<\|[a-z_]++\|>.*+|[ ]?json)\Z", re.DOTALL)
 
 
@@ -23,8 +24,14 @@ class ToolNames:
     """Finds the one tool a written name can mean; never guesses between two."""
 
     def __init__(
-        self, tools: Iterable[ToolSpec] = (), checkers: Mapping[str, SchemaChecker] | None = None
+        self,
+        tools: Iterable[ToolSpec] = (),
+        checkers: Mapping[str, SchemaChecker] | None = None,
+        *,
+        is_unknown: bool = False,
     ) -> None:
+        self.is_unknown = is_unknown
+        """Whether nobody knows which tools were offered: then only markup shows a call."""
         self._tools = {tool.name: tool for tool in tools}
         self._checkers: dict[str, SchemaChecker | None] = dict(checkers or {})
         self._plain: dict[str, list[str]] = {}
@@ -84,6 +91,17 @@ class ToolNames:
         for candidate in spellings:
             found.update(self._plain.get(_plain(candidate), ()))
         return found.pop() if len(found) == 1 else None
+
+    def resolve_closely(self, name: str) -> str | None:
+        """Return the registered name for a name in text that nothing else marks as a call's.
+
+        Other separators and capitals are the same name; separators in other places are not.
+        """
+        resolved = self.resolve(name)
+        if resolved is None or resolved == name or not _SEPARATOR.search(name):
+            return resolved
+        written = _SEPARATOR.sub(" ", name).lower()
+        return resolved if written == _SEPARATOR.sub(" ", resolved).lower() else None
 
     def receipt(self, name: str, place: str) -> Receipt | None:
         """Return the receipt of reading a written name as a registered one, if it differs."""

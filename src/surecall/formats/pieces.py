@@ -1,10 +1,11 @@
 """What a text is read into, and the white space between the pieces."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from surecall.jsontext import TextBuffer
+from surecall.records import Receipt, clip
 
 from .base import TextCall
 
@@ -145,3 +146,36 @@ class PieceWriter:
         self._pieces.append(TextPiece("reclassified", ""))
         self.has_reasoning = True
         self.has_text = False
+
+
+_WHY: Final = {
+    "drop_answer_tag": "a tag around the whole answer is not a part of it",
+    "drop_empty_markup": "markup for calls, without a call in it",
+    "drop_end_token": "a token of the model's template, which is not text",
+    "drop_invented_result": "the model made up what follows its calls",
+}
+_LOSSY: Final = frozenset({"drop_empty_markup", "drop_invented_result"})
+
+
+class DroppedText:
+    """What was left out of a text: neighbours of one kind together, for one receipt."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[str, TextBuffer]] = []
+
+    def add(self, rule: str, text: str) -> None:
+        """Note what a rule left out."""
+        if not self._pieces or self._pieces[-1][0] != rule:
+            self._pieces.append((rule, TextBuffer()))
+        self._pieces[-1][1].append(text)
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The receipts of all that was left out, in order."""
+        return tuple(
+            Receipt(rule, "content", clip(said), "", rule not in _LOSSY, _WHY[rule])
+            for rule, text in self._pieces
+            if (said := str(text).strip())
+        )

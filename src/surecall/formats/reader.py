@@ -12,7 +12,7 @@ from surecall.records import ToolSpec
 from .base import CallFormat, Found, Thinking
 from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, find_open_reasoning
 from .names import PLACEHOLDERS, ToolNames
-from .pieces import CallPiece, Piece, PieceWriter
+from .pieces import CallPiece, DroppedText, Piece, PieceWriter
 from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings, goes_on_as_sentence
 
@@ -73,6 +73,8 @@ class TextReader:
         self._no_closer_ahead = False
         self._never_closed: Thinking | None = None
         self._surroundings = Surroundings()
+        self.dropped = DroppedText()
+        """What was left out of the text so far."""
         self.questions = 0
         """How many questions the readers of calls asked: what reading the text has cost."""
 
@@ -146,6 +148,7 @@ class TextReader:
         """Pass over what the model made up behind its calls; it proves that they had ended."""
         if not text[at:].isspace():
             self._out.last_written = ""
+        self.dropped.add("drop_invented_result", text[at:])
         return len(text)
 
     def _step(self, source: Source, at: int) -> int:
@@ -199,11 +202,16 @@ class TextReader:
         if literal in _ANSWER_TAGS and self._is_before_answer():
             self._answer_end = _ANSWER_TAGS[literal]
             self._out.drop_space_ahead()
+            self.dropped.add("drop_answer_tag", literal)
             return at + len(literal)
         if literal == self._answer_end:
-            return self._close_answer(source, at + len(literal))
+            end = self._close_answer(source, at + len(literal))
+            self.dropped.add("drop_answer_tag", literal)
+            return end
         if literal in RESIDUE and self._is_at_an_end(source, at + len(literal)):
-            return source.skip_space(at + len(literal))
+            end = source.skip_space(at + len(literal))
+            self.dropped.add("drop_end_token", literal)
+            return end
         self._show(literal[0])
         return at + 1
 
@@ -284,11 +292,11 @@ class TextReader:
     def _is_acceptable(self, found: Found) -> bool:
         if found.grade == "marked":
             return True
-        if found.grade == "bare" and self._marked:
+        if found.grade != "bare":
+            return all(self._tools.resolve(call.name) for call in found.calls)
+        if self._marked or self._out.has_text:  # a message that is nothing but calls has no text
             return False
-        if found.is_whole_message and self._out.has_text:
-            return False
-        return all(self._tools.resolve(call.name) for call in found.calls)
+        return all(self._tools.resolve_closely(call.name) for call in found.calls)
 
     def _take(
         self,
@@ -315,6 +323,8 @@ class TextReader:
         elif form.trims and not found.content:
             self._out.drop_space()
         written = source.text[at : found.end]
+        if not (calls or found.content or found.reasoning or found.opens):
+            self.dropped.add("drop_empty_markup", written)
         ends_text = source.final and found.end >= len(source.text)
         for call in calls:
             resolved = self._tools.resolve(call.name)

@@ -22,6 +22,8 @@ from surecall.redaction import redact_start
 
 _MAX_MESSAGE_CHARS: Final = 400
 _MAX_BODY_CHARS: Final = 2000
+_MAX_KEPT_BYTES: Final = 500_000
+"""Less than a transport reads of an error, so that what was cut off can be told from a whole."""
 _MAX_TITLE_CHARS: Final = 120
 _MAX_PAGE_BYTES: Final = 64 * 1024
 
@@ -136,8 +138,14 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Provide
     except JSONTextError:
         value = body.decode("utf-8", "replace").strip()
     error = parse_error_object(value, status, headers)
-    error.body = clip(body[:_MAX_PAGE_BYTES].decode("utf-8", "replace"), _MAX_BODY_CHARS)
+    error.body = _start_of(body)
     return error
+
+
+def _start_of(body: bytes) -> str:
+    """Return as much of a body as may hold a reply that is rescued from it, and say what is cut."""
+    kept = len(body[:_MAX_KEPT_BYTES].decode("utf-8", "replace"))
+    return clip(body.decode("utf-8", "replace"), kept)
 
 
 def check_body(

@@ -95,6 +95,24 @@ def repeated_keys(text: bytes | str, inside: re.Pattern[str], place: str) -> tup
     return ()
 
 
+_CALL_FIELDS: Final = ("tool_calls", "function_call")
+
+
+def note_foreign_calls(
+    fields: Mapping[str, Any], place: str, names: tuple[str, ...] = _CALL_FIELDS
+) -> tuple[Defect, ...]:
+    """Return a finding for calls in a field that only another wire format has."""
+    return tuple(
+        Defect(
+            Code.CALL_ENTRY_DROPPED,
+            f"`{name}` is a field of another wire format; what is in it was left out.",
+            f"{place}/{name}",
+        )
+        for name in names
+        if fields.get(name)
+    )
+
+
 def check_role(role: Any, expected: str = "assistant") -> None:
     """Refuse a message that says that somebody other than the model wrote it.
 

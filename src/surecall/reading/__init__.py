@@ -2,7 +2,9 @@
 
 from .arguments import ArgumentsReading, read_arguments
 from .calls import ReadingLimits
+from .inputs import InputKind, ReplyInput, parse_input, tell_input
 from .reply import (
+    Accept,
     CallRead,
     ReadEvent,
     ReasoningRead,
@@ -34,11 +36,14 @@ __all__ = [
     "READING_RULES",
     "RULES",
     "TRANSFORM_RULES",
+    "Accept",
     "ArgumentsReading",
     "CallRead",
+    "InputKind",
     "ReadEvent",
     "ReadingLimits",
     "ReasoningRead",
+    "ReplyInput",
     "ReplyReader",
     "Rule",
     "TextRead",
@@ -48,11 +53,13 @@ __all__ = [
     "find_broken_attempt",
     "find_generation",
     "may_be_rescued",
+    "parse_input",
     "parse_object_reply",
     "read_arguments",
     "read_reply",
     "read_value",
     "rescue_receipts",
     "rescue_reply",
+    "tell_input",
     "without_rules",
 ]

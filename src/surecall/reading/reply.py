@@ -1,7 +1,9 @@
 """A reply, whole or as it arrives, becomes calls, with a receipt for every change."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+import re
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,16 +18,18 @@ from surecall.formats import (
     TextReader,
     ToolNames,
 )
+from surecall.formats.likely import find_likely_calls
+from surecall.formats.likely.candidates import name_pattern
 from surecall.jsontext import TextBuffer
-from surecall.protocols import ChatCompletions, RawReply
 from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
 
 from .calls import OWN_ID_PREFIX, CallReader, ReadingLimits, ReplyShape, read_clean_calls
+from .inputs import parse_input, tell_input
 from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
 from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, parse_tools
 from .truncation import came_to_its_end, cut_cause, doubt_finish
-from .wording import MAY_GO_ON, REPEATED_KEY, refuse_cut
+from .wording import MALFORMED, MAY_GO_ON, REPEATED_KEY, doubt_judgement, note_unread, refuse_cut
 
 _LEGACY_ID_PREFIX: Final = "call_"
 _TAG_ID_PREFIX: Final = "tag_call_"
@@ -62,6 +66,9 @@ class CallRead(Struct, frozen=True):
     call: ToolCall
 
 
+Accept = Literal["certain", "likely"]
+"""Which calls to take from text: only those that nobody could doubt, or probable ones, too."""
+
 ReadEvent = TextRead | ReasoningRead | TextWasReasoning | CallRead
 """What became certain while a reply was read."""
 
@@ -86,6 +93,7 @@ class ReplyReader:
             block may be one.
         formats: The formats to look for; by default all that are known.
         shape: How ids are given.
+        accept: Whether to take calls that the text probably makes, too; otherwise they are listed.
     """
 
     def __init__(
@@ -98,11 +106,15 @@ class ReplyReader:
         taught: bool = False,
         formats: tuple[CallFormat, ...] | None = None,
         shape: ReplyShape = ReplyShape(),  # noqa: B008 - frozen
+        accept: Accept = "certain",
     ) -> None:
         if formats is None:
             formats = TAUGHT_FORMATS if taught else FORMATS
-        names = tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
-        self._text = TextReader(names, formats if names else (), generation_prompt)
+        names = _tool_names(tools)
+        is_read = bool(names) or names.is_unknown
+        self._text = TextReader(names, formats if is_read else (), generation_prompt)
+        self._names = names
+        self._accept: Accept = accept
         self._calls = CallReader(names, used_ids=used_ids, limits=limits, shape=shape)
         self._content = TextBuffer()
         self._reasoning = TextBuffer()
@@ -143,6 +155,7 @@ class ReplyReader:
             doubt = MAY_GO_ON if self._waiting.call.may_go_on else ""
             self._read.append(self._read_call(self._waiting, hurt, doubt))
             self._waiting = None
+        content, seen = self._read_likely(str(self._content))
         if doubt := doubt_finish(finish_reason):
             self._read = [_doubted(call, doubt) for call in self._read]
         defects = tuple(self._calls.defects)
@@ -150,11 +163,32 @@ class ReplyReader:
             defects = (*defects, _GAVE_UP)
         return Reading(
             calls=tuple(self._read),
-            content=str(self._content),
+            content=content,
             reasoning=str(self._reasoning) or None,
-            defects=defects,
+            defects=(*defects, *map(note_unread, seen)),
+            receipts=self._text.dropped.receipts,
+            seen=seen,
             finish_reason=finish_reason,
         )
+
+    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...]]:
+        """Take the calls that the text probably makes, and return the rest; or list them."""
+        found = find_likely_calls(content, self._names)
+        if found is None:
+            return content, ()
+        known = {_identity(call) for call in self._read}
+        reader = self._calls if self._accept == "likely" else CallReader(self._names)
+        likely: list[ToolCall] = []
+        for one in found.calls:
+            resolved = self._names.resolve(one.call.name)
+            piece = CallPiece(one.call, one.format, resolved, one.written)
+            call = _doubted(reader.read_text(piece, self._cause), doubt_judgement(one.why))
+            if _identity(call) not in known:
+                likely.append(call)
+        if self._accept == "likely":
+            self._read += likely
+            return found.content, ()
+        return content, tuple(likely)
 
     def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
         events: list[ReadEvent] = []
@@ -203,15 +237,18 @@ class ReplyReader:
             self._waiting = None
 
 
-_protocol: Final = ChatCompletions()
-_NO_TOOLS: Final = ToolNames()
+_UNKNOWN_TOOLS: Final = ToolNames(is_unknown=True)
+_CALL_SIGNS: Final = re.compile(r"[({<]")
 _CLEAN_ENDS: Final = frozenset({"stop", "tool_calls", None})
 
 
 def read_reply(
-    message: Reply | Mapping[str, Any] | str,
+    message: Any,
     *,
     tools: ToolsLike | ToolNames = None,
+    accept: Accept = "certain",
+    protocol: str | None = None,
+    choice: int | None = None,
     finish_reason: str | None = None,
     generation_prompt: str | None = None,
     text_formats: bool = True,
@@ -223,10 +260,18 @@ def read_reply(
     """Read what a model answered.
 
     Args:
-        message: A parsed reply, an assistant message as an object, or its plain text.
-        tools: The tools that were offered: OpenAI tool objects, specs, or a registry. With tools,
-            arguments are fitted to their schemas, and calls written as text are found.
-        finish_reason: Why the model stopped, when the message does not say.
+        message: The model's text; a message, a choice or a whole body of any wire format, as an
+            object, as an object of an SDK, or as JSON text; a recorded stream, as text or as a list
+            of events; or a parsed reply. Text that is none of these is what the model wrote.
+        tools: The tools that were offered: functions, tools, specs, a registry, or tool objects of
+            any wire format. With tools, arguments are fitted to their schemas, and calls written as
+            text are found. None means that they are not known: then calls in markup are found. An
+            empty list means that none were offered: then no text is a call.
+        accept: `likely` takes calls that the text probably makes, too: what takes a judgement to
+            be called a call. By default they stay in the content and are listed as `seen`.
+        protocol: The wire format, where the shape of what is given does not tell it.
+        choice: Which of several choices, counted from 0; by default the first.
+        finish_reason: Why the model stopped; by default what the reply says itself.
         generation_prompt: What the template had already opened, such as `<think>`.
         text_formats: Whether to look for calls written as text when there are no others.
         used_ids: Ids of earlier calls in the conversation, which are not given again.
@@ -234,23 +279,47 @@ def read_reply(
         taught: Whether the model was told to write its calls in fenced blocks.
         transforms: Built-in transforms of replies and calls that are on. The one for tags has
             `<tool_call>` tags read where text formats are off.
+
+    Raises:
+        ConfigError: What is given is not a reply, or an option cannot be used.
+        ProviderError: It is a body or a stream without a whole reply.
+        ToolDefinitionError: One of the tools is not a tool.
     """
     names = _tool_names(tools)
-    reply = _as_reply(message, finish_reason)
-    if names and reply.content and not reply.calls:
+    if isinstance(message, Reply):
+        reply = message
+    else:
+        reply = parse_input(tell_input(message, protocol), choice)
+    if finish_reason is not None:
+        reply = replace(reply, finish_reason=finish_reason)
+    open_reader = partial(ReplyReader, names, used_ids=used_ids, limits=limits)
+    may_call = bool(names) or names.is_unknown
+    if may_call and reply.content and not (reply.calls or reply.malformed):
         if TAGS_TO_CALLS in transforms and TAG_OPENER in reply.content:
             shape = ReplyShape(id_prefix=_TAG_ID_PREFIX)
-            reader = ReplyReader(
-                names, used_ids=used_ids, limits=limits, formats=TAG_FORMATS, shape=shape
-            )
-            reading = _read_text(reply, reader)
+            reading = _read_text(reply, open_reader(formats=TAG_FORMATS, shape=shape))
             if reading.calls:
                 return reading
         if text_formats:
-            reader = ReplyReader(
-                names, generation_prompt, used_ids=used_ids, limits=limits, taught=taught
-            )
+            reader = open_reader(generation_prompt, taught=taught, accept=accept)
             return _read_text(reply, reader)
+    reading = _read_fields(reply, names, used_ids, limits, transforms)
+    if reply.malformed and text_formats:
+        ids = {*used_ids, *(call.id for call in reading.calls)}
+        return _read_malformed(reply, reading, open_reader(used_ids=ids, accept="likely"), accept)
+    if text_formats and reply.content and names and reading.calls:
+        return _note_other_calls(reading, names)
+    return reading
+
+
+def _read_fields(
+    reply: Reply,
+    names: ToolNames,
+    used_ids: Collection[str],
+    limits: ReadingLimits,
+    transforms: Collection[str],
+) -> Reading:
+    """Read the calls that came in the fields made for them."""
     if reply.finish_reason in _CLEAN_ENDS and not reply.defects:
         clean = read_clean_calls(reply.calls, names, used_ids, limits)
         if clean is not None:
@@ -273,6 +342,34 @@ def read_reply(
         receipts=reply.receipts,
         finish_reason=reply.finish_reason,
     )
+
+
+def _note_other_calls(reading: Reading, names: ToolNames) -> Reading:
+    """List calls that the text next to calls in fields makes, and that are not among these."""
+    if not _CALL_SIGNS.search(reading.content):  # most texts: no call is without one
+        return reading
+    pattern = name_pattern(names.names)
+    if pattern is None or not pattern.search(reading.content):
+        return reading
+    in_text = ReplyReader(names, accept="likely").read_whole(reading.content)
+    known = {_identity(call) for call in reading.calls}
+    seen = tuple(call for call in in_text.calls if _identity(call) not in known)
+    if not seen:
+        return reading
+    return replace(reading, seen=seen, defects=(*reading.defects, *map(note_unread, seen)))
+
+
+def _read_malformed(reply: Reply, reading: Reading, reader: ReplyReader, accept: Accept) -> Reading:
+    """Add what the provider could not read: calls in it are likely at most, and none is text."""
+    found = reader.read_whole(reply.malformed).calls
+    calls = tuple(_doubted(call, MALFORMED) for call in found)
+    if accept == "likely":
+        return replace(reading, calls=(*reading.calls, *calls))
+    return replace(reading, seen=calls, defects=(*reading.defects, *map(note_unread, calls)))
+
+
+def _identity(call: ToolCall) -> tuple[str, str]:
+    return call.name, repr(call.arguments)
 
 
 def _shape_of(reply: Reply, transforms: Collection[str]) -> ReplyShape:
@@ -313,17 +410,9 @@ def _cut(call: ToolCall, cause: str) -> ToolCall:
     )
 
 
-def _as_reply(message: Reply | Mapping[str, Any] | str, finish_reason: str | None) -> Reply:
-    if isinstance(message, Reply):
-        return message if finish_reason is None else replace(message, finish_reason=finish_reason)
-    if isinstance(message, str):
-        return Reply(content=message, finish_reason=finish_reason)
-    return _protocol.parse_message(RawReply(message=dict(message), finish_reason=finish_reason))
-
-
 def _tool_names(tools: ToolsLike | ToolNames) -> ToolNames:
     if tools is None:
-        return _NO_TOOLS
+        return _UNKNOWN_TOOLS
     return tools if isinstance(tools, ToolNames) else ToolNames(parse_tools(tools))
 
 

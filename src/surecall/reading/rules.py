@@ -77,8 +77,8 @@ _DECLARED: Final = (
         "structure",
         """
         assistant_function_call_to_tool_calls Reads a call in the older field `function_call`.
-        assistant_tool_calls_object_to_array Reads one call that came without its list.
         assistant_tool_calls_arguments_json_string_if_hash Takes arguments that came as an object.
+        assistant_tool_calls_object_to_array Reads one call that came without its list.
         drop_legacy_call-! Leaves out a `function_call` next to `tool_calls`.
         rescue_from_error_body! Reads calls that a server sent inside its error.
         unwrap_answer-! Takes the answer from the object that was asked for.
@@ -96,7 +96,9 @@ _DECLARED: Final = (
         "calls",
         """
         infer_tool_name- Reads a name that is a number as the one tool that the arguments fit.
+        judge_call_in_text- Takes text outside any markup as the call that it probably is.
         read_call_from_text Reads a call that the model wrote as text.
+        read_call_in_string Reads a call that is a string in a list.
         resolve_tool_name Reads another spelling of a name as the one tool it can mean.
         strip_name Takes blanks from around the name of a tool.
         wrap_bare_call Reads a call without the `function` around its name and arguments.
@@ -180,11 +182,16 @@ _DECLARED: Final = (
         close_string- Ends a string without its delimiter where the value must end.
         collapsed_tag Reads a tag that lost a part of its name.
         colon_after_label Leaves out a colon after a name.
+        compute_value Takes a sum where a number is wanted as its result.
         damaged_closing_tag Reads a closing tag with a character wrong.
         delimit_string Puts the delimiters of the format around a string.
         doubled_word Takes a word that was written twice once.
+        drop_answer_tag! Takes a tag from around the whole answer.
         drop_echo Takes calls that were written twice once.
+        drop_empty_markup-! Leaves out markup for calls that holds none.
+        drop_end_token! Leaves out tokens of a template, such as those that end a turn.
         drop_extra_brackets Leaves out brackets around the call.
+        drop_invented_result-! Leaves out what a model made up behind its calls.
         equals_label Reads a name that is given with an equals sign.
         fill_code_argument Moves code that follows the arguments into the argument it is for.
         json_body Reads arguments that are JSON in a format that has its own way.
@@ -222,6 +229,7 @@ _DECLARED: Final = (
         strip_value_padding Takes line breaks from around a value.
         text_for_json Takes a value that is not JSON as text.
         unescape_entities Reads `&lt;` and the like as the characters they mean.
+        unescape_markdown Reads an underscore that was escaped as in Markdown.
         unescape_tags Reads escaped tags as tags.
         unwrap_argument_list Takes the list from around the arguments.
         wrong_closing_tag Reads another closing tag as the one that is missing.
@@ -267,13 +275,15 @@ IDENTITY_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family
 """Rules about ids: they never change what is called, and no result could be sent back without."""
 STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "structure")
 READING_RULES: Final = tuple(
-    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "answers", "cut")
+    rule.name
+    for rule in _DECLARED
+    if rule.switchable and rule.family not in ("structure", "ids", "answers", "cut")
 )
 """Rules that change what is called or with what; each can be switched off on its own."""
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)
 """Rules that change no call that is run: those of a cut value, which is refused, of an answer, of a
-reply that came inside an error, and of a call in a field that another replaces. They cannot be
-switched off."""
+reply that came inside an error, of a call in a field that another replaces, and of text that is
+not shown. They cannot be switched off."""
 MOVING_RULES: Final = STRUCTURE_RULES | {READ_FROM_TEXT}
 """Rules that find a call, or move it, without touching its name or arguments."""
 _NOT_OF_ALL: Final = IDENTITY_RULES | STRUCTURE_RULES

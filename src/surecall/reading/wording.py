@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, JSONTextError
 from surecall.jsontext import encode
 from surecall.limits import MAX_JSON_DEPTH
-from surecall.records import ErrorDetail, Receipt, clip
+from surecall.records import Defect, ErrorDetail, Receipt, ToolCall, clip
 from surecall.schema.explain import show_json
 
 _ONE_OBJECT: Final = "Send one JSON object, with keys in double quotes and nothing around it."
@@ -41,6 +41,9 @@ def doubt_missing_closer(missing: Receipt) -> str:
     if missing.rule == "close_missing_brackets":
         return f"The arguments end before {missing.after!r}, so a part of them may be missing."
     return "Something that closes the arguments is missing, and perhaps a part of them with it."
+
+
+MALFORMED: Final = "The provider could not read the call; it was read from what the model wrote."
 
 
 # Doubts about a value
@@ -208,3 +211,14 @@ def refuse_without_rule(rule: str) -> ErrorDetail:
         f"The arguments can only be used after {rule}, which is switched off.",
         "Send the arguments as one JSON object that fits the tool's schema.",
     )
+
+
+def doubt_judgement(why: str) -> str:
+    """Say why a call in text is only likely."""
+    return f"The call is not in the form of a tool call; it was read from text: {why}."
+
+
+def note_unread(call: ToolCall) -> Defect:
+    """Note a call that a text probably makes, and that was not read as one."""
+    message = f"The text seems to call {clip(call.name, 64)}; it was not read as a call."
+    return Defect(Code.CALL_IN_TEXT_NOT_READ, message, clip(call.name, 64))

@@ -97,6 +97,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     """Fields of the message that a provider may want echoed."""
     receipts: tuple[Receipt, ...] = ()
     """Changes made to understand the message, outside the calls that it keeps."""
+    malformed: str = ""
+    """What the model wrote for a call that the provider could not read; never text to show."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -108,4 +110,6 @@ class Reading(Struct, frozen=True, kw_only=True):
     defects: tuple[Defect, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     """Changes outside the calls, such as markers taken out of the content."""
+    seen: tuple[ToolCall, ...] = ()
+    """Calls that the text probably makes, and that were not accepted; it is left as it is."""
     finish_reason: str | None = None

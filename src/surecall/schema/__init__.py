@@ -6,6 +6,13 @@ from .coerce import Coerced, coerce_arguments, property_schema, type_text_value
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
 from .docstrings import parse_docstring
 from .fields import injected_parameters
+from .functions import (
+    below_partials,
+    bind_method,
+    describe_function,
+    is_unbound_method,
+    name_function,
+)
 from .infer import infer_parameters, infer_schema
 from .lint import LintFinding, clean_parameters, lint_tool
 from .structure import References
@@ -19,12 +26,17 @@ __all__ = [
     "References",
     "Rewritten",
     "SchemaChecker",
+    "below_partials",
+    "bind_method",
     "clean_parameters",
     "coerce_arguments",
+    "describe_function",
     "infer_parameters",
     "infer_schema",
     "injected_parameters",
+    "is_unbound_method",
     "lint_tool",
+    "name_function",
     "parse_docstring",
     "property_schema",
     "rewrite_schema",

@@ -23,7 +23,15 @@ from msgspec import Struct
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
 from surecall.records import CoerceMode, Effect, ToolSpec
-from surecall.schema import SchemaChecker, infer_parameters, parse_docstring
+from surecall.schema import (
+    SchemaChecker,
+    below_partials,
+    bind_method,
+    describe_function,
+    infer_parameters,
+    is_unbound_method,
+    name_function,
+)
 
 from .binding import Binder, invalid_tool, make_binder, render_parameters
 
@@ -190,14 +198,13 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
     _refuse_what_cannot_run(function)
     options = {key: value for key, value in options.items() if value is not None}
     name = options.pop("name", None)
-    name = _name_of(function) if name is None else name
+    name = name_function(function) if name is None else name
     _check_name(name)
     description = options.pop("description", None)
     if description is None:
-        description = parse_docstring(_doc_of(function)).text
-    is_method = _lacks_its_object(function)
-    # Read the signature of a method as its callers will see it, without the first parameter.
-    target = types.MethodType(function, object()) if is_method else function
+        description = describe_function(function)
+    is_method = is_unbound_method(function)
+    target = bind_method(function)
     schema = infer_parameters(target) if parameters is None else render_parameters(name, parameters)
     bind = functools.partial(make_binder, name, schema, parameters)
     try:
@@ -231,7 +238,7 @@ def _refuse_what_cannot_run(function: Any) -> None:
     target = _innermost(function)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise invalid_tool(
-            f"{_name_of(function)} is a generator; a tool answers once.",
+            f"{name_function(function)} is a generator; a tool answers once.",
             "Collect what it yields and return a list.",
         )
 
@@ -272,34 +279,9 @@ def _check_choice(name: str, option: str, value: Any, choices: tuple[str, ...]) 
         )
 
 
-def _lacks_its_object(function: Any) -> bool:
-    if not inspect.isfunction(function):
-        return False
-    return next(iter(inspect.signature(function).parameters), "") == "self"
-
-
-def _below_partials(function: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
-    return function
-
-
-def _name_of(function: Any) -> str:
-    function = _below_partials(function)
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def _doc_of(function: Any) -> str | None:
-    function = _below_partials(function)
-    if inspect.isroutine(function):
-        return inspect.getdoc(function)
-    kind = cast("type[Any]", type(function))
-    return kind.__call__.__doc__ or inspect.getdoc(kind)
-
-
 def _innermost(function: Any) -> Any:
     """Return the function whose code runs: below partials, and below an object's `__call__`."""
-    function = _below_partials(function)
+    function = below_partials(function)
     return function if inspect.isroutine(function) else cast("type[Any]", type(function)).__call__
 
 

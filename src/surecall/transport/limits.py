@@ -36,7 +36,7 @@ class WireLimits(Struct, frozen=True, kw_only=True):
 
     max_body_bytes: int = MAX_BODY_BYTES
     max_stream_bytes: int = 128 * MIB
-    max_error_body_bytes: int = 64 * 1024
+    max_error_body_bytes: int = 512 * 1024
     """How much of an error answer is read; the rest is left unread."""
     max_ratio: int = 100
     """Decoded bytes per compressed byte, once `ratio_free_bytes` have been decoded."""

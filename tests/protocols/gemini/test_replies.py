@@ -93,19 +93,19 @@ def test_a_reply_with_calls_that_ran_into_its_limit_is_not_finished() -> None:
     assert parse(body).finish_reason == "length"
 
 
-def test_a_call_the_provider_could_not_read_is_kept_as_text() -> None:
-    """What the model wrote may still be read as a call; the finding says what happened."""
+def test_a_call_the_provider_could_not_read_is_kept_apart() -> None:
+    """What the model wrote may still be read as a call, but it is not text to show."""
     body = chunk(finish="MALFORMED_FUNCTION_CALL")
     body["candidates"][0]["finishMessage"] = (
         'Malformed function call: print(default_api.look(what="a"))'
     )
     reply = parse(body)
     assert reply.finish_reason == "malformed_function_call"
-    assert reply.content == 'print(default_api.look(what="a"))'
+    assert (reply.content, reply.malformed) == (None, 'look(what="a")')
     assert [defect.code for defect in reply.defects] == [Code.MALFORMED_FUNCTION_CALL]
     assert "default_api.look" in reply.defects[0].message
     del body["candidates"][0]["content"], body["candidates"][0]["finishMessage"]
-    assert parse(body).content is None
+    assert (parse(body).content, parse(body).malformed) == (None, "")
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ def test_a_client_reads_what_the_server_meant(name: str) -> None:
             reply.id,
         )
         assert read.extra == reply.extra
-        assert read.defects == ()
+        codes = [Code.TURN_PAUSED] if reply.finish_reason == "pause_turn" else []
+        assert [defect.code for defect in read.defects] == codes
     assert (text, reasoning) == (reply.content or "", reply.reasoning or "")
 
 

@@ -243,6 +243,8 @@ def _parse_calls(
             note_arguments(call.arguments, f"/tool_calls/{position}", defects)
     legacy = message.get("function_call")
     if not isinstance(legacy, dict):
+        if legacy:
+            defects.append(_note_dropped(legacy, "/function_call"))
         return calls, defects, ()
     legacy = as_fields(legacy)
     if calls:

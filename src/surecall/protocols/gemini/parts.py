@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from surecall.errors import Code, JSONTextError, RequestError
 from surecall.jsontext import decode, encode_text, mend_surrogates
-from surecall.narrow import as_fields, as_list
+from surecall.narrow import as_fields, as_list, other_fields, pick_fields
 from surecall.protocols.server import show
 from surecall.protocols.streams import Kept, KeptText
 
@@ -182,7 +182,11 @@ class PartialParts:
             if isinstance(text, str) and not any(member(part, name) for name in _NOT_TEXT):
                 self._take_text(part, text)
                 continue
-            self.calls_count += isinstance(member(part, "functionCall"), dict)
+            if isinstance(member(part, "functionCall"), dict):
+                self.calls_count += 1
+                if isinstance(text, str) and text:  # a part should hold one of the two
+                    self._take_text(pick_fields(part, ("text", "thought")), text)
+                    part = other_fields(part, ("text", "thought"))
             self._begin(part, None)
 
     def take_new(self) -> list[tuple[Literal["text", "reasoning"], str]]:

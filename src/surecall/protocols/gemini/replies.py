@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from surecall.errors import (
     Code,
     JSONTextError,
@@ -27,6 +29,7 @@ from surecall.protocols.replies import (
     decode_body,
     finish_word,
     make_usage,
+    note_foreign_calls,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -122,6 +125,9 @@ find_repeated_keys: Final = partial(
 """Return a finding when a key inside arguments was given differing values."""
 _MALFORMED: Final = "malformed_function_call"
 _MALFORMED_START: Final = "Malformed function call:"
+_PRINTED: Final = ("print(", ")")
+_NAMESPACE: Final = re.compile(r"(?<![\w.:'\"])(?:call:)?default_api[.:](?=[\w-]++[ \t]*+[({])")
+_QUOTE: Final = "<ctrl46>"
 _SILENT_PARTS: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
 """Parts that are known, and hold neither text nor a call of ours."""
 
@@ -257,6 +263,7 @@ class ReplyFold:
             raise _refuse_type(content, "object", "content")
         fields = as_fields(content)
         role, parts = fields.get("role"), fields.get("parts")
+        self.defects += note_foreign_calls(fields, "/content", ("tool_calls",))
         check_role(role, "model")
         self._has_role = self._has_role or bool(role)
         if parts and not isinstance(parts, list):
@@ -292,10 +299,10 @@ def parse_message(raw: RawReply) -> Reply:
             (found.thoughts if part.get("thought") is True else found.texts).append(text)
         elif not signature and not any(member(part, name) for name in _SILENT_PARTS):
             found.defects.append(_note_unknown(item, place))
-    content = "".join(found.texts)
-    if raw.finish_reason == _MALFORMED:
-        content = content or _note_malformed(raw.message, found)
-    return found.make_reply(raw, content or None, raw.finish_reason)
+    is_malformed = raw.finish_reason == _MALFORMED
+    malformed = _note_malformed(raw.message, found) if is_malformed else ""
+    reply = found.make_reply(raw, "".join(found.texts) or None, raw.finish_reason)
+    return replace(reply, malformed=malformed) if malformed else reply
 
 
 def parse_usage(usage: Any) -> Usage | None:
@@ -318,6 +325,10 @@ def _parse_call(call: dict[str, Any], part: dict[str, Any], place: str, found: F
         arguments = {}
     if isinstance(arguments, str):
         found.note(Code.ARGUMENTS_AS_TEXT, "The arguments are text, not an object.", place)
+    spellings = (part.get("functionCall"), part.get("function_call"))
+    if None not in spellings and spellings[0] != spellings[1]:
+        note = "A part has two calls; the one in `function_call` was left out."
+        found.note(Code.CALL_ENTRY_DROPPED, note, place)
     name = call.get("name")
     signature = text_or_none(member(part, "thoughtSignature"))
     return RawCall(
@@ -330,13 +341,27 @@ def _parse_call(call: dict[str, Any], part: dict[str, Any], place: str, found: F
 
 
 def _note_malformed(message: dict[str, Any], found: Found) -> str:
-    """Return what the model wrote for a call, so that it may still be read as text."""
+    """Return what the model wrote for a call, as far as it may still be read as text."""
     stated = text_or_none(message.get("finishMessage")) or ""
     written = stated.removeprefix(_MALFORMED_START).strip()
     note = "The provider could not read the call that the model wrote"
     note = f"{note}: {clip(written)}" if written else f"{note}."
     found.note(Code.MALFORMED_FUNCTION_CALL, note)
-    return written
+    return _unwrap_code(written)
+
+
+def _unwrap_code(written: str) -> str:
+    """Take away what Gemini writes around calls in code: `print(default_api.look(at='x'))`."""
+    unprinted = "\n".join(map(_unprint, written.split("\n")))
+    quoted = unprinted if '"' in unprinted else unprinted.replace(_QUOTE, '"')
+    return _NAMESPACE.sub("", quoted)
+
+
+def _unprint(line: str) -> str:
+    opener, closer = _PRINTED
+    said = line.strip()
+    is_printed = said.startswith(opener) and said.endswith(closer)
+    return said[len(opener) : -len(closer)] if is_printed else line
 
 
 def _refuse_prompt(feedback: dict[str, Any]) -> ProviderError:

@@ -172,7 +172,7 @@ def parse_request(request: WireRequest) -> ModelRequest:
         raise invalid_request("The path names no model.", "Use /models/NAME:generateContent.")
     params, response_format = parse_config(as_fields(member(body, "generationConfig")))
     params |= other_fields(body, _OWN_FIELDS)
-    tools = _parse_tools(body.get("tools"))
+    tools = parse_tools(body.get("tools"))
     choice, allowed = parse_choice(as_fields(member(body, "toolConfig")))
     if allowed is not None:
         tools = tuple(tool for tool in tools if tool.name in allowed)
@@ -199,7 +199,8 @@ def _parse_path(path: str) -> tuple[str, str]:
     return model, method
 
 
-def _parse_tools(items: Any) -> tuple[ToolSpec, ...]:
+def parse_tools(items: Any) -> tuple[ToolSpec, ...]:
+    """Return the functions that tools declare."""
     if items is None:
         return ()
     if isinstance(items, dict):

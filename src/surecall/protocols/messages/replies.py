@@ -18,6 +18,7 @@ from surecall.protocols.replies import (
     finish_word,
     make_raw,
     make_usage,
+    note_foreign_calls,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -40,6 +41,8 @@ _FINISHES: Final[Mapping[str, str]] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
+_PAUSED: Final = "pause_turn"
+_PAUSE_NOTE: Final = "The provider paused the turn; the model has not finished it."
 STOP_REASONS: Final[Mapping[str, str]] = {
     "content_filter": "refusal",
     "eos": "end_turn",
@@ -103,7 +106,10 @@ def parse_message(raw: RawReply) -> Reply:
     """Understand the assistant message; whatever shape it has, nothing is raised."""
     found = _Blocks()
     found.take_content(raw.message.get("content"))
+    found.defects += note_foreign_calls(raw.message, "")
     finish = (raw.finish_reason or "").lower()
+    if finish == _PAUSED:
+        found.note(Code.TURN_PAUSED, _PAUSE_NOTE, "/stop_reason")
     text = "".join(found.texts) if found.texts else None
     return found.make_reply(raw, text, _FINISHES.get(finish, finish) or None)
 

@@ -17,6 +17,7 @@ from surecall.protocols.replies import (
     make_raw,
     make_usage,
     note_arguments,
+    note_foreign_calls,
     refuse_reply,
     repeated_keys,
     start_of,
@@ -117,6 +118,7 @@ class Output(Found):
         phase = item.get("phase")
         if isinstance(phase, str):
             self._phase = phase
+        self.defects += note_foreign_calls(item, place)
         content = item.get("content")
         if isinstance(content, str):
             self.texts.append(content)
@@ -193,6 +195,7 @@ def parse_response(
         if response.get(key) is not None:
             message[key] = response[key]
     finish, usage = _finish_reason_of(message), parse_usage(response.get("usage"))
+    defects = (*defects, *note_foreign_calls(response, ""))
     raw = make_raw(message, finish, usage, response, defects)
     is_marked = response.get("object") == "response" and raw.finish_reason is not None
     marks = "an object of type response or a status"

@@ -1,0 +1,223 @@
+"""Calls outside the markup of any family: what a careful person would say is a call.
+
+Read from a whole text that no format found a call in. Each call that is found takes a judgement,
+so it is only likely, and its receipt says which judgement it was.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.errors import JSONTextError
+from surecall.formats.base import TextCall
+from surecall.formats.names import ToolNames
+from surecall.jsontext import canonical_hash
+from surecall.records import Receipt, clip
+
+from .candidates import Candidate, find_candidates, name_pattern
+from .mentions import Fence, Place, find_fences, why_mention
+
+__all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
+
+_MAX_CHARACTERS: Final = 100_000
+_ESCAPED: Final = re.compile(r"\\([_*\[\]])")
+_BETWEEN: Final = re.compile(
+    r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
+)
+_BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z")
+_WINDOW: Final = 160
+_AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
+_OR: Final = re.compile(
+    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|alternatively|otherwise)\b", re.IGNORECASE
+)
+_ECHO: Final = re.compile(
+    r"<(tool_response|tool_result|tool_results|function_results?|function_response|observation"
+    r"|tool_output|example|examples)\b[^<>]*+>",
+    re.IGNORECASE,
+)
+_OTHER_PARTY: Final = re.compile(
+    r"^[*#\[ ]{0,4}+(?:User|Human|Customer|Client|Q)\b[*\]]{0,3}+:", re.MULTILINE
+)
+
+
+class LikelyCall(Struct, frozen=True, kw_only=True):
+    """A call that was found, and the text it was read from."""
+
+    call: TextCall
+    format: str
+    written: str
+    why: str
+    """The judgement that made it a call."""
+
+
+class LikelyCalls(Struct, frozen=True, kw_only=True):
+    """What was found in a text."""
+
+    calls: tuple[LikelyCall, ...] = ()
+    content: str = ""
+    """The text without the calls."""
+
+
+class _Group(Struct, kw_only=True):
+    candidates: list[Candidate]
+    fence: Fence | None
+
+    @property
+    def start(self) -> int:
+        return self.candidates[0].start
+
+    @property
+    def end(self) -> int:
+        return self.candidates[-1].end
+
+
+def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
+    """Return the calls that a text makes outside any markup, or None when it makes none."""
+    pattern = name_pattern(tools.names)
+    if pattern is None or len(text) > _MAX_CHARACTERS or not pattern.search(text):
+        return None
+    plain = _ESCAPED.sub(r"\1", text) if "\\_" in text else text
+    candidates = find_candidates(plain, tools)
+    if not candidates:
+        return None
+    fences = find_fences(plain)
+    groups = [
+        group
+        for group in _without_choices(plain, list(_group(plain, candidates, fences)))
+        if not _is_mention(plain, group, candidates)
+    ]
+    if not groups:
+        return None
+    unescaped = plain != text
+    calls = tuple(_calls_of(plain, groups, unescaped=unescaped))
+    return LikelyCalls(calls=calls, content=_without(plain, groups)) if calls else None
+
+
+def _group(text: str, candidates: list[Candidate], fences: list[Fence]) -> Iterator[_Group]:
+    """Put calls together that only separators stand between."""
+    group: _Group | None = None
+    for candidate in candidates:
+        fence = next((it for it in fences if it.body <= candidate.start < it.body_end), None)
+        if group is not None:
+            between = _BETWEEN.match(text, group.end, candidate.start)
+            joins = between is not None and between.end() == candidate.start
+            if joins and fence == group.fence:
+                group.candidates.append(candidate)
+                continue
+            yield group
+        group = _Group(candidates=[candidate], fence=fence)
+    if group is not None:
+        yield group
+
+
+def _without_choices(text: str, groups: list[_Group]) -> list[_Group]:
+    """Leave out calls of which the reader is to choose one, as in `this() or that()`."""
+    chosen = [False] * len(groups)
+    for number, (here, following) in enumerate(pairwise(groups)):
+        if _OR.match(text, here.end, following.start):
+            chosen[number] = chosen[number + 1] = True
+    return [group for group, is_choice in zip(groups, chosen, strict=True) if not is_choice]
+
+
+def _is_mention(text: str, group: _Group, candidates: list[Candidate]) -> bool:
+    if _is_echo(text, group.start):
+        return True
+    opened = _BEFORE.search(text, max(0, group.start - _WINDOW), group.start)
+    is_in_list = opened is not None and "[" in opened.group()
+    has_arguments = any(call.arguments for one in group.candidates for call in one.calls)
+    place = Place(group.start, group.end, is_in_list=is_in_list, has_arguments=has_arguments)
+    names = {name for one in group.candidates for name in one.names}
+    if names and _are_variables(text, names):
+        return True
+    rest = [(one.start, one.end) for one in candidates]
+    return bool(why_mention(text, place, group.fence, rest))
+
+
+def _is_echo(text: str, start: int) -> bool:
+    """Tell whether a place lies in an echoed result, an example or another party's words."""
+    opened = None
+    for found in _ECHO.finditer(text, 0, start):
+        opened = found
+    if opened is not None and text.find(f"</{opened[1]}", opened.end(), start) < 0:
+        return True
+    said = None
+    for found in _OTHER_PARTY.finditer(text, 0, start):
+        said = found
+    return said is not None and "\n\n" not in text[said.end() : start]
+
+
+def _are_variables(text: str, names: set[str]) -> bool:
+    """Tell whether a word without quotes is given a value elsewhere in the text."""
+    return any(
+        re.search(rf"(?m)(?:^\s*+{re.escape(name)}\s*+=(?!=)|\bfor {re.escape(name)} in\b)", text)
+        for name in sorted(names)[:16]
+    )
+
+
+def _calls_of(text: str, groups: list[_Group], *, unescaped: bool) -> Iterator[LikelyCall]:
+    seen: set[str] = set()
+    for group in groups:
+        here: set[str] = set()
+        why = _why(text, group)
+        for candidate in group.candidates:
+            written = text[candidate.start : candidate.end]
+            for call in candidate.calls:
+                said = _identity(call)
+                if said in seen:  # said again, in other words or in another block
+                    continue
+                here.add(said)
+                receipts = [*call.receipts]
+                if unescaped:
+                    note = "underscores were escaped as in Markdown"
+                    receipts.append(Receipt("unescape_markdown", "text", "\\_", "_", why=note))
+                receipts.append(
+                    Receipt("judge_call_in_text", "text", clip(written), call.name, why=why)
+                )
+                yield LikelyCall(
+                    call=replace(call, receipts=tuple(receipts)),
+                    format=candidate.format,
+                    written=written,
+                    why=why,
+                )
+        seen |= here
+
+
+def _identity(call: TextCall) -> str:
+    try:
+        return canonical_hash([call.name, call.arguments])
+    except JSONTextError:
+        return f"{call.name}{call.arguments!r}"
+
+
+def _why(text: str, group: _Group) -> str:
+    if group.fence is not None:
+        return "a block of code that calls an offered tool"
+    if not text[: group.start].strip("[({\"'`*\n\t ") and not text[group.end :].strip(
+        "])}\"'`*\n\t ;,."
+    ):
+        return "the message is a call of an offered tool"
+    return "a call of an offered tool among other text"
+
+
+def _without(text: str, groups: list[_Group]) -> str:
+    """Return the text without the calls, their brackets, fences and tokens."""
+    parts: list[str] = []
+    here = 0
+    for group in groups:
+        start, end = group.start, group.end
+        if group.fence is not None:
+            start, end = group.fence.start, group.fence.end
+        else:
+            opened = _BEFORE.search(text, max(here, start - _WINDOW), start)
+            start = opened.start() if opened else start
+            closed = _AFTER.match(text, end)
+            end = closed.end() if closed else end
+        if start >= here:
+            parts.append(text[here:start].rstrip())
+        here = max(here, end)
+    parts.append(text[here:].strip() if not parts else text[here:])
+    return "\n".join(part.strip("\n") for part in parts if part.strip())
