@@ -126,7 +126,7 @@ def test_reasoning_that_the_prompt_opened_is_known_from_the_start() -> None:
 
 def test_a_reader_without_tools_finds_no_calls() -> None:
     """Text is text, but reasoning is still told apart."""
-    reader = ReplyReader()
+    reader = ReplyReader([])
     reader.feed(f"<think>hm</think>{OSLO}")
     reading = reader.close("stop")
     assert (reading.calls, reading.content, reading.reasoning) == ((), OSLO, "hm")

@@ -72,8 +72,6 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether what follows is made up by the model (an invented result) and is dropped."""
     opens: "Thinking | None" = None
     """Set when the text after `end` is reasoning."""
-    is_whole_message: bool = False
-    """Whether it counts only where no visible text stands before it, and ends the message."""
 
 
 class CallFormat(ABC):

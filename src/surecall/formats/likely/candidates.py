@@ -187,7 +187,7 @@ def _read_json(
     if repaired.state != "whole":
         return None
     calls = tuple(_calls_of(repaired.value, tools, repaired.receipts))
-    value = cast("dict[str, Any]", repaired.value) if isinstance(repaired.value, dict) else {}
+    value = _as_object(repaired.value) or {}
     if not calls and named:
         begun, name = named
         if value and _fits_exactly(value, tools.parameters(name)):
