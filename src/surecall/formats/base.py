@@ -86,6 +86,9 @@ class CallFormat(ABC):
     trims: bool = True
     """Whether white space before a call belongs to the format, not to the text."""
 
+    is_plain: bool = False
+    """Whether its tags are names of tools, so that a text may also speak of them."""
+
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the literal texts that may begin a call of this family."""
         return self.literals

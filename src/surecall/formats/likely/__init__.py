@@ -19,7 +19,7 @@ from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
 from .candidates import Candidate, find_candidates, name_pattern
-from .mentions import Fence, Place, find_fences, why_mention
+from .mentions import ECHOES, Fence, Place, find_fences, why_mention
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
 
@@ -34,11 +34,7 @@ _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>
 _OR: Final = re.compile(
     r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|alternatively|otherwise)\b", re.IGNORECASE
 )
-_ECHO: Final = re.compile(
-    r"<(tool_response|tool_result|tool_results|function_results?|function_response|observation"
-    r"|tool_output|example|examples)\b[^<>]*+>",
-    re.IGNORECASE,
-)
+_ECHO: Final = re.compile(rf"<({'|'.join(ECHOES)}|example|examples)\b[^<>]*+>", re.IGNORECASE)
 _OTHER_PARTY: Final = re.compile(
     r"^[*#\[ ]{0,4}+(?:User|Human|Customer|Client|Q)\b[*\]]{0,3}+:", re.MULTILINE
 )

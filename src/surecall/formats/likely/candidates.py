@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
 from surecall.formats.base import TextCall
+from surecall.formats.fitting import has_placeholder
 from surecall.formats.names import ToolNames, parameter_names
 from surecall.formats.shapes import ARGUMENT_KEYS, ID_KEYS, NAME_KEYS, find_calls
 from surecall.jsontext import decode, repair_json, scan_value_end
@@ -85,7 +86,7 @@ def find_candidates(text: str, tools: ToolNames) -> list[Candidate]:
     for candidate in found:
         if not kept or candidate.start >= kept[-1].end:
             kept.append(candidate)
-    return kept
+    return [it for it in kept if not any(has_placeholder(call.arguments) for call in it.calls)]
 
 
 # Python
@@ -106,7 +107,8 @@ def _find_python(
         if call is None:
             continue
         made = bind_arguments(name, call, tools)
-        if made is not None:
+        is_aside = text[opened.end() - 2] == " " and call.are_words  # as in `email (or call) us`
+        if made is not None and not is_aside:
             done = call.end
             yield Candidate(
                 start=begun, end=call.end, calls=(made,), format="pythonic", names=call.names
@@ -122,6 +124,9 @@ def _begin_of_name(text: str, start: int) -> int:
 
 def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | None:
     """Return a call with its arguments by name; values without one go by the tool's signature."""
+    declared = parameter_names(tools.parameters(name))
+    if call.names and call.names <= set(declared):  # a signature, as in `search(query, limit)`
+        return None
     arguments = dict(call.keywords)
     receipts = call.receipts
     for key in call.bare:
@@ -136,7 +141,6 @@ def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | N
         first = call.positional[0]
         if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
             return TextCall(name=name, arguments=first, receipts=receipts)
-        declared = parameter_names(tools.parameters(name))
         placed = dict(zip(declared, call.positional, strict=False))
         if len(declared) < len(call.positional) or placed.keys() & arguments.keys():
             return None
@@ -208,13 +212,23 @@ def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> It
         elif isinstance(item, dict):
             record = cast("dict[str, Any]", item)
             found = find_calls(record, receipts, tools=tools).calls
-            known = [call for call in found if tools.resolve(call.name)]
+            known = [call for call in found if _is_meant(call, record, tools)]
             if known:
                 yield from known
             else:
                 yield from _loose_record(record, tools, receipts)
         elif isinstance(item, str):
             yield from _calls_in_text(item, tools)
+
+
+def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bool:
+    """Tell whether an object calls a known tool; settings under its name have other keys."""
+    if tools.resolve(call.name) is None:
+        return False
+    if call.name not in record or not isinstance(call.arguments, dict):
+        return True
+    declared = parameter_names(tools.parameters(call.name))
+    return not declared or not call.arguments or not call.arguments.keys().isdisjoint(declared)
 
 
 def _loose_record(

@@ -54,9 +54,21 @@ _SPEAKS_OF: Final = _phrases(
     deprecated|wrong|incorrect(?:ly)?|invalid|mistake|error was|failed|broken|bad
     if (?:you|we|i|the user|it|that|this|there|needed|necessary|so)
     how to|what happens|the difference|explain|describe[sd]?|definition|defined as
+    (?:is|are|be) (?:used|called|written|invoked) (?:like|as|so|with|by)
+    what (?:i|we) (?:ran|called|did|used|sent|tried|wrote)
+    i(?: have|'ve|’ve)?(?: just)? (?:ran|called|executed|invoked|tried)
+    demos?|the (?:assistant|agent|model) (?:answers|replies|says|writes|calls|runs)
+    (?:script|code|file|log|trace|program|line|test) (?:has|had|was|is|reads|contains|says)
+    traceback|this trace|the trace
+    \|---
+    zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte[nst]*|nicht|syntaxe?
+    par exemple|exemples?|pourrai(?:t|s|ent)|ne|jamais
+    por ejemplo|ejemplos?|podrías?|podría(?:n|mos)|nunca
     """  # noqa: E501 - one phrase a line
 )
 """A lead like this makes what follows an example, a condition, a report or a refusal."""
+
+_SPEAKS_OF_IN_CHINESE: Final = re.compile("例如|比如|示例|可以使用|不会|不要|如果|已经|写道")
 
 _ASKS: Final = _phrases(
     r"""
@@ -68,9 +80,34 @@ _ASKS: Final = _phrases(
     is (?:this|that|it) (?:ok|okay|right|correct|fine|what)
     go ahead|proceed|confirm|permission|approve
     let me know (?:if|whether|when) (?:i|you(?:'d| would| want)|this|that|it|we)
+    which (?:one|of (?:them|these|the))|what do you (?:think|prefer|say)|what happens
+    soll(?:en)? (?:ich|wir)|darf ich|kann ich|möchte(?:n|st) (?:sie|du)|woll(?:en|t) sie|willst du
+    voulez-vous|veux-tu|dois-je|puis-je|est-ce que|souhaitez-vous
+    quieres?|debo|puedo|te parece|lo ejecuto|desea[s]?
     """
 )
 """A question with one of these asks for leave."""
+_ASKS_IN_CHINESE: Final = re.compile("(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？")
+_TAKES_BACK: Final = re.compile(
+    r"[\W_]{0,8}+(?:(?:actually|oh|hmm?|sorry|no|well|but)\b[,. ]{0,3}+){0,3}+"
+    r"(?:wait\b|scratch (?:that|this)|(?:ignore|forget|disregard|undo|cancel) (?:that|this|it)\b"
+    r"|never ?mind|on second thoughts?|no (?:tool |function )?calls? (?:is|are|was) needed"
+    r"|(?:that|this|it) (?:is|was) not (?:needed|necessary|required))",
+    re.IGNORECASE,
+)
+"""Words right behind a call that take it back."""
+_REPORTS: Final = re.compile(
+    r"[\W_]{0,8}+(?:(?:it|this|that|which|the (?:call|tool|function)) (?:returned|gave|failed|worked))\b",
+    re.IGNORECASE,
+)
+_CONDITION: Final = re.compile(
+    r"(?:if|once|unless|when(?:ever)?|as soon as|until|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
+    re.IGNORECASE,
+)
+_STEP: Final = re.compile(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
+_DIFF: Final = re.compile(r"^(?:@@ -\d|\+\+\+ |diff --git )", re.MULTILINE)
+_TABLE_RULE: Final = re.compile(r"^[ \t|:]{0,8}+-{3,}+[ \t:]{0,8}+\|", re.MULTILINE)
+_COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
 
 _ANNOUNCES: Final = _phrases(
     r"""
@@ -90,6 +127,15 @@ _NAMES_IT: Final = re.compile(
 )
 _MAX_ANNOUNCEMENT: Final = 60
 _STOPS: Final = re.compile(r"[.!?\n]")
+ECHOES: Final = (
+    "tool_response", "tool_result", "tool_results", "tool_output", "function_result",
+    "function_results", "function_response", "observation",
+)  # fmt: skip
+"""Tags around the result of a call, which a model repeats or makes up."""
+_ECHO_LABEL: Final = re.compile(
+    r"(?:^|\n)[*#\[ ]{0,4}+(?:observation|(?:tool|function|api)[ _](?:result|output|response|answer)s?)\b[^\n]{0,20}+\Z",
+    re.IGNORECASE,
+)
 _LABEL: Final = re.compile(r"[^\n.!?]{0,80}+:\s*+$")
 _ASSIGNMENT: Final = re.compile(
     r"(?:(?:const|let|var|await|return|yield|print\(|str\(|json\.dumps\()\s*+"
@@ -105,7 +151,7 @@ _AROUND: Final = "`*_([ "
 _AFTER_AROUND: Final = "`*_)] \"'"
 _CODE_INDENT: Final = 4
 _AFTER_CALL: Final = re.compile(
-    r"\s*+(?:->|=>|==|!=|—|–|:\s*+\w|-\s++\w"
+    r"\s*+(?:->|=>|==?|!=|—|–|:\s*+\w|-\s++\w"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
     r"|had|works?|fail(?:s|ed)?|raises?|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
@@ -172,17 +218,40 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
             return "it is in a block of code of another language"
         if _is_program(text, fence, rest):
             return "it is a part of a program"
+        if _COMMENT_LINE.match(text, text.rfind("\n", 0, start) + 1, start):
+            return "it is in a comment"
         start, end = fence.start, fence.end
     else:
         why = _judge_line(text, place)
         if why:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
-    if _SPEAKS_OF.search(lead):
+    if speaks_of(lead):
         return "the text before it speaks of a call that could be made"
-    if _asks(lead) or _asks(trail):
+    if _asks(trail):
         return "the text asks whether to make it"
+    if _TAKES_BACK.match(trail.lstrip(_AFTER_AROUND + "\n")):
+        return "the text behind it takes it back"
+    if _REPORTS.match(trail.lstrip(_AFTER_AROUND + "\n")):
+        return "the text behind it says what became of it"
+    if _is_instruction(text, start, trail, rest):
+        return "it is a step of an instruction"
     return ""
+
+
+def speaks_of(lead: str) -> bool:
+    """Tell whether words before a call make it one that is only spoken of, or asked about."""
+    if _SPEAKS_OF.search(lead) or _SPEAKS_OF_IN_CHINESE.search(lead) or _ECHO_LABEL.search(lead):
+        return True
+    return _asks(lead)
+
+
+def _is_instruction(text: str, start: int, trail: str, rest: list[tuple[int, int]]) -> bool:
+    """Tell whether a call is in one of several steps, and the next one is not a call."""
+    step = _STEP.match(trail)
+    if step is None or any(begun > start and begun - start < len(trail) for begun, _ in rest[1:]):
+        return False
+    return any(map(_STEP.match, text[max(0, start - _MAX_LEAD) : start].split("\n")))
 
 
 def _is_program(text: str, fence: Fence, rest: list[tuple[int, int]]) -> bool:
@@ -204,6 +273,10 @@ def _judge_line(text: str, place: Place) -> str:
     suffix = text[place.end : len(text) if stop < 0 else stop]
     if prefix.strip() and _QUOTED_LINE.match(prefix):
         return "it is in a quoted line"
+    if _DIFF.search(text, 0, place.start):
+        return "it is in a list of changes"
+    if "|" in prefix and _TABLE_RULE.search(text, 0, place.start):
+        return "it is in a table"
     if _is_indented(prefix) and text[:begun].strip():
         return "it is in an indented block"
     if _NOT_CALLED.search(prefix):
@@ -218,7 +291,10 @@ def _judge_line(text: str, place: Place) -> str:
 
 
 def _is_indented(prefix: str) -> bool:
-    return prefix.isspace() and (prefix.startswith("\t") or len(prefix) >= _CODE_INDENT)
+    margin = len(prefix) - len(prefix.lstrip())
+    if not prefix.startswith("\t") and margin < _CODE_INDENT:
+        return False
+    return prefix.isspace() or bool(_ASSIGNMENT.fullmatch(prefix.lstrip()))
 
 
 def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
@@ -230,7 +306,7 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     stands_alone = not words or _LABEL.fullmatch(words) or _ASSIGNMENT.search(words)
     if not stands_alone and not _is_announced(words):
         return "it is a part of a sentence"
-    if words and _SPEAKS_OF.search(words):
+    if words and (speaks_of(words) or _CONDITION.match(words)):
         return "the sentence speaks of a call that could be made"
     if _AFTER_CALL.match(follows):
         return "the sentence goes on about it"
@@ -276,6 +352,8 @@ def trail_of(text: str, end: int) -> str:
 
 def _asks(text: str) -> bool:
     """Tell whether a question for leave stands in a text."""
+    if _ASKS_IN_CHINESE.search(text):
+        return True
     for found in _ASKS.finditer(text):
         stop = _SENTENCE_STOP.search(text, found.start())
         if (stop and stop.group() == "?") or found.group().lower().startswith("let me know"):

@@ -1,0 +1,582 @@
+"""Texts that hold what looks like a call of an offered tool, and in which nothing is called.
+
+Each kind is a few templates. `$call` is a call in one of the notations that the kind allows,
+`$other` one of another tool, `$name` the name of the tool, `$key` and `$value` its first argument.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from string import Template
+from typing import Any, NamedTuple
+
+from surecall.records import ToolSpec
+
+__all__ = ["KINDS", "OFFERED", "Negative", "negatives"]
+
+_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("search", {"query": "northern lights", "limit": 5}),
+    ("run", {"command": "make clean"}),
+    ("get", {"url": "https://example.org/a"}),
+    ("time", {"zone": "Europe/Oslo"}),
+    ("email", {"to": "ana@example.org", "subject": "Hi"}),
+    ("get_weather", {"city": "Oslo", "unit": "celsius"}),
+    ("create_ticket", {"title": "Printer is down", "priority": 2}),
+    ("delete_file", {"path": "/tmp/old.txt"}),
+    ("send_message", {"recipient": "Li", "text": "On my way."}),
+    ("geo.distance", {"start": "Bergen", "end": "Oslo"}),
+)
+
+
+def _tool(name: str, arguments: dict[str, Any]) -> ToolSpec:
+    kinds = {
+        key: "integer" if isinstance(value, int) else "string" for key, value in arguments.items()
+    }
+    properties = {key: {"type": kind} for key, kind in kinds.items()}
+    schema = {"type": "object", "properties": properties, "required": [next(iter(arguments))]}
+    return ToolSpec(name=name, parameters=schema)
+
+
+OFFERED = tuple(_tool(name, arguments) for name, arguments in _CALLS)
+
+
+def _python(name: str, arguments: dict[str, Any]) -> str:
+    given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
+    return f"{name}({given})"
+
+
+def _positional(name: str, arguments: dict[str, Any]) -> str:
+    return f"{name}({', '.join(map(repr, arguments.values()))})"
+
+
+def _object(name: str, arguments: dict[str, Any]) -> str:
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def _keyed(name: str, arguments: dict[str, Any]) -> str:
+    return json.dumps({name: arguments})
+
+
+def _tag(name: str, arguments: dict[str, Any]) -> str:
+    children = "".join(f"<{key}>{value}</{key}>" for key, value in arguments.items())
+    return f"<{name}>{children}</{name}>"
+
+
+_NOTATIONS: dict[str, Callable[[str, dict[str, Any]], str]] = {
+    "py": _python,
+    "pos": _positional,
+    "json": _object,
+    "keyed": _keyed,
+    "tag": _tag,
+}
+_ALL = ("py", "json", "pos", "keyed", "tag")
+_BARE = ("py", "json", "pos", "keyed")
+"""Without the tags of a family, which are calls whatever follows them."""
+_CODE = ("py", "pos")
+_DATA = ("json", "keyed")
+
+
+class _Kind(NamedTuple):
+    notations: tuple[str, ...]
+    templates: tuple[str, ...]
+
+
+class Negative(NamedTuple):
+    """A text in which nothing is called."""
+
+    kind: str
+    text: str
+
+
+KINDS: dict[str, _Kind] = {
+    "question before": _Kind(
+        _ALL,
+        (
+            "Shall I run $call?",
+            "Should I call `$call`?",
+            "Would you like me to run this?\n\n$call",
+            "Do you want me to go ahead with the following?\n```\n$call\n```",
+            "May I proceed with $call now, or do you prefer to wait?",
+            "Soll ich $call ausführen?",
+            "Soll ich das ausführen?\n\n$call",
+            "Voulez-vous que j'exécute $call ?",
+            "¿Quieres que ejecute $call?",
+            "要我运行 $call 吗？",
+        ),
+    ),
+    "question behind": _Kind(
+        _BARE,
+        (
+            "$call\n\nShall I run this?",
+            "```\n$call\n```\nDoes that look right to you?",
+            "$call\n\nPlease confirm before I send it. OK to proceed?",
+            "$call\n\nLet me know if you want me to run it.",
+            "I would do this:\n\n$call\n\nIs that what you want?",
+            "$call\n\nSoll ich das so ausführen?",
+            "$call\n\nEst-ce que je peux continuer ?",
+            "$call\n\n¿Lo ejecuto?",
+            "$call\n\n可以执行吗？",
+        ),
+    ),
+    "description": _Kind(
+        _ALL,
+        (
+            "The tool `$name` takes $key; for instance, $call would work.",
+            "You can look that up with $call.",
+            "One could use $call for this, but there is no need.",
+            "With a call such as $call one gets an answer in seconds.",
+            "Calls to $name look like this:\n\n$call",
+            "The function is used like this:\n```\n$call\n```",
+            "Man könnte dafür $call verwenden.",
+            "On pourrait utiliser $call pour cela.",
+            "Se podría usar $call para eso.",
+            "你可以使用 $call 来查询。",
+        ),
+    ),
+    "documentation": _Kind(
+        _ALL,
+        (
+            "## $name\n\nUsage:\n\n```\n$call\n```\n\nReturns an object.",
+            "### Examples\n\n$call\n\nReturns the result as text.",
+            "**Example:** $call",
+            "Parameters: `$key` (required).\n\nExample call:\n$call",
+            "See the documentation: $call returns a list.",
+            "Syntax: $call",
+            "### Beispiel\n\n$call",
+            "### Exemple\n\n$call",
+        ),
+    ),
+    "signature": _Kind(
+        ("py",),
+        (
+            "$name($key: str) -> dict",
+            "def $name($key: str) -> str:\n    ...",
+            "The signature is $name($key: str, verbose: bool = False).",
+            "`$name($key, timeout=30)` -> str",
+            "function $name($key) { return null; }",
+            "$name($key=None, *args, **kwargs)",
+            "async def $name(*, $key: str) -> None",
+        ),
+    ),
+    "tutorial": _Kind(
+        _BARE,
+        (
+            "Step 1: Install the client.\nStep 2: Call the tool as follows:\n\n$call\n\nStep 3: Read the answer.",
+            "In this tutorial you learn how to use `$name`.\n\n```python\nfrom client import $name\nanswer = $call\nprint(answer)\n```",
+            "First, imagine that you write\n\n$call\n\nWhat happens next?",
+            "Beginners often write $call here. That works, too.",
+            "How to use it:\n\n1. Open a shell.\n2. Type `$call`.\n3. Press enter.",
+        ),
+    ),
+    "placeholder": _Kind(
+        ("py",),
+        (
+            "$name(...)",
+            "$name($key=...)",
+            '$name($key="<$key>")',
+            '$name($key="YOUR_VALUE_HERE")',
+            "$name($key=<value>)",
+            '{"name": "$name", "arguments": {"$key": "<$key>"}}',
+            '{"name": "$name", "arguments": {...}}',
+            'Fill in the blanks: {"name": "$name", "arguments": {"$key": "..."}}',
+            "<$name><$key>...</$key></$name>",
+        ),
+    ),
+    "quotation marks": _Kind(
+        _ALL,
+        (
+            "The manual says “$call” on page 3.",
+            "Im Handbuch steht „$call“.",
+            "Le manuel dit « $call ».",
+            "He wrote ‘$call’ on the board.",
+            'The text "$call" is only an illustration.',
+            "手册里写着「$call」。",
+            "The note read: “$call”",
+            "文档写道：“$call”。",
+        ),
+    ),
+    "block quote": _Kind(
+        _ALL,
+        (
+            "> $call\n\nThat is from the manual.",
+            "As the manual puts it:\n\n> Use it so:\n> $call",
+            "> > $call\n> I do not think so.",
+            "On Monday Ana wrote:\n> $call",
+        ),
+    ),
+    "table": _Kind(
+        _CODE,
+        (
+            "| tool | example |\n|---|---|\n| $name | $call |",
+            "| call | result |\n|---|---|\n| `$call` | ok |",
+            "tool | call\n--- | ---\n$name | $call",
+            "<table><tr><td>$name</td><td>$call</td></tr></table>",
+        ),
+    ),
+    "strike-through": _Kind(
+        _ALL,
+        (
+            "~~$call~~",
+            "~~$call~~ That is not needed any more.",
+            "<s>$call</s>",
+            "<del>$call</del> (dropped)",
+        ),
+    ),
+    "indented code": _Kind(
+        _CODE,
+        (
+            "An example from the README:\n\n    $call\n\nThat is all.",
+            "The script has this line:\n\n    answer = $call\n",
+            "The old code was\n\n\t$call\n\nand it was slow.",
+        ),
+    ),
+    "echoed result": _Kind(
+        _ALL,
+        (
+            "<tool_response>\n$call\n</tool_response>",
+            "<tool_response>$call</tool_response>\nThe tool answered.",
+            "<function_results>\n$call\n</function_results>",
+            "<observation>$call</observation>",
+            "Observation: $call",
+            "Tool result: $call",
+            "<tool_result>\n$call",
+            "[TOOL_RESULTS]$call[/TOOL_RESULTS]",
+        ),
+    ),
+    "reasoning": _Kind(
+        _ALL,
+        (
+            "<think>I could try $call first, but the answer is known.</think>It is four.",
+            "Hmm, maybe $call would help. No: the user asked for something else.",
+            "Let me think. If I ran $call, I would only repeat what is known. So no call is needed.",
+            "Thinking aloud: $call might work, though I doubt it.",
+            "<thinking>\n$call\n</thinking>\nNo tool is needed.",
+        ),
+    ),
+    "other party": _Kind(
+        _ALL,
+        (
+            "User: $call",
+            "Human: please do $call\nAssistant: Sure, what for?",
+            "Customer: I typed $call and nothing happened.",
+            "The user wrote: $call",
+            "You wrote $call, but which one do you mean?",
+            "Ana (10:42): $call\nBen (10:43): thanks!",
+            "Der Nutzer schrieb: $call",
+            "L'utilisateur a écrit : $call",
+            "用户写道：$call",
+        ),
+    ),
+    "log": _Kind(
+        _ALL,
+        (
+            "2024-05-01 12:00:01 INFO $call",
+            "[2024-05-01T12:00:01Z] DEBUG agent: $call\n[2024-05-01T12:00:02Z] DEBUG agent: ok",
+            "INFO:agent:$call took 12 ms",
+            "The log has one line:\n\n12:00:01 worker-3 $call",
+            "May  1 12:00:01 host agent[42]: $call",
+        ),
+    ),
+    "stack trace": _Kind(
+        _CODE,
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    $call\nValueError: no',
+            "Error: failed\n    at $call (agent.js:12:3)\n    at main (agent.js:40:1)",
+            "It fails with this trace:\n  File \"a.py\", line 3\n    answer = $call\nKeyError: '$key'",
+        ),
+    ),
+    "unit test": _Kind(
+        _CODE,
+        (
+            "```python\ndef test_it():\n    assert $call == 3\n```",
+            "assert $call is not None",
+            "Add a test:\n\n```python\nclass TestIt:\n    def test_a(self):\n        $call\n```",
+            "expect($call).toBe(3);",
+            "self.assertEqual($call, 3)",
+        ),
+    ),
+    "diff": _Kind(
+        _ALL,
+        (
+            "```diff\n- $call\n+ pass\n```",
+            "--- a/agent.py\n+++ b/agent.py\n@@ -1,2 +1,2 @@\n-$call\n+pass",
+            "@@ -3 +3 @@\n+    $call",
+        ),
+    ),
+    "code review": _Kind(
+        _CODE,
+        (
+            "In line 12, `$call` is never awaited.",
+            "I would replace $call by a constant.",
+            "nit: `$call` should be cached.",
+            "Why is $call inside the loop? Please move it out.",
+            "The line `$call` looks wrong to me.",
+        ),
+    ),
+    "past": _Kind(
+        _ALL,
+        (
+            "I called $call and it returned 3.",
+            "Earlier I ran $call.",
+            "I have already executed $call, so there is nothing to do.",
+            "I used $call to find that out: it is sunny.",
+            "Ich habe $call aufgerufen, das Ergebnis ist 3.",
+            "J'ai appelé $call et c'est fait.",
+            "Ya ejecuté $call y el resultado es 3.",
+            "我已经调用了 $call，结果是三。",
+            "Here is what I ran:\n\n$call\n\nIt returned 3.",
+        ),
+    ),
+    "negation": _Kind(
+        _ALL,
+        (
+            "I will not call $call.",
+            "Do not call $call.",
+            "There is no need to call $call here.",
+            "Never run this:\n\n$call",
+            "I cannot execute $call without your leave.",
+            "Please don't use this:\n```\n$call\n```",
+            "Ich werde $call nicht aufrufen.",
+            "Je ne vais pas appeler $call.",
+            "No voy a ejecutar $call.",
+            "我不会调用 $call。",
+        ),
+    ),
+    "conditional": _Kind(
+        _ALL,
+        (
+            "If you need more, I will call $call.",
+            "If the file exists, run $call; otherwise do nothing.",
+            "Once you tell me the date, I will use $call.",
+            "Unless you object, the next step would be $call.",
+            "When the build is done, you can start $call.",
+            "Wenn Sie möchten, führe ich $call aus.",
+            "Si vous voulez, je lance $call.",
+            "Si quieres, ejecuto $call.",
+            "如果你愿意，我可以运行 $call。",
+        ),
+    ),
+    "alternatives": _Kind(
+        _BARE,
+        (
+            "Either $call or $other would do.",
+            "$call or $other",
+            "Option A: $call\nOption B: $other",
+            "There are two ways:\n\n1. $call\n2. $other\n\nWhich one do you prefer?",
+            "$call\n\nor\n\n$other",
+            "Entweder $call oder $other.",
+        ),
+    ),
+    "list of tools": _Kind(
+        ("py",),
+        (
+            "I have these tools:\n- search(query, limit)\n- run(command)\n- $name($key)",
+            "Available functions: search(query), run(command), $name($key).",
+            "* `$name($key)`: does something useful\n* `time(zone)`: tells the time",
+            "My tools are $name and time.",
+            "1. $name - looks things up\n2. time - tells the time",
+        ),
+    ),
+    "definition": _Kind(
+        ("json",),
+        (
+            '{"type": "function", "function": {"name": "$name", "description": "Does it.", "parameters": {"type": "object", "properties": {"$key": {"type": "string"}}}}}',
+            'The tool is defined as\n```json\n{"name": "$name", "parameters": {"type": "object", "properties": {"$key": {"type": "string"}}, "required": ["$key"]}}\n```',
+            '{"name": "$name", "description": "Does it.", "input_schema": {"type": "object", "properties": {"$key": {"type": "string"}}}}',
+            '[{"name": "$name", "description": "Does it.", "parameters": {"$key": "string"}}]',
+        ),
+    ),
+    "result": _Kind(
+        ("json",),
+        (
+            '{"$name": {"status": "ok", "rows": 3}}',
+            'The answer was {"tool": "$name", "result": {"rows": 3}}.',
+            '{"tool_call_id": "c1", "name": "$name", "content": "3 rows"}',
+            '{"role": "tool", "name": "$name", "content": "{\\"$key\\": \\"$value\\"}"}',
+            '{"name": "$name", "status": "success", "output": "$value"}',
+            '{"results": [{"name": "$name", "score": 0.9}, {"name": "other", "score": 0.1}]}',
+        ),
+    ),
+    "configuration": _Kind(
+        ("json",),
+        (
+            '```json\n{"$name": {"enabled": true, "timeout": 30}}\n```',
+            "```yaml\n$name:\n  enabled: true\n  timeout: 30\n```",
+            "[$name]\nenabled = true\ntimeout = 30",
+            '```toml\n[tools.$name]\n$key = "$value"\n```',
+            '{"scripts": {"$name": "node index.js", "build": "make"}}',
+            "The file has a section for it:\n\n$name:\n  retries: 3",
+        ),
+    ),
+    "ordinary words": _Kind(
+        ("py",),
+        (
+            "It is time (at last) to get (or search) things and run (fast).",
+            "I search (and find) what I get: a run (of luck).",
+            "Use the search (top right), then email (or call) us any time (9-17).",
+            "Run time: {hours: 3}. Email: {unknown}.",
+            "Time [minutes]: 30. Search [query]: none.",
+            "Get {well} soon, run {free}.",
+            "The time (UTC) is 12:00; the search (full text) is done.",
+            "My email (work) is ana@example.org, and $name ($key) is a term.",
+        ),
+    ),
+    "shell": _Kind(
+        ("py",),
+        (
+            "$$ $name --$key $value",
+            "```bash\n$name --$key=$value\n```",
+            'Run `curl -X POST https://example.org/$name -d \'{"$key": "$value"}\'`.',
+            '```sh\ncurl https://example.org/$name -d \'{"$key": "$value"}\'\n```',
+            ">>> $name('$value')\n3",
+            "PS> $name('$value')",
+        ),
+    ),
+    "SQL": _Kind(
+        ("pos",),
+        (
+            "```sql\nSELECT $call FROM t;\n```",
+            "SELECT $call FROM t WHERE a = 1;",
+            "INSERT INTO $name ($key) VALUES ('$value');",
+            "CREATE TABLE $name ($key text);",
+        ),
+    ),
+    "other code": _Kind(
+        _CODE,
+        (
+            "```javascript\nconst a = await $call;\nconsole.log(a);\n```",
+            "```go\nx := $call\n```",
+            "```rust\nlet x = $call;\n```",
+            "```python\nfor i in range(3):\n    $call\n```",
+            "```python\nimport client\n\nclient.connect()\nprint($call)\n```",
+            "```java\nString a = $call;\n```",
+            "Here is a script:\n\n```python\ntry:\n    x = $call\nexcept ValueError:\n    x = None\n```",
+        ),
+    ),
+    "comment": _Kind(
+        _ALL,
+        (
+            "# $call",
+            "// $call",
+            "/* $call */",
+            "<!-- $call -->",
+            "```python\n# $call\npass\n```",
+            "-- $call",
+        ),
+    ),
+    "regex": _Kind(
+        ("py",),
+        (
+            "The pattern is `$name\\((.*)\\)`.",
+            're.compile(r"$name\\(($key=.+)\\)")',
+            'Match it with /$name\\("([^"]*)"\\)/g.',
+        ),
+    ),
+    "HTML": _Kind(
+        _CODE,
+        (
+            '<button onclick="$call">Go</button>',
+            "<p>Write <code>$call</code> in the box.</p>",
+            "```html\n<$name>$value</$name>\n```",
+            '<a href="#$name">$name($key)</a>',
+            "<script>$call</script>",
+        ),
+    ),
+    "letter": _Kind(
+        _ALL,
+        (
+            "Dear Ana,\n\nin your last mail you mentioned $call. It works for me.\n\nBest,\nBen",
+            "From: ana@example.org\nSubject: $name\n\n> $call\n\nDid you try that?",
+            "Hi Ben,\n\nthe vendor suggests $call as a workaround.\n\nBest,\nAna",
+        ),
+    ),
+    "mathematics": _Kind(
+        ("py",),
+        (
+            "Let $name(x) = x^2 + 1; then $name(3) = 10.",
+            "$name(x, y) = x + y for all x and y.",
+            "For $name(n) we have $name(n+1) > $name(n).",
+            "Suppose that $name(0) = 1.",
+        ),
+    ),
+    "citation": _Kind(
+        _ALL,
+        (
+            "[1] Li et al., “$call considered harmful”, 2023.",
+            "See Smith (2021), p. 4: $call is the usual form.",
+            "According to the handbook, $call is rarely used [2].",
+        ),
+    ),
+    "apology": _Kind(
+        _ALL,
+        (
+            "Sorry, I should not have called $call.",
+            "I apologize: $call was a mistake.",
+            "Sorry, $call failed, so I have no answer.",
+            "Unfortunately, I am not able to run $call.",
+            "Entschuldigung, $call ist fehlgeschlagen.",
+            "抱歉，$call 失败了。",
+        ),
+    ),
+    "retraction": _Kind(
+        _BARE,
+        (
+            "$call\n\nScratch that, no call is needed.",
+            "$call\n\nActually, ignore that. The answer is 4.",
+            "$call -- no, wait, that is not needed.",
+            "$call\n\nForget that; I do not need it.",
+            "I withdraw $call.",
+            "Undo $call.",
+        ),
+    ),
+    "transcript": _Kind(
+        _ALL,
+        (
+            "Agent: $call\nTool: 3 rows\nAgent: There are 3 rows.",
+            "Q: What does $call do?\nA: It looks things up.",
+            "Transcript of the session:\n\nassistant: $call\ntool: ok",
+            "In the demo the assistant answers:\n\n$call",
+        ),
+    ),
+    "plan for others": _Kind(
+        _ALL,
+        (
+            "Ask your administrator to run $call.",
+            "Your colleague can call $call tomorrow.",
+            "The script runs $call every night.",
+            "The scheduler will call $call at noon.",
+            "You need to run $call on your machine.",
+            "Führen Sie $call auf Ihrem Rechner aus.",
+        ),
+    ),
+    "missing values": _Kind(
+        ("py",),
+        (
+            "To call $name I need the $key. What is it?",
+            "Please tell me the $key, so that I can call $name($key=...).",
+            "I would call $name($key=?) but I do not know the $key.",
+            "Which $key should I pass to $name()?",
+        ),
+    ),
+}
+
+
+def negatives() -> Iterator[Negative]:
+    """Yield every text of every kind, each once."""
+    seen: set[str] = set()
+    for kind, (notations, templates) in KINDS.items():
+        for turn, template in enumerate(templates):
+            for number, (name, arguments) in enumerate(_CALLS):
+                # Every tool with every template, in notations that take turns.
+                written = _NOTATIONS[notations[(number + turn) % len(notations)]]
+                key, value = next(iter(arguments.items()))
+                other = _CALLS[(number + 3) % len(_CALLS)]
+                text = Template(template).substitute(
+                    call=written(name, arguments),
+                    other=written(*other),
+                    name=name,
+                    key=key,
+                    value=value,
+                )
+                if text not in seen:
+                    seen.add(text)
+                    yield Negative(kind, text)
