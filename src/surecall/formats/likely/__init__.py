@@ -32,7 +32,8 @@ _BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z"
 _WINDOW: Final = 160
 _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
 _OR: Final = re.compile(
-    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|alternatively|otherwise)\b", re.IGNORECASE
+    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|oder|ou|o|或者|alternatively|otherwise|vs|versus)\b",
+    re.IGNORECASE,
 )
 _ECHO: Final = re.compile(rf"<({'|'.join(ECHOES)}|example|examples)\b[^<>]*+>", re.IGNORECASE)
 _OTHER_PARTY: Final = re.compile(

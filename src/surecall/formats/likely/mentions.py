@@ -57,6 +57,8 @@ _SPEAKS_OF: Final = _phrases(
     (?:is|are|be) (?:used|called|written|invoked) (?:like|as|so|with|by)
     what (?:i|we) (?:ran|called|did|used|sent|tried|wrote)
     i(?: have|'ve|’ve)?(?: just)? (?:ran|called|executed|invoked|tried)
+    refus(?:e|es|ed|ing)|dangerous|forbidden|possible|previous|instead of|typos?|propos(?:e|al)
+    (?:must|should|need|can) ?not|isn't|aren't|not allowed
     demos?|the (?:assistant|agent|model) (?:answers|replies|says|writes|calls|runs)
     (?:script|code|file|log|trace|program|line|test) (?:has|had|was|is|reads|contains|says)
     traceback|this trace|the trace
@@ -68,6 +70,45 @@ _SPEAKS_OF: Final = _phrases(
 )
 """A lead like this makes what follows an example, a condition, a report or a refusal."""
 
+_MAKES: Final = re.compile(
+    r"\b(?:i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|we[’']?ll|we will|we are"
+    r"|(?:i|we) (?:can|need|have to|want|now|must|shall|use|call|make|send)"
+    r"|calling|executing|invoking|performing|using)\b"
+    r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
+    r"|\b(?:calls?|actions?|answers?|outputs?|results?|responses?|solution|api request|function)"
+    r"(?: (?:is|are|to|for|with)\b[^:.\n]{0,160}+)?+:?+\Z",
+    re.IGNORECASE,
+)
+"""A lead like this says that what follows is done now."""
+_HERE_IS_OTHER: Final = re.compile(
+    r"\bhere(?: is|[’']s| are)\b[^:.\n]{0,40}?\b(?:codes?|commands?|drafts?|scripts?|lines?|snippets?"
+    r"|requests? (?:you|we|that)|templates?|formats?|what)\b",
+    re.IGNORECASE,
+)
+_REFERS: Final = _phrases(
+    r"""
+    you|your|yours
+    this|these|the following|below|such|something like
+    was|were|had|sent|returned|responded|responds|said|says|wrote|answered|received|is|are|has|have|contains?
+    might|may|could|should|would|must|not|never
+    codes?|scripts?|lines?|drafts?|general form|formats?|requests?|messages?|input|commands?|console|synopsis
+    quick ?start|getting started|agreed|in case|after|before|tools? (?:returned|said)|response from
+    """  # noqa: E501 - one phrase a line
+)
+"""A lead that speaks of the text itself, and not of the task that the call is for."""
+_MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
+_MIN_WORDS: Final = 3
+_HELPS: Final = re.compile(
+    r"\b(?:anything else|any (?:other|more|further)|else|help|assist|more about|other questions)\b",
+    re.IGNORECASE,
+)
+_QUESTION: Final = re.compile(r"[^.!?\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
+_WAITS: Final = _phrases(
+    r"""
+    (?:please |to )?(?:confirm|approve)|approval|your (?:permission|consent|ok|okay|go-ahead|review)
+    say (?:yes|so|the word)|waiting for|awaiting|review it|any objections|pick one|choose one
+    """
+)
 _SPEAKS_OF_IN_CHINESE: Final = re.compile("例如|比如|示例|可以使用|不会|不要|如果|已经|写道")
 
 _ASKS: Final = _phrases(
@@ -89,10 +130,10 @@ _ASKS: Final = _phrases(
 """A question with one of these asks for leave."""
 _ASKS_IN_CHINESE: Final = re.compile("(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？")
 _TAKES_BACK: Final = re.compile(
-    r"[\W_]{0,8}+(?:(?:actually|oh|hmm?|sorry|no|well|but)\b[,. ]{0,3}+){0,3}+"
-    r"(?:wait\b|scratch (?:that|this)|(?:ignore|forget|disregard|undo|cancel) (?:that|this|it)\b"
+    r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
+    r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t|scratch (?:that|this)|(?:ignore|forget|disregard|undo|cancel) (?:that|this|it)\b"
     r"|never ?mind|on second thoughts?|no (?:tool |function )?calls? (?:is|are|was) needed"
-    r"|(?:that|this|it) (?:is|was) not (?:needed|necessary|required))",
+    r"|(?:that|this|it|the above) (?:is|was) (?:not\b|wrong|only |just |merely |simply ))",
     re.IGNORECASE,
 )
 """Words right behind a call that take it back."""
@@ -101,7 +142,7 @@ _REPORTS: Final = re.compile(
     re.IGNORECASE,
 )
 _CONDITION: Final = re.compile(
-    r"(?:if|once|unless|when(?:ever)?|as soon as|until|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
+    r"(?:in case|should the|assuming|after you|before you|if|once|unless|when(?:ever)?|as soon as|until|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
     re.IGNORECASE,
 )
 _STEP: Final = re.compile(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
@@ -129,7 +170,7 @@ _MAX_ANNOUNCEMENT: Final = 60
 _STOPS: Final = re.compile(r"[.!?\n]")
 ECHOES: Final = (
     "tool_response", "tool_result", "tool_results", "tool_output", "function_result",
-    "function_results", "function_response", "observation",
+    "function_results", "function_response", "observation", "result", "results",
 )  # fmt: skip
 """Tags around the result of a call, which a model repeats or makes up."""
 _ECHO_LABEL: Final = re.compile(
@@ -151,7 +192,7 @@ _AROUND: Final = "`*_([ "
 _AFTER_AROUND: Final = "`*_)] \"'"
 _CODE_INDENT: Final = 4
 _AFTER_CALL: Final = re.compile(
-    r"\s*+(?:->|=>|==?|!=|—|–|:\s*+\w|-\s++\w"
+    r"\s*+(?:->|=>|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
     r"|had|works?|fail(?:s|ed)?|raises?|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
@@ -228,7 +269,7 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
     lead, trail = lead_of(text, start), trail_of(text, end)
     if speaks_of(lead):
         return "the text before it speaks of a call that could be made"
-    if _asks(trail):
+    if _asks(trail) or _asks_leave(trail):
         return "the text asks whether to make it"
     if _TAKES_BACK.match(trail.lstrip(_AFTER_AROUND + "\n")):
         return "the text behind it takes it back"
@@ -241,9 +282,34 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
 
 def speaks_of(lead: str) -> bool:
     """Tell whether words before a call make it one that is only spoken of, or asked about."""
+    if _CONDITION.match(lead.lstrip()):
+        return True
     if _SPEAKS_OF.search(lead) or _SPEAKS_OF_IN_CHINESE.search(lead) or _ECHO_LABEL.search(lead):
         return True
-    return _asks(lead)
+    return _asks(lead) or _refers_to_it(lead)
+
+
+def _refers_to_it(lead: str) -> bool:
+    """Tell whether the last words before a call speak of it as a text, or need it to go on.
+
+    A task ("The weather in Oslo:") and an announcement ("I'll look it up:") do not.
+    """
+    lines = [line for line in _MARKUP.sub(" ", lead).split("\n") if line.strip(" -=*#")]
+    clause = lines[-1] if lines else ""
+    clause = clause.rpartition("}")[2].strip("*_ `#-")
+    if _HERE_IS_OTHER.search(clause):
+        return True
+    if _MAKES.search(clause):
+        return False
+    goes_on = clause[-1:].isalnum() and len(clause.split()) >= _MIN_WORDS
+    return goes_on or bool(_REFERS.search(clause))
+
+
+def _asks_leave(trail: str) -> bool:
+    """Tell whether the text behind a call waits for an answer before it is made."""
+    if _WAITS.search(trail):
+        return True
+    return any(not _HELPS.search(it.group()) for it in _QUESTION.finditer(trail))
 
 
 def _is_instruction(text: str, start: int, trail: str, rest: list[tuple[int, int]]) -> bool:
@@ -306,7 +372,7 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     stands_alone = not words or _LABEL.fullmatch(words) or _ASSIGNMENT.search(words)
     if not stands_alone and not _is_announced(words):
         return "it is a part of a sentence"
-    if words and (speaks_of(words) or _CONDITION.match(words)):
+    if words and speaks_of(words):
         return "the sentence speaks of a call that could be made"
     if _AFTER_CALL.match(follows):
         return "the sentence goes on about it"
