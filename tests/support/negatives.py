@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from surecall.records import ToolSpec
 
-__all__ = ["KINDS", "OFFERED", "Negative", "negatives"]
+__all__ = ["CALLS", "KINDS", "NOTATIONS", "OFFERED", "Negative", "negatives"]
 
-_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("search", {"query": "northern lights", "limit": 5}),
     ("run", {"command": "make clean"}),
     ("get", {"url": "https://example.org/a"}),
@@ -36,7 +36,7 @@ def _tool(name: str, arguments: dict[str, Any]) -> ToolSpec:
     return ToolSpec(name=name, parameters=schema)
 
 
-OFFERED = tuple(_tool(name, arguments) for name, arguments in _CALLS)
+OFFERED = tuple(_tool(name, arguments) for name, arguments in CALLS)
 
 
 def _python(name: str, arguments: dict[str, Any]) -> str:
@@ -61,7 +61,7 @@ def _tag(name: str, arguments: dict[str, Any]) -> str:
     return f"<{name}>{children}</{name}>"
 
 
-_NOTATIONS: dict[str, Callable[[str, dict[str, Any]], str]] = {
+NOTATIONS: dict[str, Callable[[str, dict[str, Any]], str]] = {
     "py": _python,
     "pos": _positional,
     "json": _object,
@@ -639,11 +639,11 @@ def negatives() -> Iterator[Negative]:
     seen: set[str] = set()
     for kind, (notations, templates) in KINDS.items():
         for turn, template in enumerate(templates):
-            for number, (name, arguments) in enumerate(_CALLS):
+            for number, (name, arguments) in enumerate(CALLS):
                 # Every tool with every template, in notations that take turns.
-                written = _NOTATIONS[notations[(number + turn) % len(notations)]]
+                written = NOTATIONS[notations[(number + turn) % len(notations)]]
                 key, value = next(iter(arguments.items()))
-                other = _CALLS[(number + 3) % len(_CALLS)]
+                other = CALLS[(number + 3) % len(CALLS)]
                 text = Template(template).substitute(
                     call=written(name, arguments),
                     other=written(*other),

@@ -38,6 +38,22 @@ _WRAPPERS: Final = frozenset(
     {"tool_call", "toolcall", "function_call", "functioncall", "function", "tool", "invoke", "call"}
 )
 _DOUBLED: Final = "{{"
+_BEFORE_NAME: Final = re.compile(
+    r"(?:[\[({\s]*+\{\s*+[\"']?+(?:name|tool|tool_name|function|action)[\"']?+\s*+[:=]\s*+[\"']?+"
+    r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=)\Z"
+)
+"""What may stand before a name whose arguments are an object behind it."""
+_AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+")
+_NEXT_OBJECT: Final = re.compile(r"[\s,;]*+(?=\{)")
+_YAML_HEAD: Final = re.compile(
+    r"^(?:[*_]{0,2}+(?:name|tool|function|action)[*_]{0,2}+:[*_ ]{0,3}+)?+(?=[\w.-])", re.MULTILINE
+)
+_YAML_LABEL: Final = re.compile(
+    r"[`*_]{0,3}+:?+[ \t]*+\n(?:(?:arguments|args|parameters|params|input):[ \t]*+\n)?+"
+)
+_YAML_LINE: Final = re.compile(
+    r"[ \t]{1,12}+(?:-[ \t]++)?+([^\W\d][\w.-]*+):[ \t]++([^\n]++)(?:\n|\Z)"
+)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -79,6 +95,7 @@ def find_candidates(text: str, tools: ToolNames) -> list[Candidate]:
     found = [
         *_find_json(text, tools, [(match.start(), match.end(), name) for match, name in named]),
         *_find_tags(text, tools),
+        *_find_lines(text, tools, [(match.start(), match.end(), name) for match, name in named]),
         *_find_python(text, tools, [(match.end(), match.start(), name) for match, name in named]),
     ]
     found.sort(key=lambda candidate: (candidate.start, -candidate.end))
@@ -168,9 +185,10 @@ def _find_json(
         end = scan_value_end(text, start)
         budget -= (len(text) if end is None else end) - start
         before = [
-            (begun, name)
+            (first, name)
             for begun, over, name in named
-            if start - _MAX_NAME_DISTANCE < over <= start and text[begun - 1 : begun] != "."
+            if start - _MAX_NAME_DISTANCE < over <= start
+            and ((first := _begin_of_name(text, begun)) == begun or tools.resolve(text[first:over]))
         ]
         inside = any(start < begun and over <= (end or len(text)) for begun, over, _ in named)
         if end is None or not (inside or before):
@@ -191,15 +209,46 @@ def _read_json(
     if repaired.state != "whole":
         return None
     calls = tuple(_calls_of(repaired.value, tools, repaired.receipts))
-    value = _as_object(repaired.value) or {}
+    if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
+        arguments, end = following
+        calls = (replace(calls[0], arguments=arguments),)
     if not calls and named:
         begun, name = named
-        if value and _fits_exactly(value, tools.parameters(name)):
+        value = _as_arguments(repaired.value)
+        is_next = not text[begun:start].partition("\n")[2].strip()  # a name, and then its `{}`
+        if (value or is_next) and _fits_exactly(value, tools.parameters(name)):
             calls = (TextCall(name=name, arguments=value, receipts=repaired.receipts),)
-            start = begun
+            opened = _BEFORE_NAME.search(text, max(0, begun - _MAX_NAME_DISTANCE), begun)
+            start = opened.start() if opened else begun
+            closed = _AFTER_ARGUMENTS.match(text, end) if opened else None
+            end = closed.end() if closed else end
     if not calls:
         return None
     return Candidate(start=start, end=end, calls=calls, format="bare_json")
+
+
+def _is_name_alone(calls: tuple[TextCall, ...]) -> bool:
+    return len(calls) == 1 and not calls[0].arguments
+
+
+def _read_arguments_behind(
+    text: str, at: int, call: TextCall, tools: ToolNames
+) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments of a call whose name is in an object of its own, and their end."""
+    opened = _NEXT_OBJECT.match(text, at)
+    end = scan_value_end(text, opened.end()) if opened else None
+    if opened is None or end is None:
+        return None
+    value = _as_arguments(repair_json(text[opened.end() : end], nested="keep").value)
+    return (value, end) if value and _fits_exactly(value, tools.parameters(call.name)) else None
+
+
+def _as_arguments(value: Any) -> dict[str, Any]:
+    """Return an object, or the one in it when all it has is its arguments."""
+    record = _as_object(value) or {}
+    if len(record) == 1 and (key := next(iter(record))) in ARGUMENT_KEYS:
+        return _as_object(record[key]) or record
+    return record
 
 
 def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> Iterator[TextCall]:
@@ -286,6 +335,32 @@ def _fits_exactly(value: Mapping[str, Any], parameters: dict[str, Any] | None) -
     required = (parameters or {}).get("required")
     wanted = set(cast("list[str]", required)) if isinstance(required, list) else set[str]()
     return value.keys() <= set(parameter_names(parameters)) and wanted <= value.keys()
+
+
+# Lines
+
+
+def _find_lines(
+    text: str, tools: ToolNames, named: list[tuple[int, int, str]]
+) -> Iterator[Candidate]:
+    """Yield names with a line for each argument under them, as in YAML."""
+    for begun, over, name in named:
+        head = text.rfind("\n", 0, begun) + 1
+        opened, label = _YAML_HEAD.match(text, head), _YAML_LABEL.match(text, over)
+        if opened is None or opened.end() != begun or label is None:
+            continue
+        parameters = tools.parameters(name) or {}
+        arguments: dict[str, Any] = {}
+        end = label.end()
+        while (line := _YAML_LINE.match(text, end)) and line[1] not in arguments:
+            written = line[2].strip().strip("\"'")
+            arguments[line[1]] = type_text_value(written, property_schema(parameters, line[1]))
+            end = line.end()
+        if arguments and _fits_exactly(arguments, parameters):
+            why = "the arguments were lines under the name"
+            receipt = Receipt("yaml_body", "text", clip(text[head:end]), name, why=why)
+            call = TextCall(name=name, arguments=arguments, receipts=(receipt,))
+            yield Candidate(start=head, end=end, calls=(call,), format="bare_json")
 
 
 # XML

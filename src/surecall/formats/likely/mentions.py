@@ -65,6 +65,7 @@ _SPEAKS_OF: Final = _phrases(
     \|---
     zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte[nst]*|nicht|syntaxe?
     par exemple|exemples?|pourrai(?:t|s|ent)|ne|jamais
+    schrieb|sagte|nutzer|a écrit|a dit|utilisateur|escribió|dijo|usuario
     por ejemplo|ejemplos?|podrías?|podría(?:n|mos)|nunca
     """  # noqa: E501 - one phrase a line
 )
@@ -96,6 +97,9 @@ _REFERS: Final = _phrases(
     """  # noqa: E501 - one phrase a line
 )
 """A lead that speaks of the text itself, and not of the task that the call is for."""
+_WRAPPER_TAG: Final = re.compile(
+    r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
+)
 _MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
 _MIN_WORDS: Final = 3
 _HELPS: Final = re.compile(
@@ -146,6 +150,14 @@ _CONDITION: Final = re.compile(
     re.IGNORECASE,
 )
 _STEP: Final = re.compile(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
+_TIME_OF_DAY: Final = re.compile(
+    r"(?<!\d)[012]?+\d:[0-5]\d(?!\d)|^\W{0,2}+(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)\b"
+)
+_SPEAKER: Final = re.compile(r"\s*+[^\W\d][^\n:]{0,40}+:\s*+")
+_NEXT_SPEAKER: Final = re.compile(r"[ \t*]*+[^\W\d][\w .()-]{0,40}+:[ \t*]++\S")
+_CHOICE: Final = re.compile(
+    r"[\s*#-]{0,8}+(?:option|version|variant|alternative|choice) \w{1,3}+[):.]", re.IGNORECASE
+)
 _DIFF: Final = re.compile(r"^(?:@@ -\d|\+\+\+ |diff --git )", re.MULTILINE)
 _TABLE_RULE: Final = re.compile(r"^[ \t|:]{0,8}+-{3,}+[ \t:]{0,8}+\|", re.MULTILINE)
 _COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
@@ -177,9 +189,9 @@ _ECHO_LABEL: Final = re.compile(
     r"(?:^|\n)[*#\[ ]{0,4}+(?:observation|(?:tool|function|api)[ _](?:result|output|response|answer)s?)\b[^\n]{0,20}+\Z",
     re.IGNORECASE,
 )
-_LABEL: Final = re.compile(r"[^\n.!?]{0,80}+:\s*+$")
+_LABEL: Final = re.compile(r"(?:[^\n.!?:]|:(?!\s*+\Z)){0,80}+:\s*+\Z")
 _ASSIGNMENT: Final = re.compile(
-    r"(?:(?:const|let|var|await|return|yield|print\(|str\(|json\.dumps\()\s*+"
+    r"(?:(?:const|let|var|await|return|yield|(?:print|str|json\.dumps)(?:\(|\Z))\s*+"
     r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z"
 )
 _ITEM: Final = re.compile(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
@@ -194,7 +206,7 @@ _CODE_INDENT: Final = 4
 _AFTER_CALL: Final = re.compile(
     r"\s*+(?:->|=>|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
-    r"|had|works?|fail(?:s|ed)?|raises?|did|does|looks?|seems?|or|when|if|instead)\b)",
+    r"|had|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
 )
 _PROGRAM: Final = re.compile(
@@ -263,7 +275,7 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
             return "it is in a comment"
         start, end = fence.start, fence.end
     else:
-        why = _judge_line(text, place)
+        why = _judge_line(text, place, rest)
         if why:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
@@ -331,7 +343,14 @@ def _is_program(text: str, fence: Fence, rest: list[tuple[int, int]]) -> bool:
     return bool(_PROGRAM.search("_".join(body)))
 
 
-def _judge_line(text: str, place: Place) -> str:
+def _is_dialogue(text: str, at: int, rest: list[tuple[int, int]]) -> bool:
+    """Tell whether somebody else speaks on the next line, which ends no call."""
+    if at < 0 or any(at < begun for begun, _ in rest):
+        return False
+    return _NEXT_SPEAKER.match(text, at + 1) is not None
+
+
+def _judge_line(text: str, place: Place, rest: list[tuple[int, int]]) -> str:
     """Return why calls among text are only spoken of, by the line they stand on."""
     begun = text.rfind("\n", 0, place.start) + 1
     stop = text.find("\n", place.end)
@@ -339,6 +358,12 @@ def _judge_line(text: str, place: Place) -> str:
     suffix = text[place.end : len(text) if stop < 0 else stop]
     if prefix.strip() and _QUOTED_LINE.match(prefix):
         return "it is in a quoted line"
+    if _TIME_OF_DAY.search(prefix):
+        return "it is in a log"
+    if _SPEAKER.fullmatch(prefix.rstrip(_AROUND)) and _is_dialogue(text, stop, rest):
+        return "it is in a dialogue"
+    if _CHOICE.match(prefix):
+        return "it is one of several ways"
     if _DIFF.search(text, 0, place.start):
         return "it is in a list of changes"
     if "|" in prefix and _TABLE_RULE.search(text, 0, place.start):
@@ -349,11 +374,13 @@ def _judge_line(text: str, place: Place) -> str:
         return "it is a definition"
     if "~~" in prefix and "~~" in suffix:
         return "it is struck through"
-    if not place.is_in_list and prefix.rstrip(_AROUND)[-1:] in _QUOTES and prefix.strip(_AROUND):
-        return "it is in quotation marks"
-    if _is_quoted_part(prefix, suffix):
-        return "it is in quotation marks"
-    return _judge_sentence(prefix.rstrip(_AROUND + _QUOTES), suffix, place)
+    is_in_quotes = prefix.rstrip(_AROUND)[-1:] in _QUOTES and bool(prefix.strip(_AROUND))
+    if (is_in_quotes and not place.is_in_list) or _is_quoted_part(prefix, suffix):
+        rest = text[: place.start] + text[place.end :]
+        if rest.strip(f"{_AROUND}{_AFTER_AROUND}\n"):  # else all of the message is in them
+            return "it is in quotation marks"
+    prefix = _WRAPPER_TAG.sub("", prefix.rstrip(_AROUND + _QUOTES))
+    return _judge_sentence(prefix, suffix, place)
 
 
 def _is_indented(prefix: str) -> bool:
