@@ -105,6 +105,9 @@ KINDS: dict[str, _Kind] = {
             "Before I do anything: are you sure that you want this?\n\n$call",
             "Are you happy for me to send this?\n\n```\n$call\n```",
             "Ready to go? I have prepared this:\n\n$call\n\nSay yes and I send it.",
+            "Just to be sure: is this the one you mean?\n\n$call",
+            "Möchten Sie, dass ich Folgendes sende?\n\n$call",
+            "Ça vous va si je fais ceci ?\n\n$call",
         ),
     ),
     "question behind": _Kind(
@@ -125,6 +128,10 @@ KINDS: dict[str, _Kind] = {
             "```json\n$call\n```\n\nReply “yes” to confirm.",
             "This is what I propose:\n\n$call\n\nPlease review it first.",
             "$call\n\nWaiting for your approval.",
+            "$call\n\nGood to go?",
+            "I've drafted it:\n\n$call\n\nHappy to send it once you agree.",
+            "$call\n\nPasst das so?",
+            "$call\n\nNothing has been executed yet; tell me when.",
         ),
     ),
     "description": _Kind(
@@ -145,6 +152,9 @@ KINDS: dict[str, _Kind] = {
             "To get an answer, people typically write $call.",
             "What such a request contains:\n\n$call",
             "This is the kind of request that the server accepts:\n\n$call",
+            "Under the hood, the assistant turns your wish into\n\n$call",
+            "Requests of that type end up as `$call` on the server.",
+            "So sieht ein Aufruf aus:\n\n$call",
         ),
     ),
     "documentation": _Kind(
@@ -162,6 +172,9 @@ KINDS: dict[str, _Kind] = {
             "Quick start\n-----------\n\n```\n$call\n```\n\nThe answer is an object with the key `rows`.",
             "NAME\n    $name - look things up\n\nSYNOPSIS\n    $call",
             "Requests have this format:\n\n$call\n\nEach field is required.",
+            '#### Request\n\n```json\n$call\n```\n\n#### Response\n\n```json\n{"rows": 3}\n```',
+            "Try it out: paste `$call` into the form.",
+            "Arguments are passed by name:\n\n$call",
         ),
     ),
     "signature": _Kind(
@@ -264,6 +277,9 @@ KINDS: dict[str, _Kind] = {
             "The API responded with $call.",
             "<result>\n$call\n</result>",
             "```output\n$call\n```",
+            "Server said: $call",
+            "Last response:\n\n$call",
+            "What came back:\n\n$call",
         ),
     ),
     "reasoning": _Kind(
@@ -294,6 +310,9 @@ KINDS: dict[str, _Kind] = {
             "The customer's message was:\n\n$call",
             "In your message I see\n\n$call\n\nwhich is not valid.",
             "Your input was:\n\n$call",
+            "From the ticket:\n\n$call",
+            "As Ben put it in the chat:\n\n$call",
+            "Quoting the error report:\n\n$call",
         ),
     ),
     "log": _Kind(
@@ -347,6 +366,8 @@ KINDS: dict[str, _Kind] = {
             "Please change this line:\n\n$call",
             "The following has a typo:\n\n$call",
             "This line is slow:\n```python\n$call\n```\nConsider a cache.",
+            "`$call` → extract a constant for the value.",
+            "Found in utils.py, line 40:\n\n$call",
         ),
     ),
     "past": _Kind(
@@ -367,6 +388,9 @@ KINDS: dict[str, _Kind] = {
             "After running $call, the answer is 3.",
             "The result of $call is 3.",
             "Based on $call, it is sunny in Oslo.",
+            "That was done with\n\n$call\n\nan hour ago.",
+            "Done! The call I made was $call.",
+            "For the record, the request had been\n\n$call",
         ),
     ),
     "negation": _Kind(
@@ -387,6 +411,10 @@ KINDS: dict[str, _Kind] = {
             "It would be dangerous to run\n\n$call",
             "That request is not allowed:\n\n$call",
             "I won't do this:\n\n$call",
+            "Under no circumstances:\n\n$call",
+            "We stay away from\n\n$call\n\nbecause it deletes data.",
+            "Blocked by policy:\n\n$call",
+            "Auf keinen Fall:\n\n$call",
         ),
     ),
     "conditional": _Kind(
@@ -406,6 +434,9 @@ KINDS: dict[str, _Kind] = {
             "Assuming that the file is still there, $call is the way to go.",
             "As soon as I have your permission:\n\n$call",
             "After you have signed in, I will send this:\n\n$call",
+            "Provided that you agree:\n\n$call",
+            "Only on request:\n\n$call",
+            "Falls nötig:\n\n$call",
         ),
     ),
     "alternatives": _Kind(
@@ -421,6 +452,8 @@ KINDS: dict[str, _Kind] = {
             "Version 1:\n\n$call\n\nVersion 2:\n\n$other\n\nPick one.",
             "$call vs. $other",
             "Instead of\n\n$call\n\nwrite\n\n$other",
+            "Left: $call. Right: $other. Your pick!",
+            "First idea:\n\n$call\n\nSecond idea:\n\n$other\n\nI lean towards the first.",
         ),
     ),
     "list of tools": _Kind(
@@ -545,6 +578,7 @@ KINDS: dict[str, _Kind] = {
             "From: ana@example.org\nSubject: $name\n\n> $call\n\nDid you try that?",
             "Hi Ben,\n\nthe vendor suggests $call as a workaround.\n\nBest,\nAna",
             "Subject: How to look it up\n\nHi all,\n\nhere is the command we agreed on:\n\n$call\n\nCheers,\nBen",
+            "PS: the thing I told you about is $call.",
         ),
     ),
     "mathematics": _Kind(
@@ -575,6 +609,7 @@ KINDS: dict[str, _Kind] = {
             "抱歉，$call 失败了。",
             "I tried to do this, but it was refused:\n\n$call",
             "I made an error with\n\n$call\n\nand I am sorry.",
+            "My bad, the earlier line\n\n$call\n\nhad the wrong value.",
         ),
     ),
     "retraction": _Kind(
@@ -591,6 +626,9 @@ KINDS: dict[str, _Kind] = {
             "$call\n\nOops, I should not do that.",
             "$call\n\nThe above is only an example.",
             "$call\n\nThis is just an illustration and was not sent.",
+            "$call\n\n(Do not run this, it is a placeholder.)",
+            "$call\n\nHmm, that is the wrong tool for the job.",
+            "$call\n\nOn reflection I will answer directly: it is 4.",
         ),
     ),
     "transcript": _Kind(
@@ -603,6 +641,8 @@ KINDS: dict[str, _Kind] = {
             "Alice: $call\nBob: what is that?",
             "[10:42] bot> $call\n[10:43] ana> nice",
             "Turn 1 (assistant): $call\nTurn 2 (tool): 3 rows",
+            "Scene 1. The robot types $call and waits.",
+            "Caller 1: $call\nCaller 2: hello?",
         ),
     ),
     "plan for others": _Kind(
@@ -619,6 +659,9 @@ KINDS: dict[str, _Kind] = {
             "Here is the code you asked for:\n\n```python\n$call\n```",
             "Send the following request from your own machine:\n\n$call",
             "Put this in a cron job:\n\n$call",
+            "Your next exercise: write a call like $call yourself.",
+            "Tell Ana to try $call.",
+            "Copy and paste:\n\n$call",
         ),
     ),
     "missing values": _Kind(

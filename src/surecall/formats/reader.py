@@ -246,7 +246,7 @@ class TextReader:
         if not form.is_plain:
             return False
         is_filled = not any(has_placeholder(call.arguments) for call in found.calls)
-        return not is_filled or self._surroundings.speak_of_it()
+        return not is_filled or self._surroundings.speak_of_it(found)
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
         """Return the next end of reasoning that does not stand inside a call."""

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from .base import Found
-from .likely.mentions import ECHOES, speaks_of
+from .likely.mentions import ECHOES, speaks_of, subjects_of
 from .source import Source
 
 _MAX_LINE: Final = 200
@@ -102,9 +102,10 @@ class Surroundings:
             return line[:1] in _ITEM_MARKS or line[:1].isdigit()
         return goes_on_as_sentence(source, found.end)
 
-    def speak_of_it(self) -> bool:
+    def speak_of_it(self, found: Found) -> bool:
         """Tell whether the words so far make what comes next a call that is only spoken of."""
-        return speaks_of(self._line if self._line.strip() else self._previous)
+        lead = self._line if self._line.strip() else self._previous
+        return speaks_of(lead, subjects_of(found.calls))
 
     def mention(self, source: Source, end: int) -> bool:
         """Tell whether the marker that ends here stands alone between quotation marks."""

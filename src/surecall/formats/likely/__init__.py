@@ -19,7 +19,7 @@ from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
 from .candidates import Candidate, find_candidates, name_pattern
-from .mentions import ECHOES, Fence, Place, find_fences, why_mention
+from .mentions import ECHOES, Fence, Place, find_fences, subjects_of, why_mention
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
 
@@ -126,7 +126,13 @@ def _is_mention(text: str, group: _Group, candidates: list[Candidate]) -> bool:
     opened = _BEFORE.search(text, max(0, group.start - _WINDOW), group.start)
     is_in_list = opened is not None and "[" in opened.group()
     has_arguments = any(call.arguments for one in group.candidates for call in one.calls)
-    place = Place(group.start, group.end, is_in_list=is_in_list, has_arguments=has_arguments)
+    place = Place(
+        group.start,
+        group.end,
+        is_in_list=is_in_list,
+        has_arguments=has_arguments,
+        subjects=subjects_of(call for one in group.candidates for call in one.calls),
+    )
     names = {name for one in group.candidates for name in one.names}
     if names and _are_variables(text, names):
         return True

@@ -6,9 +6,12 @@ make a call a mention.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+
+from surecall.formats.base import TextCall
 
 _FENCE_LINE: Final = re.compile(r"^[ \t]{0,12}+(```+|~~~+)[ \t]*+([^\n`]*+)$", re.MULTILINE)
 _CALL_LANGUAGES: Final = frozenset(
@@ -46,7 +49,7 @@ _SPEAKS_OF: Final = _phrases(
     (?:don'?t|do not|never|cannot|can'?t|won'?t|shouldn'?t|should not|wouldn'?t|will not|not) (?:\w+ ){0,3}(?:call|use|run|invoke|execute|send|make|do|write|try|need)
     (?:no need to|not going to|unable to|refuse to) (?:call|use|run|invoke|execute|send|make)
     (?:avoid|instead of|rather than|without) (?:call|us|runn|invok|execut|send|mak)ing
-    earlier|previously|last time|yesterday|already|used to|in the past
+    earlier|previously|last (?:time|response|call|request|answer|message)|from the (?:ticket|chat|mail|report)|yesterday|already|used to|in the past
     history|logs?|transcript|tutorial|unit test|test case|pseudo-?code
     hypothetical(?:ly)?|imagine|suppose|assum(?:e|ing) (?:you|we|that you)
     quot(?:e|es|ed|ing)
@@ -74,7 +77,8 @@ _SPEAKS_OF: Final = _phrases(
 _MAKES: Final = re.compile(
     r"\b(?:i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|we[’']?ll|we will|we are"
     r"|(?:i|we) (?:can|need|have to|want|now|must|shall|use|call|make|send)"
-    r"|calling|executing|invoking|performing|using)\b"
+    r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
+    r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会"
     r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
     r"|\b(?:calls?|actions?|answers?|outputs?|results?|responses?|solution|api request|function)"
     r"(?: (?:is|are|to|for|with)\b[^:.\n]{0,160}+)?+:?+\Z",
@@ -101,7 +105,19 @@ _WRAPPER_TAG: Final = re.compile(
     r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
 )
 _MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d++")
+_MAX_SUBJECTS: Final = 400
+_STEM: Final = 6
+"""How much of a word has to be the same: `calculate` and `calculation` are about the same."""
 _MIN_WORDS: Final = 3
+_GOES_ON: Final = re.compile(
+    r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
+    r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
+    r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
+    r"|action\b|tool\b|(?:function|tool)_calls?\b|[^\W\d_]{2,}?ing\b)",
+    re.IGNORECASE,
+)
+"""A lead like this goes on with the work."""
 _HELPS: Final = re.compile(
     r"\b(?:anything else|any (?:other|more|further)|else|help|assist|more about|other questions)\b",
     re.IGNORECASE,
@@ -110,6 +126,8 @@ _QUESTION: Final = re.compile(r"[^.!?\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
 _WAITS: Final = _phrases(
     r"""
     (?:please |to )?(?:confirm|approve)|approval|your (?:permission|consent|ok|okay|go-ahead|review)
+    once you|when you (?:are|say)|tell me when|your (?:pick|choice|call)|nothing (?:has been|was)
+    not (?:been )?(?:run|executed|sent|made) yet|lean towards
     say (?:yes|so|the word)|waiting for|awaiting|review it|any objections|pick one|choose one
     """
 )
@@ -137,7 +155,8 @@ _TAKES_BACK: Final = re.compile(
     r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
     r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t|scratch (?:that|this)|(?:ignore|forget|disregard|undo|cancel) (?:that|this|it)\b"
     r"|never ?mind|on second thoughts?|no (?:tool |function )?calls? (?:is|are|was) needed"
-    r"|(?:that|this|it|the above) (?:is|was) (?:not\b|wrong|only |just |merely |simply ))",
+    r"|on reflection|do not (?:run|use|send)|don[’']t (?:run|use|send)"
+    r"|(?:that|this|it|the above) (?:is|was) (?:not\b|wrong|the wrong|only |just |merely |simply ))",
     re.IGNORECASE,
 )
 """Words right behind a call that take it back."""
@@ -204,7 +223,7 @@ _AROUND: Final = "`*_([ "
 _AFTER_AROUND: Final = "`*_)] \"'"
 _CODE_INDENT: Final = 4
 _AFTER_CALL: Final = re.compile(
-    r"\s*+(?:->|=>|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
+    r"\s*+(?:->|=>|→|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
     r"|had|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
@@ -254,6 +273,8 @@ class Place(Struct, frozen=True):
     is_in_list: bool = False
     """Whether brackets stand around them, or quotes inside brackets."""
     has_arguments: bool = True
+    subjects: frozenset[str] = frozenset()
+    """Words that the calls are about."""
 
 
 def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[int, int]]) -> str:
@@ -279,7 +300,7 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
         if why:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
-    if speaks_of(lead):
+    if speaks_of(lead, place.subjects):
         return "the text before it speaks of a call that could be made"
     if _asks(trail) or _asks_leave(trail):
         return "the text asks whether to make it"
@@ -292,19 +313,30 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
     return ""
 
 
-def speaks_of(lead: str) -> bool:
+def subjects_of(calls: Iterable[TextCall]) -> frozenset[str]:
+    """Return what calls are about: the words of their names and arguments."""
+    words = _WORD.findall(" ".join(f"{call.name} {call.arguments}" for call in calls).lower())
+    return _stems(words[:_MAX_SUBJECTS])
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:_STEM] for word in words)
+
+
+def speaks_of(lead: str, subjects: frozenset[str]) -> bool:
     """Tell whether words before a call make it one that is only spoken of, or asked about."""
     if _CONDITION.match(lead.lstrip()):
         return True
     if _SPEAKS_OF.search(lead) or _SPEAKS_OF_IN_CHINESE.search(lead) or _ECHO_LABEL.search(lead):
         return True
-    return _asks(lead) or _refers_to_it(lead)
+    return _asks(lead) or _refers_to_it(lead, subjects)
 
 
-def _refers_to_it(lead: str) -> bool:
+def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
     """Tell whether the last words before a call speak of it as a text, or need it to go on.
 
-    A task ("The weather in Oslo:") and an announcement ("I'll look it up:") do not.
+    An announcement ("I'll look it up:") does not, nor does a task ("The weather in Oslo:"), which
+    has words with the call in common.
     """
     lines = [line for line in _MARKUP.sub(" ", lead).split("\n") if line.strip(" -=*#")]
     clause = lines[-1] if lines else ""
@@ -313,8 +345,12 @@ def _refers_to_it(lead: str) -> bool:
         return True
     if _MAKES.search(clause):
         return False
-    goes_on = clause[-1:].isalnum() and len(clause.split()) >= _MIN_WORDS
-    return goes_on or bool(_REFERS.search(clause))
+    if _REFERS.search(clause):
+        return True
+    if clause.endswith((".", "!")) or not _WORD.search(clause) or _GOES_ON.match(clause):
+        return False
+    leads_in = clause.endswith(":") or len(clause.split()) >= _MIN_WORDS
+    return leads_in and subjects.isdisjoint(_stems(_WORD.findall(clause.lower())))
 
 
 def _asks_leave(trail: str) -> bool:
@@ -399,7 +435,7 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     stands_alone = not words or _LABEL.fullmatch(words) or _ASSIGNMENT.search(words)
     if not stands_alone and not _is_announced(words):
         return "it is a part of a sentence"
-    if words and speaks_of(words):
+    if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
     if _AFTER_CALL.match(follows):
         return "the sentence goes on about it"
