@@ -108,6 +108,9 @@ KINDS: dict[str, _Kind] = {
             "Just to be sure: is this the one you mean?\n\n$call",
             "Möchten Sie, dass ich Folgendes sende?\n\n$call",
             "Ça vous va si je fais ceci ?\n\n$call",
+            "Can I trouble you to double-check the following before it goes out?\n\n$call",
+            "Is the value right?\n\n$call",
+            "Dürfte ich folgenden Aufruf machen?\n\n$call",
         ),
     ),
     "question behind": _Kind(
@@ -132,6 +135,9 @@ KINDS: dict[str, _Kind] = {
             "I've drafted it:\n\n$call\n\nHappy to send it once you agree.",
             "$call\n\nPasst das so?",
             "$call\n\nNothing has been executed yet; tell me when.",
+            "$call\n\nWhat would you change?",
+            "$call\n\nTell me to stop if that is not right, otherwise confirm.",
+            "$call\n\n这样对吗？",
         ),
     ),
     "description": _Kind(
@@ -155,6 +161,9 @@ KINDS: dict[str, _Kind] = {
             "Under the hood, the assistant turns your wish into\n\n$call",
             "Requests of that type end up as `$call` on the server.",
             "So sieht ein Aufruf aus:\n\n$call",
+            "Internally that is represented as\n\n$call",
+            "It boils down to one line: $call",
+            "Such a thing is spelled $call in most clients.",
         ),
     ),
     "documentation": _Kind(
@@ -175,6 +184,9 @@ KINDS: dict[str, _Kind] = {
             '#### Request\n\n```json\n$call\n```\n\n#### Response\n\n```json\n{"rows": 3}\n```',
             "Try it out: paste `$call` into the form.",
             "Arguments are passed by name:\n\n$call",
+            "Minimal working call (v2 API):\n\n$call\n\nSee also: limits.",
+            "Body of the POST:\n\n```json\n$call\n```",
+            "Reference > Tools > $name\n\n$call",
         ),
     ),
     "signature": _Kind(
@@ -197,6 +209,8 @@ KINDS: dict[str, _Kind] = {
             "First, imagine that you write\n\n$call\n\nWhat happens next?",
             "Beginners often write $call here. That works, too.",
             "How to use it:\n\n1. Open a shell.\n2. Type `$call`.\n3. Press enter.",
+            "Lesson 2. Read this aloud: $call",
+            "Exercise: what does $call return?",
         ),
     ),
     "placeholder": _Kind(
@@ -280,6 +294,8 @@ KINDS: dict[str, _Kind] = {
             "Server said: $call",
             "Last response:\n\n$call",
             "What came back:\n\n$call",
+            "Cached answer: $call",
+            "Payload received at the endpoint:\n\n$call",
         ),
     ),
     "reasoning": _Kind(
@@ -292,6 +308,7 @@ KINDS: dict[str, _Kind] = {
             "<thinking>\n$call\n</thinking>\nNo tool is needed.",
             "The user wants the answer. One way is $call, another is to just say it. I just say it: 4.",
             "Okay, so the tools include $name. A possible call: $call. But the question is about something else.",
+            "What about $call? It would return too much. Better to answer from memory: 4.",
         ),
     ),
     "other party": _Kind(
@@ -313,6 +330,9 @@ KINDS: dict[str, _Kind] = {
             "From the ticket:\n\n$call",
             "As Ben put it in the chat:\n\n$call",
             "Quoting the error report:\n\n$call",
+            "Ben's suggestion was $call",
+            "The form that the client filled in:\n\n$call",
+            "Somebody on the forum posted:\n\n$call",
         ),
     ),
     "log": _Kind(
@@ -368,6 +388,8 @@ KINDS: dict[str, _Kind] = {
             "This line is slow:\n```python\n$call\n```\nConsider a cache.",
             "`$call` → extract a constant for the value.",
             "Found in utils.py, line 40:\n\n$call",
+            "Typo in $call: wrong key.",
+            "I prefer $call over the old form.",
         ),
     ),
     "past": _Kind(
@@ -391,6 +413,9 @@ KINDS: dict[str, _Kind] = {
             "That was done with\n\n$call\n\nan hour ago.",
             "Done! The call I made was $call.",
             "For the record, the request had been\n\n$call",
+            "Logged for you: $call",
+            "An hour ago the job did $call",
+            "That went through as $call without problems.",
         ),
     ),
     "negation": _Kind(
@@ -415,6 +440,9 @@ KINDS: dict[str, _Kind] = {
             "We stay away from\n\n$call\n\nbecause it deletes data.",
             "Blocked by policy:\n\n$call",
             "Auf keinen Fall:\n\n$call",
+            "Not an option: $call",
+            "No way that I do $call",
+            "Out of scope for me:\n\n$call",
         ),
     ),
     "conditional": _Kind(
@@ -437,6 +465,9 @@ KINDS: dict[str, _Kind] = {
             "Provided that you agree:\n\n$call",
             "Only on request:\n\n$call",
             "Falls nötig:\n\n$call",
+            "Were the disk full, $call could help.",
+            "Pending your answer:\n\n$call",
+            "On Fridays only:\n\n$call",
         ),
     ),
     "alternatives": _Kind(
@@ -454,6 +485,8 @@ KINDS: dict[str, _Kind] = {
             "Instead of\n\n$call\n\nwrite\n\n$other",
             "Left: $call. Right: $other. Your pick!",
             "First idea:\n\n$call\n\nSecond idea:\n\n$other\n\nI lean towards the first.",
+            "A) $call\nB) $other\nYour choice.",
+            "Maybe $call, maybe $other.",
         ),
     ),
     "list of tools": _Kind(
@@ -579,6 +612,7 @@ KINDS: dict[str, _Kind] = {
             "Hi Ben,\n\nthe vendor suggests $call as a workaround.\n\nBest,\nAna",
             "Subject: How to look it up\n\nHi all,\n\nhere is the command we agreed on:\n\n$call\n\nCheers,\nBen",
             "PS: the thing I told you about is $call.",
+            "Thanks for your mail! Regarding $call: that is by design.",
         ),
     ),
     "mathematics": _Kind(
@@ -610,6 +644,7 @@ KINDS: dict[str, _Kind] = {
             "I tried to do this, but it was refused:\n\n$call",
             "I made an error with\n\n$call\n\nand I am sorry.",
             "My bad, the earlier line\n\n$call\n\nhad the wrong value.",
+            "I'm afraid $call is beyond what I can do.",
         ),
     ),
     "retraction": _Kind(
@@ -629,6 +664,9 @@ KINDS: dict[str, _Kind] = {
             "$call\n\n(Do not run this, it is a placeholder.)",
             "$call\n\nHmm, that is the wrong tool for the job.",
             "$call\n\nOn reflection I will answer directly: it is 4.",
+            "$call\n\nStrike that.",
+            "$call\n\nIgnore the line above, please.",
+            "$call\n\nNo, that tool cannot do it.",
         ),
     ),
     "transcript": _Kind(
@@ -643,6 +681,8 @@ KINDS: dict[str, _Kind] = {
             "Turn 1 (assistant): $call\nTurn 2 (tool): 3 rows",
             "Scene 1. The robot types $call and waits.",
             "Caller 1: $call\nCaller 2: hello?",
+            "BOT> $call\nYOU> thanks",
+            "Narrator: the machine prints $call",
         ),
     ),
     "plan for others": _Kind(
@@ -662,6 +702,8 @@ KINDS: dict[str, _Kind] = {
             "Your next exercise: write a call like $call yourself.",
             "Tell Ana to try $call.",
             "Copy and paste:\n\n$call",
+            "Homework: run $call at home.",
+            "Ops will do $call tonight.",
         ),
     ),
     "missing values": _Kind(

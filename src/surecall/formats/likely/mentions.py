@@ -80,14 +80,16 @@ _MAKES: Final = re.compile(
     r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
     r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会"
     r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
-    r"|\b(?:calls?|actions?|answers?|outputs?|results?|responses?|solution|api request|function)"
+    r"|(?:\A\W*+|\b(?:the|my|final|first|second|third|fourth|next|last|correct|corrected|function|tool"
+    r"|api|necessary|needed|required)[ _])"
+    r"(?:calls?|actions?|answers?|outputs?|results?|responses?|solution|api request|function)"
     r"(?: (?:is|are|to|for|with)\b[^:.\n]{0,160}+)?+:?+\Z",
     re.IGNORECASE,
 )
 """A lead like this says that what follows is done now."""
 _HERE_IS_OTHER: Final = re.compile(
     r"\bhere(?: is|[’']s| are)\b[^:.\n]{0,40}?\b(?:codes?|commands?|drafts?|scripts?|lines?|snippets?"
-    r"|requests? (?:you|we|that)|templates?|formats?|what)\b",
+    r"|requests? (?:you|we|that)|templates?|formats?|what)\b|\w > \w",
     re.IGNORECASE,
 )
 _REFERS: Final = _phrases(
@@ -105,7 +107,7 @@ _WRAPPER_TAG: Final = re.compile(
     r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
 )
 _MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
-_WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d++")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d{2,}+")
 _MAX_SUBJECTS: Final = 400
 _STEM: Final = 6
 """How much of a word has to be the same: `calculate` and `calculation` are about the same."""
@@ -153,10 +155,12 @@ _ASKS: Final = _phrases(
 _ASKS_IN_CHINESE: Final = re.compile("(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？")
 _TAKES_BACK: Final = re.compile(
     r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
-    r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t|scratch (?:that|this)|(?:ignore|forget|disregard|undo|cancel) (?:that|this|it)\b"
+    r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t"
+    r"|(?:ignore|forget|disregard|undo|cancel|scratch|strike|drop|discard|withdraw|revert)"
+    r" (?:that|this|it|the (?:above|line|call|last))\b"
     r"|never ?mind|on second thoughts?|no (?:tool |function )?calls? (?:is|are|was) needed"
     r"|on reflection|do not (?:run|use|send)|don[’']t (?:run|use|send)"
-    r"|(?:that|this|it|the above) (?:is|was) (?:not\b|wrong|the wrong|only |just |merely |simply ))",
+    r"|(?:that|this|it|the above)(?: (?:tool|call|one|line))? (?:is|was|can) ?(?:not\b|wrong|the wrong|only |just |merely |simply ))",
     re.IGNORECASE,
 )
 """Words right behind a call that take it back."""
@@ -165,7 +169,8 @@ _REPORTS: Final = re.compile(
     re.IGNORECASE,
 )
 _CONDITION: Final = re.compile(
-    r"(?:in case|should the|assuming|after you|before you|if|once|unless|when(?:ever)?|as soon as|until|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
+    r"(?:in case|should the|assuming|after you|before you|if|once|unless|when(?:ever)?|as soon as"
+    r"|until|pending|only|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
     re.IGNORECASE,
 )
 _STEP: Final = re.compile(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
@@ -433,7 +438,7 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
         return "only its name is mentioned"
     words = _ITEM.sub("", prefix, count=1) if prefix.strip() else ""
     stands_alone = not words or _LABEL.fullmatch(words) or _ASSIGNMENT.search(words)
-    if not stands_alone and not _is_announced(words):
+    if not stands_alone and not _is_announced(words, goes_on=follows[:1].isalpha()):
         return "it is a part of a sentence"
     if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
@@ -444,11 +449,14 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     return ""
 
 
-def _is_announced(words: str) -> bool:
-    """Tell whether the words before a call say that it is made now."""
+def _is_announced(words: str, *, goes_on: bool) -> bool:
+    """Tell whether the words before a call say that it is made now.
+
+    A command whose sentence goes on behind it, as in `run ... at home`, is for somebody else.
+    """
     if _NAMES_IT.search(words):
         return True
-    for pattern in (_ANNOUNCES, _COMMANDS):
+    for pattern in (_ANNOUNCES,) if goes_on else (_ANNOUNCES, _COMMANDS):
         for found in pattern.finditer(words):
             rest = words[found.end() :]
             if len(rest) <= _MAX_ANNOUNCEMENT and not _STOPS.search(rest):
