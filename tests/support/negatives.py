@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one text a line
 """Texts that hold what looks like a call of an offered tool, and in which nothing is called.
 
 Each kind is a few templates. `$call` is a call in one of the notations that the kind allows,

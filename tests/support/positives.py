@@ -92,7 +92,9 @@ BROKEN_SHAPES: dict[str, str] = {
     "name and arguments as two objects": '{"name": "$name"}\n{"arguments": $args}',
     "name and arguments in a row": '{"name": "$name"} $args',
     "nested function": 'Now:\n{"function": {"name": "$name", "arguments": $args}}',
-    "nested function and type": '[{"type": "function", "function": {"name": "$name", "arguments": $args}}]',
+    "nested function and type": (
+        '[{"type": "function", "function": {"name": "$name", "arguments": $args}}]'
+    ),
     "arguments as text": 'Now:\n{"name": "$name", "arguments": $args_text}',
     "functions prefix": "functions.$name($args)",
     "functions prefix, keywords": "Okay.\nfunctions.$name($kwargs)",
@@ -106,7 +108,9 @@ BROKEN_SHAPES: dict[str, str] = {
     "recipient in a sentence": "assistant to=functions.$name code $args",
     "tag": "<$name>$args</$name>",
     "function and arguments tags": "<function>$name</function><arguments>$args</arguments>",
-    "function and arguments tags on lines": "<function>$name</function>\n<arguments>\n$args\n</arguments>",
+    "function and arguments tags on lines": (
+        "<function>$name</function>\n<arguments>\n$args\n</arguments>"
+    ),
     "name and parameters tags": "<tool_name>$name</tool_name>\n<parameters>$args</parameters>",
     "tool_code": "```tool_code\n$py\n```",
     "tool_code printed": "```tool_code\nprint($py)\n```",

@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from .base import Found
-from .likely.mentions import ECHOES, speaks_of, subjects_of
+from .likely.mentions import speaks_of, subjects_of
+from .likely.phrases import ECHOES
 from .source import Source
 
 _MAX_LINE: Final = 200

@@ -19,7 +19,8 @@ from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
 from .candidates import Candidate, find_candidates, name_pattern
-from .mentions import ECHOES, Fence, Place, find_fences, subjects_of, why_mention
+from .mentions import Fence, Place, find_fences, subjects_of, why_mention
+from .phrases import ECHOES
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
 
@@ -32,7 +33,7 @@ _BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z"
 _WINDOW: Final = 160
 _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
 _OR: Final = re.compile(
-    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|oder|ou|o|或者|alternatively|otherwise|vs|versus)\b",
+    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|oder|ou|o|或者|alternatively|otherwise|vs|versus)\b|\s*+/\s*+\Z",
     re.IGNORECASE,
 )
 _ECHO: Final = re.compile(rf"<({'|'.join(ECHOES)}|example|examples)\b[^<>]*+>", re.IGNORECASE)

@@ -274,10 +274,11 @@ def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bo
     """Tell whether an object calls a known tool; settings under its name have other keys."""
     if tools.resolve(call.name) is None:
         return False
-    if call.name not in record or not isinstance(call.arguments, dict):
-        return True
+    arguments = _as_object(call.arguments)
     declared = parameter_names(tools.parameters(call.name))
-    return not declared or not call.arguments or not call.arguments.keys().isdisjoint(declared)
+    if call.name not in record or not arguments or not declared:
+        return True
+    return not arguments.keys().isdisjoint(declared)
 
 
 def _loose_record(
