@@ -89,9 +89,7 @@ _FINAL: Final = "final answer"
 _MAX_CALLS: Final = 128
 
 _FILL_IN: Final = re.compile(
-    r"\s*+(?:\.{3}|…|<\.{3}>|\?|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+"
-    r"|[A-Z]++(?:_[A-Z]++)*+_HERE"
-    r"|\[[A-Z][A-Z_ ]{1,40}+\])\s*+"
+    r"\s*+(?:\.{3}|…|<\.{3}>|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+|[A-Z_]{1,40}?_HERE)\s*+"
 )
 _NAMED_PLACE: Final = re.compile(r"\s*+[<{\[]([A-Za-z][\w .-]{0,60}+)[>}\]]\s*+")
 _ANY_VALUE: Final = frozenset(

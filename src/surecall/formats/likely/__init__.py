@@ -18,7 +18,7 @@ from surecall.formats.names import ToolNames
 from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
-from .candidates import Candidate, find_candidates, name_pattern
+from .candidates import Candidate, find_candidates
 from .mentions import Fence, Place, find_fences, subjects_of, why_mention
 from .phrases import ECHOES
 
@@ -75,8 +75,7 @@ class _Group(Struct, kw_only=True):
 
 def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
     """Return the calls that a text makes outside any markup, or None when it makes none."""
-    pattern = name_pattern(tools.names)
-    if pattern is None or len(text) > _MAX_CHARACTERS or not pattern.search(text):
+    if len(text) > _MAX_CHARACTERS:
         return None
     plain = _ESCAPED.sub(r"\1", text) if "\\_" in text else text
     candidates = find_candidates(plain, tools)

@@ -20,10 +20,11 @@ from surecall.schema import property_schema, type_text_value
 from .loose_python import LooseCall, compute_number, read_loose_call
 
 _SEPARATORS: Final = r"(?:\\?[-_. ])?"
-_NAME_PARTS: Final = re.compile(r"[^\W_]+")
+_NAME_PARTS: Final = re.compile(r"[^\W_]++")
 _CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
 _OPENERS: Final = re.compile(r"[{\[]")
 _AFTER_NAME: Final = re.compile(r"[`\"'*]{0,3}+[ \t]?+\(")
+_FIRST_ARGUMENT: Final = re.compile(r"\s*+(?:[\"'{\[)]|-?+\d++\s*+[,)]|\w++\s*+[=:])")
 _MAX_CANDIDATES: Final = 256
 _MAX_OPENERS: Final = 2_000
 _MAX_NAME_DISTANCE: Final = 160
@@ -68,35 +69,44 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=64)
-def name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern that finds the names of tools in any of their usual spellings."""
+def _name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return a pattern that finds the names of tools in small letters, with any separators."""
     alternatives = [
         _SEPARATORS.join(map(re.escape, parts))
         for name in sorted(names, key=len, reverse=True)
-        if (parts := _NAME_PARTS.findall(name))
+        if (parts := _NAME_PARTS.findall(name.lower()))
     ]
-    if not alternatives:
-        return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)
+    return re.compile(f"(?:{'|'.join(alternatives)})(?!\\w)") if alternatives else None
+
+
+def _find_names(text: str, tools: ToolNames) -> list[tuple[int, int, str]]:
+    """Return where names of tools begin and end, in any of their usual spellings."""
+    pattern = _name_pattern(tools.names)
+    lowered = text.lower()
+    if pattern is None or len(lowered) != len(text):  # a few letters become two
+        lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    found: list[tuple[int, int, str]] = []
+    for match in pattern.finditer(lowered) if pattern else ():
+        start, end = match.span()
+        if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            continue
+        if name := tools.resolve_closely(text[start:end]):
+            found.append((start, end, name))
+            if len(found) == _MAX_CANDIDATES:
+                break
+    return found
 
 
 def find_candidates(text: str, tools: ToolNames) -> list[Candidate]:
     """Return what may be calls, in the order of the text; none lies inside another."""
-    pattern = name_pattern(tools.names)
-    if pattern is None:
-        return []
-    named = [
-        (match, name)
-        for match in pattern.finditer(text)
-        if (name := tools.resolve_closely(match.group())) is not None
-    ][:_MAX_CANDIDATES]
+    named = _find_names(text, tools)
     if not named:
         return []
     found = [
-        *_find_json(text, tools, [(match.start(), match.end(), name) for match, name in named]),
+        *_find_json(text, tools, named),
         *_find_tags(text, tools),
-        *_find_lines(text, tools, [(match.start(), match.end(), name) for match, name in named]),
-        *_find_python(text, tools, [(match.end(), match.start(), name) for match, name in named]),
+        *_find_lines(text, tools, named),
+        *_find_python(text, tools, named),
     ]
     found.sort(key=lambda candidate: (candidate.start, -candidate.end))
     kept: list[Candidate] = []
@@ -113,10 +123,12 @@ def _find_python(
     text: str, tools: ToolNames, named: list[tuple[int, int, str]]
 ) -> Iterator[Candidate]:
     done = 0
-    for end, start, name in named:
+    for start, end, name in named:
         opened = _AFTER_NAME.match(text, end)
         if start < done or opened is None:
             continue
+        if text[opened.end() - 2] in " \t" and not _FIRST_ARGUMENT.match(text, opened.end()):
+            continue  # an aside, as in `email (or call) us`
         begun = _begin_of_name(text, start)
         if begun < start and tools.resolve(text[begun:end]) != name:
             continue
@@ -124,8 +136,7 @@ def _find_python(
         if call is None:
             continue
         made = bind_arguments(name, call, tools)
-        is_aside = text[opened.end() - 2] == " " and call.are_words  # as in `email (or call) us`
-        if made is not None and not is_aside:
+        if made is not None:
             done = call.end
             yield Candidate(
                 start=begun, end=call.end, calls=(made,), format="pythonic", names=call.names
@@ -134,7 +145,8 @@ def _find_python(
 
 def _begin_of_name(text: str, start: int) -> int:
     """Return where a dotted name begins whose last part is the tool's."""
-    while start and (text[start - 1].isalnum() or text[start - 1] in "_."):
+    least = max(0, start - _MAX_NAME_DISTANCE)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_."):
         start -= 1
     return start
 

@@ -56,11 +56,6 @@ class LooseCall(Struct, frozen=True, kw_only=True):
     names: frozenset[str] = frozenset()
     """Words that may be the names of variables: nothing shows that they are values."""
 
-    @property
-    def are_words(self) -> bool:
-        """Whether words stand there that have neither quotes nor keywords."""
-        return not self.keywords and any(it.rule == _BARE_RULE for it in self.receipts)
-
 
 class _Refused(Exception):  # noqa: N818 - a signal, not an error
     """What stands here is not an argument."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-FENCE_LINE: Final = re.compile(r"^[ \t]{0,12}+(```+|~~~+)[ \t]*+([^\n`]*+)$", re.MULTILINE)
+FENCE_LINE: Final = re.compile(r"^[ \t]{0,12}+(```++|~~~++)[ \t]*+([^\n`]*+)$", re.MULTILINE)
 CALL_LANGUAGES: Final = frozenset(
     {
         "", "json", "json5", "jsonc", "jsonl", "python", "python3", "py", "text", "txt",
@@ -26,7 +26,7 @@ def _phrases(lines: str) -> re.Pattern[str]:
 
 SPEAKS_OF: Final = _phrases(
     r"""
-    (?:you|one|we|they|users?|developers?|someone|anyone|programmers?|clients?|it)[ '](?:\w+ )?(?:can|could|may|might|would|should|need to|have to|must|d)
+    (?:you|one|we|they|users?|developers?|someone|anyone|programmers?|clients?|it)[ '](?:\w++ )?(?:can|could|may|might|would|should|need to|have to|must|d)
     for (?:example|instance)
     e\.g
     i\.e
@@ -36,7 +36,7 @@ SPEAKS_OF: Final = _phrases(
     would (?:look|be|have|return|give|call|use|run|need|invoke|then|mean)
     looks? like
     syntax|signature|usage|template|document(?:ation|ed)|docs
-    (?:don'?t|do not|never|cannot|can'?t|won'?t|shouldn'?t|should not|wouldn'?t|will not|not) (?:\w+ ){0,3}(?:call|use|run|invoke|execute|send|make|do|write|try|need)
+    (?:don'?t|do not|never|cannot|can'?t|won'?t|shouldn'?t|should not|wouldn'?t|will not|not) (?:\w++ ){0,3}(?:call|use|run|invoke|execute|send|make|do|write|try|need)
     (?:no need to|not going to|unable to|refuse to) (?:call|use|run|invoke|execute|send|make)
     (?:avoid|instead of|rather than|without) (?:call|us|runn|invok|execut|send|mak)ing
     earlier|previously|last (?:time|response|call|request|answer|message)|from the (?:ticket|chat|mail|report)|yesterday|already|used to|in the past
@@ -56,7 +56,7 @@ SPEAKS_OF: Final = _phrases(
     (?:script|code|file|log|trace|program|line|test) (?:has|had|was|is|reads|contains|says)
     traceback|this trace|the trace
     \|---
-    zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte[nst]*|nicht|syntaxe?
+    zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte(?:n|st)?|nicht|syntaxe?
     par exemple|exemples?|pourrai(?:t|s|ent)|ne|jamais
     schrieb|sagte|nutzer|a écrit|a dit|utilisateur|escribió|dijo|usuario
     por ejemplo|ejemplos?|podrías?|podría(?:n|mos)|nunca
@@ -107,7 +107,7 @@ GOES_ON: Final = re.compile(
     r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
     r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
-    r"|action\b|tool\b|(?:function|tool)_calls?\b|[^\W\d_]{2,}?ing\b)",
+    r"|action\b|tool\b|(?:function|tool)_calls?\b|[^\W\d_]{2,30}?ing\b)",
     re.IGNORECASE,
 )
 """A lead like this goes on with the work."""
