@@ -25,6 +25,8 @@ from .phrases import ECHOES
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
 
 _MAX_CHARACTERS: Final = 100_000
+_MARKS: Final = ("(", "{", "[", "<", ":\n")
+"""Without one of them no text calls anything."""
 _ESCAPED: Final = re.compile(r"\\([_*\[\]])")
 _BETWEEN: Final = re.compile(
     r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
@@ -75,7 +77,7 @@ class _Group(Struct, kw_only=True):
 
 def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
     """Return the calls that a text makes outside any markup, or None when it makes none."""
-    if len(text) > _MAX_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS or not any(mark in text for mark in _MARKS):
         return None
     plain = _ESCAPED.sub(r"\1", text) if "\\_" in text else text
     candidates = find_candidates(plain, tools)
