@@ -2,8 +2,8 @@
 
     python bench/reading.py [--rounds 15] [--size 1000000] [--only PART] [--against SRC]
 
-`--against` compares whole tagged calls with other sources of surecall, such as those that
-`git archive COMMIT src | tar -x -C DIR` puts in `DIR/src`; both take turns.
+`--against` compares whole tagged calls and answers without one with other sources of surecall, such
+as those that `git archive COMMIT src | tar -x -C DIR` puts in `DIR/src`; both take turns.
 
 Compare the ratios; the times belong to the machine. `bench/repair.py` compares the repair of
 arguments with other libraries.
@@ -250,29 +250,36 @@ def texts(rounds: int) -> None:
         print(f"{name:20}{short:>10.0f}{long:>12.0f}{long / short:>9.1f}   {found}")
 
 
-def tagged_calls() -> dict[str, str]:
-    """Return a tagged call of 200 characters, clean and with the usual damage."""
+def compared_replies() -> dict[str, str]:
+    """Return a tagged call of 200 characters, clean and damaged, and answers without a call."""
+    prose = BODY * 12
+    code = "```python\nfor row in rows:\n    print(row[0], {'a': 1})\n```\n"
     call = json.dumps({"name": "save_note", "arguments": arguments(200)})
     return {
         "clean": f"Saving.\n<tool_call>\n{call}\n</tool_call>",
         "no closer": f"Saving.\n<tool_call>\n{call}\n",
         "no brace": f"Saving.\n<tool_call>\n{call[:-1]}\n</tool_call>",
         "single quotes": "Saving.\n<tool_call>\n" + call.replace('"', "'") + "\n</tool_call>",
+        "prose": prose,
+        "short prose": "It is sunny in Oslo today, with 20 degrees.",
+        "prose with code": f"{prose}\n\n{code}\n{prose}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+        "prose with JSON": f'{prose}\n\n{{"title": "Checkout", "rows": [1, 2, 3]}}\n\n{prose}',
+        "prose with the name": f"{prose} The tool save_note (for notes) was not needed. {prose}",
     }
 
 
 def time_tagged() -> None:
-    """Print the times of the tagged calls as JSON, for `compare`."""
+    """Print the times of the replies that are compared as JSON."""
     names = ToolNames(ToolSpec(**tool["function"]) for tool in TOOLS)
     runs = {
         label: partial(read_reply, text, tools=names, finish_reason="stop")
-        for label, text in tagged_calls().items()
+        for label, text in compared_replies().items()
     }
     print(json.dumps(interleaved(runs, 5)))
 
 
 def compare(other: str, rounds: int) -> None:
-    """Compare reading whole tagged calls with the same of other sources."""
+    """Compare reading whole tagged calls and answers without a call with other sources."""
     best: dict[str, dict[str, float]] = {"own": {}, other: {}}
     for _ in range(rounds):
         for source, times in best.items():
@@ -281,7 +288,7 @@ def compare(other: str, rounds: int) -> None:
             printed = subprocess.run(command, env=environment, capture_output=True, check=True)
             for label, us in json.loads(printed.stdout).items():
                 times[label] = min(times.get(label, us), us)
-    print(f"{'a whole tagged call':20}{'own us':>10}{'other us':>10}{'times as fast':>15}")
+    print(f"{'a whole text reply':20}{'own us':>10}{'other us':>10}{'times as fast':>15}")
     for label, us in best["own"].items():
         print(f"{label:20}{us:>10.1f}{best[other][label]:>10.1f}{best[other][label] / us:>15.2f}")
 

@@ -74,9 +74,7 @@ SHAPES = (
         '{"name": "dim_lamp", "arguments": {"room": "a"}}<|eot_id|>',
         (PING, PING, LAMP),
     ),
-    TextCase(
-        "behind prose", 'I will ping:\n\n{"name": "ping", "arguments": {}}', (PING,), "I will ping:"
-    ),
+    TextCase("behind lines", '\n\n{"name": "ping", "arguments": {}}', (PING,)),
     TextCase(
         "behind reasoning",
         '<think>Hm.</think>\n{"name": "ping", "arguments": {}}',

@@ -45,7 +45,7 @@ CASES = (
     TextCase(
         "gemma: no tokens, behind text", 'Now call:dim_lamp{room:<|"|>hall<|"|>}', (HALL,), "Now"
     ),
-    TextCase("gemma: two behind text", "Now call:ping{}call:ping{}", (PING, PING), "Now"),
+    TextCase("gemma: no token, behind text", "Now call:ping{}", (), "Now call:ping{}"),
     TextCase(
         "gemma: a stray end of thought",
         "<|channel>thought\na<channel|>b <channel|>c",

@@ -21,7 +21,7 @@ CASES = (
         '```tool_use\n{"name": "dim_lamp", "arguments": {"colour": 1}}\n```',
         (("dim_lamp", {"colour": 1}),),
     ),
-    TextCase("last and plain", f"Now:\n```json\n{CALL}\n```\n", (PING,), "Now:"),
+    TextCase("plain", f"```json\n{CALL}\n```\n", (PING,)),
     TextCase("without a tag", f"```\n{CALL}\n```", (PING,)),
     TextCase("tildes", f"~~~json\n{CALL}\n~~~", (PING,)),
     TextCase("on one line", f"```json{CALL}```", (PING,)),

@@ -15,9 +15,8 @@ CASES = (
     TextCase("one call", 'ferry_times(origin="Pier 4")', (("ferry_times", {"origin": "Pier 4"}),)),
     TextCase(
         "calls on lines",
-        "Now:\n\nping()\ndim_lamp(room='a');\n",
+        "\n\nping()\ndim_lamp(room='a');\n",
         (("ping", {}), ("dim_lamp", {"room": "a"})),
-        "Now:",
     ),
     TextCase("a decorated name", "[functions.ping()]", (("functions.ping", {}),)),
     TextCase("an end of turn", "[ping()]<|eot_id|>", (("ping", {}),)),
@@ -43,8 +42,8 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_calls_that_end_the_message_are_read(case: TextCase) -> None:
-    """Calls that fit their tools are read when nothing follows them."""
+def test_calls_that_are_the_message_are_read(case: TextCase) -> None:
+    """Calls that fit their tools are read when there is nothing but them."""
     check_case(case)
 
 

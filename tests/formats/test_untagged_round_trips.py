@@ -24,6 +24,8 @@ class Family:
     max_calls: int = 3
     keeps_after: bool = True
     avoids: str = ""
+    is_bare: bool = False
+    """Whether its calls are certain only where there is nothing but them."""
 
 
 FAMILIES = (
@@ -32,7 +34,7 @@ FAMILIES = (
     Family("stripped_harmony", render.render_stripped_harmony),
     Family("gemma", render.render_gemma, avoids="<"),
     Family("function_gemma", render.render_function_gemma, avoids="<"),
-    Family("pythonic", render.render_pythonic, keeps_after=False),
+    Family("pythonic", render.render_pythonic, keeps_after=False, is_bare=True),
     Family("llama4", render.render_llama4),
     Family("lfm2", render.render_lfm2),
     Family("minicpm", render.render_minicpm),
@@ -43,15 +45,15 @@ FAMILIES = (
     Family("raven", render.render_raven),
     Family("llama_json", render.render_llama_json, keeps_after=False),
     Family("built_in", render.render_built_in, max_calls=1, keeps_after=False),
-    Family("bare_objects", render.render_bare_objects, keeps_after=False),
-    Family("bare_array", render.render_bare_array, keeps_after=False),
-    Family("json_fence", render.render_json_fence, keeps_after=False),
+    Family("bare_objects", render.render_bare_objects, keeps_after=False, is_bare=True),
+    Family("bare_array", render.render_bare_array, keeps_after=False, is_bare=True),
+    Family("json_fence", render.render_json_fence, keeps_after=False, is_bare=True),
     Family("react", render.render_react, max_calls=1, keeps_after=False),
     Family("command_r", render.render_command_r),
     Family("florette", render.render_florette, keeps_after=False),
     Family("functionary_tokens", render.render_functionary_tokens, keeps_after=False),
     Family("functionary_words", render.render_functionary_words, keeps_after=False),
-    Family("chatglm", render.render_chatglm, keeps_after=False),
+    Family("chatglm", render.render_chatglm, keeps_after=False, is_bare=True),
 )
 families = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
 
@@ -122,10 +124,17 @@ def test_rendered_calls_are_read_as_they_were_meant(
 
 @families
 def test_text_around_calls_stays_text(family: Family) -> None:
-    """The text before the calls is shown, and that after them where the family has such."""
+    """The text before the calls is shown, and that after them where the family has such.
+
+    Calls without any markup are not certain next to it, and stay where they are.
+    """
     calls = SAMPLE[: family.max_calls]
     after = "All set." if family.keeps_after else ""
-    found = read(family.render(calls, "One moment.", after), EVERY)
+    text = family.render(calls, "One moment.", after)
+    found = read(text, EVERY)
+    if family.is_bare:
+        assert (found.calls, found.content) == ([], text)
+        return
     assert written(found.calls) == list(calls)
     assert "".join(found.content.split()) == "Onemoment." + "".join(after.split())
 
@@ -134,7 +143,8 @@ def test_text_around_calls_stays_text(family: Family) -> None:
 def test_every_split_reads_the_same(family: Family) -> None:
     """A stream cut anywhere gives the same text and the same calls."""
     calls = SAMPLE[1 : 1 + family.max_calls]
-    found = check_splits(family.render(calls, "One moment."), EVERY)
+    before = "" if family.is_bare else "One moment."
+    found = check_splits(family.render(calls, before), EVERY)
     assert written(found.calls) == list(calls)
 
 

@@ -190,5 +190,4 @@ class BareJson(CallFormat):
             content=gated.content,
             reasoning=gated.reasoning,
             grade="bare",
-            is_whole_message=bool(leftovers),
         )

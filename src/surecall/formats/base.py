@@ -72,8 +72,6 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether what follows is made up by the model (an invented result) and is dropped."""
     opens: "Thinking | None" = None
     """Set when the text after `end` is reasoning."""
-    is_whole_message: bool = False
-    """Whether it counts only where no visible text stands before it, and ends the message."""
 
 
 class CallFormat(ABC):
@@ -87,6 +85,9 @@ class CallFormat(ABC):
     """Whether an opener counts only as the first thing on its line."""
     trims: bool = True
     """Whether white space before a call belongs to the format, not to the text."""
+
+    is_plain: bool = False
+    """Whether its tags are names of tools, so that a text may also speak of them."""
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return the literal texts that may begin a call of this family."""

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from .bare_json import begins_like_call, gate_row, read_row
 from .base import CallFormat, Found, Grade, TextCall
 from .endings import note_leftovers, note_missing, skip_leftovers, skip_to_end
@@ -33,7 +31,6 @@ class _Fence(NamedTuple):
     is_strong: bool
     content: str = ""
     reasoning: str = ""
-    is_markup: bool = False
 
 
 class CodeFences(CallFormat):
@@ -69,8 +66,7 @@ class CodeFences(CallFormat):
             if following is None:
                 return None
             fences.append(following)
-        found = _found(fences, end, "bare")
-        return replace(found, is_whole_message=any(fence.is_markup for fence in fences))
+        return _found(fences, end, "bare")
 
     def _read_fence(self, source: Source, at: int) -> _Fence | None:
         body = source.run_end(source.char(at), at)
@@ -107,7 +103,7 @@ class CodeFences(CallFormat):
         if not all(_is_known(source, call, is_strong=is_strong) for call in calls):
             return None
         end = end if closing < 0 else closing + 1 + len(fence)
-        return _Fence(end, tuple(calls), is_strong, is_markup=True)
+        return _Fence(end, tuple(calls), is_strong)
 
     def _read_once(self, body: Source, at: int) -> Found | None:
         for form in self.inner:

@@ -1,5 +1,6 @@
 """Whether JSON without markers may count as calls: shape, known name, fitting arguments."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
@@ -86,6 +87,15 @@ _BESIDE: Final = frozenset({*ID_KEYS, *_THOUGHT_KEYS, "type", "index"})
 _TYPES: Final = frozenset({"function", "function_call", "tool_call", "tool_use", "tool"})
 _FINAL: Final = "final answer"
 _MAX_CALLS: Final = 128
+
+_FILL_IN: Final = re.compile(
+    r"\s*+(?:\.{3}|…|<\.{3}>|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+|[A-Z_]{1,40}?_HERE)\s*+"
+)
+_NAMED_PLACE: Final = re.compile(r"\s*+[<{\[]([A-Za-z][\w .-]{0,60}+)[>}\]]\s*+")
+_ANY_VALUE: Final = frozenset(
+    {"value", "string", "str", "text", "number", "your", "insert", "some"}
+)
+_PLACEHOLDER_MEMBER: Final = re.compile(r":\s*+\"(?:\.\.\.|…|<\.\.\.>)\"")
 
 KNOWN_KEYS: Final = frozenset(
     {
@@ -303,3 +313,23 @@ def _id_of(record: dict[str, Any]) -> str | None:
     return next(
         (value for key in ID_KEYS if isinstance(value := record.get(key), str) and value), None
     )
+
+
+def has_placeholder(arguments: Any) -> bool:
+    """Tell whether a value is only the place of one, such as `...` or `<city>` for a city."""
+    if isinstance(arguments, str):
+        return bool(_PLACEHOLDER_MEMBER.search(arguments))
+    if not isinstance(arguments, dict):
+        return False
+    record = cast("dict[str, Any]", arguments)
+    return any(isinstance(it, str) and _is_placeholder(key, it) for key, it in record.items())
+
+
+def _is_placeholder(key: str, value: str) -> bool:
+    if _FILL_IN.fullmatch(value):
+        return True
+    named = _NAMED_PLACE.fullmatch(value)
+    if named is None:
+        return False
+    inner, key = named[1].lower().replace("_", " "), key.lower().replace("_", " ")
+    return key in inner or inner in key or not _ANY_VALUE.isdisjoint(inner.split())

@@ -311,7 +311,7 @@ class BareGemma(CallFormat):
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call, or behind a space all that end the message; names must be known."""
         found = _read_bare(source, at, self.literals)
-        return found if found is None or self.line_start else _up_to_end(source, found)
+        return found if found is None or self.line_start else _up_to_end(source, at, found)
 
 
 def _read_bare(source: Source, at: int, openers: tuple[str, ...]) -> Found | None:
@@ -323,14 +323,18 @@ def _read_bare(source: Source, at: int, openers: tuple[str, ...]) -> Found | Non
     return _read_call(source, at + len(opener), _GEMMA_4, "damaged", (receipt,))
 
 
-def _up_to_end(source: Source, found: Found | None) -> Found | None:
-    """Return calls behind words, if they fit their tools and nothing else follows."""
+def _up_to_end(source: Source, at: int, found: Found | None) -> Found | None:
+    """Return calls behind words, if they fit their tools and nothing else follows.
+
+    Its delimiters of strings mark them as calls; without one they are bare.
+    """
     calls: tuple[TextCall, ...] = ()
     while found is not None and all(_fits(source, call) for call in found.calls):
         calls += found.calls
         end = found.end if found.ends_message else skip_to_end(source, found.end)
         if end is not None:
-            return replace(found, end=end, calls=calls, grade="bare")
+            has_tokens = _GEMMA_4.delimiter in source.text[at:end]
+            return replace(found, end=end, calls=calls, grade="damaged" if has_tokens else "bare")
         found = _read_bare(source, source.skip_space(found.end), (_CALL, _TAG))
     return None
 

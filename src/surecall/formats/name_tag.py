@@ -50,6 +50,7 @@ class NameTag(CallFormat):
 
     name = "name_tag"
     line_start = True
+    is_plain = True
 
     def openers(self, tools: ToolNames) -> Sequence[str]:
         """Return a tag for each tool whose name is no element of HTML."""

@@ -100,8 +100,8 @@ class ToolNames:
         resolved = self.resolve(name)
         if resolved is None or resolved == name or not _SEPARATOR.search(name):
             return resolved
-        written = _SEPARATOR.sub(" ", name).lower()
-        return resolved if written == _SEPARATOR.sub(" ", resolved).lower() else None
+        spellings = {_SEPARATOR.sub(" ", spelling).lower() for spelling in _spellings(name)}
+        return resolved if _SEPARATOR.sub(" ", resolved).lower() in spellings else None
 
     def receipt(self, name: str, place: str) -> Receipt | None:
         """Return the receipt of reading a written name as a registered one, if it differs."""

@@ -47,11 +47,19 @@ class Pythonic(CallFormat):
         if found.state == "cut":
             if found.cut_name is not None and source.tools.resolve(found.cut_name) is None:
                 return None
+            if found.cut_name is None and _is_remark(source, found.end):
+                return None
             # Without its bracket a list may have lost calls, so none of them counts as whole.
             lacks_bracket = not source.text[found.end :].strip()
             calls = tuple(_cut(call, is_complete=lacks_bracket) for call in calls)
             return Found(end=len(source.text), calls=calls, grade="bare")
         return None if end is None else Found(end=end, calls=calls, grade="bare")
+
+
+def _is_remark(source: Source, at: int) -> bool:
+    """Tell whether a last word begins no call, as in `ping()` and then `Done`."""
+    word = source.text[at:].strip()
+    return word.isidentifier() and not any(name.startswith(word) for name in source.tools.names)
 
 
 def _cut(call: TextCall, *, is_complete: bool) -> TextCall:

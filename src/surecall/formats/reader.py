@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from surecall.records import ToolSpec
 
 from .base import CallFormat, Found, Thinking
+from .fitting import has_placeholder
 from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, find_open_reasoning
 from .names import PLACEHOLDERS, ToolNames
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
@@ -236,7 +237,7 @@ class TextReader:
             questions, marks = max(questions, source.questions), marks + source.marks
             if found is None or not self._is_acceptable(found):
                 continue
-            if found.calls and self._surroundings.quote(source, at, found):
+            if found.calls and self._is_mention(form, source, at, found):
                 self._show(source.text[at : found.end])
                 self._false_openers += 1
                 return found.end
@@ -251,6 +252,14 @@ class TextReader:
         self._false_openers += questions // _COSTLY_QUESTIONS
         self._false_marks += marks
         return None
+
+    def _is_mention(self, form: CallFormat, source: Source, at: int, found: Found) -> bool:
+        if self._surroundings.quote(source, at, found):
+            return True
+        if not form.is_plain:
+            return False
+        is_filled = not any(has_placeholder(call.arguments) for call in found.calls)
+        return not is_filled or self._surroundings.speak_of_it(found)
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
         """Return the next end of reasoning that does not stand inside a call."""
@@ -295,6 +304,8 @@ class TextReader:
         if found.grade != "bare":
             return all(self._tools.resolve(call.name) for call in found.calls)
         if self._marked or self._out.has_text:  # a message that is nothing but calls has no text
+            return False
+        if any(has_placeholder(call.arguments) for call in found.calls):
             return False
         return all(self._tools.resolve_closely(call.name) for call in found.calls)
 

@@ -4,6 +4,8 @@ import re
 from typing import Final
 
 from .base import Found
+from .likely.mentions import speaks_of, subjects_of
+from .likely.phrases import ECHOES
 from .source import Source
 
 _MAX_LINE: Final = 200
@@ -23,7 +25,7 @@ _VOID: Final = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _AROUND_CALLS: Final = re.compile(
     "tool|func|call|action|invoke|use|exec|answer|response|assistant", re.IGNORECASE
 )
-_EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0]})
+_EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0], *ECHOES})
 
 
 class Surroundings:
@@ -75,7 +77,8 @@ class Surroundings:
             self._element = "" if may_close else _COMMENT[0]
         elif (tag := _OPEN_TAG.fullmatch(line)) and not line.endswith("/>"):
             name = tag[1]
-            if name.lower() not in _VOID and not _AROUND_CALLS.search(name):
+            is_plain = name.lower() not in _VOID and not _AROUND_CALLS.search(name)
+            if is_plain or name.lower() in ECHOES:
                 self._element = name
 
     def quote(self, source: Source, at: int, found: Found) -> bool:
@@ -99,6 +102,11 @@ class Surroundings:
         if found.grade == "bare":  # in an item of a list, a row of a table, or a comment of code
             return line[:1] in _ITEM_MARKS or line[:1].isdigit()
         return goes_on_as_sentence(source, found.end)
+
+    def speak_of_it(self, found: Found) -> bool:
+        """Tell whether the words so far make what comes next a call that is only spoken of."""
+        lead = self._line if self._line.strip() else self._previous
+        return speaks_of(lead, subjects_of(found.calls))
 
     def mention(self, source: Source, end: int) -> bool:
         """Tell whether the marker that ends here stands alone between quotation marks."""

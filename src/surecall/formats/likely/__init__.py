@@ -18,12 +18,15 @@ from surecall.formats.names import ToolNames
 from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
-from .candidates import Candidate, find_candidates, name_pattern
-from .mentions import Fence, Place, find_fences, why_mention
+from .candidates import Candidate, find_candidates
+from .mentions import Fence, Place, find_fences, subjects_of, why_mention
+from .phrases import ECHOES
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
 
 _MAX_CHARACTERS: Final = 100_000
+_MARKS: Final = ("(", "{", "[", "<", ":\n")
+"""Without one of them no text calls anything."""
 _ESCAPED: Final = re.compile(r"\\([_*\[\]])")
 _BETWEEN: Final = re.compile(
     r"(?:[\s,;+&\[\](){}\"'`*|]++|-\s|\d{1,3}+[.)]\s|and\b|then\b|</?+[\w|:.-]{1,40}+>)*+"
@@ -32,13 +35,10 @@ _BEFORE: Final = re.compile(r"(?:[\[({\"'`*\s]|<[|/]?+[\w:.-]{1,40}+[|]?+>)++\Z"
 _WINDOW: Final = 160
 _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>)*+")
 _OR: Final = re.compile(
-    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|alternatively|otherwise)\b", re.IGNORECASE
-)
-_ECHO: Final = re.compile(
-    r"<(tool_response|tool_result|tool_results|function_results?|function_response|observation"
-    r"|tool_output|example|examples)\b[^<>]*+>",
+    r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|oder|ou|o|或者|alternatively|otherwise|vs|versus)\b|\s*+/\s*+\Z",
     re.IGNORECASE,
 )
+_ECHO: Final = re.compile(rf"<({'|'.join(ECHOES)}|example|examples)\b[^<>]*+>", re.IGNORECASE)
 _OTHER_PARTY: Final = re.compile(
     r"^[*#\[ ]{0,4}+(?:User|Human|Customer|Client|Q)\b[*\]]{0,3}+:", re.MULTILINE
 )
@@ -77,8 +77,7 @@ class _Group(Struct, kw_only=True):
 
 def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
     """Return the calls that a text makes outside any markup, or None when it makes none."""
-    pattern = name_pattern(tools.names)
-    if pattern is None or len(text) > _MAX_CHARACTERS or not pattern.search(text):
+    if len(text) > _MAX_CHARACTERS or not any(mark in text for mark in _MARKS):
         return None
     plain = _ESCAPED.sub(r"\1", text) if "\\_" in text else text
     candidates = find_candidates(plain, tools)
@@ -129,7 +128,13 @@ def _is_mention(text: str, group: _Group, candidates: list[Candidate]) -> bool:
     opened = _BEFORE.search(text, max(0, group.start - _WINDOW), group.start)
     is_in_list = opened is not None and "[" in opened.group()
     has_arguments = any(call.arguments for one in group.candidates for call in one.calls)
-    place = Place(group.start, group.end, is_in_list=is_in_list, has_arguments=has_arguments)
+    place = Place(
+        group.start,
+        group.end,
+        is_in_list=is_in_list,
+        has_arguments=has_arguments,
+        subjects=subjects_of(call for one in group.candidates for call in one.calls),
+    )
     names = {name for one in group.candidates for name in one.names}
     if names and _are_variables(text, names):
         return True

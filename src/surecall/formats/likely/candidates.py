@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
 from surecall.formats.base import TextCall
+from surecall.formats.fitting import has_placeholder
 from surecall.formats.names import ToolNames, parameter_names
 from surecall.formats.shapes import ARGUMENT_KEYS, ID_KEYS, NAME_KEYS, find_calls
 from surecall.jsontext import decode, repair_json, scan_value_end
@@ -19,10 +20,11 @@ from surecall.schema import property_schema, type_text_value
 from .loose_python import LooseCall, compute_number, read_loose_call
 
 _SEPARATORS: Final = r"(?:\\?[-_. ])?"
-_NAME_PARTS: Final = re.compile(r"[^\W_]+")
+_NAME_PARTS: Final = re.compile(r"[^\W_]++")
 _CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
 _OPENERS: Final = re.compile(r"[{\[]")
 _AFTER_NAME: Final = re.compile(r"[`\"'*]{0,3}+[ \t]?+\(")
+_FIRST_ARGUMENT: Final = re.compile(r"\s*+(?:[\"'{\[)]|-?+\d++\s*+[,)]|\w++\s*+[=:])")
 _MAX_CANDIDATES: Final = 256
 _MAX_OPENERS: Final = 2_000
 _MAX_NAME_DISTANCE: Final = 160
@@ -37,6 +39,22 @@ _WRAPPERS: Final = frozenset(
     {"tool_call", "toolcall", "function_call", "functioncall", "function", "tool", "invoke", "call"}
 )
 _DOUBLED: Final = "{{"
+_BEFORE_NAME: Final = re.compile(
+    r"(?:[\[({\s]*+\{\s*+[\"']?+(?:name|tool|tool_name|function|action)[\"']?+\s*+[:=]\s*+[\"']?+"
+    r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=)\Z"
+)
+"""What may stand before a name whose arguments are an object behind it."""
+_AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+")
+_NEXT_OBJECT: Final = re.compile(r"[\s,;]*+(?=\{)")
+_YAML_HEAD: Final = re.compile(
+    r"^(?:[*_]{0,2}+(?:name|tool|function|action)[*_]{0,2}+:[*_ ]{0,3}+)?+(?=[\w.-])", re.MULTILINE
+)
+_YAML_LABEL: Final = re.compile(
+    r"[`*_]{0,3}+:?+[ \t]*+\n(?:(?:arguments|args|parameters|params|input):[ \t]*+\n)?+"
+)
+_YAML_LINE: Final = re.compile(
+    r"[ \t]{1,12}+(?:-[ \t]++)?+([^\W\d][\w.-]*+):[ \t]++([^\n]++)(?:\n|\Z)"
+)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -51,41 +69,51 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=64)
-def name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern that finds the names of tools in any of their usual spellings."""
+def _name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return a pattern that finds the names of tools in small letters, with any separators."""
     alternatives = [
         _SEPARATORS.join(map(re.escape, parts))
         for name in sorted(names, key=len, reverse=True)
-        if (parts := _NAME_PARTS.findall(name))
+        if (parts := _NAME_PARTS.findall(name.lower()))
     ]
-    if not alternatives:
-        return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)
+    return re.compile(f"(?:{'|'.join(alternatives)})(?!\\w)") if alternatives else None
+
+
+def _find_names(text: str, tools: ToolNames) -> list[tuple[int, int, str]]:
+    """Return where names of tools begin and end, in any of their usual spellings."""
+    pattern = _name_pattern(tools.names)
+    lowered = text.lower()
+    if pattern is None or len(lowered) != len(text):  # a few letters become two
+        lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+    found: list[tuple[int, int, str]] = []
+    for match in pattern.finditer(lowered) if pattern else ():
+        start, end = match.span()
+        if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+            continue
+        if name := tools.resolve_closely(text[start:end]):
+            found.append((start, end, name))
+            if len(found) == _MAX_CANDIDATES:
+                break
+    return found
 
 
 def find_candidates(text: str, tools: ToolNames) -> list[Candidate]:
     """Return what may be calls, in the order of the text; none lies inside another."""
-    pattern = name_pattern(tools.names)
-    if pattern is None:
-        return []
-    named = [
-        (match, name)
-        for match in pattern.finditer(text)
-        if (name := tools.resolve_closely(match.group())) is not None
-    ][:_MAX_CANDIDATES]
+    named = _find_names(text, tools)
     if not named:
         return []
     found = [
-        *_find_json(text, tools, [(match.start(), match.end(), name) for match, name in named]),
+        *_find_json(text, tools, named),
         *_find_tags(text, tools),
-        *_find_python(text, tools, [(match.end(), match.start(), name) for match, name in named]),
+        *_find_lines(text, tools, named),
+        *_find_python(text, tools, named),
     ]
     found.sort(key=lambda candidate: (candidate.start, -candidate.end))
     kept: list[Candidate] = []
     for candidate in found:
         if not kept or candidate.start >= kept[-1].end:
             kept.append(candidate)
-    return kept
+    return [it for it in kept if not any(has_placeholder(call.arguments) for call in it.calls)]
 
 
 # Python
@@ -95,10 +123,12 @@ def _find_python(
     text: str, tools: ToolNames, named: list[tuple[int, int, str]]
 ) -> Iterator[Candidate]:
     done = 0
-    for end, start, name in named:
+    for start, end, name in named:
         opened = _AFTER_NAME.match(text, end)
         if start < done or opened is None:
             continue
+        if text[opened.end() - 2] in " \t" and not _FIRST_ARGUMENT.match(text, opened.end()):
+            continue  # an aside, as in `email (or call) us`
         begun = _begin_of_name(text, start)
         if begun < start and tools.resolve(text[begun:end]) != name:
             continue
@@ -115,13 +145,17 @@ def _find_python(
 
 def _begin_of_name(text: str, start: int) -> int:
     """Return where a dotted name begins whose last part is the tool's."""
-    while start and (text[start - 1].isalnum() or text[start - 1] in "_."):
+    least = max(0, start - _MAX_NAME_DISTANCE)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_."):
         start -= 1
     return start
 
 
 def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | None:
     """Return a call with its arguments by name; values without one go by the tool's signature."""
+    declared = parameter_names(tools.parameters(name))
+    if call.names and call.names <= set(declared):  # a signature, as in `search(query, limit)`
+        return None
     arguments = dict(call.keywords)
     receipts = call.receipts
     for key in call.bare:
@@ -136,7 +170,6 @@ def bind_arguments(name: str, call: LooseCall, tools: ToolNames) -> TextCall | N
         first = call.positional[0]
         if isinstance(first, dict) and len(call.positional) == 1 and not arguments:
             return TextCall(name=name, arguments=first, receipts=receipts)
-        declared = parameter_names(tools.parameters(name))
         placed = dict(zip(declared, call.positional, strict=False))
         if len(declared) < len(call.positional) or placed.keys() & arguments.keys():
             return None
@@ -164,9 +197,10 @@ def _find_json(
         end = scan_value_end(text, start)
         budget -= (len(text) if end is None else end) - start
         before = [
-            (begun, name)
+            (first, name)
             for begun, over, name in named
-            if start - _MAX_NAME_DISTANCE < over <= start and text[begun - 1 : begun] != "."
+            if start - _MAX_NAME_DISTANCE < over <= start
+            and ((first := _begin_of_name(text, begun)) == begun or tools.resolve(text[first:over]))
         ]
         inside = any(start < begun and over <= (end or len(text)) for begun, over, _ in named)
         if end is None or not (inside or before):
@@ -187,15 +221,46 @@ def _read_json(
     if repaired.state != "whole":
         return None
     calls = tuple(_calls_of(repaired.value, tools, repaired.receipts))
-    value = cast("dict[str, Any]", repaired.value) if isinstance(repaired.value, dict) else {}
+    if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
+        arguments, end = following
+        calls = (replace(calls[0], arguments=arguments),)
     if not calls and named:
         begun, name = named
-        if value and _fits_exactly(value, tools.parameters(name)):
+        value = _as_arguments(repaired.value)
+        is_next = not text[begun:start].partition("\n")[2].strip()  # a name, and then its `{}`
+        if (value or is_next) and _fits_exactly(value, tools.parameters(name)):
             calls = (TextCall(name=name, arguments=value, receipts=repaired.receipts),)
-            start = begun
+            opened = _BEFORE_NAME.search(text, max(0, begun - _MAX_NAME_DISTANCE), begun)
+            start = opened.start() if opened else begun
+            closed = _AFTER_ARGUMENTS.match(text, end) if opened else None
+            end = closed.end() if closed else end
     if not calls:
         return None
     return Candidate(start=start, end=end, calls=calls, format="bare_json")
+
+
+def _is_name_alone(calls: tuple[TextCall, ...]) -> bool:
+    return len(calls) == 1 and not calls[0].arguments
+
+
+def _read_arguments_behind(
+    text: str, at: int, call: TextCall, tools: ToolNames
+) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments of a call whose name is in an object of its own, and their end."""
+    opened = _NEXT_OBJECT.match(text, at)
+    end = scan_value_end(text, opened.end()) if opened else None
+    if opened is None or end is None:
+        return None
+    value = _as_arguments(repair_json(text[opened.end() : end], nested="keep").value)
+    return (value, end) if value and _fits_exactly(value, tools.parameters(call.name)) else None
+
+
+def _as_arguments(value: Any) -> dict[str, Any]:
+    """Return an object, or the one in it when all it has is its arguments."""
+    record = _as_object(value) or {}
+    if len(record) == 1 and (key := next(iter(record))) in ARGUMENT_KEYS:
+        return _as_object(record[key]) or record
+    return record
 
 
 def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> Iterator[TextCall]:
@@ -208,13 +273,24 @@ def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> It
         elif isinstance(item, dict):
             record = cast("dict[str, Any]", item)
             found = find_calls(record, receipts, tools=tools).calls
-            known = [call for call in found if tools.resolve(call.name)]
+            known = [call for call in found if _is_meant(call, record, tools)]
             if known:
                 yield from known
             else:
                 yield from _loose_record(record, tools, receipts)
         elif isinstance(item, str):
             yield from _calls_in_text(item, tools)
+
+
+def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bool:
+    """Tell whether an object calls a known tool; settings under its name have other keys."""
+    if tools.resolve(call.name) is None:
+        return False
+    arguments = _as_object(call.arguments)
+    declared = parameter_names(tools.parameters(call.name))
+    if call.name not in record or not arguments or not declared:
+        return True
+    return not arguments.keys().isdisjoint(declared)
 
 
 def _loose_record(
@@ -272,6 +348,32 @@ def _fits_exactly(value: Mapping[str, Any], parameters: dict[str, Any] | None) -
     required = (parameters or {}).get("required")
     wanted = set(cast("list[str]", required)) if isinstance(required, list) else set[str]()
     return value.keys() <= set(parameter_names(parameters)) and wanted <= value.keys()
+
+
+# Lines
+
+
+def _find_lines(
+    text: str, tools: ToolNames, named: list[tuple[int, int, str]]
+) -> Iterator[Candidate]:
+    """Yield names with a line for each argument under them, as in YAML."""
+    for begun, over, name in named:
+        head = text.rfind("\n", 0, begun) + 1
+        opened, label = _YAML_HEAD.match(text, head), _YAML_LABEL.match(text, over)
+        if opened is None or opened.end() != begun or label is None:
+            continue
+        parameters = tools.parameters(name) or {}
+        arguments: dict[str, Any] = {}
+        end = label.end()
+        while (line := _YAML_LINE.match(text, end)) and line[1] not in arguments:
+            written = line[2].strip().strip("\"'")
+            arguments[line[1]] = type_text_value(written, property_schema(parameters, line[1]))
+            end = line.end()
+        if arguments and _fits_exactly(arguments, parameters):
+            why = "the arguments were lines under the name"
+            receipt = Receipt("yaml_body", "text", clip(text[head:end]), name, why=why)
+            call = TextCall(name=name, arguments=arguments, receipts=(receipt,))
+            yield Candidate(start=head, end=end, calls=(call,), format="bare_json")
 
 
 # XML

@@ -6,115 +6,13 @@ make a call a mention.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterable
 
 from msgspec import Struct
 
-_FENCE_LINE: Final = re.compile(r"^[ \t]{0,12}+(```+|~~~+)[ \t]*+([^\n`]*+)$", re.MULTILINE)
-_CALL_LANGUAGES: Final = frozenset(
-    {
-        "", "json", "json5", "jsonc", "jsonl", "python", "python3", "py", "text", "txt",
-        "plaintext", "xml", "tool_code", "tool_call", "tool_calls", "tool", "tool_use",
-        "function", "functions",
-        "function_call", "function_calls", "api", "call", "action", "tool_json", "code",
-    }
-)  # fmt: skip
-_SENTENCE_STOP: Final = re.compile(r"[.!?\n](?=\s|\Z)")
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|\n\s*+\n|\n(?=\s*+(?:[-*•]|\d++[.)])\s)")
-_MAX_LEAD: Final = 300
-_MAX_TRAIL: Final = 400
+from surecall.formats.base import TextCall
 
-
-def _phrases(lines: str) -> re.Pattern[str]:
-    """Return a pattern that finds any of the phrases, one a line, as whole words."""
-    phrases = [line.strip() for line in lines.strip().splitlines()]
-    return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
-
-
-_SPEAKS_OF: Final = _phrases(
-    r"""
-    (?:you|one|we|they|users?|developers?|someone|anyone|programmers?|clients?|it)[ '](?:\w+ )?(?:can|could|may|might|would|should|need to|have to|must|d)
-    for (?:example|instance)
-    e\.g
-    i\.e
-    such as
-    examples?
-    sample
-    would (?:look|be|have|return|give|call|use|run|need|invoke|then|mean)
-    looks? like
-    syntax|signature|usage|template|document(?:ation|ed)|docs
-    (?:don'?t|do not|never|cannot|can'?t|won'?t|shouldn'?t|should not|wouldn'?t|will not|not) (?:\w+ ){0,3}(?:call|use|run|invoke|execute|send|make|do|write|try|need)
-    (?:no need to|not going to|unable to|refuse to) (?:call|use|run|invoke|execute|send|make)
-    (?:avoid|instead of|rather than|without) (?:call|us|runn|invok|execut|send|mak)ing
-    earlier|previously|last time|yesterday|already|used to|in the past
-    history|logs?|transcript|tutorial|unit test|test case|pseudo-?code
-    hypothetical(?:ly)?|imagine|suppose|assum(?:e|ing) (?:you|we|that you)
-    quot(?:e|es|ed|ing)
-    user (?:said|wrote|asked|pasted)
-    deprecated|wrong|incorrect(?:ly)?|invalid|mistake|error was|failed|broken|bad
-    if (?:you|we|i|the user|it|that|this|there|needed|necessary|so)
-    how to|what happens|the difference|explain|describe[sd]?|definition|defined as
-    """  # noqa: E501 - one phrase a line
-)
-"""A lead like this makes what follows an example, a condition, a report or a refusal."""
-
-_ASKS: Final = _phrases(
-    r"""
-    (?:shall|should|may|can|could) (?:i|we)
-    would you (?:like|prefer|want|mind)
-    do(?:es)? (?:you|that|this) (?:want|need|like|look|seem|sound|work|mean)
-    (?:want|like) me to
-    ok(?:ay)? (?:if|to|with)
-    is (?:this|that|it) (?:ok|okay|right|correct|fine|what)
-    go ahead|proceed|confirm|permission|approve
-    let me know (?:if|whether|when) (?:i|you(?:'d| would| want)|this|that|it|we)
-    """
-)
-"""A question with one of these asks for leave."""
-
-_ANNOUNCES: Final = _phrases(
-    r"""
-    i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|going to|need to|want to|have to|must
-    calling|running|executing|invoking|using|performing|making|issuing
-    """
-)
-_COMMANDS: Final = re.compile(
-    r"(?:^|[.!:;,]\s|\b(?:and|then|now|first|next|please),? )"
-    r"(?:call|invoke|execute|run|use|make)\b",
-    re.IGNORECASE,
-)
-_NAMES_IT: Final = re.compile(
-    r"\b(?:calls?|action|answer|output|response|result|command|function|tool|step \d++)\b"
-    r"[^.!?\n]{0,40}+(?<=[:=→>s])\Z",
-    re.IGNORECASE,
-)
-_MAX_ANNOUNCEMENT: Final = 60
-_STOPS: Final = re.compile(r"[.!?\n]")
-_LABEL: Final = re.compile(r"[^\n.!?]{0,80}+:\s*+$")
-_ASSIGNMENT: Final = re.compile(
-    r"(?:(?:const|let|var|await|return|yield|print\(|str\(|json\.dumps\()\s*+"
-    r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z"
-)
-_ITEM: Final = re.compile(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
-_QUOTED_LINE: Final = re.compile(r"\s*+(?:>|>>>|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d)")
-_NOT_CALLED: Final = re.compile(
-    r"\b(?:def|class|assert|import|from|function|fn|func|new|async def)\s"
-)
-_QUOTES: Final = "\"'“”„‘«»‹›"
-_AROUND: Final = "`*_([ "
-_AFTER_AROUND: Final = "`*_)] \"'"
-_CODE_INDENT: Final = 4
-_AFTER_CALL: Final = re.compile(
-    r"\s*+(?:->|=>|==|!=|—|–|:\s*+\w|-\s++\w"
-    r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
-    r"|had|works?|fail(?:s|ed)?|raises?|did|does|looks?|seems?|or|when|if|instead)\b)",
-    re.IGNORECASE,
-)
-_PROGRAM: Final = re.compile(
-    r"^\s*+(?:def|class|import|from|for|while|if|elif|else|try|except|with|assert|function|return|"
-    r"raise|async|public|private|const|let|var|\$|>>>|\.\.\.)\b|^\s*+(?:>>>|\$ )",
-    re.MULTILINE,
-)
+from . import phrases
 
 
 class Fence(Struct, frozen=True):
@@ -131,7 +29,7 @@ def find_fences(text: str) -> list[Fence]:
     """Return the fenced blocks of a text; one that is not closed goes to its end."""
     fences: list[Fence] = []
     opened: re.Match[str] | None = None
-    for line in _FENCE_LINE.finditer(text):
+    for line in phrases.FENCE_LINE.finditer(text):
         if opened is None:
             opened = line
         elif line[1].startswith(opened[1]) and not line[2].strip():
@@ -155,6 +53,8 @@ class Place(Struct, frozen=True):
     is_in_list: bool = False
     """Whether brackets stand around them, or quotes inside brackets."""
     has_arguments: bool = True
+    subjects: frozenset[str] = frozenset()
+    """Words that the calls are about."""
 
 
 def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[int, int]]) -> str:
@@ -168,21 +68,94 @@ def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[i
     """
     start, end = place.start, place.end
     if fence is not None:
-        if fence.language.split(" ")[0] not in _CALL_LANGUAGES:
+        if fence.language.split(" ")[0] not in phrases.CALL_LANGUAGES:
             return "it is in a block of code of another language"
         if _is_program(text, fence, rest):
             return "it is a part of a program"
+        if phrases.COMMENT_LINE.match(text, text.rfind("\n", 0, start) + 1, start):
+            return "it is in a comment"
         start, end = fence.start, fence.end
     else:
-        why = _judge_line(text, place)
+        why = _judge_line(text, place, rest)
         if why:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
-    if _SPEAKS_OF.search(lead):
+    if speaks_of(lead, place.subjects):
         return "the text before it speaks of a call that could be made"
-    if _asks(lead) or _asks(trail):
+    if _asks(trail) or _asks_leave(trail):
         return "the text asks whether to make it"
+    if phrases.TAKES_BACK.match(trail.lstrip(phrases.AFTER_AROUND + "\n")):
+        return "the text behind it takes it back"
+    if phrases.REPORTS.match(trail.lstrip(phrases.AFTER_AROUND + "\n")):
+        return "the text behind it says what became of it"
+    if _is_instruction(text, start, trail, rest):
+        return "it is a step of an instruction"
     return ""
+
+
+def subjects_of(calls: Iterable[TextCall]) -> frozenset[str]:
+    """Return what calls are about: the words of their names and arguments."""
+    words = phrases.WORD.findall(
+        " ".join(f"{call.name} {call.arguments}" for call in calls).lower()
+    )
+    return _stems(words[: phrases.MAX_SUBJECTS])
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[: phrases.STEM] for word in words)
+
+
+def speaks_of(lead: str, subjects: frozenset[str]) -> bool:
+    """Tell whether words before a call make it one that is only spoken of, or asked about."""
+    if phrases.CONDITION.match(lead.lstrip()):
+        return True
+    if (
+        phrases.SPEAKS_OF.search(lead)
+        or phrases.SPEAKS_OF_IN_CHINESE.search(lead)
+        or phrases.ECHO_LABEL.search(lead)
+    ):
+        return True
+    return _asks(lead) or _refers_to_it(lead, subjects)
+
+
+def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
+    """Tell whether the last words before a call speak of it as a text, or need it to go on.
+
+    An announcement ("I'll look it up:") does not, nor does a task ("The weather in Oslo:"), which
+    has words with the call in common.
+    """
+    lines = [line for line in phrases.MARKUP.sub(" ", lead).split("\n") if line.strip(" -=*#")]
+    clause = lines[-1] if lines else ""
+    clause = clause.rpartition("}")[2].strip("*_ `#-")
+    if phrases.HERE_IS_OTHER.search(clause):
+        return True
+    if phrases.MAKES.search(clause) or phrases.ASSIGNMENT.search(clause):
+        return False
+    if phrases.REFERS.search(clause):
+        return True
+    if (
+        clause.endswith((".", "!"))
+        or not phrases.WORD.search(clause)
+        or phrases.GOES_ON.match(clause)
+    ):
+        return False
+    leads_in = clause.endswith(":") or len(clause.split()) >= phrases.MIN_WORDS
+    return leads_in and subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
+
+
+def _asks_leave(trail: str) -> bool:
+    """Tell whether the text behind a call waits for an answer before it is made."""
+    if phrases.WAITS.search(trail):
+        return True
+    return any(not phrases.HELPS.search(it.group()) for it in phrases.QUESTION.finditer(trail))
+
+
+def _is_instruction(text: str, start: int, trail: str, rest: list[tuple[int, int]]) -> bool:
+    """Tell whether a call is in one of several steps, and the next one is not a call."""
+    step = phrases.STEP.match(trail)
+    if step is None or any(begun > start and begun - start < len(trail) for begun, _ in rest[1:]):
+        return False
+    return any(map(phrases.STEP.match, text[max(0, start - phrases.MAX_LEAD) : start].split("\n")))
 
 
 def _is_program(text: str, fence: Fence, rest: list[tuple[int, int]]) -> bool:
@@ -193,60 +166,89 @@ def _is_program(text: str, fence: Fence, rest: list[tuple[int, int]]) -> bool:
             body.append(text[here:start])
             here = end
     body.append(text[here : fence.body_end])
-    return bool(_PROGRAM.search("_".join(body)))
+    return bool(phrases.PROGRAM.search("_".join(body)))
 
 
-def _judge_line(text: str, place: Place) -> str:
+def _is_dialogue(text: str, at: int, rest: list[tuple[int, int]]) -> bool:
+    """Tell whether somebody else speaks on the next line, which ends no call."""
+    if at < 0 or any(at < begun for begun, _ in rest):
+        return False
+    return phrases.NEXT_SPEAKER.match(text, at + 1) is not None
+
+
+def _judge_line(text: str, place: Place, rest: list[tuple[int, int]]) -> str:
     """Return why calls among text are only spoken of, by the line they stand on."""
     begun = text.rfind("\n", 0, place.start) + 1
     stop = text.find("\n", place.end)
     prefix = text[begun : place.start]
     suffix = text[place.end : len(text) if stop < 0 else stop]
-    if prefix.strip() and _QUOTED_LINE.match(prefix):
+    if prefix.strip() and phrases.QUOTED_LINE.match(prefix):
         return "it is in a quoted line"
+    if phrases.TIME_OF_DAY.search(prefix):
+        return "it is in a log"
+    if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(text, stop, rest):
+        return "it is in a dialogue"
+    if phrases.CHOICE.match(prefix):
+        return "it is one of several ways"
+    if phrases.DIFF.search(text, 0, place.start):
+        return "it is in a list of changes"
+    if "|" in prefix and phrases.TABLE_RULE.search(text, 0, place.start):
+        return "it is in a table"
     if _is_indented(prefix) and text[:begun].strip():
         return "it is in an indented block"
-    if _NOT_CALLED.search(prefix):
+    if phrases.NOT_CALLED.search(prefix):
         return "it is a definition"
     if "~~" in prefix and "~~" in suffix:
         return "it is struck through"
-    if not place.is_in_list and prefix.rstrip(_AROUND)[-1:] in _QUOTES and prefix.strip(_AROUND):
-        return "it is in quotation marks"
-    if _is_quoted_part(prefix, suffix):
-        return "it is in quotation marks"
-    return _judge_sentence(prefix.rstrip(_AROUND + _QUOTES), suffix, place)
+    is_in_quotes = prefix.rstrip(phrases.AROUND)[-1:] in phrases.QUOTES and bool(
+        prefix.strip(phrases.AROUND)
+    )
+    if (is_in_quotes and not place.is_in_list) or _is_quoted_part(prefix, suffix):
+        others = text[: place.start] + text[place.end :]
+        if others.strip(
+            f"{phrases.AROUND}{phrases.AFTER_AROUND}\n"
+        ):  # else all of the message is in them
+            return "it is in quotation marks"
+    prefix = phrases.WRAPPER_TAG.sub("", prefix.rstrip(phrases.AROUND + phrases.QUOTES))
+    return _judge_sentence(prefix, suffix, place)
 
 
 def _is_indented(prefix: str) -> bool:
-    return prefix.isspace() and (prefix.startswith("\t") or len(prefix) >= _CODE_INDENT)
+    margin = len(prefix) - len(prefix.lstrip())
+    if not prefix.startswith("\t") and margin < phrases.CODE_INDENT:
+        return False
+    return prefix.isspace() or bool(phrases.ASSIGNMENT.fullmatch(prefix.lstrip()))
 
 
 def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     """Return why calls are only spoken of, by the words before and behind them on their line."""
-    follows = suffix.lstrip(_AFTER_AROUND)
+    follows = suffix.lstrip(phrases.AFTER_AROUND)
     if not place.has_arguments and (prefix.strip() or follows.strip("; .")):
         return "only its name is mentioned"
-    words = _ITEM.sub("", prefix, count=1) if prefix.strip() else ""
-    stands_alone = not words or _LABEL.fullmatch(words) or _ASSIGNMENT.search(words)
-    if not stands_alone and not _is_announced(words):
+    words = phrases.ITEM.sub("", prefix, count=1) if prefix.strip() else ""
+    stands_alone = not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.search(words)
+    if not stands_alone and not _is_announced(words, goes_on=follows[:1].isalpha()):
         return "it is a part of a sentence"
-    if words and _SPEAKS_OF.search(words):
+    if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
-    if _AFTER_CALL.match(follows):
+    if phrases.AFTER_CALL.match(follows):
         return "the sentence goes on about it"
     if follows.rstrip().endswith("?"):
         return "it is a part of a question"
     return ""
 
 
-def _is_announced(words: str) -> bool:
-    """Tell whether the words before a call say that it is made now."""
-    if _NAMES_IT.search(words):
+def _is_announced(words: str, *, goes_on: bool) -> bool:
+    """Tell whether the words before a call say that it is made now.
+
+    A command whose sentence goes on behind it, as in `run ... at home`, is for somebody else.
+    """
+    if phrases.NAMES_IT.search(words):
         return True
-    for pattern in (_ANNOUNCES, _COMMANDS):
+    for pattern in (phrases.ANNOUNCES,) if goes_on else (phrases.ANNOUNCES, phrases.COMMANDS):
         for found in pattern.finditer(words):
             rest = words[found.end() :]
-            if len(rest) <= _MAX_ANNOUNCEMENT and not _STOPS.search(rest):
+            if len(rest) <= phrases.MAX_ANNOUNCEMENT and not phrases.STOPS.search(rest):
                 return True
     return False
 
@@ -261,9 +263,9 @@ def _is_quoted_part(prefix: str, suffix: str) -> bool:
 
 def lead_of(text: str, start: int) -> str:
     """Return the sentence before a place, and what precedes the place on its line."""
-    before = text[max(0, start - _MAX_LEAD) : start].rstrip("`*_([{ \"'\n\t")
+    before = text[max(0, start - phrases.MAX_LEAD) : start].rstrip("`*_([{ \"'\n\t")
     cut = 0
-    for found in _SENTENCE_END.finditer(before):
+    for found in phrases.SENTENCE_END.finditer(before):
         if found.end() < len(before.rstrip()):
             cut = found.end()
     return before[cut:]
@@ -271,13 +273,15 @@ def lead_of(text: str, start: int) -> str:
 
 def trail_of(text: str, end: int) -> str:
     """Return the text behind a place, as far as it may still be about it."""
-    return text[end : end + _MAX_TRAIL]
+    return text[end : end + phrases.MAX_TRAIL]
 
 
 def _asks(text: str) -> bool:
     """Tell whether a question for leave stands in a text."""
-    for found in _ASKS.finditer(text):
-        stop = _SENTENCE_STOP.search(text, found.start())
+    if phrases.ASKS_IN_CHINESE.search(text):
+        return True
+    for found in phrases.ASKS.finditer(text):
+        stop = phrases.SENTENCE_STOP.search(text, found.start())
         if (stop and stop.group() == "?") or found.group().lower().startswith("let me know"):
             return True
     return False

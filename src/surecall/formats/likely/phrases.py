@@ -1,0 +1,236 @@
+"""The words and marks around a call that make it a mention, or show that it is made."""
+
+import re
+from typing import Final
+
+FENCE_LINE: Final = re.compile(r"^[ \t]{0,12}+(```++|~~~++)[ \t]*+([^\n`]*+)$", re.MULTILINE)
+CALL_LANGUAGES: Final = frozenset(
+    {
+        "", "json", "json5", "jsonc", "jsonl", "python", "python3", "py", "text", "txt",
+        "plaintext", "xml", "tool_code", "tool_call", "tool_calls", "tool", "tool_use",
+        "function", "functions",
+        "function_call", "function_calls", "api", "call", "action", "tool_json", "code",
+    }
+)  # fmt: skip
+SENTENCE_STOP: Final = re.compile(r"[.!?\n](?=\s|\Z)")
+SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|\n\s*+\n|\n(?=\s*+(?:[-*•]|\d++[.)])\s)")
+MAX_LEAD: Final = 300
+MAX_TRAIL: Final = 400
+
+
+def _phrases(lines: str) -> re.Pattern[str]:
+    """Return a pattern that finds any of the phrases, one a line, as whole words."""
+    phrases = [line.strip() for line in lines.strip().splitlines()]
+    return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
+
+
+SPEAKS_OF: Final = _phrases(
+    r"""
+    (?:you|one|we|they|users?|developers?|someone|anyone|programmers?|clients?|it)[ '](?:\w++ )?(?:can|could|may|might|would|should|need to|have to|must|d)
+    for (?:example|instance)
+    e\.g
+    i\.e
+    such as
+    examples?
+    sample
+    would (?:look|be|have|return|give|call|use|run|need|invoke|then|mean)
+    looks? like
+    syntax|signature|usage|template|document(?:ation|ed)|docs
+    (?:don'?t|do not|never|cannot|can'?t|won'?t|shouldn'?t|should not|wouldn'?t|will not|not) (?:\w++ ){0,3}(?:call|use|run|invoke|execute|send|make|do|write|try|need)
+    (?:no need to|not going to|unable to|refuse to) (?:call|use|run|invoke|execute|send|make)
+    (?:avoid|instead of|rather than|without) (?:call|us|runn|invok|execut|send|mak)ing
+    earlier|previously|last (?:time|response|call|request|answer|message)|from the (?:ticket|chat|mail|report)|yesterday|already|used to|in the past
+    history|logs?|transcript|tutorial|unit test|test case|pseudo-?code
+    hypothetical(?:ly)?|imagine|suppose|assum(?:e|ing) (?:you|we|that you)
+    quot(?:e|es|ed|ing)
+    user (?:said|wrote|asked|pasted)
+    deprecated|wrong|incorrect(?:ly)?|invalid|mistake|error was|failed|broken|bad
+    if (?:you|we|i|the user|it|that|this|there|needed|necessary|so)
+    how to|what happens|the difference|explain|describe[sd]?|definition|defined as
+    (?:is|are|be) (?:used|called|written|invoked) (?:like|as|so|with|by)
+    what (?:i|we) (?:ran|called|did|used|sent|tried|wrote)
+    i(?: have|'ve|’ve)?(?: just)? (?:ran|called|executed|invoked|tried)
+    refus(?:e|es|ed|ing)|dangerous|forbidden|possible|previous|instead of|typos?|propos(?:e|al)
+    (?:must|should|need|can) ?not|isn't|aren't|not allowed
+    demos?|the (?:assistant|agent|model) (?:answers|replies|says|writes|calls|runs)
+    (?:script|code|file|log|trace|program|line|test) (?:has|had|was|is|reads|contains|says)
+    traceback|this trace|the trace
+    \|---
+    zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte(?:n|st)?|nicht|syntaxe?
+    par exemple|exemples?|pourrai(?:t|s|ent)|ne|jamais
+    schrieb|sagte|nutzer|a écrit|a dit|utilisateur|escribió|dijo|usuario
+    por ejemplo|ejemplos?|podrías?|podría(?:n|mos)|nunca
+    """  # noqa: E501 - one phrase a line
+)
+"""A lead like this makes what follows an example, a condition, a report or a refusal."""
+
+MAKES: Final = re.compile(
+    r"\b(?:i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|we[’']?ll|we will|we are"
+    r"|(?:i|we) (?:can|need|have to|want|now|must|shall|use|call|make|send)"
+    r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
+    r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会"
+    r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
+    r"|(?:\A\W*+|\b(?:the|my|final|first|second|third|fourth|next|last|correct|corrected|function|tool"
+    r"|api|necessary|needed|required)[ _])"
+    r"(?:calls?|actions?|answers?|outputs?|results?|responses?|solution|api request|function)"
+    r"(?: (?:is|are|to|for|with)\b[^:.\n]{0,160}+)?+:?+\Z",
+    re.IGNORECASE,
+)
+"""A lead like this says that what follows is done now."""
+HERE_IS_OTHER: Final = re.compile(
+    r"\bhere(?: is|[’']s| are)\b[^:.\n]{0,40}?\b(?:codes?|commands?|drafts?|scripts?|lines?"
+    r"|snippets?"
+    r"|requests? (?:you|we|that)|templates?|formats?|what)\b|\w > \w",
+    re.IGNORECASE,
+)
+REFERS: Final = _phrases(
+    r"""
+    you|your|yours
+    this|these|the following|below|such|something like
+    was|were|had|sent|returned|responded|responds|said|says|wrote|answered|received|is|are|has|have|contains?
+    might|may|could|should|would|must|not|never
+    codes?|scripts?|lines?|drafts?|general form|formats?|requests?|messages?|input|commands?|console|synopsis
+    quick ?start|getting started|agreed|in case|after|before|tools? (?:returned|said)|response from
+    """  # noqa: E501 - one phrase a line
+)
+"""A lead that speaks of the text itself, and not of the task that the call is for."""
+WRAPPER_TAG: Final = re.compile(
+    r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
+)
+MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
+WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d{2,}+")
+MAX_SUBJECTS: Final = 400
+STEM: Final = 6
+"""How much of a word has to be the same: `calculate` and `calculation` are about the same."""
+MIN_WORDS: Final = 2
+GOES_ON: Final = re.compile(
+    r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
+    r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
+    r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
+    r"|action\b|tool\b|(?:function|tool)_calls?\b|[^\W\d_]{2,30}?ing\b)",
+    re.IGNORECASE,
+)
+"""A lead like this goes on with the work."""
+HELPS: Final = re.compile(
+    r"\b(?:anything else|any (?:other|more|further)|else|help|assist|more about|other questions)\b",
+    re.IGNORECASE,
+)
+QUESTION: Final = re.compile(r"[^.!?\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
+WAITS: Final = _phrases(
+    r"""
+    (?:please |to )?(?:confirm|approve)|approval|your (?:permission|consent|ok|okay|go-ahead|review)
+    from you|once you|when you (?:are|say)|tell me when|your (?:pick|choice|call)
+    nothing (?:has been|was)
+    not (?:been )?(?:run|executed|sent|made) yet|lean towards
+    say (?:yes|so|the word)|waiting for|awaiting|review it|any objections|pick one|choose one
+    """
+)
+SPEAKS_OF_IN_CHINESE: Final = re.compile("例如|比如|示例|可以使用|不会|不要|如果|已经|写道")
+
+ASKS: Final = _phrases(
+    r"""
+    (?:shall|should|may|can|could) (?:i|we)
+    would you (?:like|prefer|want|mind)
+    do(?:es)? (?:you|that|this) (?:want|need|like|look|seem|sound|work|mean)
+    (?:want|like) me to
+    ok(?:ay)? (?:if|to|with)
+    is (?:this|that|it) (?:ok|okay|right|correct|fine|what)
+    go ahead|proceed|confirm|permission|approve
+    let me know (?:if|whether|when) (?:i|you(?:'d| would| want)|this|that|it|we)
+    which (?:one|of (?:them|these|the))|what do you (?:think|prefer|say)|what happens
+    soll(?:en)? (?:ich|wir)|darf ich|kann ich|möchte(?:n|st) (?:sie|du)|woll(?:en|t) sie|willst du
+    voulez-vous|veux-tu|dois-je|puis-je|est-ce que|souhaitez-vous
+    quieres?|debo|puedo|te parece|lo ejecuto|desea[s]?
+    """
+)
+"""A question with one of these asks for leave."""
+ASKS_IN_CHINESE: Final = re.compile("(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？")
+TAKES_BACK: Final = re.compile(
+    r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
+    r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t"
+    r"|(?:ignore|forget|disregard|undo|cancel|scratch|strike|drop|discard|withdraw|revert)"
+    r" (?:that|this|it|the (?:above|line|call|last))\b"
+    r"|never ?mind|on second thoughts?|no (?:tool |function )?calls? (?:is|are|was) needed"
+    r"|on reflection|or rather|(?:rather|better) not|(?:do not|don[’']t) (?:run|use|send)"
+    r"|(?:that|this|it) would be (?:wrong|a mistake)"
+    r"|(?:that|this|it|the above)(?: (?:tool|call|one|line))? (?:is|was|can) ?"
+    r"(?:not\b|wrong|the wrong|only |just |merely |simply ))",
+    re.IGNORECASE,
+)
+"""Words right behind a call that take it back."""
+REPORTS: Final = re.compile(
+    r"[\W_]{0,8}+(?:it|this|that|which|the (?:call|tool|function))"
+    r" (?:returned|gave|failed|worked)\b",
+    re.IGNORECASE,
+)
+CONDITION: Final = re.compile(
+    r"(?:in case|should the|assuming|after you|before you|if|once|unless|when(?:ever)?|as soon as"
+    r"|until|pending|only|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
+    re.IGNORECASE,
+)
+STEP: Final = re.compile(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
+TIME_OF_DAY: Final = re.compile(
+    r"(?<!\d)[012]?+\d:[0-5]\d(?!\d)|^\W{0,2}+(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)\b"
+)
+SPEAKER: Final = re.compile(r"\s*+[^\W\d][^\n:]{0,40}+:\s*+")
+NEXT_SPEAKER: Final = re.compile(r"[ \t*]*+[^\W\d][\w .()-]{0,40}+:[ \t*]++\S")
+CHOICE: Final = re.compile(
+    r"[\s*#-]{0,8}+(?:option|version|variant|alternative|choice) \w{1,3}+[):.]", re.IGNORECASE
+)
+DIFF: Final = re.compile(r"^(?:@@ -\d|\+\+\+ |diff --git )", re.MULTILINE)
+TABLE_RULE: Final = re.compile(r"^[ \t|:]{0,8}+-{3,}+[ \t:]{0,8}+\|", re.MULTILINE)
+COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
+
+ANNOUNCES: Final = _phrases(
+    r"""
+    i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|going to|need to|want to|have to|must
+    calling|running|executing|invoking|using|performing|making|issuing
+    """
+)
+COMMANDS: Final = re.compile(
+    r"(?:^|[.!:;,]\s|\b(?:and|then|now|first|next|please),? )"
+    r"(?:call|invoke|execute|run|use|make)\b",
+    re.IGNORECASE,
+)
+NAMES_IT: Final = re.compile(
+    r"\b(?:calls?|action|answer|output|response|result|command|function|tool|step \d++)\b"
+    r"[^.!?\n]{0,40}+(?<=[:=→>s])\Z",
+    re.IGNORECASE,
+)
+MAX_ANNOUNCEMENT: Final = 60
+STOPS: Final = re.compile(r"[.!?\n]")
+ECHOES: Final = (
+    "tool_response", "tool_result", "tool_results", "tool_output", "function_result",
+    "function_results", "function_response", "observation", "result", "results",
+)  # fmt: skip
+"""Tags around the result of a call, which a model repeats or makes up."""
+ECHO_LABEL: Final = re.compile(
+    r"(?:^|\n)[*#\[ ]{0,4}+(?:observation"
+    r"|(?:tool|function|api)[ _](?:result|output|response|answer)s?)\b[^\n]{0,20}+\Z",
+    re.IGNORECASE,
+)
+LABEL: Final = re.compile(r"(?:[^\n.!?:]|:(?!\s*+\Z)){0,80}+:\s*+\Z")
+ASSIGNMENT: Final = re.compile(
+    r"(?:(?:const|let|var|await|return|yield|(?:print|str|json\.dumps)(?:\(|\Z))\s*+"
+    r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z"
+)
+ITEM: Final = re.compile(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
+QUOTED_LINE: Final = re.compile(r"\s*+(?:>|>>>|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d)")
+NOT_CALLED: Final = re.compile(
+    r"\b(?:def|class|assert|import|from|function|fn|func|new|async def)\s"
+)
+QUOTES: Final = "\"'“”„‘«»‹›"
+AROUND: Final = "`*_([ "
+AFTER_AROUND: Final = "`*_)] \"'"
+CODE_INDENT: Final = 4
+AFTER_CALL: Final = re.compile(
+    r"\s*+(?:->|=>|→|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
+    r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
+    r"|had|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
+    re.IGNORECASE,
+)
+PROGRAM: Final = re.compile(
+    r"^\s*+(?:def|class|import|from|for|while|if|elif|else|try|except|with|assert|function|return|"
+    r"raise|async|public|private|const|let|var|\$|>>>|\.\.\.)\b|^\s*+(?:>>>|\$ )",
+    re.MULTILINE,
+)

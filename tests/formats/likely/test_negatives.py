@@ -1,0 +1,36 @@
+"""Texts in which nothing is called: how often a call is read in them all the same."""
+
+from collections import Counter
+
+from support.negatives import KINDS, OFFERED, negatives
+from surecall.formats import ToolNames
+from surecall.reading import read_reply
+
+MIN_TEXTS = 3_000
+MIN_KINDS = 40
+MAX_LIKELY = 0.001
+NAMES = ToolNames(OFFERED)
+
+
+def test_nothing_is_called_in_texts_that_only_speak_of_calls() -> None:
+    """No kind of text gives a certain call, and at most one text in a thousand a likely one."""
+    texts: Counter[str] = Counter()
+    likely: list[str] = []
+    for kind, text in negatives():
+        texts[kind] += 1
+        reading = read_reply(text, tools=NAMES, accept="likely", finish_reason="stop")
+        assert all(call.certainty == "likely" for call in reading.calls), (kind, text)
+        if reading.calls:
+            likely.append(text)
+    assert texts.total() >= MIN_TEXTS
+    assert len(texts) == len(KINDS) >= MIN_KINDS
+    assert len(likely) <= MAX_LIKELY * texts.total(), likely
+
+
+def test_texts_without_a_call_are_left_as_they_are() -> None:
+    """Neither is anything listed as seen, nor does the text lose a character."""
+    for kind, text in negatives():
+        if kind in {"reasoning", "echoed result"} or "</s>" in text:  # markup that is taken out
+            continue
+        reading = read_reply(text, tools=NAMES, finish_reason="stop")
+        assert (reading.content, reading.seen, reading.calls) == (text, (), ()), kind
