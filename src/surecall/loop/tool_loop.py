@@ -224,7 +224,7 @@ class ToolLoop:
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
-        if not (self._plan.text_formats and self._state.tools_enabled):
+        if not (self._state.tools_enabled and self._plan.reads_text(tools_offered=True)):
             return None
         if not isinstance(error, ProviderStatusError):
             return None
@@ -341,7 +341,7 @@ class ToolLoop:
         plan, way = self._plan, taught_way(self._state.mode)
         if not (self._emitter.has_listener and plan.options.stream) or way == "object":
             return None
-        if not plan.text_formats and way is None:
+        if way is None and not plan.reads_text(tools_offered=self._state.tools_enabled):
             return None
         return StreamedText(ReplyReader(self._names, taught=way is not None), self._emitter.emit)
 

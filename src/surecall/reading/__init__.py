@@ -21,9 +21,11 @@ from .rules import (
     RULES,
     TRANSFORM_RULES,
     Rule,
+    was_judged,
+    was_text,
     without_rules,
 )
-from .taught import find_broken_attempt, parse_object_reply
+from .taught import find_broken_attempt, find_broken_call, parse_object_reply
 
 __all__ = [
     "ALL_RULES",
@@ -43,6 +45,7 @@ __all__ = [
     "TextRead",
     "TextWasReasoning",
     "find_broken_attempt",
+    "find_broken_call",
     "find_generation",
     "may_be_rescued",
     "parse_object_reply",
@@ -50,5 +53,7 @@ __all__ = [
     "read_reply",
     "rescue_receipts",
     "rescue_reply",
+    "was_judged",
+    "was_text",
     "without_rules",
 ]
