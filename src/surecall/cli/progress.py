@@ -23,6 +23,7 @@ from surecall.records import (
     ToolCall,
     ToolCallEnded,
     ToolCallStarted,
+    ToolNotExecuted,
 )
 from surecall.records import (
     Final as FinalAnswer,
@@ -71,6 +72,7 @@ class Progress:
             ToolCallStarted: self._call_started,
             ToolCallEnded: self._call_ended,
             CallRepeated: self._call_repeated,
+            ToolNotExecuted: self._not_executed,
             FixEmptyFinal: self._final_empty,
             FinalAnswer: self._final,
             RunEnded: self._run_ended,
@@ -249,6 +251,13 @@ class Progress:
     def _call_repeated(self, event: CallRepeated) -> None:
         times = f"{event.name}, {event.count} times with the same arguments"
         self.say("!", "repeated", times, "yellow", detail="the model is warned")
+
+    def _not_executed(self, event: ToolNotExecuted) -> None:
+        aside = "the model is told why" if event.retrying else "the text is left as it is"
+        self.say("!", "not run", line_of(event.snippet, self.room), "yellow")
+        for line in _wrap(event.reason, self._console.width - _INDENT):
+            self.say(" ", "", "", detail=line)
+        self.say(" ", "", "", detail=aside)
 
     def _final_empty(self, event: FixEmptyFinal) -> None:
         without = ", without tools" if event.disable_tools else ""

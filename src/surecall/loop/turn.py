@@ -172,7 +172,8 @@ def _report_call(call: ToolCall, *, retrying: bool) -> Emit:
     reason = call.doubt or f"The text seems to call {clip(call.name, 64)}."
     written = call.arguments if call.raw is None else call.raw
     snippet = clip(f"{call.name} {written}", _SNIPPET_CHARS)
-    return Emit(ToolNotExecuted(reason=reason, snippet=snippet, retrying=retrying))
+    event = ToolNotExecuted(reason=reason, snippet=snippet, retrying=retrying, is_likely=True)
+    return Emit(event)
 
 
 def _without_calls(state: RunState, reading: Reading, plan: Plan, accepted: Accepted) -> Step:
@@ -204,7 +205,8 @@ def _is_hopeless(
     """Tell whether a reply is nothing but calls as text whose arguments the model broke itself."""
     if not plan.reads_text(tools_offered=True) and taught_way(state.mode) is None:
         return False
-    if cut_cause(reading.finish_reason) is not None:
+    finish = reading.finish_reason
+    if cut_cause(finish) is not None and not says_malformed(finish):
         return False
     return all(
         was_text(call)

@@ -148,6 +148,8 @@ class ToolNotExecuted(Event, frozen=True, tag="tool_not_executed"):
     snippet: str
     retrying: bool
     """Whether the model is informed and asked again."""
+    is_likely: bool = False
+    """Whether the text probably makes this call; otherwise it cannot be read as one."""
 
 
 class Escalated(Event, frozen=True, tag="escalated"):
