@@ -161,7 +161,7 @@ def test_baseline_and_production_differ_only_where_they_should() -> None:
     assert differences == {
         "max_escalations": (0, 2),
         "likely_calls": ("never", "by_effect"),
-        "text_formats": ("off", "all"),
+        "text_formats": (False, True),
         "tool_prompting": ("native", "auto"),
     }
 

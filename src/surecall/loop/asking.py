@@ -1,6 +1,7 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -47,6 +48,11 @@ _PRINT: Final = ("print(", ")")
 _NAMESPACE: Final = "default_api."
 """What some models write around a call that their provider then cannot read."""
 _MAX_SNIPPET_CHARS: Final = 200
+_MARKED: Final = re.compile(
+    r"[<>\[\]{}()|`=✿◁｜‖▁]|action|analysis|assistant|commentary|final|function|my re|tool|thought",
+    re.IGNORECASE,
+)
+"""Something of this is in every text that makes a call or holds thoughts."""
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -78,7 +84,9 @@ def read_answer(
     pattern = plan.history_rules(state.mode).id_pattern
     reply = reply if pattern is None else _with_own_ids(reply, state.history, pattern)
     may_call = state.tools_enabled and plan.tool_choice != "none"
-    reads_text = way is not None or plan.reads_text(tools_offered=may_call)
+    reads_text = way is not None or (
+        plan.reads_text(tools_offered=may_call) and _MARKED.search(reply.content or "") is not None
+    )
     given, receipts = reply, ()
     if way == "object":
         given, receipts = parse_object_reply(reply, is_grammar=plan.capabilities.grammar)
