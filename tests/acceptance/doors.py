@@ -11,9 +11,11 @@ from surecall.config import Config
 from surecall.loop import RunResult
 from surecall.transport import HttpTransport, RetryPolicy, ScriptedTransport, Transport
 
-__all__ = ["MODEL", "Door"]
+__all__ = ["MODEL", "ORIGINAL", "Door"]
 
 MODEL = "test-model"
+ORIGINAL: dict[str, Any] = {"text_formats": "off", "likely_calls": "never"}
+"""What the original did not have is off."""
 
 
 class Door:
@@ -29,7 +31,7 @@ class Door:
         self, replies: Sequence[Any], prompt: Any = "Please begin.", **arguments: Any
     ) -> RunResult:
         """Run to the answer; every reply of the script must have been asked for."""
-        given = {"model": MODEL, "config": Config(), **arguments}
+        given = {"model": MODEL, "config": Config(), **ORIGINAL, **arguments}
         async with self.open(replies) as transport:
             result = await surecall.run(prompt, transport=transport, **given)
         assert len(self.requests) == len(replies)

@@ -94,6 +94,18 @@ async def test_changes_and_refusals_are_shown_as_they_happen(tools: str) -> None
     assert "~ changes   1 in what the model sent" in lines
 
 
+@pytest.mark.parametrize("option", ["likely_calls=never", "text_formats=off"])
+async def test_a_call_that_is_not_read_is_a_line(tools: str, option: str) -> None:
+    """What looks like a call and stays text is not passed over in silence."""
+    text = 'I look.\n{"name": "weather", "arguments": {"city": "Oslo"}}\nDone.'
+    async with answering(text) as upstream:
+        result = await ask(upstream, "--tools", tools, "--option", option, "Weather?")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"{text}\n"
+    assert "! not run   weather" in result.stderr
+    assert "CALL_IN_TEXT_NOT_READ" in result.stderr
+
+
 async def test_quiet_leaves_only_the_answer(tools: str) -> None:
     """`-q` shows no progress."""
     async with answering("Hello.") as upstream:

@@ -130,7 +130,7 @@ def test_options_of_the_experiment_cannot_undo_raw() -> None:
     wishes = {"fix_empty_final": True, "text_formats": True, "max_turns": 4}
     settled = settle("raw", GLM, "fallback_on", overrides=wishes)
     options = settled.record["options"]
-    assert (options["fix_empty_final"], options["text_formats"]) == (False, False)
+    assert (options["fix_empty_final"], options["text_formats"]) == (False, "off")
     assert (options["max_turns"], settled.record["origins"]["max_turns"]) == (4, "experiment")
 
 
@@ -160,6 +160,7 @@ def test_baseline_and_production_differ_only_where_they_should() -> None:
     assert differences.pop("response_transforms")[1][-1] == tags
     assert differences == {
         "max_escalations": (0, 2),
+        "likely_calls": ("never", "by_effect"),
         "text_formats": (False, True),
         "tool_prompting": ("native", "auto"),
     }
@@ -226,7 +227,7 @@ def test_secrets_in_options_are_not_recorded() -> None:
 def test_fallback_on_and_off_differ_in_one_option() -> None:
     """Whether text is read is all that differs; the workaround for it is left out of both."""
     off, on = settle("production", GLM, "fallback_off"), settle("production", GLM, "fallback_on")
-    assert differing(off, on) == {"text_formats": (False, True)}
+    assert differing(off, on) == {"text_formats": ("off", "all")}
     tags = "assistant_content_tool_call_tags_to_tool_calls"
     assert tags not in on.record["options"]["response_transforms"]
     assert tags in settle("production", GLM).record["options"]["response_transforms"]

@@ -124,10 +124,11 @@ async def large_prompt(window: int | None, reserve: int = 0) -> str:
     return await code_of(send(["done"], system="word " * 800, tools=[], capabilities=can))
 
 
-async def reads_text(value: bool) -> int:
-    """Count the requests when a call comes as text."""
+async def reads_text(value: bool) -> bool:
+    """Tell whether a call in text is taken out of it, also in a turn without tools."""
     call = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
-    return len(await send([call, "done"], capabilities={"text_formats": value}))
+    result = await run_script([call], capabilities={"text_formats": value}, tool_choice="none")
+    return result.text != call
 
 
 async def third_is_strict(value: bool) -> bool:
@@ -189,7 +190,7 @@ DECISIONS = [
         lambda value: large_prompt(200, value),
         ((100, ""), (101, "PROMPT_TOO_LARGE")),
     ),
-    Decision("text_formats", reads_text, ((True, 2), (False, 1))),
+    Decision("text_formats", reads_text, ((True, True), (False, False))),
     Decision("strict_tools", third_is_strict, ((True, True), (False, False))),
     Decision("grammar", bounds_answer, ((True, True), (False, False))),
     Decision(

@@ -73,11 +73,11 @@ async def test_anything_else_stays_the_error_it_is(error: ScriptedReply) -> None
     assert saved == []
 
 
-@pytest.mark.parametrize("options", [{}, {"text_formats": False}], ids=["default", "off"])
-async def test_nothing_is_rescued_when_text_formats_are_off(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("value", [False, "off"])
+async def test_nothing_is_rescued_when_text_formats_are_off(value: Any) -> None:
     """An error is an error unless text is read for calls."""
     with pytest.raises(ProviderStatusError):
-        await run_script([LLAMA, FINAL], **options)
+        await run_script([LLAMA, FINAL], text_formats=value)
     assert saved == []
 
 

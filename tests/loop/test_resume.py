@@ -145,7 +145,7 @@ async def test_a_call_that_is_not_certain_is_refused_without_an_intent() -> None
     (error,) = result.results[0].envelope.errors
     assert (error.code, result.results[0].executed) == (Code.CALL_NOT_CERTAIN, False)
     assert "'eclipse'" in error.message
-    assert "NOT executed" in error.message
+    assert "NOT EXECUTED" in error.message
     assert error.hint is not None
     assert "again" in error.hint
     assert saved == []

@@ -13,6 +13,7 @@ from surecall.records import (
     TextDelta,
     TextRetracted,
     ToolCallStarted,
+    ToolNotExecuted,
 )
 from surecall.transport import ScriptedReply, ScriptedTransport
 
@@ -48,20 +49,45 @@ async def test_the_model_sees_the_call_as_if_it_had_been_structured() -> None:
     assert saved == ['<b> "x"']
 
 
-@pytest.mark.parametrize("options", [{}, {"text_formats": False}], ids=["default", "off"])
-async def test_it_is_the_final_answer_when_they_are_off(options: dict[str, Any]) -> None:
-    """Unless the model is known to need it, text is text."""
-    result = await run_script([SAVE], **options)
+async def test_markup_is_read_for_every_model() -> None:
+    """Nothing has to be known of it."""
+    result = await run_script([f"<think>Hm.</think>{SAVE}", FINAL])
+    assert (result.text, len(result.calls), saved) == (FINAL, 1, ['<b> "x"'])
+
+
+@pytest.mark.parametrize("value", [False, "off"])
+async def test_it_is_the_final_answer_when_they_are_off(value: Any) -> None:
+    """Text is text, and what looks like a call in it is not passed over in silence."""
+    events: list[Event] = []
+    result = await run_script([SAVE], text_formats=value, on_event=events.append)
     assert (result.text, result.calls, saved) == (SAVE, (), [])
+    (turn,) = result.trace.turns
+    assert [call.name for call in turn.seen] == ["save"]
+    assert [defect.code for defect in turn.defects] == ["CALL_IN_TEXT_NOT_READ"]
+    (event,) = [event for event in events if isinstance(event, ToolNotExecuted)]
+    assert (event.retrying, "save" in event.snippet) == (False, True)
 
 
-async def test_the_capability_turns_them_on_and_the_option_wins() -> None:
+async def test_the_option_wins_over_the_capability() -> None:
     """What is known of a model decides, unless the caller does."""
     known = {"text_formats": True}
     on = await run_script([SAVE, FINAL], capabilities=known)
     assert len(on.calls) == 1
     off = await run_script([SAVE], capabilities=known, text_formats=False)
     assert off.calls == ()
+
+
+@pytest.mark.parametrize("value", [None, True, "auto", "all"])
+async def test_a_turn_without_tools_is_read_with_all_alone(value: Any) -> None:
+    """No tool was offered, so nothing is a call; thoughts are thoughts anyway."""
+    result = await run_script(
+        [f"<think>Hm.</think>So: {LOOK}"], text_formats=value, tool_choice="none"
+    )
+    (turn,) = result.trace.turns
+    if value in (True, "all"):
+        assert (result.text, len(turn.ignored_calls)) == ("So:", 1)
+    else:
+        assert (result.text, [call.name for call in turn.seen]) == (f"So: {LOOK}", ["look"])
 
 
 async def test_a_text_call_of_a_stopped_reply_is_refused() -> None:
@@ -157,11 +183,10 @@ def text_of(events: list[Event], turn: int) -> str:
 async def test_text_deltas_join_to_the_visible_text(name: str, chunk_bytes: Any) -> None:
     """However the stream is cut, the run is the same and shows exactly the text of each turn."""
     replies = CONVERSATIONS[name]
-    whole = await run_script(replies, text_formats=True, keep_content_with_calls=True)
+    options: dict[str, Any] = {"keep_content_with_calls": True, "likely_calls": "never"}
+    whole = await run_script(replies, text_formats=True, **options)
     saved.clear()
-    events, result = await stream_of(
-        replies, chunk_bytes=chunk_bytes, text_formats=True, keep_content_with_calls=True
-    )
+    events, result = await stream_of(replies, chunk_bytes=chunk_bytes, text_formats=True, **options)
     assert (result.text, result.calls, result.history) == (whole.text, whole.calls, whole.history)
     told = [text_of(events, turn) for turn in range(result.turns)]
     assert told == [m.content for m in result.history if m.role == "assistant"]
@@ -210,7 +235,7 @@ async def test_a_retraction_at_the_very_end_is_told_too() -> None:
 
 async def test_with_text_formats_off_text_is_shown_as_it_arrives() -> None:
     """Nothing is held back, because nothing is looked for."""
-    events, result = await stream_of([SAVE])
+    events, result = await stream_of([SAVE], text_formats="off")
     assert text_of(events, 0) == SAVE == result.text
 
 

@@ -170,6 +170,7 @@ async def test_a_fault_is_never_taken_for_an_answer(case: Fault) -> None:
                 tools=[look, save],
                 transport=transport,
                 stream=case.streamed,
+                text_formats="off",  # which holds back what may become a call
                 on_event=events.append,
             )
         assert upstream.calls == 1

@@ -125,6 +125,48 @@ def test_any_arguments_on_the_wire_never_run_with_less(
             _check(parse(protocol, kind, cut), [call], (kind, finish, end))
 
 
+AROUND = (
+    ("Let me do that.\n", "\nDone."),
+    ("```\n", "\n```\nAs you asked."),
+    ("result = ", ""),
+    ("I am on it: ", ""),
+)
+"""Words around a call that make it only likely."""
+
+
+def _run_cut(text: str, end: int, finish: str | None, meant: list[dict[str, Any]]) -> int:
+    given = RECORDER.run_in_loop(text[:end], finish, likely_calls="by_effect")
+    assert given == meant[: len(given)], (finish, text[:end])
+    return len(given)
+
+
+@pytest.mark.parametrize("family", sorted(RENDERERS))
+def test_a_run_that_takes_likely_calls_never_runs_with_less(family: str) -> None:
+    """In whole runs, with and without words around the call."""
+    text, meant = _written(family, CALLS[0])
+    for number, (before, after) in enumerate((("", ""), *AROUND)):
+        wrapped = before + text + after
+        for end in range(len(before) + 1 + number, len(wrapped) + 1, 13):
+            _run_cut(wrapped, end, FINISHES[end % 4], meant)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    family=st.sampled_from(sorted(RENDERERS)),
+    call=arguments,
+    around=st.sampled_from(AROUND),
+    data=st.data(),
+)
+def test_any_likely_call_of_a_run_never_runs_with_less(
+    family: str, call: dict[str, Any], around: tuple[str, str], data: st.DataObject
+) -> None:
+    """Whatever the call holds, and whatever is around it."""
+    text, meant = _written(family, call)
+    wrapped = around[0] + text + around[1]
+    end = data.draw(st.integers(1, len(wrapped)))
+    _run_cut(wrapped, end, data.draw(st.sampled_from(FINISHES)), meant)
+
+
 def test_a_stream_of_messages_without_its_stop_reason_runs_nothing() -> None:
     """The event that carries it was lost, and perhaps more with it."""
     protocol = find_protocol("messages")

@@ -5,13 +5,14 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from surecall import ToolRegistry, tool
+from surecall import ToolRegistry, run_sync, tool
 from surecall.errors import SurecallError
 from surecall.formats import ToolNames
 from surecall.protocols import WireProtocol
 from surecall.reading import read_reply
 from surecall.records import RawCall, Reply, ToolSpec
 from surecall.tools import Dispatcher, ToolContext
+from surecall.transport import ScriptedReply, ScriptedTransport
 
 from . import render_formats_json, render_formats_untagged
 from .render_formats_tags import RENDERERS as TAG_RENDERERS
@@ -52,7 +53,8 @@ class Recorder:
             self.given.append(arguments)
             return "done"
 
-        self._dispatcher = Dispatcher(ToolRegistry([clean]))
+        self._tools = ToolRegistry([clean])
+        self._dispatcher = Dispatcher(self._tools)
 
     def run(self, reply: Reply) -> list[dict[str, Any]]:
         """Read a reply, dispatch its calls, and return what the tool was given."""
@@ -60,6 +62,15 @@ class Recorder:
         calls = [call for call in read_reply(reply, tools=_NAMES).calls if call.state == "whole"]
         if calls:
             asyncio.run(self._dispatch_all(calls))
+        return self.given
+
+    def run_in_loop(self, text: str, finish_reason: str | None, **options: Any) -> list[Any]:
+        """Give a whole run this reply, and return what the tool was given."""
+        self.given = []
+        script = ScriptedTransport(
+            [ScriptedReply(message=text, finish_reason=finish_reason), *["Done."] * 3]
+        )
+        run_sync("hi", model="m", preset=(), tools=self._tools, transport=script, **options)
         return self.given
 
     async def _dispatch_all(self, calls: list[Any]) -> None:

@@ -129,8 +129,8 @@ async def test_a_likely_call_runs_only_on_a_tool_that_reads() -> None:
     assert shown(store)["errors"] == [
         {
             "code": "CALL_NOT_CERTAIN",
-            "message": "A bracket is missing. The call was NOT executed, because store has "
-            "effects.",
+            "message": 'A bracket is missing. What was seen: store with {"items":[]}. '
+            "The call was NOT EXECUTED, because store has effects.",
             "hint": "Send the complete call again, with every argument and everything that closes "
             "it.",
         }

@@ -49,14 +49,16 @@ def list_changes(
 
 def _behaviour(options: Options, known: ResolvedCapabilities) -> list[tuple[str, str]]:
     can = known.capabilities
-    text = can.text_formats if options.text_formats is None else options.text_formats
+    text = "no" if options.text_formats == "off" else "where tools are offered"
+    if options.text_formats == "all" or (can.text_formats and options.text_formats == "auto"):
+        text = "in every turn"
     several = can.supports_parallel_tools or known.origins["supports_parallel_tools"] == "default"
     midturn = can.allows_midturn_system or known.origins["allows_midturn_system"] == "default"
     window = can.context_window_tokens
     room = "any size" if window is None else f"{window - can.reserved_response_tokens} tokens"
     return [
         ("tools are given to the model", choose_mode(options, can, known.origins).mode),
-        ("calls written as text are looked for", _word(text)),
+        ("calls written as text are looked for", text),
         ("parallel_tool_calls may be sent", _word(several)),
         ("calls of one reply may run together", _word(several)),
         ("call ids are made to match", can.tool_id_pattern or "nothing"),

@@ -23,6 +23,7 @@ from surecall.records import (
     ToolCall,
     ToolCallEnded,
     ToolCallStarted,
+    ToolNotExecuted,
 )
 from surecall.records import (
     Final as FinalAnswer,
@@ -71,6 +72,7 @@ class Progress:
             ToolCallStarted: self._call_started,
             ToolCallEnded: self._call_ended,
             CallRepeated: self._call_repeated,
+            ToolNotExecuted: self._not_executed,
             FixEmptyFinal: self._final_empty,
             FinalAnswer: self._final,
             RunEnded: self._run_ended,
@@ -153,11 +155,14 @@ class Progress:
         aside = "the model is told why" if executed else "not run; the model is told why"
         for number, error in enumerate(errors[:_MAX_ERRORS]):
             self.say("✗", label, error.code, "red", detail="" if number else aside)
-            line = bounded(describe_error(error), self.room * _MAX_LINES)
-            for row in textwrap.wrap(line, self.room, max_lines=_MAX_LINES, placeholder=" …"):
-                self.say(" ", "", "", detail=row)
+            self._say_details(describe_error(error))
         if len(errors) > _MAX_ERRORS:
             self.say(" ", "", f"and {count_of(len(errors) - _MAX_ERRORS, 'more error')}")
+
+    def _say_details(self, text: str) -> None:
+        line = bounded(text, self.room * _MAX_LINES)
+        for row in textwrap.wrap(line, self.room, max_lines=_MAX_LINES, placeholder=" …"):
+            self.say(" ", "", "", detail=row)
 
     def stop(self) -> None:
         """Take away what is shown while waiting."""
@@ -250,6 +255,12 @@ class Progress:
     def _call_repeated(self, event: CallRepeated) -> None:
         times = f"{event.name}, {event.count} times with the same arguments"
         self.say("!", "repeated", times, "yellow", detail="the model is warned")
+
+    def _not_executed(self, event: ToolNotExecuted) -> None:
+        aside = "the model is told why" if event.retrying else "the text is left as it is"
+        self.say("!", "not run", line_of(event.snippet, self.room), "yellow")
+        self._say_details(event.reason)
+        self.say(" ", "", "", detail=aside)
 
     def _final_empty(self, event: FixEmptyFinal) -> None:
         without = ", without tools" if event.disable_tools else ""

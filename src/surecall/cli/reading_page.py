@@ -46,7 +46,7 @@ _MAX_TEXT_ROWS: Final = 4
 _MAX_ARGUMENT_ROWS: Final = 40
 _MAX_ITEMS: Final = 50
 _MIN_PAIR: Final = 32
-_RUN_HINT: Final = "looked for if text_formats is on, or the model is known to need it"
+_RUN_HINT: Final = "read where tools are offered, unless text_formats is off"
 
 
 class ReadingPage(Progress):

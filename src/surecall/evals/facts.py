@@ -154,7 +154,7 @@ class _Tools:
 
     def __init__(self, trace: Trace, checkers: Mapping[str, SchemaChecker]) -> None:
         self.max_bytes = trace.options.max_tool_args_bytes
-        self.reads_text = trace.options.text_formats is True
+        self.reads_text = trace.options.text_formats != "off"
         self._specs = {tool.name: tool for tool in trace.tools}
         self._checkers = dict(checkers)
 

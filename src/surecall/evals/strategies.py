@@ -33,9 +33,10 @@ AblationKind = Literal["option", "preset", "transform", "rule"]
 OPTIONS_OFF: Final[Mapping[str, Any]] = {
     "fallback_retry_count": 0,
     "fix_empty_final": False,
+    "likely_calls": "never",
     "max_escalations": 0,
     "max_parse_retries": 0,
-    "text_formats": False,
+    "text_formats": "off",
     "tool_prompting": "native",
 }
 """Options that help a run, with the value that switches each off."""
@@ -118,8 +119,13 @@ Fallback = Literal["best_effort", "fallback_off", "fallback_on"]
 FALLBACKS: Final[tuple[Fallback, ...]] = ("best_effort", "fallback_off", "fallback_on")
 
 _TAGS_TRANSFORM: Final = "assistant_content_tool_call_tags_to_tool_calls"
-_PRODUCTION: Final = {"text_formats": True, "max_escalations": 2}
-_BASELINE: Final = {"text_formats": False, "tool_prompting": "native", "max_escalations": 0}
+_PRODUCTION: Final = {"text_formats": "all", "max_escalations": 2}
+_BASELINE: Final = {
+    "text_formats": "off",
+    "likely_calls": "never",
+    "tool_prompting": "native",
+    "max_escalations": 0,
+}
 _RAW: Final[Mapping[str, Any]] = {
     **OPTIONS_OFF,
     **dict.fromkeys(TRANSFORM_FIELDS.values(), ()),
@@ -276,7 +282,7 @@ def _fallback_layers(fallback: str) -> list[Layer]:
     if fallback == "best_effort":
         return []
     options = {
-        "text_formats": fallback == "fallback_on",
+        "text_formats": "all" if fallback == "fallback_on" else "off",
         "response_transforms": [f"!{_TAGS_TRANSFORM}"],
     }
     return [(fallback, options)]

@@ -104,8 +104,8 @@ class _Trial(Struct):
                 self.stages.append("max_escalations")
             case ModelRequestRetried():
                 self.stages.append("fallback_retry_count")
-            case ToolNotExecuted(retrying=True):
-                self.stages.append("max_parse_retries")
+            case ToolNotExecuted(retrying=True, is_likely=is_likely):
+                self.stages.append("likely_calls" if is_likely else "max_parse_retries")
             case _:
                 pass
 

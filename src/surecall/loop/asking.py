@@ -1,7 +1,9 @@
 """The request of one turn, and the reading of its reply: the same when a run is replayed."""
 
+import re
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -9,14 +11,27 @@ from surecall.apart import is_long, read_aside
 from surecall.errors import Code
 from surecall.formats import ToolNames
 from surecall.jsontext import encode_text
-from surecall.reading import find_broken_attempt, parse_object_reply, read_reply, without_rules
+from surecall.reading import (
+    ReplyReader,
+    find_broken_attempt,
+    find_broken_call,
+    parse_object_reply,
+    read_reply,
+    without_rules,
+)
+from surecall.reading.reply import Accept
+from surecall.reading.rules import JUDGE_IN_TEXT
+from surecall.reading.truncation import says_malformed
+from surecall.reading.wording import note_unread
 from surecall.records import (
+    Defect,
     Message,
     ModelRequest,
     Reading,
     Receipt,
     Reply,
     ToolCall,
+    clip,
 )
 from surecall.redaction import MASK
 
@@ -24,7 +39,14 @@ from .history import find_own_ids, fit_history
 from .plan import Plan
 from .prompting import present_tools, taught_way
 from .steps import RunState
-from .wording import HELD_SECRET
+from .wording import HELD_SECRET, MALFORMED
+
+_MAX_SNIPPET_CHARS: Final = 200
+_MARKED: Final = re.compile(
+    r"[<>\[\]{}()|`=✿◁｜‖▁]|action|analysis|assistant|commentary|final|function|my re|tool|thought",
+    re.IGNORECASE,
+)
+"""Something of this is in every text that makes a call or holds thoughts."""
 
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
@@ -55,29 +77,96 @@ def read_answer(
     way = taught_way(state.mode)
     pattern = plan.history_rules(state.mode).id_pattern
     reply = reply if pattern is None else _with_own_ids(reply, state.history, pattern)
+    may_call = state.tools_enabled and plan.tool_choice != "none"
+    reads_text = way is not None or (
+        plan.reads_text(tools_offered=may_call)
+        and (bool(reply.malformed) or _MARKED.search(reply.content or "") is not None)
+    )
     given, receipts = reply, ()
     if way == "object":
         given, receipts = parse_object_reply(reply, is_grammar=plan.capabilities.grammar)
-    reading = read_reply(
-        given,
-        used_ids=state.used_ids,
-        tools=names,
-        text_formats=plan.text_formats or way is not None,
-        limits=plan.reading_limits,
-        taught=way is not None,
-        transforms=transforms - disabled,
-    )
+
+    def read(given: Reply, accept: Accept) -> Reading:
+        return read_reply(
+            given,
+            used_ids=state.used_ids,
+            tools=names,
+            accept=accept,
+            text_formats=reads_text,
+            limits=plan.reading_limits,
+            taught=way is not None,
+            transforms=transforms - disabled,
+        )
+
+    takes_likely = plan.options.likely_calls != "never" and JUDGE_IN_TEXT not in disabled
+    if takes_likely and reads_text and may_call and way != "object":
+        reading = _read_likely(plan, state, given, read)
+    else:
+        reading = read(given, "certain")
     if receipts:
         reading = _with_receipts(reading, receipts)
     if any(defect.code == Code.SECRET_REDACTED for defect in reply.defects):
         reading = replace(reading, calls=tuple(map(_refuse_masked, reading.calls)))
     if disabled:
         reading = without_rules(reading, reply, disabled)
-    if way is not None and state.tools_enabled and not reading.calls:
-        broken = find_broken_attempt(reading.content, names)
+    if reading.content and names:
+        reading = _note_unread_calls(reading, names, reads_text=reads_text)
+        if not reads_text and plan.options.text_formats == "auto":
+            reading = _read_thoughts(reading)
+    if may_call and not reading.calls:
+        broken = _find_broken(reading, names, is_taught=way is not None, reads_text=reads_text)
         if broken is not None:
             reading = replace(reading, defects=(*reading.defects, broken))
     return reading
+
+
+_Read = Callable[[Reply, Accept], Reading]
+
+
+def _read_likely(plan: Plan, state: RunState, given: Reply, read: _Read) -> Reading:
+    """Read a reply with the calls that its text probably makes."""
+    reading = read(given, "likely")
+    if state.compensations and reading.calls and all(map(plan.holds_back, reading.calls)):
+        return read(given, "certain")  # the model was told that this is not how to call a tool
+    return reading
+
+
+def _note_unread_calls(reading: Reading, names: ToolNames, *, reads_text: bool) -> Reading:
+    """List the calls that the text seems to make where it was not read for calls."""
+    if reads_text or reading.seen:
+        return reading  # it was read, and what is left in it is noted
+    if not any(name in reading.content for name in names.names):
+        return reading
+    known = [(call.name, call.arguments) for call in reading.calls]
+    found = read_reply(reading.content, tools=names, accept="likely").calls
+    seen = tuple(call for call in found if (call.name, call.arguments) not in known)
+    if not seen or (known and all(call.arguments is None for call in seen)):
+        return reading
+    return replace(reading, seen=seen, defects=(*reading.defects, *map(note_unread, seen)))
+
+
+def _read_thoughts(reading: Reading) -> Reading:
+    """Move thoughts in tags to where reasoning belongs, in a turn without tools."""
+    if "<" not in reading.content and "[" not in reading.content:
+        return reading
+    read = ReplyReader([]).read_whole(reading.content)
+    parts = [part for part in (reading.reasoning, read.reasoning) if part]
+    return replace(reading, content=read.content, reasoning="\n".join(parts) or None)
+
+
+def _find_broken(
+    reading: Reading, names: ToolNames, *, is_taught: bool, reads_text: bool
+) -> Defect | None:
+    """Return why what looks like an attempt at a call could not be read."""
+    broken = None
+    if is_taught:
+        broken = find_broken_attempt(reading.content, names)
+    elif reads_text:
+        broken = find_broken_call(reading.content, names)
+    if broken is None and says_malformed(reading.finish_reason):
+        snippet = clip(reading.content, _MAX_SNIPPET_CHARS)
+        broken = Defect(Code.TOOL_NOT_EXECUTED, MALFORMED, snippet)
+    return broken
 
 
 def _with_own_ids(reply: Reply, history: tuple[Message, ...], pattern: str) -> Reply:

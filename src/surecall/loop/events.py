@@ -123,9 +123,13 @@ class StreamedText:
         if retraction is not None and retraction is not before:
             self._retract(retraction)
         self._show_reasoning((read.reasoning or "")[self._reasoning_chars :])
-        shown = self._text_chars
-        if len(content) > shown and content.startswith(read.content[:shown]):
-            self._emit(TextDelta, text=content[shown:])
+        shown = read.content[: self._text_chars]
+        if not content.startswith(shown) and read.content != content:
+            # A part of it was read as a call only when all of it was there.
+            self._emit(TextRetracted)
+            shown = ""
+        if len(content) > len(shown):
+            self._emit(TextDelta, text=content[len(shown) :])
 
     def _read_rest(self) -> tuple[list[ReadEvent], Reading]:
         events = self._reader.feed("".join(self._late)) if self._late else []

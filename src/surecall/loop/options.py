@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES, MAX_TURN_ARGUMENTS_BYTES
@@ -15,8 +16,16 @@ from .wording import EMPTY_FINAL_TEXT
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
 ToolFailurePolicy = Literal["fatal", "tolerated"]
 ToolPrompting = Literal["auto", "native", "strict", "taught", "constrained"]
+LikelyCalls = Literal["by_effect", "run", "approve", "never"]
+TextFormats = Literal["auto", "off", "all"]
 
 DEFAULT_EMPTY_FINAL_TEXT: Final = EMPTY_FINAL_TEXT
+TEXT_FORMATS_WORDS: Final[dict[bool | None, TextFormats]] = {
+    None: "auto",
+    False: "off",
+    True: "all",
+}
+"""What the option `text_formats` was called before, and what it is called now."""
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,9 +95,14 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_escalations: int = 0
     """When the arguments for one tool are refused twice in a row: how many steps up the requests
     may go, through a forced choice, a schema for the reply and a taught form."""
-    text_formats: bool | None = None
-    """Look for calls that the model wrote as text when there are no others. Unset means: when the
-    model is known to need it."""
+    text_formats: TextFormats | bool | None = "auto"
+    """Whether calls and thoughts that the model wrote as text are read: `auto` does so for every
+    model in the turns in which tools are offered, `all` in every turn, `off` never. `true` means
+    `all`, `false` means `off`, and null means `auto`."""
+    likely_calls: LikelyCalls = "by_effect"
+    """What becomes of a call that is only likely: `by_effect` runs it on a tool that only reads,
+    and tells the model otherwise that it was not executed; `run` runs it, `approve` has the
+    approver decide, and `never` leaves it in the text it is part of."""
     disabled_rules: tuple[str, ...] = ()
     """Rules of reading that are switched off, by the names their receipts carry; `*` is all of
     them. To find out what a rule is worth: a call that needs it is refused."""
@@ -111,6 +125,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names of transforms applied to result envelopes."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text_formats, str):
+            force_setattr(self, "text_formats", TEXT_FORMATS_WORDS[self.text_formats])
         for name in _POSITIVE:
             value = getattr(self, name)
             # Written so that NaN, which compares to nothing, is refused too.
@@ -152,7 +168,8 @@ class OptionArguments(TypedDict, total=False):
     tool_prompting: ToolPrompting
     max_parse_retries: int
     max_escalations: int
-    text_formats: bool | None
+    text_formats: TextFormats | bool | None
+    likely_calls: LikelyCalls
     disabled_rules: Sequence[str]
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]

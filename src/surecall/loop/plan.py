@@ -19,11 +19,11 @@ from surecall.profiles import (
 )
 from surecall.protocols import DEFAULT_PROTOCOL
 from surecall.protocols.call_ids import find_id_shape
-from surecall.reading import ReadingLimits
-from surecall.records import Message, ModelRequest, ToolSpec
+from surecall.reading import ReadingLimits, was_judged
+from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 from .history import HistoryRules, complete_history
-from .options import Options
+from .options import TEXT_FORMATS_WORDS, Options
 from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
@@ -48,6 +48,9 @@ _CAPABILITIES_OF_2 = """
     stream_equals_whole streaming strict_tools supports_parallel_tools supports_tool_use
     text_formats tool_choices tool_id_pattern unique_call_ids
 """
+_TEXT_FORMATS_OF_2: dict[Any, bool | None] = {
+    word: value for value, word in TEXT_FORMATS_WORDS.items()
+}
 _LATER_OPTIONS = _DEFAULT_OPTIONS.keys() - frozenset(_OPTIONS_OF_2.split())
 _LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
 
@@ -107,12 +110,17 @@ class Plan(Struct, frozen=True, kw_only=True):
             return 1
         return limit
 
-    @property
-    def text_formats(self) -> bool:
-        """Whether calls written as text are looked for."""
-        if self.options.text_formats is not None:
-            return self.options.text_formats
-        return self.capabilities.text_formats
+    def reads_text(self, *, tools_offered: bool) -> bool:
+        """Tell whether calls written as text are read in a turn."""
+        if self.options.text_formats != "auto":
+            return self.options.text_formats == "all"
+        return tools_offered or self.capabilities.text_formats
+
+    def holds_back(self, call: ToolCall) -> bool:
+        """Tell whether a call that a text probably makes does not run, because of its effects."""
+        if self.options.likely_calls != "by_effect" or not was_judged(call):
+            return False
+        return call.arguments is not None and self.has_effects(call.name)
 
     @property
     def max_concurrent_calls(self) -> int:
@@ -277,6 +285,8 @@ def _with_fingerprint(plan: Plan) -> Plan:
     if _has_default_limit(plan):
         # Before the limit had a default, a run without one was recorded with none.
         options["max_tool_calls_per_turn"] = None
+    # Journals of before were begun when the option had no words yet.
+    options["text_formats"] = _TEXT_FORMATS_OF_2[plan.options.text_formats]
     capability_origins = {
         # A run may be resumed after the same was found out anew.
         name: "probe" if origin.startswith("probe:") else origin

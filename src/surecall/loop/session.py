@@ -268,6 +268,7 @@ class Session(Closing):
                 default_timeout_s=options.tool_timeout_s,
                 max_arguments_bytes=options.max_tool_args_bytes,
                 result_transforms=chain.apply_result,
+                likely_calls=options.likely_calls,
             ),
             run_id=run_id or uuid4().hex,
             listener=listener,

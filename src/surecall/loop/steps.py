@@ -41,6 +41,16 @@ class RunState(Struct, frozen=True, kw_only=True):
     parse_retries: int = 0
     was_cut: bool = False
     """Whether the last reply held a call that was cut."""
+    compensations: int = 0
+    """How often the model was asked again only because a likely call of its text did not run."""
+    is_compensating: bool = False
+    """Whether the request of this turn is made for that reason alone."""
+    echo_asked: bool = False
+    """Whether the model was asked again because it answered with a notice that it was sent."""
+    pauses: int = 0
+    """How often a turn that the provider paused was sent back."""
+    paused_text: str = ""
+    """The answer up to the last pause."""
 
 
 class Replied(Struct, frozen=True):

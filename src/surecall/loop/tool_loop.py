@@ -221,7 +221,7 @@ class ToolLoop:
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
-        may_hold_calls = self._plan.text_formats and self._state.tools_enabled
+        may_hold_calls = self._state.tools_enabled and self._plan.reads_text(tools_offered=True)
         if not (may_hold_calls and isinstance(error, ProviderStatusError)):
             return None
         raw = rescue_reply(error.status, error.body)
@@ -335,7 +335,7 @@ class ToolLoop:
         plan, way = self._plan, taught_way(self._state.mode)
         if not (self._emitter.has_listener and plan.options.stream) or way == "object":
             return None
-        if not plan.text_formats and way is None:
+        if way is None and not plan.reads_text(tools_offered=self._state.tools_enabled):
             return None
         return StreamedText(ReplyReader(self._names, taught=way is not None), self._emitter.emit)
 

@@ -47,6 +47,8 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     tool_failure_policy: str
     prompt_mode: str = "native"
     forced_tool: str | None = None
+    compensates: bool = False
+    """Whether it was made only because a likely call of the text before did not run."""
     history_changes: tuple[str, ...] = ()
     """What was changed in what is sent of the history, because the provider demands it:
     `split_calls`, `system_to_user`, `add_empty_reasoning`, `rewrite_call_ids`."""
@@ -112,6 +114,8 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     """Changes outside the calls; those of a call are with the call."""
     defects: tuple[Defect, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    seen: tuple[ToolCall, ...] = ()
+    """Calls that the text probably makes, and that were left in it."""
 
     @property
     def tool_calls(self) -> tuple[CallSummary, ...]:
@@ -173,6 +177,11 @@ class Trace(Struct, frozen=True, kw_only=True):
     def receipts(self) -> tuple[Receipt, ...]:
         """Every change made to what the model said, in order."""
         return tuple(receipt for turn in self.turns for receipt in turn.all_receipts)
+
+    @property
+    def compensating_requests(self) -> int:
+        """How many requests were made only because a likely call of a text did not run."""
+        return sum(turn.request.compensates for turn in self.turns)
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -264,6 +273,7 @@ class TraceBuilder:
             ignored_calls=accepted.ignored,
             receipts=asked.receipts + reading.receipts,
             defects=reading.defects + accepted.defects,
+            seen=reading.seen,
         )
         self._failures.clear()
         self._turns.append(turn)
@@ -331,6 +341,7 @@ class TraceBuilder:
             tool_failure_policy=options.tool_failure_policy,
             prompt_mode=state.mode,
             forced_tool=state.forced_tool,
+            compensates=state.is_compensating,
             message_transforms=options.message_transforms,
             tool_transforms=options.tool_transforms,
             response_transforms=options.response_transforms,

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError
 from surecall.formats.teach import tell_not_executed
+from surecall.reading import was_text
+from surecall.reading.truncation import cut_cause, says_malformed, says_paused
 from surecall.records import (
     Defect,
     Escalated,
@@ -15,9 +17,11 @@ from surecall.records import (
     FixEmptyFinal,
     Message,
     ModelRequestRetried,
+    Reading,
     ToolCall,
     ToolNotExecuted,
     ToolResult,
+    clip,
 )
 
 from .checks import (
@@ -45,9 +49,17 @@ from .steps import (
     RunState,
     Step,
 )
-from .wording import note_not_executed, warn_ignored
+from .wording import ECHO_TEXT, find_echo, note_not_executed, tell_not_called, warn_ignored
 
 _CONTENT_SAMPLE_CHARS = 200
+_SNIPPET_CHARS = 200
+_MAX_PAUSES = 4
+_PAUSED = Defect(
+    Code.TURN_PAUSED, "The provider paused the turn, and it cannot be continued.", "finish_reason"
+)
+_UNREADABLE_CODES = frozenset(
+    {Code.ARGUMENTS_JSON_PARSE_ERROR, Code.ARGUMENTS_TOO_DEEP, Code.ARGUMENTS_TRUNCATED}
+)
 _EMPTY = Defect(Code.ANSWER_EMPTY, "The run ended with an answer that has no text.", "/content")
 
 
@@ -90,22 +102,36 @@ def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
 
 def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     reading = replied.reading
-    state = replace(state, was_cut=any(call.state == "cut" for call in reading.calls))
+    was_cut = any(call.state == "cut" for call in reading.calls)
+    state = replace(state, was_cut=was_cut, is_compensating=False)
     if replied.usage is not None:
         state = replace(state, usage=state.usage + replied.usage)
+    if says_paused(reading.finish_reason) and not reading.calls:
+        return _after_pause(state, replied, plan)
+    step = _decide(state, replied, plan)
+    if not reading.seen:
+        return step
+    reported = tuple(_report_call(call, retrying=False) for call in reading.seen)
+    return step._replace(effects=(*reported, *step.effects))
+
+
+def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
+    """Decide which calls of a reply are made, or what becomes of its text."""
+    reading = replied.reading
     may_call = state.tools_enabled and plan.tool_choice != "none"
     limit = plan.max_calls_per_turn if may_call else 0
     calls, ignored = reading.calls[:limit], () if limit is None else reading.calls[limit:]
     defects = _note_ignored(calls, ignored)
     if not calls:
-        found = (item for item in reading.defects if item.code == Code.TOOL_NOT_EXECUTED)
-        broken = next(found, None)
-        if broken is not None and not ignored:
-            return _after_broken_attempt(state, reading.content, broken, plan)
-        accepted = Accepted((), ignored, defects=defects)
-        return _after_text(state, reading.content, plan, accepted)
+        return _without_calls(state, reading, plan, Accepted((), ignored, defects=defects))
+    is_broken = _is_hopeless(reading, calls, plan, state)
+    if is_broken and not _may_try_again(state, plan):
+        return _give_up(state, reading, plan)
+    held_back = all(map(plan.holds_back, calls))
     repeats = count_repeats(state, calls, plan)
     warnings, events = repeats.warnings, repeats.events
+    if held_back:
+        events = [*(_report_call(call, retrying=True) for call in calls), *events]
     fail = check_limits(state, calls, repeats, plan)
     if fail is not None:
         return Step(state, (*events, fail), Accepted(calls, ignored, defects=defects))
@@ -125,6 +151,10 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
         used_ids=state.used_ids.union(call.id for call in calls),
         repeats=repeats.counts,
         last_keys=tuple(repeats.keys),
+        parse_retries=state.parse_retries + is_broken,
+        compensations=state.compensations + held_back,
+        is_compensating=held_back,
+        paused_text="",
     )
     accepted = Accepted(calls, ignored, sample, defects)
     return Step(state, (*events, RunCalls(calls, warnings)), accepted)
@@ -137,10 +167,122 @@ def _note_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) ->
     return (Defect(Code.CALLS_IGNORED, note, "/tool_calls"),)
 
 
+def _report_call(call: ToolCall, *, retrying: bool) -> Emit:
+    reason = call.doubt or f"The text seems to call {clip(call.name, 64)}."
+    written = call.arguments if call.raw is None else call.raw
+    snippet = clip(f"{call.name} {written}", _SNIPPET_CHARS)
+    event = ToolNotExecuted(reason=reason, snippet=snippet, retrying=retrying, is_likely=True)
+    return Emit(event)
+
+
+def _without_calls(state: RunState, reading: Reading, plan: Plan, accepted: Accepted) -> Step:
+    """Take the text of a reply that makes no calls for what it is."""
+    content, ignored = reading.content, accepted.ignored
+    broken = _broken_attempt(reading)
+    if broken is not None and not ignored:
+        if says_malformed(reading.finish_reason) and not _may_ask_again(state, plan):
+            content = ""  # it is the call that the provider could not read, and not an answer
+        return _after_broken_attempt(state, content, broken, plan)
+    if find_echo(content, state.history) is not None:
+        return _after_echo(state, content, plan, accepted)
+    if not content.strip() and any(was_text(call) and call.errors for call in ignored):
+        content = note_not_executed("", ignored[0].errors[0].message if ignored[0].errors else "")
+    held_back = next(filter(plan.holds_back, reading.seen), None) if state.compensations else None
+    if held_back is not None:
+        reason = f"{held_back.name} was not called in the way that tools are offered."
+        content = note_not_executed(content, reason)
+    return _after_text(state, content, plan, accepted)
+
+
+def _may_ask_again(state: RunState, plan: Plan) -> bool:
+    return state.tools_enabled and state.parse_retries < plan.options.max_parse_retries
+
+
+def _is_hopeless(
+    reading: Reading, calls: tuple[ToolCall, ...], plan: Plan, state: RunState
+) -> bool:
+    """Tell whether a reply is nothing but calls as text whose arguments the model broke itself."""
+    if not plan.reads_text(tools_offered=True) and taught_way(state.mode) is None:
+        return False
+    finish = reading.finish_reason
+    if cut_cause(finish) is not None and not says_malformed(finish):
+        return False
+    return all(
+        was_text(call)
+        and call.state != "whole"
+        and any(error.code in _UNREADABLE_CODES for error in call.errors)
+        for call in calls
+    )
+
+
+def _may_try_again(state: RunState, plan: Plan) -> bool:
+    """Tell whether a model that broke its call may make it again."""
+    options = plan.options
+    if state.parse_retries < options.max_parse_retries:
+        return True
+    step_up = find_escalation(
+        state.base_mode, plan.capabilities, state.escalations, options.max_escalations, None
+    )
+    return step_up is not None
+
+
+def _give_up(state: RunState, reading: Reading, plan: Plan) -> Step:
+    """End with the text of a reply, and the note that its calls could not be read."""
+    call = reading.calls[0]
+    reason = call.errors[0].message
+    snippet = clip(f"{call.name} {call.raw}", _SNIPPET_CHARS)
+    accepted = Accepted(
+        (), reading.calls, defects=(Defect(Code.TOOL_NOT_EXECUTED, reason, snippet),)
+    )
+    reported = Emit(ToolNotExecuted(reason=reason, snippet=snippet, retrying=False))
+    content = note_not_executed(reading.content, reason)
+    step = _after_text(state, content, plan, accepted)
+    return step._replace(effects=(reported, *step.effects))
+
+
+def _after_echo(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
+    """Ask once more for an answer in place of a notice that the model was sent."""
+    if state.echo_asked or not plan.options.max_parse_retries:
+        fail = Fail(
+            Code.ANSWER_IS_ECHO,
+            "the model answered with a notice that it was sent, and not with an answer.",
+            "Look at the last turns of the trace for what it was told and why.",
+        )
+        history = (*state.history, Message("assistant", content))
+        return Step(replace(state, history=history), (fail,), accepted)
+    history = (*state.history, Message("assistant", content), Message("user", ECHO_TEXT))
+    state = replace(state, echo_asked=True, history=history)
+    state, effect = _next_turn(state, plan, tools_enabled=state.tools_enabled)
+    return Step(state, (effect,), accepted)
+
+
+def _after_pause(state: RunState, replied: Replied, plan: Plan) -> Step:
+    """Send a turn that the provider paused back as it came, so that the model goes on."""
+    reading, accepted = replied.reading, Accepted((), ())
+    has_unknown_parts = any(defect.code == Code.PART_NOT_KNOWN for defect in reading.defects)
+    is_blank = not reading.content.strip() and not replied.extra
+    if has_unknown_parts or is_blank or state.pauses >= _MAX_PAUSES:
+        return _after_text(state, reading.content, plan, accepted._replace(defects=(_PAUSED,)))
+    message = Message("assistant", reading.content, extra=replied.extra)
+    state = replace(
+        state,
+        history=(*state.history, message),
+        pauses=state.pauses + 1,
+        paused_text=state.paused_text + reading.content,
+    )
+    state, effect = _next_turn(state, plan, tools_enabled=state.tools_enabled)
+    return Step(state, (effect,), accepted)
+
+
+def _broken_attempt(reading: Reading) -> Defect | None:
+    found = (item for item in reading.defects if item.code == Code.TOOL_NOT_EXECUTED)
+    return next(found, None)
+
+
 def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: Plan) -> Step:
     """Say to the model that it wrote no call, or to the user when the model was asked again."""
     options, accepted = plan.options, Accepted((), ())
-    retry = state.tools_enabled and state.parse_retries < options.max_parse_retries
+    retry = _may_ask_again(state, plan)
     reported = Emit(ToolNotExecuted(reason=broken.message, snippet=broken.place, retrying=retry))
     if not retry:
         content = note_not_executed(content, broken.message)
@@ -149,8 +291,9 @@ def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: P
     step_up = find_escalation(
         state.mode, plan.capabilities, state.escalations, options.max_escalations, None
     )
-    way = taught_way(state.mode if step_up is None else step_up.mode) or "fenced"
-    notice = Message("user", tell_not_executed(broken.message, way))
+    way = taught_way(state.mode if step_up is None else step_up.mode)
+    told = broken.message
+    notice = Message("user", tell_not_executed(told, way) if way else tell_not_called(told))
     state = replace(
         state,
         parse_retries=state.parse_retries + 1,
@@ -174,8 +317,8 @@ def _escalate(state: RunState, step_up: Escalation, tool: str | None) -> tuple[R
 
 
 def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
-    options = plan.options
-    if needs_empty_final_repair(state, content, options):
+    options, answer = plan.options, state.paused_text + content
+    if needs_empty_final_repair(state, answer, options):
         asked = FixEmptyFinal(
             disable_tools=options.fix_empty_final_disable_tools,
             user_text_bytes=len(options.fix_empty_final_user_text.encode()),
@@ -193,13 +336,13 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
     if fail is not None:
         return Step(state, (fail,), accepted)
     final = Final(
-        assistant_content_bytes=len(content.encode("utf-8", "replace")),
+        assistant_content_bytes=len(answer.encode("utf-8", "replace")),
         any_tool_calls_seen=state.calls_seen > 0,
         any_tool_success_seen=state.any_success,
     )
-    if not content.strip():
+    if not answer.strip():
         accepted = accepted._replace(defects=(*accepted.defects, _EMPTY))
-    return Step(state, (Emit(final), Finish(content)), accepted)
+    return Step(state, (Emit(final), Finish(answer)), accepted)
 
 
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:

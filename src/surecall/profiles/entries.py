@@ -36,6 +36,7 @@ PRESET_FIELDS: Final = (
         "fix_empty_final_disable_tools",
         "fix_empty_final_user_text",
         "keep_content_with_calls",
+        "likely_calls",
         "max_concurrent_calls",
         "max_escalations",
         "max_identical_calls",

@@ -23,9 +23,11 @@ from .rules import (
     RULES,
     TRANSFORM_RULES,
     Rule,
+    was_judged,
+    was_text,
     without_rules,
 )
-from .taught import find_broken_attempt, parse_object_reply
+from .taught import find_broken_attempt, find_broken_call, parse_object_reply
 from .values import ValueCandidate, ValueReading, read_value
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "ValueCandidate",
     "ValueReading",
     "find_broken_attempt",
+    "find_broken_call",
     "find_generation",
     "may_be_rescued",
     "parse_input",
@@ -61,5 +64,7 @@ __all__ = [
     "rescue_receipts",
     "rescue_reply",
     "tell_input",
+    "was_judged",
+    "was_text",
     "without_rules",
 ]

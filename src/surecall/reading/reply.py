@@ -18,8 +18,7 @@ from surecall.formats import (
     TextReader,
     ToolNames,
 )
-from surecall.formats.likely import find_likely_calls
-from surecall.formats.likely.candidates import name_pattern
+from surecall.formats.likely import find_likely_calls, names_a_tool
 from surecall.jsontext import TextBuffer
 from surecall.records import Defect, ErrorDetail, Reading, Reply, ToolCall
 
@@ -348,8 +347,7 @@ def _note_other_calls(reading: Reading, names: ToolNames) -> Reading:
     """List calls that the text next to calls in fields makes, and that are not among these."""
     if not _CALL_SIGNS.search(reading.content):  # most texts: no call is without one
         return reading
-    pattern = name_pattern(names.names)
-    if pattern is None or not pattern.search(reading.content):
+    if not names_a_tool(reading.content, names):
         return reading
     in_text = ReplyReader(names, accept="likely").read_whole(reading.content)
     known = {_identity(call) for call in reading.calls}

@@ -20,6 +20,7 @@ ALL_RULES: Final = "*"
 """Means every rule that can be switched off, apart from those about structure and ids."""
 
 READ_FROM_TEXT: Final = "read_call_from_text"
+JUDGE_IN_TEXT: Final = "judge_call_in_text"
 BLANK_TO_EMPTY_OBJECT: Final = "blank_to_empty_object"
 FUNCTION_CALL_TO_CALLS: Final = "assistant_function_call_to_tool_calls"
 CALLS_OBJECT_TO_ARRAY: Final = "assistant_tool_calls_object_to_array"
@@ -299,7 +300,7 @@ def without_rules(reading: Reading, reply: Reply, disabled: frozenset[str]) -> R
     if not disabled or not reading.calls:
         return reading
     disabled |= {TRANSFORM_RULES[name] for name in disabled & TRANSFORM_RULES.keys()}
-    if _is_off(READ_FROM_TEXT, disabled) and any(map(_was_text, reading.calls)):
+    if _is_off(READ_FROM_TEXT, disabled) and any(map(was_text, reading.calls)):
         return replace(reading, calls=(), content=reply.content or "")
     return replace(reading, calls=tuple(_undo(call, disabled) for call in reading.calls))
 
@@ -322,8 +323,14 @@ def _undo(call: ToolCall, disabled: frozenset[str]) -> ToolCall:
     return replace(call, arguments=None, state="unreadable", errors=(refuse_without_rule(broken),))
 
 
-def _was_text(call: ToolCall) -> bool:
+def was_text(call: ToolCall) -> bool:
+    """Tell whether a call was written as text."""
     return any(receipt.rule == READ_FROM_TEXT for receipt in call.receipts)
+
+
+def was_judged(call: ToolCall) -> bool:
+    """Tell whether it took a judgement to say that a text is this call."""
+    return any(receipt.rule == JUDGE_IN_TEXT for receipt in call.receipts)
 
 
 def _is_off(rule: str, disabled: frozenset[str]) -> bool:

@@ -1,5 +1,6 @@
-"""Replies of a model that was taught to call tools in its text."""
+"""Replies of a model that was taught to call tools in its text, and calls that are broken."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
@@ -27,6 +28,17 @@ _ARGUMENTS_WORDS: Final = ('"arguments"', '"parameters"', "'arguments'")
 _SEVERAL: Final = "extra_values"
 _MAX_LOOKED_AT_CHARS: Final = 100_000
 _MAX_SNIPPET_CHARS: Final = 200
+_TAGS: Final = "tool_calls?|function_calls?|tool_use|function|invoke|toolcall"
+_NAMED: Final = re.compile(
+    r"""["'](?:name|tool|tool_name|function)["']\s*+:\s*+["']([\w.:-]{1,64}+)["']"""
+)
+_MARKUP: Final = re.compile(
+    rf"^[ \t]*+(?:<\|?(?:{_TAGS})\b[^<>\n]{{0,80}}+>|\[TOOL_CALLS?\])", re.IGNORECASE | re.MULTILINE
+)
+_MARKUP_END: Final = re.compile(r"(?:</?+\|?[\w:.-]{1,40}+\|?>|\s)*+\Z")
+_CLOSER: Final = re.compile(rf"</\|?(?:{_TAGS})\|?>", re.IGNORECASE)
+_WORD: Final = re.compile(r"[\w.-]++")
+_NAME_WITHIN: Final = 200
 
 
 def parse_object_reply(
@@ -90,6 +102,45 @@ def find_broken_attempt(content: str, names: ToolNames) -> Defect | None:
     return Defect(
         Code.TOOL_NOT_EXECUTED, _reason(repaired, names), clip(payload, _MAX_SNIPPET_CHARS)
     )
+
+
+def find_broken_call(content: str, names: ToolNames) -> Defect | None:
+    """Say why a text that ends in a call of a known tool cannot be read; None when it doesn't.
+
+    For any model: only JSON that is the whole text or a fenced block, and markup that ends the
+    text, and only where it is broken. What can be read is an answer, or was read as a call.
+    """
+    text = content[:_MAX_LOOKED_AT_CHARS]
+    for block in _blocks(text):
+        named = _NAMED.search(block) if block.startswith(("{", "[")) else None
+        if named is None or names.resolve(named[1]) is None:
+            continue
+        if not any(word in block for word in _ARGUMENTS_WORDS):
+            continue
+        repaired = repair_json(block, nested="keep")
+        if repaired.state != "whole" or repaired.errors:
+            reason, snippet = _reason(repaired, names), clip(block, _MAX_SNIPPET_CHARS)
+            return Defect(Code.TOOL_NOT_EXECUTED, reason, snippet)
+    return _find_broken_markup(text, names)
+
+
+def _find_broken_markup(text: str, names: ToolNames) -> Defect | None:
+    """Return the markup of a call that ends a text and names a tool, but is not read as one."""
+    opened = _MARKUP.search(text) if "<" in text or "[" in text else None
+    if opened is None or text.count(_FENCE, 0, opened.start()) % 2:
+        return None
+    written = text[opened.start() :]
+    closed = None
+    for found in _CLOSER.finditer(written):
+        closed = found
+    if closed is not None and not _MARKUP_END.match(written, closed.end()):
+        return None
+    words = _WORD.findall(written, 0, _NAME_WITHIN)
+    name = next((word for word in words if word in names.names), None)
+    if name is None:
+        return None
+    reason = f"The call of {name} is not in a form that can be read."
+    return Defect(Code.TOOL_NOT_EXECUTED, reason, clip(written, _MAX_SNIPPET_CHARS))
 
 
 def _without_thoughts(reply: Reply) -> Reply:

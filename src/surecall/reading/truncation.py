@@ -67,6 +67,11 @@ def _squash(word: str) -> str:
 _CAUSES: Final = {_squash(word): why for why, words in _REASONS.items() for word in words.split()}
 _ENDS: Final = frozenset(_squash(word) for word in _ENDINGS.split())
 
+_MALFORMED: Final = frozenset(
+    {"malformedfunctioncall", "malformedtoolcall", "malformedtooluse", "invalidtoolcall"}
+)
+_PAUSED: Final = "pauseturn"
+
 # Finish reasons
 
 
@@ -87,6 +92,16 @@ def doubt_finish(finish_reason: str | None) -> str:
     if not finish_reason or came_to_its_end(finish_reason) or cut_cause(finish_reason):
         return ""
     return doubt_end(finish_reason)
+
+
+def says_malformed(finish_reason: str | None) -> bool:
+    """Tell whether the provider says that it could not read the call that the model wrote."""
+    return finish_reason is not None and _squash(finish_reason) in _MALFORMED
+
+
+def says_paused(finish_reason: str | None) -> bool:
+    """Tell whether the provider says that the model goes on when its turn is sent back."""
+    return finish_reason is not None and _squash(finish_reason) == _PAUSED
 
 
 # Closers

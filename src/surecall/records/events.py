@@ -105,7 +105,7 @@ class ReasoningDelta(Event, frozen=True, tag="reasoning_delta"):
 
 
 class TextRetracted(Event, frozen=True, tag="text_retracted"):
-    """All text shown in this turn so far turned out to be reasoning."""
+    """All text shown in this turn so far turned out to be reasoning, or to hold a call."""
 
 
 class ToolCallStarted(Event, frozen=True, tag="tool_call_start"):
@@ -142,12 +142,14 @@ class CallRepeated(Event, frozen=True, tag="call_repeated"):
 
 
 class ToolNotExecuted(Event, frozen=True, tag="tool_not_executed"):
-    """The model wrote a call that cannot be read as one; nothing was run."""
+    """The model wrote what looks like a call and was not read as one, or not run."""
 
     reason: str
     snippet: str
     retrying: bool
     """Whether the model is informed and asked again."""
+    is_likely: bool = False
+    """Whether the text probably makes this call; otherwise it cannot be read as one."""
 
 
 class Escalated(Event, frozen=True, tag="escalated"):

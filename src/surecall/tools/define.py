@@ -86,6 +86,8 @@ class Tool(Generic[P, R]):
     checker: SchemaChecker
     """The schema of the arguments, compiled when first needed."""
     is_async: bool
+    declares_effect: bool
+    """Whether its author said what effect it has; otherwise it counts as one that writes."""
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class Tool(Generic[P, R]):
         binder: Binder | None = None,
         checker: SchemaChecker | None = None,
         rebind: Callable[[Callable[..., Any]], Binder] | None = None,
+        declares_effect: bool = True,
     ) -> None:
         _check_spec(spec)
         members = vars(self)
@@ -104,6 +107,7 @@ class Tool(Generic[P, R]):
             binder=binder,
             checker=checker or SchemaChecker(spec.parameters),
             is_async=_is_async(function),
+            declares_effect=declares_effect,
             _rebind=rebind,
         )
         if function is not None:
@@ -130,7 +134,13 @@ class Tool(Generic[P, R]):
         if instance is None or rebind is None or self.function is None:
             return self
         method = types.MethodType(self.function, instance)
-        return Tool(self.spec, method, binder=rebind(method), checker=self.checker)
+        return Tool(
+            self.spec,
+            method,
+            binder=rebind(method),
+            checker=self.checker,
+            declares_effect=self.declares_effect,
+        )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Tool never changes; {name!r} cannot be set")
@@ -212,7 +222,11 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
     except TypeError:
         raise _unknown_option(name, options) from None
     made: Tool[..., Any] = Tool(
-        spec, function, binder=bind(target), rebind=bind if is_method else None
+        spec,
+        function,
+        binder=bind(target),
+        rebind=bind if is_method else None,
+        declares_effect="effect" in options,
     )
     if parameters is not None:
         made.checker.compile()

@@ -13,7 +13,7 @@ call.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,13 @@ ResultTransforms = Callable[[dict[str, Any], str, str], dict[str, Any]]
 """Takes the full form of an envelope, the tool's name and the call's id; returns the form that
 is shown to the model."""
 
+LikelyPolicy = Literal["by_effect", "run", "approve", "never"]
+"""What becomes of a call that is only likely; `never` concerns those in text, which reading leaves
+there, and is otherwise the same as `by_effect`."""
+
 _log = open_log("surecall.tools")
+_warned: Final[set[str]] = set()
+"""Tools without a declared effect that a warning was logged about."""
 _SPACES: Final = " \t\r\n"
 _MAX_NAME_CHARS: Final = 64
 _DEFAULT_LIMITS: Final = OutputLimits()
@@ -86,6 +92,7 @@ class Dispatcher:
         default_timeout_s: float | None = None,
         result_transforms: ResultTransforms | None = None,
         max_arguments_bytes: int = MAX_ARGUMENTS_BYTES,
+        likely_calls: LikelyPolicy = "by_effect",
     ) -> None:
         # A plain registry holds hidden tools too; only a masked one may be executed from.
         self._view = registry if isinstance(registry, MaskedRegistry) else MaskedRegistry(registry)
@@ -94,6 +101,7 @@ class Dispatcher:
         self._default_timeout_s = default_timeout_s
         self._transforms = result_transforms
         self._max_arguments_bytes = max_arguments_bytes
+        self._likely_calls: LikelyPolicy = likely_calls
 
     def resolve(self, name: str) -> Tool[..., Any] | None:
         """Return the visible tool that a called name means, or `None`.
@@ -112,7 +120,7 @@ class Dispatcher:
         if call.errors or call.state != "whole" or call.arguments is None:
             return None
         tool = self.resolve(call.name)
-        if tool is None or _is_too_doubtful(call, tool.spec):
+        if tool is None or self._is_too_doubtful(call, tool.spec):
             return None
         return tool.spec.effect
 
@@ -182,8 +190,8 @@ class Dispatcher:
             refusal = self._refuse_unread(call)
             if refusal is not None:
                 return refusal
-            if _is_too_doubtful(call, tool.spec):
-                return feedback.explain_not_certain(tool.name, call.doubt)
+            if self._is_too_doubtful(call, tool.spec):
+                return self._refuse_doubtful(call, tool)
             # A copy, so that neither a tool nor an approver can change what is on record.
             arguments: dict[str, Any] = msgspec.to_builtins(call.arguments)
             checker = tool.checker
@@ -195,6 +203,22 @@ class Dispatcher:
         except Exception as error:
             _log.debug("a call of %s could not be checked", tool.name, exc_info=error)
             return feedback.explain_exception(tool.name, Code.INTERNAL_ERROR, error)
+
+    def _is_too_doubtful(self, call: ToolCall, spec: ToolSpec) -> bool:
+        """Tell whether a call is only likely, and the policy does not let it run."""
+        if call.certainty == "certain" or self._likely_calls == "run":
+            return False
+        if self._likely_calls == "approve":
+            return self._approver is None
+        return spec.effect != "read"
+
+    def _refuse_doubtful(self, call: ToolCall, tool: Tool[..., Any]) -> Envelope:
+        if self._likely_calls == "approve":
+            return feedback.explain_approval_denied(tool.name, feedback.NO_APPROVER)
+        if not tool.declares_effect and tool.name not in _warned:
+            _warned.add(tool.name)
+            _log.warning(feedback.NO_EFFECT_DECLARED, tool.name)
+        return feedback.explain_not_certain(tool.name, call)
 
     def _refuse_unread(self, call: ToolCall) -> Envelope | None:
         return feedback.explain_arguments_unread(
@@ -256,11 +280,6 @@ def _make_result(
         executed=executed,
         replaced=answer.replaced,
     )
-
-
-def _is_too_doubtful(call: ToolCall, spec: ToolSpec) -> bool:
-    """Tell whether a call of which a part may be missing would have effects."""
-    return call.certainty != "certain" and spec.effect != "read"
 
 
 async def _ask(

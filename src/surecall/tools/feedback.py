@@ -7,7 +7,9 @@ not repeat what is already done.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from surecall.errors import Code
+from surecall.errors import Code, JSONTextError
+from surecall.jsontext import encode_text
+from surecall.reading import was_judged
 from surecall.records import Envelope, ErrorDetail, ToolCall, ToolSpec, clip
 from surecall.redaction import redact
 
@@ -17,6 +19,11 @@ _MAX_NAMES = 20
 _MAX_NAME_CHARS = 64
 _MAX_MESSAGE_CHARS = 400
 NOT_OBTAINED = "the approval could not be obtained."
+NO_APPROVER = "it is only likely that a call was meant, and nobody is there to approve it."
+NO_EFFECT_DECLARED = (
+    "A call of %s that is only likely was not executed, because the tool does not declare its "
+    'effect and so counts as one with effects. If it only reads, define it with effect="read".'
+)
 _ASK_FOR_LESS = "Ask for less: a narrower query, fewer fields, or one page at a time."
 
 
@@ -91,15 +98,31 @@ def explain_arguments_invalid(tool_name: str, errors: Sequence[ErrorDetail]) -> 
     return Envelope(ok=False, tool_name=tool_name, errors=(*errors[:-1], last))
 
 
-def explain_not_certain(tool_name: str, doubt: str) -> Envelope:
-    """Build the answer to a call that has effects, and of which a part may be missing."""
-    seen = clip(doubt, _MAX_MESSAGE_CHARS) or "A part of the call may be missing."
+def explain_not_certain(tool_name: str, call: ToolCall) -> Envelope:
+    """Build the answer to a call that is only likely, and whose tool has effects."""
+    doubt = clip(call.doubt, _MAX_MESSAGE_CHARS) or "A part of the call may be missing."
+    seen = _describe_arguments(call)
+    hint = "Send the complete call again, with every argument and everything that closes it."
+    if was_judged(call):
+        hint = (
+            f"If you meant it, call {tool_name} again as a tool call, in the way that tools were "
+            "offered to you, and not as a part of your text."
+        )
     return Envelope.failure(
         tool_name,
         Code.CALL_NOT_CERTAIN,
-        f"{seen} The call was NOT executed, because {tool_name} has effects.",
-        hint="Send the complete call again, with every argument and everything that closes it.",
+        f"{doubt} What was seen: {tool_name} with {seen}. "
+        f"The call was NOT EXECUTED, because {tool_name} has effects.",
+        hint=hint,
     )
+
+
+def _describe_arguments(call: ToolCall) -> str:
+    try:
+        text = encode_text(call.arguments)
+    except JSONTextError:  # a number that JSON has no form for
+        text = str(call.arguments)
+    return clip(text, _MAX_MESSAGE_CHARS)
 
 
 def explain_approval_denied(tool_name: str, reason: str) -> Envelope:

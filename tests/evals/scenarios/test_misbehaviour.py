@@ -338,7 +338,8 @@ LAPSES = [
 @pytest.mark.parametrize("lapse", LAPSES, ids=lambda lapse: f"{lapse.scenario}: {lapse.id}")
 async def test_a_lapse_is_found_and_named(lapse: Lapse) -> None:
     """Both verdicts give exactly the reasons that apply, in a fixed order."""
-    played = await play(find_scenario(lapse.scenario), lapse.replies())
+    off: dict[str, Any] = {"text_formats": "off", "likely_calls": "never"}  # as the original
+    played = await play(find_scenario(lapse.scenario), lapse.replies(), **off)
     assert played.strict_codes == lapse.strict.split()
     assert played.original_codes == lapse.loose.split()
     assert (played.grades.strict.ok, played.grades.original.ok) == (False, not lapse.loose)

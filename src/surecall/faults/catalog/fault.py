@@ -45,8 +45,8 @@ GROUPS: tuple[FaultGroup, ...] = get_args(FaultGroup)
 CHAT_ONLY: Final = ("chat_completions",)
 
 READS_TEXT: Final[dict[str, Any]] = {
-    "needs": "text_formats = true",
-    "options": {"text_formats": True},
+    "needs": "text_formats = auto",
+    "options": {"text_formats": "auto"},
 }
 ENFORCED: Final[dict[str, Any]] = {
     "needs": "tool_use_mode = enforced",

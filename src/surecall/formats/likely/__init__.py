@@ -18,11 +18,11 @@ from surecall.formats.names import ToolNames
 from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
-from .candidates import Candidate, find_candidates
+from .candidates import Candidate, find_candidates, names_a_tool
 from .mentions import Fence, Place, find_fences, subjects_of, why_mention
 from .phrases import ECHOES
 
-__all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls"]
+__all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "names_a_tool"]
 
 _MAX_CHARACTERS: Final = 100_000
 _MARKS: Final = ("(", "{", "[", "<", ":\n")

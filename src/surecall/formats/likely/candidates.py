@@ -97,6 +97,11 @@ def _find_names(text: str, tools: ToolNames) -> list[tuple[int, int, str]]:
     return found
 
 
+def names_a_tool(text: str, tools: ToolNames) -> bool:
+    """Tell whether a text names one of the tools, in any of its usual spellings."""
+    return bool(_find_names(text, tools))
+
+
 def find_candidates(text: str, tools: ToolNames) -> list[Candidate]:
     """Return what may be calls, in the order of the text; none lies inside another."""
     named = _find_names(text, tools)
