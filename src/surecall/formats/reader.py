@@ -505,6 +505,11 @@ def _end_of_space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
+def openers_of(tools: ToolNames, formats: Sequence[CallFormat]) -> OpenerIndex:
+    """Return the index of everything that a reader of these formats stops at."""
+    return _index_of(tools.names, tuple(formats))[1]
+
+
 @lru_cache(maxsize=64)
 def _index_of(
     names: tuple[str, ...], formats: tuple[CallFormat, ...]

@@ -1,0 +1,111 @@
+"""The bytes of an event stream, cut into events, each of which keeps its own bytes."""
+
+import re
+from typing import Final
+
+from surecall.errors import Code, ProviderReplyError
+from surecall.jsontext import SSEReader
+from surecall.limits import MAX_LINE_BYTES, MIB
+
+MAX_STREAM_BYTES: Final = 128 * MIB
+_BLANK_LINE: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_MARK: Final = b"\xef\xbb\xbf"
+_DATA: Final = b"data: "
+_EVENT: Final = b"event: "
+_COLON: Final = 0x3A
+
+
+class EventCutter:
+    """Cuts the bytes of one stream behind blank lines; any split of them gives the same events.
+
+    A line, an event or a stream that is too long raises `STREAM_TOO_LARGE`.
+    """
+
+    __slots__ = ("_has_returns", "_partial", "_received", "_max_event_bytes", "_max_stream_bytes")
+
+    def __init__(
+        self,
+        *,
+        max_event_bytes: int = MAX_LINE_BYTES,
+        max_stream_bytes: int = MAX_STREAM_BYTES,
+    ) -> None:
+        self._partial = bytearray()
+        self._has_returns = False
+        self._received = 0
+        self._max_event_bytes = max_event_bytes
+        self._max_stream_bytes = max_stream_bytes
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return all whole events that are there now."""
+        self._received += len(chunk)
+        if self._received > self._max_stream_bytes:
+            raise _too_large("The stream", self._max_stream_bytes)
+        if not self._has_returns and b"\r" in chunk:
+            self._has_returns = True
+        partial = self._partial
+        if not partial:
+            end = self._last_end(chunk, 0)
+            if end == len(chunk):
+                return chunk
+            partial += chunk[end:] if end else chunk
+            data = chunk[:end]
+        else:
+            searched = max(0, len(partial) - 3)
+            partial += chunk
+            end = self._last_end(partial, searched)
+            data = bytes(partial[:end])
+            del partial[:end]
+        if len(partial) > self._max_event_bytes:
+            raise _too_large("An event of the stream", self._max_event_bytes)
+        return data
+
+    def close(self) -> bytes:
+        """Return the bytes behind the last whole event."""
+        rest = bytes(self._partial)
+        self._partial.clear()
+        return rest
+
+    def find_end(self, data: bytes, start: int) -> tuple[int, int]:
+        """Return where the event that begins here ends, and where the next one begins."""
+        if not self._has_returns:
+            end = data.find(b"\n\n", start)
+            return (end, end + 2) if end >= 0 else (len(data), len(data))
+        found = _BLANK_LINE.search(data, start)
+        return found.span() if found else (len(data), len(data))
+
+    def _last_end(self, data: bytes | bytearray, start: int) -> int:
+        if not self._has_returns:
+            return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
+        end = 0
+        for found in _BLANK_LINE.finditer(data, start):
+            end = found.end()
+        return end
+
+
+def read_event(block: bytes) -> tuple[bytes, str]:
+    """Return the data and the name of one event; no data when it is only a comment or blank."""
+    if block.startswith(_DATA):
+        if b"\n" not in block and b"\r" not in block:
+            return block[6:], ""
+    elif block.startswith(_EVENT):
+        line = block.find(b"\n")
+        if block.startswith(_DATA, line + 1) and b"\n" not in block[line + 7 :]:
+            name = block[7:line]
+            if b"\r" not in block and line > 0:
+                return block[line + 7 :], name.decode("utf-8", "replace")
+    elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
+        return b"", ""
+    events = SSEReader().feed(block.removeprefix(_MARK) + b"\n\n")
+    if not events:
+        return b"", ""
+    event = events[-1]
+    name = "" if event.event == "message" else event.event
+    return event.data.encode("utf-8", "surrogatepass"), name
+
+
+def _too_large(what: str, max_bytes: int) -> ProviderReplyError:
+    return ProviderReplyError(
+        Code.STREAM_TOO_LARGE,
+        f"{what} is longer than {max_bytes} bytes.",
+        hint="Ask for less with `max_tokens`, or look at what the provider sends.",
+    )

@@ -1,0 +1,374 @@
+"""A stream in the client's own format: its events go on as they are, unless calls are damaged."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.exchange.policy import Policy
+from surecall.exchange.request import ClientRequest
+from surecall.limits import MIB
+from surecall.reading import read_reply
+from surecall.reading.calls import read_clean_calls
+from surecall.reading.truncation import came_to_its_end, is_complete
+from surecall.records import RawCall, Reading, ToolCall, Usage
+
+from .chat import ChatWire
+from .events import EventCutter, read_event
+from .gemini import GeminiWire
+from .messages import MessagesWire
+from .responses import ResponsesWire
+from .sides import Found, Side
+from .watch import TextWatch
+from .wire import CALL, END, PASS, PING, TEXT, Wire
+
+_MAX_KEPT_BYTES: Final = MIB
+_MAX_HELD_BYTES: Final = 16 * MIB
+_MAX_SENT_CHARS: Final = 64 * 1024
+_COLON: Final = 0x3A
+_WIRES: Final[Mapping[str, Any]] = {
+    "chat_completions": ChatWire,
+    "gemini": GeminiWire,
+    "messages": MessagesWire,
+    "responses": ResponsesWire,
+}
+_COUNTED: Final = ("chat_completions", "gemini")
+
+
+class Passing(Side):
+    """Passes the events of one stream on.
+
+    Args:
+        request: What the client asked.
+        policy: What may be done.
+        headers: Headers of the answer.
+    """
+
+    def __init__(
+        self, request: ClientRequest, policy: Policy, headers: Mapping[str, str]
+    ) -> None:
+        self._request = request
+        self._policy = policy
+        self._headers = headers
+        name = request.protocol.name
+        several = request.choices > 1 and name in _COUNTED
+        counted = {"choices": request.choices} if several else {}
+        self._wire: Wire = _WIRES[name](request.protocol, headers, **counted)
+        self._is_relayed = several
+        self._cutter = EventCutter()
+        self._watch: TextWatch | None = None
+        if policy.text_formats and request.offers_tools and not several:
+            self._watch = TextWatch(request.tools.names, policy.limits)
+        self._kept: list[bytes] = []
+        """Events besides text that were passed on, for the whole reader of the format."""
+        self._kept_bytes = 0
+        self._has_kept_text = False
+        self._waiting: list[tuple[bytes, int]] = []
+        """Events that are held back, and how much text had come with each."""
+        self._waiting_bytes = 0
+        self._is_holding = False
+        self._error: SurecallError | None = None
+        self._sent: list[str] = []
+        self._sent_chars = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more of what the endpoint sends is of use."""
+        return self._error is not None or self._wire.done
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return self._wire.model
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return self._wire.usage
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return those for the client."""
+        if self._error is not None or self._wire.done:
+            return b""
+        try:
+            data = self._cutter.feed(chunk)
+        except ProviderError as error:
+            self._error = error
+            return b""
+        if not data:
+            return b""
+        return self._hold(data, 0) if self._is_holding else self._flow(data)
+
+    def _flow(self, data: bytes) -> bytes:
+        """Pass on what is certain; what follows the beginning of a call is held."""
+        wire, watch = self._wire, self._watch
+        find_end = self._cutter.find_end
+        start, size = 0, len(data)
+        ends: list[tuple[int, int]] = []
+        texts: list[str] = []
+        base = chars = watch.fed if watch is not None else 0
+        while start < size:
+            end, following = find_end(data, start)
+            body, name = read_event(data[start:end])
+            if body:
+                try:
+                    kind = wire.take(body, name)
+                except SurecallError as error:
+                    self._error = error
+                    break
+                if kind in (CALL, END):
+                    self._is_holding = True
+                    break
+                if kind == TEXT:
+                    texts.append(wire.piece)
+                    chars += len(wire.piece)
+                    if not self._has_kept_text:
+                        self._has_kept_text = True
+                        self._keep(data[start:following])
+                elif kind == PASS:
+                    self._keep(data[start:following])
+            ends.append((following, chars))
+            start = following
+        held = wire.piece if self._is_holding else ""
+        text = "".join(texts)
+        if self._sent_chars < _MAX_SENT_CHARS:
+            self._sent.append(text)
+            self._sent_chars += len(text)
+        if watch is None:
+            passed = data[:start]
+        else:
+            if text:
+                watch.feed(text)
+            passed = self._release(data, start, ends, base, chars)
+            if held:
+                watch.feed(held)
+        if self._is_holding and self._error is None:
+            return passed + self._hold(data, start, is_taken=True)
+        return passed
+
+    def _release(
+        self, data: bytes, size: int, ends: list[tuple[int, int]], base: int, chars: int
+    ) -> bytes:
+        """Return what of the events may be passed on now; the others wait for more text."""
+        watch = self._watch
+        assert watch is not None
+        if not self._waiting and watch.decided >= chars and not watch.has_calls:
+            if chars > base:
+                watch.settle(chars)
+            return data[:size]
+        out: list[bytes] = []
+        start = 0
+        for end, text_end in ends:
+            event = data[start:end]
+            start = end
+            if event[0] == _COLON:
+                out.append(event)  # a comment, which has no place among the others
+            else:
+                self._wait(event, text_end)
+        if watch.has_calls:
+            self._is_holding = True
+            return b"".join(out)
+        count = 0
+        for _, text_end in self._waiting:
+            if text_end > watch.decided:
+                break
+            count += 1
+        if count:
+            released, self._waiting = self._waiting[:count], self._waiting[count:]
+            out += [event for event, _ in released]
+            self._waiting_bytes -= sum(len(event) for event, _ in released)
+            watch.settle(released[-1][1])
+        return b"".join(out)
+
+    def _hold(self, data: bytes, start: int, *, is_taken: bool = False) -> bytes:
+        """Hold events back until the end of the reply says what they are; comments go on."""
+        wire, watch = self._wire, self._watch
+        out: list[bytes] = []
+        texts: list[str] = []
+        kept_from, size = start, len(data)
+        while start < size:
+            end, following = self._cutter.find_end(data, start)
+            block = data[start:end]
+            body, name = read_event(block)
+            kind = PING
+            if body and not is_taken:
+                try:
+                    kind = wire.take(body, name)
+                except SurecallError as error:
+                    self._error = error
+                    break
+                if wire.piece:
+                    texts.append(wire.piece)
+            elif body or not block:
+                kind = PASS
+            is_taken = False
+            if kind == PING:
+                self._wait(data[kept_from:start], 0)
+                out.append(data[start:following])
+                kept_from = following
+            start = following
+            if wire.done:
+                break
+        self._wait(data[kept_from:start], 0)
+        if texts and watch is not None:
+            watch.feed("".join(texts))
+        return b"".join(out)
+
+    def _wait(self, data: bytes, text_end: int) -> None:
+        if not data:
+            return
+        self._waiting.append((data, text_end))
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes > _MAX_HELD_BYTES:
+            self._error = ProviderReplyError(
+                Code.STREAM_TOO_LARGE,
+                f"Calls of more than {_MAX_HELD_BYTES} bytes would have to be held back.",
+                hint="Ask for less with `max_tokens`, or without streaming.",
+            )
+            self._waiting.clear()
+
+    def _keep(self, event: bytes) -> None:
+        if self._kept_bytes + len(event) <= _MAX_KEPT_BYTES:
+            self._kept.append(event)
+            self._kept_bytes += len(event)
+
+    # the end
+
+    def close(self, error: SurecallError | None) -> Found:
+        """Return what came, or raise why it is not whole."""
+        wire = self._wire
+        if self._error is None and not wire.done:
+            if error is not None:
+                self._error = error
+            else:
+                self._take_last(self._cutter.close())
+        if self._error is not None:
+            raise self._error
+        if not wire.has_ended:
+            raise wire.truncated()
+        data = b"".join([event for event, _ in self._waiting])
+        if self._is_relayed:
+            return Found(data=data, outcome="relayed")
+        if wire.has_calls or wire.is_odd:
+            return self._read_calls(data)
+        if self._watch is None:
+            return Found(data=data)
+        reading, rest = self._watch.close(wire.finish)
+        if not reading.calls:
+            return Found(data=data)
+        return Found(
+            reading=reading,
+            data=data,
+            is_text=True,
+            text=rest,
+            sent=self._sent_text(),
+            snippet=_start(reading),
+        )
+
+    def _take_last(self, rest: bytes) -> None:
+        """Take the last event, behind which the blank line is missing; it may be cut short."""
+        if not rest.strip():
+            return
+        body, name = read_event(rest.rstrip(b"\r\n"))
+        if not body:
+            return
+        try:
+            self._wire.take(body, name)
+        except SurecallError as error:
+            if error.code != Code.UPSTREAM_BAD_EVENT:
+                self._error = error
+            return
+        if self._wire.piece and self._watch is not None:
+            self._watch.feed(self._wire.piece)
+        self._wait(rest.rstrip(b"\r\n") + b"\n\n", 0)
+
+    def _read_calls(self, data: bytes) -> Found:
+        wire = self._wire
+        calls = self._clean_calls()
+        if calls is not None:
+            return Found(data=data, calls=calls)
+        folder = wire.protocol.open_stream(self._headers)
+        folder.feed(b"".join(self._kept))
+        folder.feed(data)
+        reply = wire.protocol.parse_message(folder.close())
+        if not reply.calls:
+            return Found(data=data)
+        reading = read_reply(
+            reply,
+            tools=self._request.tools.names,
+            text_formats=False,
+            limits=self._policy.limits,
+            used_ids=used_ids(self._request),
+        )
+        return Found(
+            reading=reading,
+            data=data,
+            calls=len(reading.calls),
+            sent=self._sent_text(),
+            snippet=_start(reading),
+        )
+
+    def _clean_calls(self) -> int | None:
+        """Return how many calls there are if all of them can be delivered as they are."""
+        calls = self._wire.calls()
+        if calls is None or not came_to_its_end(self._wire.finish):
+            return None
+        names = self._request.tools.names
+        checked: list[RawCall] = []
+        for call in calls:
+            name = call.name
+            if name.__class__ is not str or (names and names.spec(name) is None):
+                return None
+            if call.arguments == "" and self._wire.blank_is_empty:
+                if not is_complete({}, names.parameters(name)):
+                    return None
+                call = RawCall(call.id, name, "{}")
+            if call.id.__class__ is str and _is_used(call.id, self._request.body):
+                return None
+            checked.append(call)
+        clean = read_clean_calls(checked, names, (), self._policy.limits)
+        return None if clean is None else len(clean)
+
+    def deliver(self, calls: Sequence[ToolCall], found: Found) -> bytes:
+        """Return the end of the stream with these calls."""
+        return self._wire.rewrite(list(self._held_events()), calls, found.text)
+
+    def again(self, reading: Reading, text: str | None) -> Found:
+        """Return what was read of another reply, in the place of the first."""
+        return Found(reading=reading, text=text, sent=self._sent_text(), snippet=_start(reading))
+
+    def _sent_text(self) -> str:
+        text = "".join(self._sent)
+        return text if self._watch is None else text[: self._watch.passed]
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the stream off, in the way a client of the format notices."""
+        return self._wire.fail(error, next(self._held_events(), None))
+
+    def _held_events(self) -> Iterator[bytes]:
+        for data, _ in self._waiting:
+            start = 0
+            while start < len(data):
+                end, following = self._cutter.find_end(data, start)
+                body, _ = read_event(data[start:end].rstrip(b"\r\n"))
+                if body:
+                    yield body
+                start = following
+
+
+def _is_used(call_id: Any, body: bytes) -> bool:
+    """Tell whether the conversation may have an earlier call with this id."""
+    return len(call_id) > 1 and call_id.encode("utf-8", "replace") in body
+
+
+def used_ids(request: ClientRequest) -> frozenset[str]:
+    """Return the ids of the calls of the conversation."""
+    try:
+        messages = request.ask().messages
+    except SurecallError:
+        return frozenset()
+    ids = (call.id for message in messages for call in message.tool_calls)
+    return frozenset(given for given in ids if given)
+
+
+def _start(reading: Reading) -> str:
+    return str(reading.calls[0].raw) if reading.calls else reading.content
