@@ -1,4 +1,4 @@
-"""SQLite files: opened for their owner alone, written in whole transactions, refused with a code."""
+"""SQLite files: private to their owner, written in whole transactions, refused with a code."""
 
 import sqlite3
 from collections.abc import Callable, Generator
