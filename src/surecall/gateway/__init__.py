@@ -7,11 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .app import Gateway
     from .client import Answer, ClientLimits, Origin
+    from .settings import GatewaySettings, load_settings
 
-__all__ = ["Answer", "ClientLimits", "Origin"]
+__all__ = ["Answer", "ClientLimits", "Gateway", "GatewaySettings", "Origin", "load_settings"]
 
-_HOMES = {"client": ("Answer", "ClientLimits", "Origin")}
+_HOMES = {
+    "app": ("Gateway",),
+    "client": ("Answer", "ClientLimits", "Origin"),
+    "settings": ("GatewaySettings", "load_settings"),
+}
 
 
 def __getattr__(name: str) -> Any:

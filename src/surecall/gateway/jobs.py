@@ -627,7 +627,7 @@ class Job:
             reply = await answer.read()
             self._upstream_s += time.perf_counter() - began_s
             record = self._record(
-                status=answer.status, outcome="relayed", usage=_find_usage(reply), reply=reply
+                status=answer.status, outcome="relayed", usage=find_usage(reply), reply=reply
             )
             await self._keep(record)
             length = (b"content-length", str(len(reply)).encode())
@@ -878,7 +878,7 @@ def _send_now(sending: Any) -> None:
     raise RuntimeError("the server waits where it should not")
 
 
-def _find_usage(body: bytes) -> Usage | None:
+def find_usage(body: bytes) -> Usage | None:
     """Return the tokens that a reply in any format names."""
     try:
         found = _decode_usage(body)
@@ -891,7 +891,7 @@ def _find_stream_usage(tail: bytes) -> Usage | None:
     """Return the tokens that the end of a stream names."""
     for line in reversed(tail.split(b"\n")):
         if line.startswith(b"data: ") and (b'"usage"' in line or b'"usageMetadata"' in line):
-            usage = _find_usage(line[6:])
+            usage = find_usage(line[6:])
             if usage is not None:
                 return usage
     return None
@@ -914,4 +914,4 @@ def _read_usage(fields: Any) -> Usage | None:
     return Usage(input_tokens=asked, output_tokens=given, total_tokens=total)
 
 
-_ = (RequestError, Upstream)
+

@@ -216,7 +216,7 @@ def make_server(gateway: "Gateway") -> GatewayServer:
         loop="none",
         http=make_protocol(settings.limits),
         ws="none",
-        lifespan="on",
+        lifespan="off",
         interface="asgi3",
         log_config=None,
         access_log=False,
@@ -266,10 +266,25 @@ def run_server(
     gateway: "Gateway", sock: socket.socket, on_ready: Callable[[], None] | None = None
 ) -> None:
     """Serve until a signal ends it."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve(gateway, sock, on_ready))
+
+
+async def serve(
+    gateway: "Gateway", sock: socket.socket, on_ready: Callable[[], None] | None = None
+) -> None:
+    """Open a gateway, serve until a signal ends it, and close it.
+
+    Raises:
+        SurecallError: It cannot be opened, such as for want of a model's weights.
+    """
     server = make_server(gateway)
     server.on_ready = on_ready
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(server.serve(sockets=[sock]))
+    try:
+        await gateway.open()
+        await server.serve(sockets=[sock])
+    finally:
+        await gateway.close()
 
 
 def run_workers(

@@ -114,6 +114,7 @@ class Strategies:
         )
         return Known(
             route=route,
+            knows_tools=_NEEDED in names or not target.upstream.entry.may_be_probed,
             expires_at=min(expires_at, self._clock() + _RECHECK_S),
             probe_ok=ok if ok is not None else (True if probed else None),
             probe_error=error,

@@ -281,6 +281,8 @@ class Known(Struct, frozen=True, kw_only=True):
 
     route: Route
     expires_at: float
+    knows_tools: bool = False
+    """Whether it is known if the model takes tools, or is being found out."""
     probe_ok: bool | None = None
     """What the last probe came to, if there was one."""
     probe_error: str = ""
