@@ -28,6 +28,8 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
     "explain": CommandEntry("explain", "explain", "Show what a code means and what to do."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
+    "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
+    "env": CommandEntry("serve", "env", "Print exports that point clients at the gateway."),
     "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
     "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),
     "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
