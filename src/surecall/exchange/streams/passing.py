@@ -1,5 +1,6 @@
 """A stream in the client's own format: its events go on as they are, unless calls are damaged."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from surecall.exchange.request import ClientRequest
 from surecall.limits import MIB
 from surecall.reading import read_reply
 from surecall.reading.calls import read_clean_calls
-from surecall.reading.truncation import came_to_its_end, is_complete
+from surecall.reading.truncation import came_to_its_end
 from surecall.records import RawCall, Reading, ToolCall, Usage
 
 from .chat import ChatWire
@@ -101,96 +102,95 @@ class Passing(Side):
     def _flow(self, data: bytes) -> bytes:
         """Pass on what is certain; what follows the beginning of a call is held."""
         wire, watch = self._wire, self._watch
-        find_end = self._cutter.find_end
-        start, size = 0, len(data)
-        ends: list[tuple[int, int]] = []
+        take = wire.take
         texts: list[str] = []
-        base = chars = watch.fed if watch is not None else 0
-        while start < size:
-            end, following = find_end(data, start)
-            body, name = read_event(data[start:end])
+        marks: list[int] = []
+        start = chars = 0
+        for body, name, size in self._cutter.read(data):
+            following = start + size
             if body:
                 try:
-                    kind = wire.take(body, name)
+                    kind = take(body, name)
                 except SurecallError as error:
                     self._error = error
                     break
-                if kind in (CALL, END):
-                    self._is_holding = True
-                    break
                 if kind == TEXT:
-                    texts.append(wire.piece)
-                    chars += len(wire.piece)
+                    piece = wire.piece
+                    texts.append(piece)
+                    chars += len(piece)
                     if not self._has_kept_text:
                         self._has_kept_text = True
                         self._keep(data[start:following])
+                elif kind == CALL or kind == END:
+                    self._is_holding = True
+                    break
                 elif kind == PASS:
                     self._keep(data[start:following])
-            ends.append((following, chars))
+            marks.append(chars)
             start = following
-        held = wire.piece if self._is_holding else ""
-        text = "".join(texts)
-        if self._sent_chars < _MAX_SENT_CHARS:
-            self._sent.append(text)
-            self._sent_chars += len(text)
-        if watch is None:
-            passed = data[:start]
-        else:
-            if text:
+        passed = data[:start]
+        if texts:
+            text = "".join(texts)
+            if self._sent_chars < _MAX_SENT_CHARS:
+                self._sent.append(text)
+                self._sent_chars += len(text)
+            if watch is not None:
                 watch.feed(text)
-            passed = self._release(data, start, ends, base, chars)
-            if held:
-                watch.feed(held)
-        if self._is_holding and self._error is None:
+        if watch is not None and (texts or self._waiting):
+            passed = self._release(passed, marks, watch)
+        if self._is_holding and start < len(data) and self._error is None:
+            if wire.piece and watch is not None:
+                watch.feed(wire.piece)
             return passed + self._hold(data, start, is_taken=True)
         return passed
 
-    def _release(
-        self, data: bytes, size: int, ends: list[tuple[int, int]], base: int, chars: int
-    ) -> bytes:
+    def _release(self, data: bytes, marks: list[int], watch: TextWatch) -> bytes:
         """Return what of the events may be passed on now; the others wait for more text."""
-        watch = self._watch
-        assert watch is not None
-        if not self._waiting and watch.decided >= chars and not watch.has_calls:
-            if chars > base:
-                watch.settle(chars)
-            return data[:size]
-        out: list[bytes] = []
-        start = 0
-        for end, text_end in ends:
-            event = data[start:end]
-            start = end
+        if watch.has_calls:
+            self._is_holding = True
+        elif not self._waiting:
+            if watch.decided >= watch.fed:
+                watch.settle(watch.fed)
+                return data
+        base = watch.fed - (marks[-1] if marks else 0)
+        count = 0 if self._waiting or watch.has_calls else bisect_right(marks, watch.decided - base)
+        if count:
+            watch.settle(base + marks[count - 1])
+        events = self._cutter.split(data)
+        out = events[:count]
+        for event, mark in zip(events[count:], marks[count:], strict=True):
             if event[0] == _COLON:
                 out.append(event)  # a comment, which has no place among the others
             else:
-                self._wait(event, text_end)
-        if watch.has_calls:
-            self._is_holding = True
-            return b"".join(out)
+                self._wait(event, base + mark)
+        if not self._is_holding:
+            out += self._release_waiting(watch)
+        return b"".join(out)
+
+    def _release_waiting(self, watch: TextWatch) -> list[bytes]:
         count = 0
         for _, text_end in self._waiting:
             if text_end > watch.decided:
                 break
             count += 1
-        if count:
-            released, self._waiting = self._waiting[:count], self._waiting[count:]
-            out += [event for event, _ in released]
+        released, self._waiting = self._waiting[:count], self._waiting[count:]
+        if released:
             self._waiting_bytes -= sum(len(event) for event, _ in released)
             watch.settle(released[-1][1])
-        return b"".join(out)
+        return [event for event, _ in released]
 
     def _hold(self, data: bytes, start: int, *, is_taken: bool = False) -> bytes:
         """Hold events back until the end of the reply says what they are; comments go on."""
         wire, watch = self._wire, self._watch
         out: list[bytes] = []
         texts: list[str] = []
-        kept_from, size = start, len(data)
-        while start < size:
-            end, following = self._cutter.find_end(data, start)
-            block = data[start:end]
-            body, name = read_event(block)
-            kind = PING
-            if body and not is_taken:
+        kept_from = start
+        for body, name, size in self._cutter.read(data[start:] if start else data):
+            following = start + size
+            kind = PASS
+            if is_taken:
+                is_taken = False
+            elif body:
                 try:
                     kind = wire.take(body, name)
                 except SurecallError as error:
@@ -198,9 +198,8 @@ class Passing(Side):
                     break
                 if wire.piece:
                     texts.append(wire.piece)
-            elif body or not block:
-                kind = PASS
-            is_taken = False
+            elif data[start] == _COLON:
+                kind = PING
             if kind == PING:
                 self._wait(data[kept_from:start], 0)
                 out.append(data[start:following])
@@ -319,8 +318,6 @@ class Passing(Side):
             if name.__class__ is not str or (names and names.spec(name) is None):
                 return None
             if call.arguments == "" and self._wire.blank_is_empty:
-                if not is_complete({}, names.parameters(name)):
-                    return None
                 call = RawCall(call.id, name, "{}")
             if call.id.__class__ is str and _is_used(call.id, self._request.body):
                 return None
@@ -346,13 +343,9 @@ class Passing(Side):
 
     def _held_events(self) -> Iterator[bytes]:
         for data, _ in self._waiting:
-            start = 0
-            while start < len(data):
-                end, following = self._cutter.find_end(data, start)
-                body, _ = read_event(data[start:end].rstrip(b"\r\n"))
+            for body, _, _ in self._cutter.read(data):
                 if body:
                     yield body
-                start = following
 
 
 def _is_used(call_id: Any, body: bytes) -> bool:

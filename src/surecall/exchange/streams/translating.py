@@ -103,9 +103,11 @@ class Translating(Side):
         if clean is not None:
             return Found(data=self._end(reply, clean, None), calls=len(clean))
         reading, text = self._read(reply)
+        is_text = not reply.calls
         if not reading.calls:
             return Found(data=self._end(reply, (), text))
-        is_text = not reply.calls
+        if not is_text and not reading.defects and _needed_nothing(reading, self._request):
+            return Found(data=self._end(reply, reading.calls, None), calls=len(reading.calls))
         found = Found(reading=reading, is_text=is_text, text=text, sent=sent)
         found.snippet = str(reading.calls[0].raw)
         return found
@@ -203,3 +205,16 @@ class Translating(Side):
             elif isinstance(event, ReasoningRead):
                 written.append(self._writer.reasoning(event.text))
         return b"".join(written)
+
+
+def _needed_nothing(reading: Reading, request: ClientRequest) -> bool:
+    """Tell whether all calls can be delivered as they came."""
+    names = request.tools.names
+    return not reading.receipts and all(
+        call.arguments is not None
+        and not call.errors
+        and not call.receipts
+        and call.certainty == "certain"
+        and (not names or names.spec(call.name) is not None)
+        for call in reading.calls
+    )
