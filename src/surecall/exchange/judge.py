@@ -417,7 +417,7 @@ def _without_others(raw: RawReply) -> tuple[RawReply, bool]:
     entries = raw.message.get("tool_calls")
     if not isinstance(entries, list):
         return raw, False
-    own = [e for e in as_list(entries) if not isinstance(e, dict) or is_function(as_fields(e))]
+    own = [entry for entry in as_list(entries) if is_function(as_fields(entry))]
     if len(own) == len(as_list(entries)):
         return raw, False
     return replace(raw, message={**raw.message, "tool_calls": own}), True

@@ -147,9 +147,9 @@ class _Exchange:
         policy = self._policy
         if error is None or not self._may_ask():
             return verdict
-        if error.code == Code.NO_TOOL_USE_ENDPOINT and policy.allows("taught"):
-            if first.mode == "native" and self._request.offers_tools:
-                return await self._take("taught", self._ask_taught(), verdict)
+        lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
+        if lacks_tools and first.mode == "native" and policy.allows("taught"):
+            return await self._take("taught", self._ask_taught(), verdict)
         if isinstance(error, ProviderReplyError) and error.retryable and policy.allows("reask"):
             again = await self._ask(first)
             self._steps.append(Step("retry", "failed" if again.error else "ok", 1))
