@@ -374,7 +374,7 @@ def _read_gemini(body: bytes, checks: _Checks) -> Clean | None:
     reply = _decode_generated(body)
     if reply.error or not reply.candidates:
         return None
-    if not all([_takes_candidate(candidate, checks) for candidate in reply.candidates]):
+    if not all(_takes_candidate(candidate, checks) for candidate in reply.candidates):
         return None
     parts = [part for candidate in reply.candidates for part in candidate.content.parts]
     echoes = any(part.functionCall and part.thoughtSignature for part in parts)
