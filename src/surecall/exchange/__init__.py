@@ -4,6 +4,8 @@ The reply is read, repaired and checked; what cannot be used is asked for again 
 and refused with reasons when that does not help. Nothing here knows a server or a database.
 """
 
+from .history import EchoCache, repair_body, repair_history
+from .mediate import mediate
 from .policy import (
     STEPS,
     Delivered,
@@ -24,6 +26,7 @@ __all__ = [
     "ClientRequest",
     "CompiledTools",
     "Delivered",
+    "EchoCache",
     "LikelyCalls",
     "Outcome",
     "ParseError",
@@ -33,4 +36,7 @@ __all__ = [
     "Sent",
     "Step",
     "StepName",
+    "mediate",
+    "repair_body",
+    "repair_history",
 ]

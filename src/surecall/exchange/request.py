@@ -19,6 +19,13 @@ _MAX_CACHED_BYTES: Final = 256 * 1024
 _NO_TOOLS: Final = (b"", b"[]", b"null")
 _MODEL: Final = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")')
 _OBJECT: Final = "Send one JSON object."
+_CALL_MARKS: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "chat_completions": (b'"tool_call', b'"function_call"'),
+    "gemini": (b'"functionCall"', b'"functionResponse"', b'"function_call"', b'"function_resp'),
+    "messages": (b'"tool_use',),
+    "responses": (b'"function_call',),
+}
+"""What the body of a request with calls or results has in it, by wire format."""
 
 
 class CompiledTools(Struct, frozen=True, kw_only=True):
@@ -27,6 +34,8 @@ class CompiledTools(Struct, frozen=True, kw_only=True):
     specs: tuple[ToolSpec, ...] = ()
     """The functions that a client offers."""
     names: ToolNames
+    is_legacy: bool = False
+    """Whether they came in the older field `functions`, so that calls belong into another field."""
     others: tuple[str, ...] = ()
     """Kinds of tools that the endpoint runs, or whose calls are not JSON: they are left alone."""
 
@@ -68,6 +77,7 @@ class ClientRequest:
     __slots__ = (
         "_asked",
         "_document",
+        "_has_calls",
         "_refusal",
         "body",
         "choice",
@@ -107,6 +117,7 @@ class ClientRequest:
         """Whether the client takes one call in a reply only."""
         self.path = path
         """Of a format that names the model there."""
+        self._has_calls: bool | None = None
         self._document: dict[str, Any] | None = None
         self._asked: ModelRequest | None = None
         self._refusal: RequestError | None = None
@@ -172,7 +183,7 @@ class ClientRequest:
         if not model:
             raise _invalid("The request names no model.", "Name the model in the path.")
         tools, config = bytes(narrow.tools), _written(narrow.generationConfig)
-        count = as_fields(decode(config)).get("candidateCount") if config else None
+        count: Any = as_fields(decode(config)).get("candidateCount") if config else None
         method = "streamGenerateContent" if stream else "generateContent"
         return cls(
             wire,
@@ -186,9 +197,21 @@ class ClientRequest:
         )
 
     @property
+    def has_calls(self) -> bool:
+        """Whether the conversation may hold calls or results of tools."""
+        if self._has_calls is None:
+            self._has_calls = any(mark in self.body for mark in _CALL_MARKS[self.protocol.name])
+        return self._has_calls
+
+    @property
     def offers_tools(self) -> bool:
         """Whether the model may call a function."""
         return bool(self.tools.specs) and not _forbids_calls(self.choice)
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the client looks for a call in the older field."""
+        return self.tools.is_legacy
 
     @property
     def document(self) -> dict[str, Any]:
@@ -290,7 +313,8 @@ def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
     names = ToolNames(specs)
     for spec in specs:
         names.checker(spec)
-    return CompiledTools(specs=tuple(specs), names=names, others=tuple(others))
+    is_legacy = key == "functions"
+    return CompiledTools(specs=tuple(specs), names=names, is_legacy=is_legacy, others=tuple(others))
 
 
 def _declares(entry: dict[str, Any]) -> bool:

@@ -526,3 +526,8 @@ def _index_of(
         if readers:
             table[literal] = readers
     return table, OpenerIndex(literals)
+
+
+def finds_opener(text: str, tools: ToolNames, formats: Sequence[CallFormat]) -> bool:
+    """Tell whether text has a mark with which a call, or reasoning around one, may begin."""
+    return _index_of(tools.names, tuple(formats))[1].search(text, 0) is not None

@@ -254,9 +254,7 @@ class ChatWire(Wire):
             return END
         return kind
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held chunks with these calls before the finish."""
         written: list[bytes] = []
         is_written = False

@@ -21,7 +21,7 @@ class EventCutter:
     A line, an event or a stream that is too long raises `STREAM_TOO_LARGE`.
     """
 
-    __slots__ = ("_has_returns", "_partial", "_received", "_max_event_bytes", "_max_stream_bytes")
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
 
     def __init__(
         self,

@@ -175,9 +175,7 @@ class GeminiWire(Wire):
                 self._take_finish(str(finish), 0)
         return END if self.is_finished and kind != CALL else kind
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held chunks with these calls before the finish."""
         written: list[bytes] = []
         is_written = False

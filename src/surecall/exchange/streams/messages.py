@@ -93,10 +93,7 @@ class MessagesWire(Wire):
             return None
         if not all(call.stopped for call in self._calls.values()):
             return None
-        return [
-            RawCall(call.id, call.name, "".join(call.pieces))
-            for call in self._calls.values()
-        ]
+        return [RawCall(call.id, call.name, "".join(call.pieces)) for call in self._calls.values()]
 
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought."""
@@ -201,9 +198,7 @@ class MessagesWire(Wire):
             return CALL
         return PASS
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held events with these calls before the end; blocks are numbered anew."""
         written: list[bytes] = []
         places = _Places(self._last_index, held)

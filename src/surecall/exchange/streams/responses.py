@@ -252,9 +252,7 @@ class ResponsesWire(Wire):
             )
         )
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
         return _Rewriting(held, calls, text).write()
 
@@ -262,9 +260,7 @@ class ResponsesWire(Wire):
 class _Rewriting:
     """Writes held events of one response once more, with other calls."""
 
-    def __init__(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> None:
+    def __init__(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> None:
         self._events = [fields_of(data) for data in held]
         self._calls = calls
         self._text = text
@@ -295,9 +291,7 @@ class _Rewriting:
         return b"".join(self._written)
 
     def _is_call(self, event: dict[str, Any], kind: str) -> bool:
-        return (
-            kind.startswith(_ARGUMENTS) or as_fields(event.get("item")).get("type") == _CALL
-        )
+        return kind.startswith(_ARGUMENTS) or as_fields(event.get("item")).get("type") == _CALL
 
     def _settle_texts(self) -> None:
         """Find what the parts of the text are without the calls that were in it."""

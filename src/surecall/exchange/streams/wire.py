@@ -100,9 +100,7 @@ class Wire(ABC):
         """Return the calls if nothing about them is odd."""
 
     @abstractmethod
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held events with these calls in the place of their own.
 
         Args:
