@@ -99,7 +99,7 @@ class _Checks:
         """Tell the same of a call in a format that has no ids."""
         self.calls += 1
         size = len(arguments)
-        if arguments.__class__ is str and not arguments.isascii():
+        if isinstance(arguments, str) and not arguments.isascii():
             size = len(arguments.encode())
         self._room_bytes -= size
         if self._room_bytes < 0 or size > self._limits.max_arguments_bytes:
@@ -374,33 +374,36 @@ def _read_gemini(body: bytes, checks: _Checks) -> Clean | None:
     reply = _decode_generated(body)
     if reply.error or not reply.candidates:
         return None
-    echoes = False
-    for candidate in reply.candidates:
-        texts: list[str] = []
-        before = checks.calls
-        if candidate.content.role != "model":
-            return None
-        for part in candidate.content.parts:
-            if part.function_call:
-                return None
-            if (call := part.functionCall) is not None:
-                written = bytes(call.args) or b"{}"
-                if candidate.finishReason != "STOP":
-                    return None
-                if call.id is not None and not checks.takes_call(call.id, call.name, written):
-                    return None
-                if call.id is None and not checks.takes_unnamed(call.name, written):
-                    return None
-                echoes = echoes or bool(part.thoughtSignature)
-            elif part.text is not None and not part.thought:
-                texts.append(part.text)
-        if checks.calls == before and not checks.takes_text("".join(texts)):
-            return None
+    if not all(_takes_candidate(candidate, checks) for candidate in reply.candidates):
+        return None
+    parts = [part for candidate in reply.candidates for part in candidate.content.parts]
+    echoes = any(part.functionCall and part.thoughtSignature for part in parts)
     usage = None
     if used := reply.usageMetadata:
         made = used.candidatesTokenCount + used.thoughtsTokenCount
         usage = Usage(used.promptTokenCount, made, used.totalTokenCount, used.thoughtsTokenCount)
     return _found(body, reply.modelVersion, usage, checks, echoes=echoes)
+
+
+def _takes_candidate(candidate: _Candidate, checks: _Checks) -> bool:
+    texts: list[str] = []
+    before = checks.calls
+    for part in candidate.content.parts:
+        if (call := part.functionCall) is not None:
+            written = bytes(call.args) or b"{}"
+            if call.id is not None and not checks.takes_call(call.id, call.name, written):
+                return False
+            if call.id is None and not checks.takes_unnamed(call.name, written):
+                return False
+        elif part.text is not None and not part.thought:
+            texts.append(part.text)
+        if part.function_call:
+            return False
+    if candidate.content.role != "model":
+        return False
+    if checks.calls > before:
+        return candidate.finishReason == "STOP"
+    return checks.takes_text("".join(texts))
 
 
 _CALL_ENDS: Final = ("tool_calls", "function_call")

@@ -104,12 +104,12 @@ def _patch_chat(document: dict[str, Any], reading: Reading, *, is_legacy: bool) 
 
 
 def _chat_calls(message: dict[str, Any], reading: Reading) -> list[Any]:
-    entries = message.get("tool_calls")
-    entries = [entries] if isinstance(entries, dict) else as_list(entries)
-    entries = [as_fields(entry) for entry in entries if isinstance(entry, dict)]
+    given: Any = message.get("tool_calls")
+    listed: list[Any] = [given] if isinstance(given, dict) else as_list(given)
+    entries = [as_fields(entry) for entry in listed if isinstance(entry, dict)]
     own = [entry for entry in entries if is_function(entry)]
     if is_from_text(reading) or len(own) < len(reading.calls):
-        own = [{} for _ in reading.calls]
+        own = [dict[str, Any]() for _ in reading.calls]
     calls = [_chat_call(entry, call) for entry, call in zip(own, reading.calls, strict=False)]
     return calls + [entry for entry in entries if not is_function(entry)]
 
@@ -176,7 +176,11 @@ def _patch_responses(document: dict[str, Any], reading: Reading) -> Patched:
         elif kind == "message" and from_text:
             if reading.content.strip() and not has_text:
                 has_text = True
-                part = {"type": "output_text", "text": reading.content, "annotations": []}
+                part: dict[str, Any] = {
+                    "type": "output_text",
+                    "text": reading.content,
+                    "annotations": [],
+                }
                 patched.append({**fields, "content": [part]})
         elif isinstance(item, dict):
             patched.append(item)

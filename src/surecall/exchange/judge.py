@@ -83,6 +83,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Why a reply without calls cannot be delivered, in words that the model reads."""
     is_empty: bool = False
     """Whether the model said nothing although an answer was due."""
+    fallback: bytes | None = None
+    """The document of a reply that says nothing, for when nobody can make it say more."""
     error: ProviderError | None = None
     """Why there is no reply at all."""
     error_body: bytes | None = None
@@ -227,16 +229,15 @@ class Judge:
             echoes=bool(reply.extra) or any(call.extra for call in reply.calls),
         )
         if not reading.calls:
+            said = reply if asked.mode == "native" else reply_with(reply, reading)
+            written = body
+            if document is None:
+                written = encode(self._request.protocol.render_reply(said))
             if self._names and not others:
                 verdict = self._judge_silence(verdict, reading, reply, asked)
-                if verdict.notice or verdict.is_empty:
-                    return verdict
-            if document is not None:
-                return replace(verdict, body=body)
-            said = reply if asked.mode == "native" else reply_with(reply, reading)
-            return replace(
-                verdict, body=encode(self._request.protocol.render_reply(said)), changed=True
-            )
+            if verdict.notice or verdict.is_empty:
+                return replace(verdict, fallback=written if verdict.is_empty else None)
+            return replace(verdict, body=written, changed=document is None)
         answers, leaves = self._check(reading.calls)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
@@ -417,7 +418,7 @@ def _without_others(raw: RawReply) -> tuple[RawReply, bool]:
     entries = raw.message.get("tool_calls")
     if not isinstance(entries, list):
         return raw, False
-    own = [e for e in as_list(entries) if not isinstance(e, dict) or is_function(as_fields(e))]
+    own = [entry for entry in as_list(entries) if is_function(as_fields(entry))]
     if len(own) == len(as_list(entries)):
         return raw, False
     return replace(raw, message={**raw.message, "tool_calls": own}), True

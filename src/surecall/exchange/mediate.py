@@ -5,7 +5,7 @@ was done to it; what is refused says why, in the format of the client.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Final, Literal
 
@@ -28,6 +28,8 @@ _log: Final = logging.getLogger("surecall.exchange")
 _ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
 _MEMBER: Final = "surecall"
+_MAX_ECHO_CHARS: Final = 4000
+_NOTHING: Final = "(nothing)"
 
 
 async def mediate(
@@ -98,14 +100,14 @@ class _Exchange:
         self._prepare = Preparation(request, route, policy, echoes, scope)
         self._judge = Judge(request, route, policy)
         self._first: Asked | None = None
-        self._said: list[Message] = []
+        self._said: Sequence[Message] = ()
         """What was said since the client's request, and led to nothing yet."""
 
     async def run(self) -> Delivered:
         first = self._first = self._prepare.first()
         verdict = await self._ask(first)
         if verdict.body is not None and not verdict.receipts and not verdict.changed:
-            return self._deliver(verdict, "clean", first)
+            return self._deliver(verdict, "repaired" if first.receipts else "clean", first)
         if verdict.error is not None:
             verdict = await self._after_error(verdict, first)
         if verdict.body is not None:
@@ -147,66 +149,65 @@ class _Exchange:
         policy = self._policy
         if error is None or not self._may_ask():
             return verdict
-        if error.code == Code.NO_TOOL_USE_ENDPOINT and policy.allows("taught"):
-            if first.mode == "native" and self._request.offers_tools:
-                return await self._take("taught", self._ask_taught(), verdict)
+        lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
+        if lacks_tools and first.mode == "native" and policy.allows("taught"):
+            asked = self._plan("taught", verdict, "native", ())
+            return verdict if asked is None else await self._take("taught", asked, verdict)
         if isinstance(error, ProviderReplyError) and error.retryable and policy.allows("reask"):
-            again = await self._ask(first)
-            self._steps.append(Step("retry", "failed" if again.error else "ok", 1))
-            return again
+            return await self._take("retry", first, verdict)
         return verdict
+
+    async def _take(self, name: str, asked: Asked, otherwise: Verdict) -> Verdict:
+        verdict = await self._ask(asked)
+        self._steps.append(Step(name, "failed" if verdict.body is None else "ok", 1))
+        return otherwise if verdict.error is not None else verdict
 
     # Escalation
 
-    async def _escalate(self, verdict: Verdict, first: Asked) -> Delivered:
+    async def _escalate(self, bad: Verdict, last: Asked) -> Delivered:
         """Try what is left to make the model's calls usable."""
-        bad = verdict
-        last: Asked = first
         for step in _ASKING:
             if not self._policy.allows(step):
                 continue
             if not self._may_ask() or self._request.choices > 1:
                 break
-            self._remember(bad, last)
-            asked = self._plan(step, bad, last)
+            said = [*self._said, *_follow_up(bad, last.mode)]
+            asked = self._plan(step, bad, last.mode, said)
             if asked is None:
                 self._steps.append(Step(step, "skipped"))
-                self._said = self._said[: -_answers_in(bad)] if _answers_in(bad) else self._said
                 continue
             verdict = await self._ask(asked)
-            is_good = verdict.body is not None
-            self._steps.append(Step(step, "ok" if is_good else "failed", 1))
-            if is_good:
+            self._steps.append(Step(step, "failed" if verdict.body is None else "ok", 1))
+            if verdict.body is not None:
                 self._count_repairs(verdict)
                 return self._deliver(verdict, "reasked", asked)
             if verdict.error is None:
-                bad, last = verdict, asked
-            else:
-                self._said = self._said[: -_answers_in(bad)] if _answers_in(bad) else self._said
-        if bad.is_empty:
-            return self._deliver_empty(bad)
+                bad, last, self._said = verdict, asked, said
+        if bad.fallback is not None:  # an empty answer is not wrong, and there is no other
+            verdict = replace(bad, body=bad.fallback, defects=(*bad.defects, _EMPTY))
+            return self._deliver(verdict, "reasked" if self._requests > 1 else "clean", last)
         return self._refuse(bad)
 
-    def _plan(self, step: StepName, bad: Verdict, last: Asked) -> Asked | None:
+    def _plan(
+        self, step: StepName, bad: Verdict, mode: Mode, said: Sequence[Message]
+    ) -> Asked | None:
         """Return the request of a step, or `None` when there is no way to take it."""
-        try:
-            if step == "reask":
-                return self._ask_again(last.mode)
-            if bad.is_empty:
-                return None
-            if step == "force":
-                return self._ask_forced(bad)
-            return self._ask_taught()
-        except SurecallError:
-            return None
-
-    def _ask_again(self, mode: Mode) -> Asked:
         assert self._first is not None
-        if mode == "native" and self._first.mode == "native":
-            return self._prepare.continue_from(self._first, self._said)
-        return self._prepare.render(self._said, mode=mode)
+        is_native = self._first.mode == "native"
+        try:
+            if step == "reask" and mode == "native":
+                return self._prepare.continue_from(self._first, said)
+            if step == "reask":
+                return self._prepare.render(said, mode=mode)
+            if step == "force" and not bad.is_empty:
+                return self._force(bad, said)
+            if step == "taught" and is_native and not bad.is_empty:
+                return self._prepare.render(said, mode="fenced")
+        except SurecallError as error:
+            _log.debug("a step could not be taken: %s", error)
+        return None
 
-    def _ask_forced(self, bad: Verdict) -> Asked | None:
+    def _force(self, bad: Verdict, said: Sequence[Message]) -> Asked | None:
         """Demand the one tool whose call could not be used, in the way the endpoint offers."""
         assert self._first is not None
         capabilities = self._route.capabilities
@@ -214,42 +215,10 @@ class _Exchange:
         if len(tools) != 1 or tools[0] not in self._request.tools.names.names:
             return None
         if "named" in capabilities.tool_choices and self._first.mode == "native":
-            return self._prepare.continue_from(self._first, self._said, forced_tool=tools[0])
+            return self._prepare.continue_from(self._first, said, forced_tool=tools[0])
         if capabilities.json_schema:
-            return self._prepare.render(self._said, mode="object", forced_tool=tools[0])
+            return self._prepare.render(said, mode="object", forced_tool=tools[0])
         return None
-
-    def _ask_taught(self) -> Asked | None:
-        if self._first is not None and self._first.mode != "native":
-            return None
-        return self._prepare.render(self._said, mode="fenced")
-
-    async def _take(self, step: StepName, asked: Asked | None, otherwise: Verdict) -> Verdict:
-        if asked is None:
-            return otherwise
-        verdict = await self._ask(asked)
-        self._steps.append(Step(step, "failed" if verdict.body is None else "ok", 1))
-        return verdict if verdict.error is None else otherwise
-
-    def _remember(self, bad: Verdict, last: Asked) -> None:
-        """Add the model's own reply, and what is wrong with it, to the conversation."""
-        if bad.is_empty:
-            self._said.append(Message("user", EMPTY_ANSWER))
-            return
-        reply, reading = bad.reply or Reply(), bad.reading
-        if reading is None or not reading.calls:
-            way = "object" if last.mode == "object" else "fenced"
-            content = clip(reply.content or "", 4000) or "(nothing)"
-            self._said.append(Message("assistant", content))
-            self._said.append(Message("user", tell_not_executed(bad.notice, way)))
-            return
-        extra = reply.extra
-        message = Message("assistant", reading.content or None, reading.calls, extra=extra)
-        self._said.append(message)
-        self._said += [
-            Message("tool", write_envelope(answer), tool_call_id=call.id, extra={"is_error": True})
-            for call, answer in zip(reading.calls, bad.answers, strict=True)
-        ]
 
     # Ends
 
@@ -259,7 +228,7 @@ class _Exchange:
         if first.mode != "native":
             expected = {"read_call_from_text"}
             return "repaired" if any(r.rule not in expected for r in verdict.receipts) else "clean"
-        return "repaired" if verdict.receipts else "clean"
+        return "repaired" if verdict.receipts or first.receipts else "clean"
 
     def _count_repairs(self, verdict: Verdict) -> None:
         rules = {receipt.rule for receipt in verdict.receipts}
@@ -295,14 +264,6 @@ class _Exchange:
             upstream_s=self._upstream_s,
             calls=verdict.calls,
         )
-
-    def _deliver_empty(self, bad: Verdict) -> Delivered:
-        """Deliver an empty answer after all: there is no other, and it is not wrong."""
-        assert bad.reply is not None
-        body = encode(self._request.protocol.render_reply(bad.reply))
-        verdict = replace(bad, body=body, defects=(*bad.defects, _EMPTY))
-        assert self._first is not None
-        return self._deliver(verdict, "reasked" if self._requests > 1 else "clean", self._first)
 
     def _refuse(self, bad: Verdict) -> Delivered:
         error = ProviderReplyError(
@@ -375,11 +336,22 @@ def _note_loss(name: str) -> Defect:
     return Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
 
 
-def _answers_in(bad: Verdict) -> int:
-    """Return how many messages were added for a reply that could not be used."""
+def _follow_up(bad: Verdict, mode: Mode) -> list[Message]:
+    """Return the model's own reply and what is wrong with it, as the conversation goes on."""
     if bad.is_empty:
-        return 1
-    return 2 if bad.reading is None or not bad.reading.calls else 1 + len(bad.reading.calls)
+        return [Message("user", EMPTY_ANSWER)]
+    reply, reading = bad.reply or Reply(), bad.reading
+    if reading is None or not reading.calls:
+        way = "object" if mode == "object" else "fenced"
+        content = clip(reply.content or "", _MAX_ECHO_CHARS) or _NOTHING
+        notice = tell_not_executed(bad.notice, way)
+        return [Message("assistant", content), Message("user", notice)]
+    results = [
+        Message("tool", write_envelope(answer), tool_call_id=call.id, extra={"is_error": True})
+        for call, answer in zip(reading.calls, bad.answers, strict=True)
+    ]
+    said = Message("assistant", reading.content or None, reading.calls, extra=reply.extra)
+    return [said, *results]
 
 
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:

@@ -139,11 +139,11 @@ class Preparation:
         target = self._route.protocol
         document = as_fields(decode(first.body, surrogates="replace"))
         key = LIST_KEYS[target.name]
-        items = document.get(key)
+        items: Any = document.get(key)
         if isinstance(items, str):
             items = [{"role": "user", "content": items}]
         elif isinstance(items, dict):
-            items = [items]
+            items = [as_fields(items)]
         messages = tuple(_rename(message, first.renamed) for message in follow_up)
         if self._route.capabilities.tool_id_pattern is not None:
             shape = find_id_shape(self._route.capabilities.tool_id_pattern)

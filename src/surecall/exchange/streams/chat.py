@@ -18,6 +18,7 @@ from .wire import (
     PASS,
     TEXT,
     THOUGHT,
+    UNREADABLE,
     Wire,
     event_of,
     fields_of,
@@ -37,21 +38,21 @@ class _Function(Struct, gc=False):
     arguments: str | None = None
 
 
-class _Call(Struct):
+class _Call(Struct, gc=False):
     index: int
     id: str | None = None
     type: str | None = None
     function: _Function | None = None
 
 
-class _Delta(Struct):
+class _Delta(Struct, gc=False):
     content: str | None = None
     tool_calls: list[_Call] | None = None
     function_call: Raw = NOTHING
     refusal: str | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     index: int = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
@@ -59,7 +60,7 @@ class _Choice(Struct):
     error: Raw = NOTHING
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     error: Raw = NOTHING
     usage: Raw = NOTHING
@@ -90,6 +91,8 @@ class ChatWire(Wire):
         self._partial: dict[int, _Partial] = {}
         self._usage: Raw = Raw()
         self._choice: int | None = None
+        self._plain_index: int | None = None
+        """The index of the one reply, once the first piece of it has come."""
 
     @property
     def usage(self) -> Usage | None:
@@ -104,15 +107,40 @@ class ChatWire(Wire):
             RawCall(call.id, call.name, "".join(call.arguments)) for call in self._partial.values()
         ]
 
-    def _take(self, data: bytes, name: str) -> int:
-        chunk = _decode(data)
+    def take(self, data: bytes, name: bytes) -> int:
+        """Take the data of the next event, and return what it brought."""
+        self.events += 1
+        self.piece = ""
+        if name == b"error":
+            return self._take_unusual(data, name)
+        try:
+            chunk = _decode(data)
+        except UNREADABLE:
+            return self._take_unusual(data, name)
+        if chunk.usage is not NOTHING and is_there(chunk.usage):
+            self._usage = chunk.usage.copy()
+        choices = chunk.choices
+        if choices is not None and len(choices) == 1 and self._plain_index is not None:
+            choice = choices[0]
+            delta = choice.delta
+            if (
+                delta is not None
+                and delta.content
+                and choice.finish_reason is None
+                and choice.index == self._plain_index
+                and not delta.tool_calls
+                and delta.function_call is NOTHING
+                and choice.message is NOTHING
+                and choice.error is NOTHING
+                and chunk.error is NOTHING
+                and not self.is_finished
+            ):
+                self.piece = delta.content
+                return TEXT
         if is_there(chunk.error) or chunk.object == "error":
             raise self._read_error(self._decode_whole(data))
         if self.model is None:
             self.model = chunk.model
-        if is_there(chunk.usage):
-            self._usage = chunk.usage
-        choices = chunk.choices
         if not choices:
             return END if self.is_finished else PASS
         if len(choices) == 1:
@@ -126,6 +154,7 @@ class ChatWire(Wire):
         if index != self._choice:
             if self._choice is None:
                 self._choice = index
+                self._plain_index = index if self._expected == 1 else None
             elif self._expected == 1:
                 return END if self.is_finished else PASS
         if self._expected > 1:
@@ -193,7 +222,7 @@ class ChatWire(Wire):
         self.done = True
         return END
 
-    def _take_odd(self, fields: dict[str, Any], data: bytes, name: str) -> int:
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
         if fields.get("error"):
             raise self._read_error(fields)
         self.model = self.model or text_or_none(fields.get("model"))
@@ -225,9 +254,7 @@ class ChatWire(Wire):
             return END
         return kind
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held chunks with these calls before the finish."""
         written: list[bytes] = []
         is_written = False

@@ -21,7 +21,7 @@ class EventCutter:
     A line, an event or a stream that is too long raises `STREAM_TOO_LARGE`.
     """
 
-    __slots__ = ("_has_returns", "_partial", "_received", "_max_event_bytes", "_max_stream_bytes")
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
 
     def __init__(
         self,
@@ -65,13 +65,40 @@ class EventCutter:
         self._partial.clear()
         return rest
 
-    def find_end(self, data: bytes, start: int) -> tuple[int, int]:
-        """Return where the event that begins here ends, and where the next one begins."""
+    def split(self, data: bytes) -> list[bytes]:
+        """Return each of some whole events, with everything up to the next."""
         if not self._has_returns:
-            end = data.find(b"\n\n", start)
-            return (end, end + 2) if end >= 0 else (len(data), len(data))
-        found = _BLANK_LINE.search(data, start)
-        return found.span() if found else (len(data), len(data))
+            blocks = data.split(b"\n\n")
+            last = blocks.pop()
+            events = [block + b"\n\n" for block in blocks]
+            return [*events, last] if last else events
+        events, start = list[bytes](), 0
+        for found in _BLANK_LINE.finditer(data):
+            events.append(data[start : found.end()])
+            start = found.end()
+        return [*events, data[start:]] if start < len(data) else events
+
+    def read(self, data: bytes) -> list[tuple[bytes, bytes, int]]:
+        """Return the data and the name of each of some whole events, and its size.
+
+        One that is only a comment, or blank, has no data.
+        """
+        if self._has_returns:
+            return [(*read_event(event), len(event)) for event in self.split(data)]
+        blocks = data.split(b"\n\n")
+        last = blocks.pop()
+        if data.count(b"\n") == 2 * len(blocks) and not last:  # every event is one line
+            found = [
+                (block[6:], b"", len(block) + 2)
+                if block[:6] == _DATA
+                else (*read_event(block), len(block) + 2)
+                for block in blocks
+            ]
+        else:
+            found = [(*read_event(block), len(block) + 2) for block in blocks]
+        if last:
+            found.append((*read_event(last), len(last)))
+        return found
 
     def _last_end(self, data: bytes | bytearray, start: int) -> int:
         if not self._has_returns:
@@ -82,25 +109,24 @@ class EventCutter:
         return end
 
 
-def read_event(block: bytes) -> tuple[bytes, str]:
+def read_event(block: bytes) -> tuple[bytes, bytes]:
     """Return the data and the name of one event; no data when it is only a comment or blank."""
-    if block.startswith(_DATA):
-        if b"\n" not in block and b"\r" not in block:
-            return block[6:], ""
-    elif block.startswith(_EVENT):
-        line = block.find(b"\n")
-        if block.startswith(_DATA, line + 1) and b"\n" not in block[line + 7 :]:
-            name = block[7:line]
-            if b"\r" not in block and line > 0:
-                return block[line + 7 :], name.decode("utf-8", "replace")
+    if block[:7] == _EVENT:
+        line = block.find(b"\n") + 1
+        if line and block[line : line + 6] == _DATA and block.find(b"\n", line) < 0:
+            if b"\r" not in block:
+                return block[line + 6 :], block[7 : line - 1]
     elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
-        return b"", ""
+        return b"", b""
+    block = block.rstrip(b"\r\n")
+    if block[:6] == _DATA and b"\n" not in block and b"\r" not in block:
+        return block[6:], b""
     events = SSEReader().feed(block.removeprefix(_MARK) + b"\n\n")
     if not events:
-        return b"", ""
+        return b"", b""
     event = events[-1]
     name = "" if event.event == "message" else event.event
-    return event.data.encode("utf-8", "surrogatepass"), name
+    return event.data.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass")
 
 
 def _too_large(what: str, max_bytes: int) -> ProviderReplyError:

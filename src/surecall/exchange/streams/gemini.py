@@ -18,6 +18,7 @@ from .wire import (
     PASS,
     TEXT,
     THOUGHT,
+    UNREADABLE,
     Wire,
     event_of,
     fields_of,
@@ -36,25 +37,25 @@ class _Call(Struct, gc=False):
     args: Raw = NOTHING
 
 
-class _Part(Struct):
+class _Part(Struct, gc=False):
     text: str | None = None
     thought: bool | None = None
     functionCall: _Call | None = None  # noqa: N815 - the name on the wire
     function_call: Raw = NOTHING
 
 
-class _Content(Struct):
+class _Content(Struct, gc=False):
     parts: list[_Part] | None = None
 
 
-class _Candidate(Struct):
+class _Candidate(Struct, gc=False):
     content: _Content | None = None
     finishReason: str | None = None  # noqa: N815 - the name on the wire
     finish_reason: Raw = NOTHING
     index: int = 0
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     candidates: list[_Candidate] | None = None
     usageMetadata: Raw = NOTHING  # noqa: N815 - the name on the wire
     modelVersion: str | None = None  # noqa: N815 - the name on the wire
@@ -98,8 +99,16 @@ class GeminiWire(Wire):
     def _read_error(self, value: Any) -> ProviderError:
         return parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
 
-    def _take(self, data: bytes, name: str) -> int:
-        chunk = _decode(data)
+    def take(self, data: bytes, name: bytes) -> int:
+        """Take the data of the next event, and return what it brought."""
+        self.events += 1
+        self.piece = ""
+        if name == b"error":
+            return self._take_unusual(data, name)
+        try:
+            chunk = _decode(data)
+        except UNREADABLE:
+            return self._take_unusual(data, name)
         if is_there(chunk.error):
             raise self._read_error(self._decode_whole(data))
         if is_there(chunk.usageMetadata):
@@ -147,7 +156,7 @@ class GeminiWire(Wire):
         self._ended.add(index)
         self.is_finished = len(self._ended) >= self._expected
 
-    def _take_odd(self, fields: dict[str, Any], data: bytes, name: str) -> int:
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
         if fields.get("error"):
             raise self._read_error(fields)
         kind = PASS
@@ -166,9 +175,7 @@ class GeminiWire(Wire):
                 self._take_finish(str(finish), 0)
         return END if self.is_finished and kind != CALL else kind
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held chunks with these calls before the finish."""
         written: list[bytes] = []
         is_written = False

@@ -19,6 +19,7 @@ from .wire import (
     PING,
     TEXT,
     THOUGHT,
+    UNREADABLE,
     Wire,
     event_of,
     fields_of,
@@ -38,7 +39,7 @@ class _Delta(Struct, gc=False):
     stop_reason: str | None = None
 
 
-class _Block(Struct):
+class _Block(Struct, gc=False):
     type: str = ""
     id: str | None = None
     name: str | None = None
@@ -46,7 +47,7 @@ class _Block(Struct):
     input: Raw = NOTHING
 
 
-class _Event(Struct):
+class _Event(Struct, gc=False):
     type: str = ""
     index: int | None = None
     delta: _Delta | None = None
@@ -92,14 +93,19 @@ class MessagesWire(Wire):
             return None
         if not all(call.stopped for call in self._calls.values()):
             return None
-        return [
-            RawCall(call.id, call.name, "".join(call.pieces))
-            for call in self._calls.values()
-        ]
+        return [RawCall(call.id, call.name, "".join(call.pieces)) for call in self._calls.values()]
 
-    def _take(self, data: bytes, name: str) -> int:
-        event = _decode(data)
-        kind = event.type or name
+    def take(self, data: bytes, name: bytes) -> int:
+        """Take the data of the next event, and return what it brought."""
+        self.events += 1
+        self.piece = ""
+        if name == b"error":
+            return self._take_unusual(data, name)
+        try:
+            event = _decode(data)
+        except UNREADABLE:
+            return self._take_unusual(data, name)
+        kind = event.type or name.decode("utf-8", "replace")
         if kind == "content_block_delta" and event.delta is not None and self.finish is None:
             return self._take_delta(event, event.delta)
         if kind == "ping":
@@ -171,8 +177,8 @@ class MessagesWire(Wire):
             if value is not None:
                 self._usage[key] = value
 
-    def _take_odd(self, fields: dict[str, Any], data: bytes, name: str) -> int:
-        kind = fields.get("type") or name
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
+        kind = fields.get("type") or name.decode("utf-8", "replace")
         if kind == "error" or fields.get("error"):
             raise self._read_error(fields)
         delta = as_fields(fields.get("delta"))
@@ -192,9 +198,7 @@ class MessagesWire(Wire):
             return CALL
         return PASS
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held events with these calls before the end; blocks are numbered anew."""
         written: list[bytes] = []
         places = _Places(self._last_index, held)

@@ -1,20 +1,22 @@
 """A stream in the client's own format: its events go on as they are, unless calls are damaged."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.exchange.policy import Policy
+from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
 from surecall.limits import MIB
-from surecall.reading import read_reply
 from surecall.reading.calls import read_clean_calls
-from surecall.reading.truncation import came_to_its_end, is_complete
-from surecall.records import RawCall, Reading, ToolCall, Usage
+from surecall.reading.truncation import came_to_its_end
+from surecall.records import RawCall, Reply, ToolCall, Usage
 
 from .chat import ChatWire
 from .events import EventCutter, read_event
 from .gemini import GeminiWire
+from .judging import StreamJudge
 from .messages import MessagesWire
 from .responses import ResponsesWire
 from .sides import Found, Side
@@ -23,7 +25,6 @@ from .wire import CALL, END, PASS, PING, TEXT, Wire
 
 _MAX_KEPT_BYTES: Final = MIB
 _MAX_HELD_BYTES: Final = 16 * MIB
-_MAX_SENT_CHARS: Final = 64 * 1024
 _COLON: Final = 0x3A
 _WIRES: Final[Mapping[str, Any]] = {
     "chat_completions": ChatWire,
@@ -32,6 +33,10 @@ _WIRES: Final[Mapping[str, Any]] = {
     "responses": ResponsesWire,
 }
 _COUNTED: Final = ("chat_completions", "gemini")
+_CALL_ENDS: Final = frozenset(
+    {"tool_calls", "function_call", "tool_use", "MALFORMED_FUNCTION_CALL"}
+)
+_OWN: Final = Asked(body=b"")
 
 
 class Passing(Side):
@@ -40,14 +45,22 @@ class Passing(Side):
     Args:
         request: What the client asked.
         policy: What may be done.
+        judge: Reads what is not clean.
         headers: Headers of the answer.
     """
 
+    keeps_form = True
+
     def __init__(
-        self, request: ClientRequest, policy: Policy, headers: Mapping[str, str]
+        self,
+        request: ClientRequest,
+        policy: Policy,
+        judge: StreamJudge,
+        headers: Mapping[str, str],
     ) -> None:
         self._request = request
         self._policy = policy
+        self._judge = judge
         self._headers = headers
         name = request.protocol.name
         several = request.choices > 1 and name in _COUNTED
@@ -56,8 +69,9 @@ class Passing(Side):
         self._is_relayed = several
         self._cutter = EventCutter()
         self._watch: TextWatch | None = None
-        if policy.text_formats and request.offers_tools and not several:
-            self._watch = TextWatch(request.tools.names, policy.limits)
+        looks = policy.text_formats and policy.allows("repair") and not several
+        if looks and request.offers_tools:
+            self._watch = TextWatch(request.tools.names, policy.limits, judge.used_ids)
         self._kept: list[bytes] = []
         """Events besides text that were passed on, for the whole reader of the format."""
         self._kept_bytes = 0
@@ -67,8 +81,7 @@ class Passing(Side):
         self._waiting_bytes = 0
         self._is_holding = False
         self._error: SurecallError | None = None
-        self._sent: list[str] = []
-        self._sent_chars = 0
+        self._has_text = False
 
     @property
     def done(self) -> bool:
@@ -101,96 +114,93 @@ class Passing(Side):
     def _flow(self, data: bytes) -> bytes:
         """Pass on what is certain; what follows the beginning of a call is held."""
         wire, watch = self._wire, self._watch
-        find_end = self._cutter.find_end
-        start, size = 0, len(data)
-        ends: list[tuple[int, int]] = []
+        take = wire.take
         texts: list[str] = []
-        base = chars = watch.fed if watch is not None else 0
-        while start < size:
-            end, following = find_end(data, start)
-            body, name = read_event(data[start:end])
+        marks: list[int] = []
+        start = chars = 0
+        for body, name, size in self._cutter.read(data):
+            following = start + size
             if body:
                 try:
-                    kind = wire.take(body, name)
+                    kind = take(body, name)
                 except SurecallError as error:
                     self._error = error
                     break
-                if kind in (CALL, END):
-                    self._is_holding = True
-                    break
                 if kind == TEXT:
-                    texts.append(wire.piece)
-                    chars += len(wire.piece)
+                    piece = wire.piece
+                    texts.append(piece)
+                    chars += len(piece)
                     if not self._has_kept_text:
                         self._has_kept_text = True
                         self._keep(data[start:following])
+                elif kind == CALL or kind == END:
+                    self._is_holding = True
+                    break
                 elif kind == PASS:
                     self._keep(data[start:following])
-            ends.append((following, chars))
+            marks.append(chars)
             start = following
-        held = wire.piece if self._is_holding else ""
-        text = "".join(texts)
-        if self._sent_chars < _MAX_SENT_CHARS:
-            self._sent.append(text)
-            self._sent_chars += len(text)
-        if watch is None:
-            passed = data[:start]
-        else:
-            if text:
+        passed = data[:start]
+        if texts:
+            text = "".join(texts)
+            self._has_text = True
+            if watch is not None:
                 watch.feed(text)
-            passed = self._release(data, start, ends, base, chars)
-            if held:
-                watch.feed(held)
-        if self._is_holding and self._error is None:
+        if watch is not None and (texts or self._waiting):
+            passed = self._release(passed, marks, watch)
+        if self._is_holding and start < len(data) and self._error is None:
+            if wire.piece and watch is not None:
+                watch.feed(wire.piece)
             return passed + self._hold(data, start, is_taken=True)
         return passed
 
-    def _release(
-        self, data: bytes, size: int, ends: list[tuple[int, int]], base: int, chars: int
-    ) -> bytes:
+    def _release(self, data: bytes, marks: list[int], watch: TextWatch) -> bytes:
         """Return what of the events may be passed on now; the others wait for more text."""
-        watch = self._watch
-        assert watch is not None
-        if not self._waiting and watch.decided >= chars and not watch.has_calls:
-            if chars > base:
-                watch.settle(chars)
-            return data[:size]
-        out: list[bytes] = []
-        start = 0
-        for end, text_end in ends:
-            event = data[start:end]
-            start = end
+        if watch.has_calls:
+            self._is_holding = True
+        elif not self._waiting:
+            if watch.decided >= watch.fed:
+                watch.settle(watch.fed)
+                return data
+        base = watch.fed - (marks[-1] if marks else 0)
+        count = 0 if self._waiting or watch.has_calls else bisect_right(marks, watch.decided - base)
+        if count:
+            watch.settle(base + marks[count - 1])
+        events = self._cutter.split(data)
+        out = events[:count]
+        for event, mark in zip(events[count:], marks[count:], strict=True):
             if event[0] == _COLON:
                 out.append(event)  # a comment, which has no place among the others
             else:
-                self._wait(event, text_end)
-        if watch.has_calls:
-            self._is_holding = True
-            return b"".join(out)
+                self._wait(event, base + mark)
+        if not self._is_holding:
+            out += self._release_waiting(watch)
+        return b"".join(out)
+
+    def _release_waiting(self, watch: TextWatch) -> list[bytes]:
         count = 0
         for _, text_end in self._waiting:
             if text_end > watch.decided:
                 break
             count += 1
-        if count:
-            released, self._waiting = self._waiting[:count], self._waiting[count:]
-            out += [event for event, _ in released]
+        released, self._waiting = self._waiting[:count], self._waiting[count:]
+        if released:
             self._waiting_bytes -= sum(len(event) for event, _ in released)
             watch.settle(released[-1][1])
-        return b"".join(out)
+        return [event for event, _ in released]
 
     def _hold(self, data: bytes, start: int, *, is_taken: bool = False) -> bytes:
         """Hold events back until the end of the reply says what they are; comments go on."""
         wire, watch = self._wire, self._watch
         out: list[bytes] = []
         texts: list[str] = []
-        kept_from, size = start, len(data)
-        while start < size:
-            end, following = self._cutter.find_end(data, start)
-            block = data[start:end]
-            body, name = read_event(block)
-            kind = PING
-            if body and not is_taken:
+        kept_from = start
+        for body, name, size in self._cutter.read(data[start:] if start else data):
+            following = start + size
+            kind = PASS
+            if is_taken:
+                is_taken = False
+            elif body:
                 try:
                     kind = wire.take(body, name)
                 except SurecallError as error:
@@ -198,9 +208,8 @@ class Passing(Side):
                     break
                 if wire.piece:
                     texts.append(wire.piece)
-            elif body or not block:
-                kind = PASS
-            is_taken = False
+            elif data[start] == _COLON:
+                kind = PING
             if kind == PING:
                 self._wait(data[kept_from:start], 0)
                 out.append(data[start:following])
@@ -250,19 +259,16 @@ class Passing(Side):
             return Found(data=data, outcome="relayed")
         if wire.has_calls or wire.is_odd:
             return self._read_calls(data)
-        if self._watch is None:
+        watch = self._watch
+        if watch is None:
             return Found(data=data)
-        reading, rest = self._watch.close(wire.finish)
+        if not watch.fed or not came_to_its_end(wire.finish) or wire.finish in _CALL_ENDS:
+            return self._read_silence(data)
+        reading, rest = watch.close(wire.finish)
         if not reading.calls:
             return Found(data=data)
-        return Found(
-            reading=reading,
-            data=data,
-            is_text=True,
-            text=rest,
-            sent=self._sent_text(),
-            snippet=_start(reading),
-        )
+        reply = Reply(content=reading.content, finish_reason=wire.finish)
+        return Found(reading=reading, reply=reply, data=data, text=rest)
 
     def _take_last(self, rest: bytes) -> None:
         """Take the last event, behind which the blank line is missing; it may be cut short."""
@@ -286,26 +292,30 @@ class Passing(Side):
         calls = self._clean_calls()
         if calls is not None:
             return Found(data=data, calls=calls)
-        folder = wire.protocol.open_stream(self._headers)
-        folder.feed(b"".join(self._kept))
-        folder.feed(data)
-        reply = wire.protocol.parse_message(folder.close())
+        reply = self._fold(data)
         if not reply.calls:
             return Found(data=data)
-        reading = read_reply(
-            reply,
-            tools=self._request.tools.names,
-            text_formats=False,
-            limits=self._policy.limits,
-            used_ids=used_ids(self._request),
-        )
-        return Found(
-            reading=reading,
-            data=data,
-            calls=len(reading.calls),
-            sent=self._sent_text(),
-            snippet=_start(reading),
-        )
+        return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+
+    def _read_silence(self, data: bytes) -> Found:
+        """Read a reply without calls that says nothing, or that was meant to have some."""
+        watch, wire = self._watch, self._wire
+        assert watch is not None
+        reading, rest = watch.close(wire.finish)
+        if reading.calls:
+            reply = Reply(content=reading.content, finish_reason=wire.finish)
+            return Found(reading=reading, reply=reply, data=data, text=rest)
+        if watch.fed and wire.finish not in _CALL_ENDS:
+            return Found(data=data)
+        reply = self._fold(data)
+        return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+
+    def _fold(self, data: bytes) -> Reply:
+        """Read the events with the whole reader of the format; most of the text is left out."""
+        folder = self._wire.protocol.open_stream(self._headers)
+        folder.feed(b"".join(self._kept))
+        folder.feed(data)
+        return self._wire.protocol.parse_message(folder.close())
 
     def _clean_calls(self) -> int | None:
         """Return how many calls there are if all of them can be delivered as they are."""
@@ -319,26 +329,27 @@ class Passing(Side):
             if name.__class__ is not str or (names and names.spec(name) is None):
                 return None
             if call.arguments == "" and self._wire.blank_is_empty:
-                if not is_complete({}, names.parameters(name)):
-                    return None
                 call = RawCall(call.id, name, "{}")
-            if call.id.__class__ is str and _is_used(call.id, self._request.body):
+            if (
+                self._request.has_calls
+                and call.id.__class__ is str
+                and _is_used(call.id, self._request.body)
+            ):
                 return None
             checked.append(call)
+        if len(checked) > 1 and self._request.one_call:
+            return None
         clean = read_clean_calls(checked, names, (), self._policy.limits)
         return None if clean is None else len(clean)
 
-    def deliver(self, calls: Sequence[ToolCall], found: Found) -> bytes:
+    @property
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text."""
+        return self._has_text if self._watch is None else self._watch.passed > 0
+
+    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the end of the stream with these calls."""
-        return self._wire.rewrite(list(self._held_events()), calls, found.text)
-
-    def again(self, reading: Reading, text: str | None) -> Found:
-        """Return what was read of another reply, in the place of the first."""
-        return Found(reading=reading, text=text, sent=self._sent_text(), snippet=_start(reading))
-
-    def _sent_text(self) -> str:
-        text = "".join(self._sent)
-        return text if self._watch is None else text[: self._watch.passed]
+        return self._wire.rewrite(list(self._held_events()), calls, text)
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""
@@ -346,29 +357,11 @@ class Passing(Side):
 
     def _held_events(self) -> Iterator[bytes]:
         for data, _ in self._waiting:
-            start = 0
-            while start < len(data):
-                end, following = self._cutter.find_end(data, start)
-                body, _ = read_event(data[start:end].rstrip(b"\r\n"))
+            for body, _, _ in self._cutter.read(data):
                 if body:
                     yield body
-                start = following
 
 
 def _is_used(call_id: Any, body: bytes) -> bool:
     """Tell whether the conversation may have an earlier call with this id."""
     return len(call_id) > 1 and call_id.encode("utf-8", "replace") in body
-
-
-def used_ids(request: ClientRequest) -> frozenset[str]:
-    """Return the ids of the calls of the conversation."""
-    try:
-        messages = request.ask().messages
-    except SurecallError:
-        return frozenset()
-    ids = (call.id for message in messages for call in message.tool_calls)
-    return frozenset(given for given in ids if given)
-
-
-def _start(reading: Reading) -> str:
-    return str(reading.calls[0].raw) if reading.calls else reading.content

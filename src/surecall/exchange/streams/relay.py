@@ -1,6 +1,6 @@
 """A stream on its way from the endpoint to the client: text at once, calls when they are whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Final
 
@@ -8,15 +8,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
-from surecall.exchange.policy import Outcome, ParseError, Policy, Route, Step
-from surecall.exchange.request import ClientRequest
-from surecall.jsontext import render_comment
-from surecall.protocols import RawReply
+from surecall.exchange.history import EchoCache
+from surecall.exchange.judge import REPAIR_RULES, SCHEMA_RULES, Verdict, refusal_of
+from surecall.exchange.policy import Outcome, ParseError, Policy, Route, Step, StepName
+from surecall.exchange.prepare import Asked, Preparation
+from surecall.exchange.request import ClientRequest, add_members
+from surecall.exchange.wording import REFUSED_HINT
+from surecall.jsontext import decode, encode, render_comment
+from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
-from surecall.reading import read_reply
-from surecall.records import Defect, ErrorDetail, Reading, Receipt, Reply, ToolCall, Usage, clip
+from surecall.reading import RULES
+from surecall.records import Defect, Message, Receipt, Reply, Usage
 
-from .again import ask_again
+from .judging import StreamJudge, follow_up
 from .passing import Passing
 from .sides import Found, Side
 from .translating import Translating
@@ -24,7 +28,7 @@ from .translating import Translating
 _BODY_STARTS: Final = b'{["<'
 _MARK: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_BYTES: Final = 64 * 1024
-_MAX_SNIPPET: Final = 200
+_ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -53,18 +57,20 @@ class Ending(Struct, frozen=True, kw_only=True):
 class StreamRelay:
     """Passes one streamed reply on, in the format of the client; no I/O.
 
-    Give `feed` the bytes as they come and send what it returns. When the stream has ended, or
-    `done` says that nothing more is of use, `finish` says what is sent last. Calls, the finish and
-    everything behind them are sent then: a call or a finish never comes out of a stream that was
-    cut.
+    Send `body` to the endpoint, give `feed` the bytes of its answer as they come, and send the
+    client what it returns. When the stream has ended, or `done` says that nothing more is of use,
+    `finish` says what is sent last. Calls, the finish and everything behind them are sent then: a
+    call or a finish never comes out of a stream that was cut.
 
     Args:
         request: What the client asked.
-        route: Where it was sent.
+        route: Where it is sent.
         policy: What may be done to make calls usable.
         request_id: What the comment at the end names the request by.
         headers: Headers of the endpoint's answer, names in lower case.
-        renamed: Names of tools that the endpoint does not take, and those it knows them by.
+        echoes: What clients should send back and may leave out, kept from earlier replies.
+        scope: Whose conversation it is, such as the name of a key.
+        clock: The time in seconds.
     """
 
     def __init__(
@@ -75,26 +81,56 @@ class StreamRelay:
         *,
         request_id: str = "",
         headers: Mapping[str, str] | None = None,
-        renamed: Mapping[str, str] | None = None,
+        echoes: EchoCache | None = None,
+        scope: str = "",
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._request = request
         self._route = route
         self._policy = policy
         self._request_id = request_id
         self._headers = headers or {}
-        self._renamed = renamed or {}
-        self._began = monotonic()
+        self._clock = clock
+        self._began_s = clock()
+        self._prepare = Preparation(request, route, policy, echoes, scope)
+        self._judge = StreamJudge(request, route, policy)
+        self._first: Asked | None = None
         self._start = b""
         self._side: Side | None = None
-        if route.protocol.name != request.protocol.name or route.strategy == "taught":
-            self._side = self._translate()
         self._again: _Again | None = None
         self._requests = 1
-        self._steps: list[Step] = []
         self._usage: Usage | None = None
+        self._steps: list[Step] = []
+        self._next_step = 0
+        self._said: list[Message] = []
+        """What was said since the client's request, and led to nothing yet."""
+        self._bad: Verdict | None = None
         self._parse_error: ParseError | None = None
         self._defects: tuple[Defect, ...] = ()
         self._ending: Ending | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What the endpoint is asked first, as a stream.
+
+        Raises:
+            RequestError: The endpoint's format cannot carry it.
+        """
+        if self._first is None:
+            first = self._prepare.first()
+            if first.body is not self._request.body:
+                first = replace(first, body=_as_stream(first.body, self._route.protocol.name))
+            self._first = first
+        return self._first
+
+    @property
+    def body(self) -> bytes:
+        """The request to send to the endpoint.
+
+        Raises:
+            RequestError: The endpoint's format cannot carry it.
+        """
+        return self.asked.body
 
     @property
     def done(self) -> bool:
@@ -102,6 +138,10 @@ class StreamRelay:
         if self._again is not None:
             return self._again.done
         return self._side is not None and self._side.done
+
+    def take_headers(self, headers: Mapping[str, str]) -> None:
+        """Note the headers of the endpoint's answer, names in lower case."""
+        self._headers = headers
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes, cut anywhere, and return those for the client."""
@@ -111,10 +151,10 @@ class StreamRelay:
         side = self._side
         if side is None:
             chunk = self._start + chunk
-            side = self._open(chunk)
-            if side is None:
+            if not chunk.strip() and len(chunk) < _MAX_BLANK_BYTES:
                 self._start = chunk
                 return b""
+            side = self._open(chunk)
         return side.feed(chunk)
 
     def finish(self, error: SurecallError | None = None) -> Ending:
@@ -130,129 +170,166 @@ class StreamRelay:
             self._ending = ending
         return ending
 
+    def _open(self, chunk: bytes) -> Side:
+        """Find out from the first bytes whether the events can be passed on as they are."""
+        start = chunk.removeprefix(_MARK).lstrip()[:1]
+        is_same = self._route.protocol.name == self._request.protocol.name
+        is_native = self._route.strategy == "native"
+        if is_same and is_native and not (start and start in _BODY_STARTS):
+            self._side = Passing(self._request, self._policy, self._judge, self._headers)
+        else:
+            self._side = Translating(
+                self._request, self._policy, self._judge, self._route, self.asked, self._headers
+            )
+        return self._side
+
     def _finish(self, error: SurecallError | None) -> Ending:
         if self._again is not None:
             return self._finish_again(self._again, error)
-        if self._side is None:
-            self._side = Passing(self._request, self._policy, self._headers)
-            self._side.feed(self._start)
+        side = self._side
+        if side is None:
+            side = self._open(self._start)
+            side.feed(self._start)
         try:
-            found = self._side.close(error)
+            found = side.close(error)
+            self._usage = side.usage
+            if found.reading is None:
+                return self._end(found.data, found.outcome, calls=found.calls)
+            return self._decide(found, side)
         except SurecallError as failure:
-            self._usage = self._side.usage
+            self._usage = self._usage or side.usage
             return self._fail(failure)
-        self._usage = self._side.usage
-        if found.reading is None:
-            return self._end(found.data, found.outcome, calls=found.calls)
-        return self._decide(found)
 
-    def _open(self, chunk: bytes) -> Side | None:
-        """Find out from the first bytes whether this is a stream of events at all."""
-        start = chunk.removeprefix(_MARK).lstrip()
-        if not start and len(chunk) < _MAX_BLANK_BYTES:
-            return None
-        is_body = start[:1] and start[0] in _BODY_STARTS
-        self._side = (
-            self._translate()
-            if is_body
-            else Passing(self._request, self._policy, self._headers)
-        )
-        return self._side
+    # What becomes of calls
 
-    def _translate(self) -> Translating:
-        return Translating(
-            self._request, self._route, self._policy, self._headers, self._renamed
-        )
-
-    # what becomes of calls
-
-    def _decide(self, found: Found) -> Ending:
-        """Deliver the calls of a reply, ask for them again, or refuse them."""
-        assert self._side is not None
+    def _decide(self, found: Found, side: Side) -> Ending:
+        """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
-        reading = found.reading
-        self._defects += reading.defects
-        bad = find_unusable(reading.calls, self._request, self._policy)
-        if not bad:
-            if not reading.calls and self._again is not None and found.text is None:
-                bad = (_NO_CALLS,)
-            elif not reading.calls and self._again is None:
-                return self._end(found.data, "clean")
-        if not bad:
-            receipts = (*reading.receipts, *(r for call in reading.calls for r in call.receipts))
-            outcome: Outcome = "repaired"
-            if self._again is not None:
-                outcome = "reasked"
-                self._steps.append(Step("reask", "ok", self._requests - 1))
-            elif receipts or found.is_text:
-                self._steps.append(Step("repair", "ok"))
-            data = self._side.deliver(reading.calls, found)
-            return self._end(data, outcome, receipts=receipts, calls=len(reading.calls))
-        if all(problem.code == Code.CALL_NOT_CERTAIN for problem in bad):
-            ways = {
-                self._policy.treats_likely(call.name)
-                for call in reading.calls
-                if call.certainty == "likely"
-            }
-            if ways == {"leave"} and self._again is None:
-                return self._end(found.data, "relayed", calls=len(reading.calls))
-        return self._ask(bad, found) or self._refuse(bad)
+        reply = found.reply or Reply()
+        weighed = self._judge.weigh(found.reading, reply, self.asked, own_form=side.keeps_form)
+        verdict = weighed.verdict
+        self._defects += verdict.defects
+        if weighed.is_usable:
+            if weighed.leaves or not verdict.calls:
+                return self._end(found.data, "clean", calls=verdict.calls)
+            return self._deliver(verdict, found.text)
+        self._bad = verdict
+        self._parse_error = verdict.parse_error
+        ending = self._ask(verdict, self.asked)
+        if ending is None and verdict.is_empty:  # an empty answer is not wrong
+            ending = self._end(found.data, "clean")
+        return ending or self._refuse(verdict)
 
-    def _ask(self, bad: Sequence[ErrorDetail], found: Found) -> Ending | None:
-        """Ask for the calls again, if that may be done."""
-        if self._parse_error is None:
-            mode = "native" if self._route.strategy == "native" else "fenced"
-            self._parse_error = ParseError(mode, str(bad[0].code), clip(found.snippet, _MAX_SNIPPET))
-        policy = self._policy
-        used = self._usage.total_tokens if self._usage else 0
-        if (
-            not policy.allows("reask")
-            or self._requests >= policy.max_requests
-            or monotonic() - self._began > policy.max_seconds
-            or (policy.max_tokens is not None and used >= policy.max_tokens)
-        ):
-            return None
-        body = ask_again(self._request, self._route, bad, found.sent)
-        if body is None:
-            return None
+    def _deliver(self, verdict: Verdict, text: str | None) -> Ending:
+        side, reading = self._side, verdict.reading
+        assert side is not None
+        assert reading is not None
+        rules = {receipt.rule for receipt in verdict.receipts}
+        if rules & REPAIR_RULES or any(rule not in RULES for rule in rules):
+            self._steps.insert(0, Step("repair", "ok"))
+        if rules & SCHEMA_RULES:
+            self._steps.insert(0, Step("coerce", "ok"))
+        outcome: Outcome = "repaired"
         if self._again is not None:
-            self._steps.append(Step("reask", "failed", 1))
-        self._requests += 1
-        self._again = _Again(self._route, found.sent)
-        return self._report(Ending(ask=body, outcome="reasked"))
+            outcome = "reasked"
+        elif self.asked.mode != "native" and rules <= {"read_call_from_text"}:
+            outcome = "clean"
+        data = side.deliver(reading.calls, text)
+        return self._end(data, outcome, receipts=verdict.receipts, calls=len(reading.calls))
+
+    def _ask(self, bad: Verdict, last: Asked) -> Ending | None:
+        """Return the next request that may help, if one may be made."""
+        while self._next_step < len(_ASKING):
+            step = _ASKING[self._next_step]
+            self._next_step += 1
+            if not self._policy.allows(step):
+                continue
+            if not self._may_ask():
+                break
+            said = [*self._said, *follow_up(bad, last.mode)]
+            asked = self._plan(step, bad, last, said)
+            if asked is None:
+                self._steps.append(Step(step, "skipped"))
+                continue
+            self._said = said
+            ending = self._report(Ending(ask=asked.body, outcome="reasked"))
+            self._requests += 1
+            self._again = _Again(self._route, asked, step)
+            return ending
+        return None
+
+    def _may_ask(self) -> bool:
+        policy = self._policy
+        used = 0 if self._usage is None else self._usage.total_tokens
+        return (
+            self._requests < policy.max_requests
+            and (policy.max_tokens is None or used < policy.max_tokens)
+            and self._clock() - self._began_s < policy.max_seconds
+        )
+
+    def _plan(self, step: StepName, bad: Verdict, last: Asked, said: list[Message]) -> Asked | None:
+        """Return the request of a step, or `None` when there is no way to take it."""
+        first = self.asked
+        try:
+            if step == "reask" and last.mode == "native":
+                return self._prepare.continue_from(first, said)
+            if step == "reask":
+                return self._prepare.render(said, mode=last.mode)
+            if step == "force" and not bad.is_empty:
+                return self._force(bad, first, said)
+            if step == "taught" and first.mode == "native" and not bad.is_empty:
+                return self._prepare.render(said, mode="fenced")
+        except SurecallError:
+            return None
+        return None
+
+    def _force(self, bad: Verdict, first: Asked, said: list[Message]) -> Asked | None:
+        """Demand the one tool whose call could not be used, in the way the endpoint offers."""
+        capabilities = self._route.capabilities
+        tools = bad.stuck_tools
+        if len(tools) != 1 or tools[0] not in self._request.tools.names.names:
+            return None
+        if "named" in capabilities.tool_choices and first.mode == "native":
+            return self._prepare.continue_from(first, said, forced_tool=tools[0])
+        if capabilities.json_schema:
+            return self._prepare.render(said, mode="object", forced_tool=tools[0])
+        return None
 
     def _finish_again(self, again: "_Again", error: SurecallError | None) -> Ending:
+        side = self._side
+        assert side is not None
+        assert self._bad is not None
+        verdict = None
         try:
-            reply = again.close(error)
-        except SurecallError as failure:
-            return self._fail(failure)
-        self._usage = _add(self._usage, reply.usage)
-        reply = restore_names(reply, self._renamed)
-        reading = read_reply(
-            reply,
-            tools=self._request.tools.names,
-            text_formats=self._policy.text_formats,
-            limits=self._policy.limits,
-            taught=self._route.strategy == "taught",
+            reply = restore_names(again.close(error), again.asked.renamed)
+            if reply.usage is not None:
+                self._usage = reply.usage if self._usage is None else self._usage + reply.usage
+            reading = self._judge.read(reply, again.asked)
+            weighed = self._judge.weigh(reading, reply, again.asked, own_form=side.keeps_form)
+            verdict = weighed.verdict
+            if weighed.is_usable and not weighed.leaves:
+                said = reading.content if not side.has_sent_text else ""
+                if reading.calls or said.strip():
+                    self._steps.append(Step(again.step, "ok", 1))
+                    return self._deliver(verdict, said or None if not reading.calls else said or "")
+        except ProviderError:
+            pass
+        self._steps.append(Step(again.step, "failed", 1))
+        if verdict is not None and verdict.answers:
+            self._bad = verdict
+        return self._ask(self._bad, again.asked) or self._refuse(self._bad)
+
+    # Endings
+
+    def _refuse(self, bad: Verdict) -> Ending:
+        error = ProviderReplyError(
+            Code.CALLS_REFUSED, refusal_of(bad), hint=REFUSED_HINT, status=200
         )
-        text = reading.content if not again.sent and not reading.calls else None
-        assert self._side is not None
-        found = self._side.again(reading, text or None)
-        return self._decide(found)
-
-    # endings
-
-    def _refuse(self, bad: Sequence[ErrorDetail]) -> Ending:
-        first = bad[0]
-        more = f" ({len(bad) - 1} more.)" if len(bad) > 1 else ""
-        error = ProviderReplyError(first.code, f"{first.message}{more}", hint=first.hint)
         return self._fail(error, "refused")
 
     def _fail(self, error: SurecallError, outcome: Outcome = "failed") -> Ending:
-        side = self._side
-        assert side is not None
-        data = side.fail(error)
-        return self._end(data, outcome, error=error)
+        assert self._side is not None
+        return self._end(self._side.fail(error), outcome, error=error)
 
     def _end(
         self,
@@ -263,6 +340,9 @@ class StreamRelay:
         calls: int = 0,
         error: SurecallError | None = None,
     ) -> Ending:
+        if self._first is not None and self._first.receipts:
+            receipts = self._first.receipts + receipts
+            outcome = "repaired" if outcome == "clean" else outcome
         comment = f"surecall outcome={outcome} receipts={len(receipts)}"
         if self._request_id:
             comment += f" request={self._request_id}"
@@ -283,49 +363,21 @@ class StreamRelay:
             defects=self._defects,
             steps=tuple(self._steps),
             parse_error=self._parse_error,
-            upstream_requests=self._requests if ending.ask is None else self._requests - 1,
+            upstream_requests=self._requests,
             usage=self._usage,
             model_answered=None if side is None else side.model,
         )
 
 
-_NO_CALLS: Final = ErrorDetail(
-    Code.NO_TOOL_CALLS, "The model was asked for its calls again and sent none."
-)
-
-
-def find_unusable(
-    calls: Sequence[ToolCall], request: ClientRequest, policy: Policy
-) -> tuple[ErrorDetail, ...]:
-    """Return why the calls of a reply cannot all be delivered; nothing when they can."""
-    found: list[ErrorDetail] = []
-    names = request.tools.names
-    for call in calls:
-        if call.arguments is None or call.errors:
-            found += call.errors or (
-                ErrorDetail(Code.ARGUMENTS_JSON_PARSE_ERROR, "The arguments cannot be read."),
-            )
-        elif names and names.spec(call.name) is None:
-            known = ", ".join(names.names[:20])
-            message = f"{clip(call.name, 64)!r} is not an available tool."
-            hint = f"Call one of these: {known}."
-            found.append(ErrorDetail(Code.TOOL_NOT_ALLOWED, message, hint))
-        elif call.certainty == "likely" and policy.treats_likely(call.name) != "deliver":
-            found.append(ErrorDetail(Code.CALL_NOT_CERTAIN, call.doubt))
-        elif call.receipts and not policy.allows("repair"):
-            why = f"The call needs a repair, which is off: {call.receipts[0].rule}."
-            found.append(ErrorDetail(Code.ARGUMENTS_INVALID, why))
-    return tuple(found)
-
-
 class _Again:
     """Reads the answer to a request that asked for calls again."""
 
-    def __init__(self, route: Route, sent: str) -> None:
+    def __init__(self, route: Route, asked: Asked, step: StepName) -> None:
         self._protocol = route.protocol
         self._folder = route.protocol.open_stream()
         self._error: ProviderError | None = None
-        self.sent = sent
+        self.asked = asked
+        self.step = step
 
     @property
     def done(self) -> bool:
@@ -345,18 +397,21 @@ class _Again:
         if self._error is not None:
             raise self._error
         if error is not None and not self._folder.done:
-            raise error
-        raw: RawReply = self._folder.close()
-        return self._protocol.parse_message(raw)
+            if isinstance(error, ProviderError):
+                raise error
+            raise ProviderError(error.code, error.message, hint=error.hint)
+        return self._protocol.parse_message(self._folder.close())
 
 
-def _add(first: Usage | None, second: Usage | None) -> Usage | None:
-    if first is None or second is None:
-        return first or second
-    return Usage(
-        input_tokens=first.input_tokens + second.input_tokens,
-        output_tokens=first.output_tokens + second.output_tokens,
-        total_tokens=first.total_tokens + second.total_tokens,
-        reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
-        cached_tokens=first.cached_tokens + second.cached_tokens,
-    )
+def _as_stream(body: bytes, protocol: str) -> bytes:
+    """Return a request in another format than the client's as one for a stream."""
+    if protocol == "gemini":  # the path says so
+        return body
+    added: dict[str, object] = {"stream": True}
+    if protocol == "chat_completions":
+        added["stream_options"] = {"include_usage": True}
+    fields = as_fields(decode(body, surrogates="replace"))
+    if fields.get("stream") is not True:
+        fields.pop("stream", None)
+        return encode({**fields, **added})
+    return add_members(body, added)

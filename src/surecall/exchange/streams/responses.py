@@ -20,6 +20,7 @@ from .wire import (
     PING,
     TEXT,
     THOUGHT,
+    UNREADABLE,
     Wire,
     event_of,
     fields_of,
@@ -43,7 +44,7 @@ class _Item(Struct, gc=False):
     status: str | None = None
 
 
-class _Event(Struct):
+class _Event(Struct, gc=False):
     type: str = ""
     sequence_number: int | None = None
     output_index: int | None = None
@@ -54,7 +55,7 @@ class _Event(Struct):
     error: Raw = NOTHING
 
 
-class _Response(Struct):
+class _Response(Struct, gc=False):
     status: str | None = None
     model: str | None = None
     output: list[_Item] | None = None
@@ -104,9 +105,17 @@ class ResponsesWire(Wire):
             if call.item.type == _CALL
         ]
 
-    def _take(self, data: bytes, name: str) -> int:
-        event = _decode(data)
-        kind = event.type or name
+    def take(self, data: bytes, name: bytes) -> int:
+        """Take the data of the next event, and return what it brought."""
+        self.events += 1
+        self.piece = ""
+        if name == b"error":
+            return self._take_unusual(data, name)
+        try:
+            event = _decode(data)
+        except UNREADABLE:
+            return self._take_unusual(data, name)
+        kind = event.type or name.decode("utf-8", "replace")
         number = event.sequence_number
         if number is not None:
             if self._sequence is not None and number != self._sequence + 1:
@@ -196,9 +205,9 @@ class ResponsesWire(Wire):
             self.is_odd = True
         return END
 
-    def _take_odd(self, fields: dict[str, Any], data: bytes, name: str) -> int:
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
         kind = fields.get("type")
-        kind = kind if isinstance(kind, str) else name
+        kind = kind if isinstance(kind, str) else name.decode("utf-8", "replace")
         if kind in ("error", "response.failed") or fields.get("error"):
             error = as_fields(fields.get("response")).get("error")
             raise self._read_error({"error": error} if error else fields)
@@ -243,9 +252,7 @@ class ResponsesWire(Wire):
             )
         )
 
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
         return _Rewriting(held, calls, text).write()
 
@@ -253,9 +260,7 @@ class ResponsesWire(Wire):
 class _Rewriting:
     """Writes held events of one response once more, with other calls."""
 
-    def __init__(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> None:
+    def __init__(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> None:
         self._events = [fields_of(data) for data in held]
         self._calls = calls
         self._text = text
@@ -286,9 +291,7 @@ class _Rewriting:
         return b"".join(self._written)
 
     def _is_call(self, event: dict[str, Any], kind: str) -> bool:
-        return (
-            kind.startswith(_ARGUMENTS) or as_fields(event.get("item")).get("type") == _CALL
-        )
+        return kind.startswith(_ARGUMENTS) or as_fields(event.get("item")).get("type") == _CALL
 
     def _settle_texts(self) -> None:
         """Find what the parts of the text are without the calls that were in it."""

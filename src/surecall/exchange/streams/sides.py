@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from surecall.errors import SurecallError
 from surecall.exchange.policy import Outcome
-from surecall.records import Reading, ToolCall, Usage
+from surecall.records import Reading, Reply, ToolCall, Usage
 
 
 class Found(Struct, kw_only=True):
@@ -15,30 +15,40 @@ class Found(Struct, kw_only=True):
 
     reading: Reading | None = None
     """What was read; `None` when nothing about it has to change."""
+    reply: Reply | None = None
     data: bytes = b""
     """The end as it came."""
     outcome: Outcome = "clean"
     calls: int = 0
-    is_text: bool = False
-    """Whether the calls were written as text."""
     text: str | None = None
     """What comes in the place of held text; `None` leaves it as it is."""
-    sent: str = ""
-    """Some of the text that was sent already."""
-    snippet: str = ""
-    """The beginning of what could not be used."""
 
 
 class Side(ABC):
     """One stream, on its way to the client."""
 
-    model: str | None = None
-    usage: Usage | None = None
+    keeps_form: bool
+    """Whether the events are in the client's own format."""
 
     @property
     @abstractmethod
     def done(self) -> bool:
         """Whether nothing more of what the endpoint sends is of use."""
+
+    @property
+    @abstractmethod
+    def model(self) -> str | None:
+        """The model that answered."""
+
+    @property
+    @abstractmethod
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+
+    @property
+    @abstractmethod
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text."""
 
     @abstractmethod
     def feed(self, chunk: bytes) -> bytes:
@@ -49,12 +59,13 @@ class Side(ABC):
         """Return what came, or raise why it is not whole."""
 
     @abstractmethod
-    def deliver(self, calls: Sequence[ToolCall], found: Found) -> bytes:
-        """Return the end of the stream with these calls."""
+    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
+        """Return the end of the stream with these calls.
 
-    @abstractmethod
-    def again(self, reading: Reading, text: str | None) -> Found:
-        """Return what was read of another reply, in the place of the first."""
+        Args:
+            calls: The calls.
+            text: What comes in the place of held text; `None` leaves it as it is.
+        """
 
     @abstractmethod
     def fail(self, error: SurecallError) -> bytes:

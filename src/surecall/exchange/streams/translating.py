@@ -6,58 +6,60 @@ from msgspec.structs import replace
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.exchange.policy import Policy, Route
+from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
+from surecall.jsontext import encode_text
 from surecall.protocols import StreamDelta
 from surecall.protocols.substitutes import restore_names
-from surecall.reading import (
-    ReasoningRead,
-    ReplyReader,
-    TextRead,
-    read_reply,
-)
-from surecall.reading.calls import read_clean_calls
+from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
 from surecall.records import RawCall, Reading, Reply, ToolCall, Usage
 
-from .events import MAX_STREAM_BYTES
-from .passing import used_ids
+from .judging import StreamJudge
 from .sides import Found, Side
 
 
 class Translating(Side):
     """Reads a stream in the endpoint's format and writes it in the client's."""
 
+    keeps_form = False
+
     def __init__(
         self,
         request: ClientRequest,
-        route: Route,
         policy: Policy,
+        judge: StreamJudge,
+        route: Route,
+        asked: Asked,
         headers: Mapping[str, str],
-        renamed: Mapping[str, str],
     ) -> None:
         self._request = request
-        self._policy = policy
+        self._judge = judge
         self._protocol = route.protocol
-        self._renamed = renamed
-        self._taught = route.strategy == "taught"
+        self._asked = asked
         self._folder = route.protocol.open_stream(headers)
         self._writer = request.protocol.open_writer(model=request.model)
         self._reader: ReplyReader | None = None
-        self._looks = (
-            (policy.text_formats or self._taught) and request.offers_tools
-        )
-        if self._looks:
+        is_taught = asked.mode != "native"
+        if request.offers_tools and (policy.text_formats or is_taught):
             self._reader = ReplyReader(
-                request.tools.names, limits=policy.limits, taught=self._taught
+                request.tools.names,
+                used_ids=judge.used_ids(),
+                limits=policy.limits,
+                taught=is_taught,
             )
         self._has_begun = False
         self._shown = 0
         self._thought = 0
         self._read_chars = 0
-        self._sent: list[str] = []
-        self._received = 0
+        self._has_text = False
         self._reply: Reply | None = None
         self._error: SurecallError | None = None
+
+    @property
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text."""
+        return self._has_text
 
     @property
     def done(self) -> bool:
@@ -78,7 +80,6 @@ class Translating(Side):
         """Take the next bytes and return those for the client."""
         if self._error is not None:
             return b""
-        self._received += len(chunk)
         try:
             deltas = self._folder.feed(chunk)
         except ProviderError as error:
@@ -97,62 +98,49 @@ class Translating(Side):
         if error is not None and not self._folder.done:
             raise error
         reply = self._protocol.parse_message(self._folder.close())
-        self._reply = reply = restore_names(reply, self._renamed)
-        sent = "".join(self._sent)
-        clean = self._clean(reply)
-        if clean is not None:
-            return Found(data=self._end(reply, clean, None), calls=len(clean))
+        self._reply = reply = restore_names(reply, self._asked.renamed)
         reading, text = self._read(reply)
         if not reading.calls:
-            return Found(data=self._end(reply, (), text))
-        is_text = not reply.calls
-        found = Found(reading=reading, is_text=is_text, text=text, sent=sent)
-        found.snippet = str(reading.calls[0].raw)
-        return found
+            is_plain = bool((reply.content or "").strip()) and not reply.defects
+            if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
+                return Found(data=self._end(reply, (), text))
+        elif reply.calls and self._is_clean(reading):
+            return Found(data=self._end(reply, reading.calls, None), calls=len(reading.calls))
+        data = b"" if reading.calls else self._end(reply, (), text)
+        return Found(reading=reading, reply=reply, text=text, data=data)
 
-    def _clean(self, reply: Reply) -> tuple[ToolCall, ...] | None:
-        """Return calls with which nothing is wrong."""
-        if not reply.calls or reply.defects or not came_to_its_end(reply.finish_reason):
-            return None
+    def _is_clean(self, reading: Reading) -> bool:
+        """Tell whether all calls can be delivered as they came."""
         names = self._request.tools.names
-        if names and any(
-            call.name.__class__ is not str or names.spec(call.name) is None
-            for call in reply.calls
-        ):
-            return None
-        used = used_ids(self._request)
-        return read_clean_calls(reply.calls, names, used, self._policy.limits)
+        if reading.receipts or (len(reading.calls) > 1 and self._request.one_call):
+            return False
+        return all(
+            call.arguments is not None
+            and not call.errors
+            and not call.receipts
+            and call.certainty == "certain"
+            and (not names or call.name in names.names)
+            for call in reading.calls
+        )
 
     def _read(self, reply: Reply) -> tuple[Reading, str | None]:
         """Read the whole reply; also return the text that is left to write."""
         reader = self._reader
         if reply.calls or reader is None:
-            reading = read_reply(
-                reply,
-                tools=self._request.tools.names,
-                text_formats=False,
-                limits=self._policy.limits,
-                used_ids=used_ids(self._request),
-            )
-            return reading, None
+            return self._judge.read(reply, self._asked), None
         content = reply.content or ""
-        if self._shown < len(content):  # a body that came whole
-            self._take(reader.feed(content[self._shown :]))
         before = reader.last_retraction
-        reading = reader.close(reply.finish_reason)
-        rest = reading.content
+        rest = content[self._shown :]  # of a body that came whole
+        reading = reader.read_whole(rest, reply.finish_reason)
+        text = reading.content
         if reader.last_retraction is before:
-            rest = rest[self._read_chars :]
-        return replace(reading, defects=(*reply.defects, *reading.defects)), rest
+            text = text[self._read_chars :]
+        return replace(reading, defects=(*reply.defects, *reading.defects)), text
 
-    def deliver(self, calls: Sequence[ToolCall], found: Found) -> bytes:
+    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the end of the stream with these calls."""
         assert self._reply is not None
-        return self._end(self._reply, calls, found.text)
-
-    def again(self, reading: Reading, text: str | None) -> Found:
-        """Return what was read of another reply, in the place of the first."""
-        return Found(reading=reading, text=text, sent="".join(self._sent))
+        return self._end(self._reply, calls, text)
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""
@@ -164,11 +152,13 @@ class Translating(Side):
         thoughts = (reply.reasoning or "")[self._thought :]
         written.append(writer.reasoning(thoughts, reply.extra))
         if text is None:
-            text = (reply.content or "")[self._shown :] if self._reader is None else ""
-            if self._reader is not None and reply.calls:
-                text = (reply.content or "")[self._read_chars :]
+            sent = self._shown if self._reader is None else self._read_chars
+            text = (reply.content or "")[sent:]
         written.append(writer.text(text))
-        raw = [RawCall(call.id, call.name, call.arguments, extra=call.extra) for call in calls]
+        raw = [
+            RawCall(call.id, call.name, encode_text(call.arguments), extra=call.extra)
+            for call in calls
+        ]
         written += [writer.call(call) for call in raw]
         finish = reply.finish_reason
         if calls and came_to_its_end(finish):
@@ -188,17 +178,17 @@ class Translating(Side):
             return self._writer.reasoning(delta.text, delta.extra)
         self._shown += len(delta.text)
         if self._reader is None:
-            self._sent.append(delta.text)
+            self._has_text = self._has_text or bool(delta.text)
             return self._writer.text(delta.text)
         return self._take(self._reader.feed(delta.text))
 
-    def _take(self, events: Sequence[object]) -> bytes:
+    def _take(self, events: Sequence[ReadEvent]) -> bytes:
         """Write what the reader is certain of."""
         written: list[bytes] = []
         for event in events:
             if isinstance(event, TextRead):
                 self._read_chars += len(event.text)
-                self._sent.append(event.text)
+                self._has_text = True
                 written.append(self._writer.text(event.text))
             elif isinstance(event, ReasoningRead):
                 written.append(self._writer.reasoning(event.text))

@@ -1,11 +1,12 @@
 """Text of a stream that may be a call, held back only as long as it may be."""
 
+from collections.abc import Callable, Collection
 from typing import Final
 
 from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.formats import FORMATS, TAUGHT_FORMATS, ToolNames, openers_of
+from surecall.formats import FORMATS, ToolNames, openers_of
 from surecall.limits import MIB
 from surecall.reading import (
     ReadEvent,
@@ -28,15 +29,20 @@ class TextWatch:
 
     Args:
         names: The tools that may be called.
-        taught: Whether the model was told to write its calls in fenced blocks.
         limits: How large arguments may be.
+        used_ids: Returns the ids of earlier calls, which are not given again.
     """
 
-    def __init__(self, names: ToolNames, limits: ReadingLimits, *, taught: bool = False) -> None:
+    def __init__(
+        self,
+        names: ToolNames,
+        limits: ReadingLimits,
+        used_ids: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self._names = names
         self._limits = limits
-        self._taught = taught
-        self._openers = openers_of(names, TAUGHT_FORMATS if taught else FORMATS)
+        self._used_ids = used_ids
+        self._openers = openers_of(names, FORMATS)
         self._reader: ReplyReader | None = None
         self._past: list[str] = []
         """Text that the reader has not seen, because nothing in it can begin a call."""
@@ -122,7 +128,7 @@ class TextWatch:
                 self._give_up()
             return None
         reader = self._reader = ReplyReader(
-            self._names, limits=self._limits, taught=self._taught
+            self._names, used_ids=self._used_ids(), limits=self._limits
         )
         before = "".join(self._past)
         plain, self._rest = self._rest, []

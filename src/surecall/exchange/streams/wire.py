@@ -36,6 +36,8 @@ PING: Final = 5
 NOTHING: Final = Raw()
 _MAX_SNIPPET: Final = 200
 _DONE: Final = b"[DONE]"
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding an event of another form than expected raises."""
 _decode_any: Final = msgspec.json.Decoder().decode
 
 
@@ -50,7 +52,7 @@ class Wire(ABC):
     def __init__(self, protocol: WireProtocol, headers: Mapping[str, str]) -> None:
         self.protocol = protocol
         self._headers = headers
-        self._events = 0
+        self.events = 0
         self.piece = ""
         """The text of the last event."""
         self.finish: str | None = None
@@ -64,25 +66,24 @@ class Wire(ABC):
         self.has_calls = False
         self.model: str | None = None
 
-    def take(self, data: bytes, name: str) -> int:
+    @abstractmethod
+    def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought.
 
         Raises:
             ProviderError: It is an error, or cannot be read.
         """
-        self._events += 1
-        self.piece = ""
+
+    def _take_unusual(self, data: bytes, name: bytes) -> int:
+        """Take an event that is not in the usual form."""
         if data.startswith(_DONE) and data.strip() == _DONE:
             return self._take_done()
-        if name == "error":
+        if name == b"error":
             raise self._read_error(self._decode_whole(data, else_text=True))
-        try:
-            return self._take(data, name)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            fields = self._decode_whole(data)
-            if not isinstance(fields, dict):
-                raise self._refuse(data, "it is not a JSON object.") from None
-            return self._take_odd(as_fields(fields), data, name)
+        fields = self._decode_whole(data)
+        if not isinstance(fields, dict):
+            raise self._refuse(data, "it is not a JSON object.")
+        return self._take_odd(as_fields(fields), data, name)
 
     @property
     def has_ended(self) -> bool:
@@ -99,9 +100,7 @@ class Wire(ABC):
         """Return the calls if nothing about them is odd."""
 
     @abstractmethod
-    def rewrite(
-        self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None
-    ) -> bytes:
+    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
         """Return the held events with these calls in the place of their own.
 
         Args:
@@ -111,11 +110,7 @@ class Wire(ABC):
         """
 
     @abstractmethod
-    def _take(self, data: bytes, name: str) -> int:
-        """Take an event of the usual form; raise `DecodeError` for any other."""
-
-    @abstractmethod
-    def _take_odd(self, fields: dict[str, Any], data: bytes, name: str) -> int:
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
         """Take an event of another form."""
 
     def _take_done(self) -> int:
@@ -132,7 +127,7 @@ class Wire(ABC):
 
     def _refuse(self, data: bytes, why: str) -> ProviderReplyError:
         """Return the error for an event that cannot be read."""
-        message = f"Event {self._events} of the stream cannot be read: {why}"
+        message = f"Event {self.events} of the stream cannot be read: {why}"
         snippet = clip(data[: 4 * _MAX_SNIPPET].decode("utf-8", "replace"), _MAX_SNIPPET)
         return ProviderReplyError(Code.UPSTREAM_BAD_EVENT, message, body=snippet)
 
@@ -151,7 +146,7 @@ class Wire(ABC):
 
     def truncated(self) -> ProviderReplyError:
         """Return the error of a stream that ended before its reply."""
-        message = f"The stream ended without {self.end_is} after {self._events} events."
+        message = f"The stream ended without {self.end_is} after {self.events} events."
         return ProviderReplyError(Code.STREAM_TRUNCATED, message, retryable=False)
 
 
