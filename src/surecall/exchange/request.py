@@ -255,6 +255,8 @@ class ClientRequest:
 
 def replace_model(body: bytes, model: str) -> bytes:
     """Return the body of a request with the name of another model; no other byte changes."""
+    if _decode_narrow(body).model == model:
+        return body
     written = encode(model)
     for found in _MODEL.finditer(body):
         start, end = found.span(1)
