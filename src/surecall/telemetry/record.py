@@ -50,29 +50,30 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     model_answered: str = ""
     strategy: str = ""
     """`native` or `taught`."""
-    probe: ProbeNote | None = None
+    outcome: Outcome = "clean"
+    error_code: str = ""
     stream: bool = False
+    client_closed: bool = False
+    """Whether the client left before its last byte."""
     status: int = 0
     """The HTTP status that the client got."""
-    outcome: Outcome = "clean"
     calls: int = 0
     """How many calls were delivered."""
-    steps: tuple[StepNote, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-    defects: tuple[Defect, ...] = ()
-    parse_error: ParseError | None = None
     retries: int = 0
     upstream_requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    upstream_ms: float = 0.0
-    added_ms: float = 0.0
-    first_byte_ms: float | None = None
-    error_code: str = ""
-    client_closed: bool = False
-    """Whether the client left before its last byte."""
-    request_body: bytes | None = None
-    reply_body: bytes | None = None
     request_bytes: int = 0
     """How large the whole body was; what is kept may be less."""
     reply_bytes: int = 0
+    upstream_ms: float = 0.0
+    added_ms: float = 0.0
+    first_byte_ms: float | None = None
+    # Up to here, every field is a column of a store, in this order.
+    probe: ProbeNote | None = None
+    steps: tuple[StepNote, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    parse_error: ParseError | None = None
+    request_body: bytes | None = None
+    reply_body: bytes | None = None

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, astuple, replace
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode_own
@@ -36,6 +36,9 @@ _TIME_DIGITS: Final = 11
 _RANDOM_BITS: Final = 56
 _MAX_MS: Final = 16**_TIME_DIGITS - 1
 _COMPRESSION: Final = 1
+_SMALL_BODY_BYTES: Final = 4096
+_AS_IT_IS: Final = b"\0"
+_PACKED: Final = b"\1"
 
 _chance: Final = Random()  # noqa: S311 - ids are not secret
 if hasattr(os, "register_at_fork"):  # two workers must not go on with the same numbers
@@ -43,18 +46,20 @@ if hasattr(os, "register_at_fork"):  # two workers must not go on with the same 
 
 _TEXT: Final = ("TEXT NOT NULL", "text")
 _WHOLE: Final = ("INTEGER NOT NULL", "bigint")
-_NUMBER: Final = ("REAL NOT NULL", "double precision")
 
-COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+_OWN_TYPES: Final = {
     "id": ("TEXT PRIMARY KEY", "text"),
-    "time": _NUMBER,
-    **dict.fromkeys(("key_id", "client_protocol", "upstream", "upstream_protocol"), _TEXT),
-    **dict.fromkeys(("model_asked", "model_answered", "strategy", "outcome", "error_code"), _TEXT),
+    **dict.fromkeys(("time", "upstream_ms", "added_ms"), ("REAL NOT NULL", "double precision")),
+    "first_byte_ms": ("REAL", "double precision"),
     **dict.fromkeys(("stream", "client_closed", "status", "calls", "retries"), _WHOLE),
     **dict.fromkeys(("upstream_requests", "prompt_tokens", "completion_tokens"), _WHOLE),
     **dict.fromkeys(("request_bytes", "reply_bytes"), _WHOLE),
-    **dict.fromkeys(("upstream_ms", "added_ms"), _NUMBER),
-    "first_byte_ms": ("REAL", "double precision"),
+}
+_PLAIN: Final = RequestRecord.__struct_fields__.index("probe")
+"""How many fields have a column of their own."""
+
+COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+    **{name: _OWN_TYPES.get(name, _TEXT) for name in RequestRecord.__struct_fields__[:_PLAIN]},
     "findings": ("TEXT", "text"),
     "details": ("BLOB", "bytea"),
 }
@@ -63,8 +68,6 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
 `findings` has the codes of defects and of the error, each between bars, and is null when there are
 none; `details` is what has no column of its own, as JSON.
 """
-
-_DETAILED: Final = ("probe", "steps", "receipts", "defects", "parse_error")
 
 
 class _Details(Struct, omit_defaults=True):
@@ -97,46 +100,46 @@ class StoredRow(NamedTuple):
 
 def encode_row(record: RequestRecord) -> StoredRow:
     """Return a record as it is kept: redacted, bounded, and valid whatever it was given."""
+    if not _is_plain(record):
+        record = _mend_names(record)
     bodies = details = findings = None
     if record.request_body is not None or record.reply_body is not None:
         record = _redact_bodies(record)
         bodies = (record.id, _pack(record.request_body), _pack(record.reply_body))
     if record.receipts or record.defects or record.steps or record.parse_error or record.probe:
         record = _redact_findings(record)
-        details = encode_kept(_Details(*(getattr(record, name) for name in _DETAILED)))
+        details = encode_kept(_Details(*astuple(record)[_PLAIN:-2]))
     if record.defects or record.error_code:
         codes = dict.fromkeys((*(item.code for item in record.defects), record.error_code))
         findings = _column(f"|{'|'.join(filter(None, codes))}|")
-    return StoredRow(
-        (
-            record.id,
-            record.time,
-            _column(record.key_id),
-            record.client_protocol,
-            _column(record.upstream),
-            record.upstream_protocol,
-            _column(_name(record.model_asked)),
-            _column(_name(record.model_answered)),
-            record.strategy,
-            record.outcome,
-            record.error_code,
-            record.stream,
-            record.client_closed,
-            record.status,
-            record.calls,
-            record.retries,
-            record.upstream_requests,
-            min(record.prompt_tokens, _MAX_COUNT),
-            min(record.completion_tokens, _MAX_COUNT),
-            record.request_bytes,
-            record.reply_bytes,
-            record.upstream_ms,
-            record.added_ms,
-            record.first_byte_ms,
-            findings,
-            details,
-        ),
-        bodies,
+    return StoredRow((*astuple(record)[:_PLAIN], findings, details), bodies)
+
+
+def _is_plain(record: RequestRecord) -> bool:
+    """Tell whether the names and figures can be kept as they are, which almost all can."""
+    asked, answered = record.model_asked, record.model_answered
+    names = f"{asked}{answered}{record.upstream}{record.key_id}"
+    return (
+        len(names) <= _MAX_NAME_CHARS
+        and names.isascii()
+        and names.isprintable()
+        and redact_name(asked) == asked
+        and redact_name(answered) == answered
+        and record.prompt_tokens <= _MAX_COUNT
+        and record.completion_tokens <= _MAX_COUNT
+    )
+
+
+def _mend_names(record: RequestRecord) -> RequestRecord:
+    """Return the record with names that hold no secret and that every database takes."""
+    return replace(
+        record,
+        model_asked=_column(_name(record.model_asked)),
+        model_answered=_column(_name(record.model_answered)),
+        upstream=_column(record.upstream),
+        key_id=_column(record.key_id),
+        prompt_tokens=min(record.prompt_tokens, _MAX_COUNT),
+        completion_tokens=min(record.completion_tokens, _MAX_COUNT),
     )
 
 
@@ -155,7 +158,7 @@ def decode_row(
         fields[name] = bool(fields[name])
     try:
         if details is not None:
-            fields |= msgspec.structs.asdict(msgspec.convert(decode_own(details), _Details))
+            fields |= asdict(msgspec.convert(decode_own(details), _Details))
         record = msgspec.convert(fields, RequestRecord)
         if request is None and reply is None:
             return record
@@ -168,9 +171,7 @@ def decode_row(
 
 def encode_line(record: RequestRecord) -> bytes:
     """Return a record on one line, bodies included, as a spool keeps it."""
-    asked, answered = _name(record.model_asked), _name(record.model_answered)
-    named = replace(record, model_asked=asked, model_answered=answered)
-    return encode_kept(_redact_bodies(_redact_findings(named)))
+    return encode_kept(_redact_bodies(_redact_findings(_mend_names(record))))
 
 
 def decode_line(line: bytes) -> RequestRecord:
@@ -263,8 +264,15 @@ def _column(text: str) -> str:
 
 
 def _pack(body: bytes | None) -> bytes | None:
-    return None if body is None else zlib.compress(body, _COMPRESSION)
+    """Return a body as it is kept: packing a small one costs more than it saves."""
+    if body is None:
+        return None
+    if len(body) <= _SMALL_BODY_BYTES:
+        return _AS_IT_IS + body
+    return _PACKED + zlib.compress(body, _COMPRESSION)
 
 
 def _unpack(body: bytes | None) -> bytes | None:
-    return None if body is None else zlib.decompress(body)
+    if body is None:
+        return None
+    return body[1:] if body[:1] == _AS_IT_IS else zlib.decompress(body[1:])
