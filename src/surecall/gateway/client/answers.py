@@ -19,6 +19,8 @@ from .limits import ClientLimits
 _TURN_BYTES: Final = MIB
 """How much is decompressed before other work gets its turn."""
 
+_ENDED: Final = RuntimeError("The answer has ended with an error.")
+
 
 class Carrier(Protocol):
     """The connection that an answer comes on."""
@@ -171,7 +173,7 @@ class Answer:
         """Wait until the head is there; return the error if it does not come."""
         if not self._frame.has_head and self._error is None:
             await self._wait()
-        error = self._error
+        error = self._take_error()
         return error if error is None or isinstance(error, ProviderError) else map_failure(error)
 
     def take(self, data: bytes) -> None:
@@ -216,7 +218,7 @@ class Answer:
             error.attempts = self.attempts
             if error.status is None and self._frame.has_head:
                 error.status = self._frame.status
-        self._error = error
+        self._error = error.with_traceback(None)
         self._frame.drop()
         self._release(reusable=False)
         self._wake()
@@ -366,8 +368,19 @@ class Answer:
     async def _wait_for_end(self) -> None:
         if not self._is_done and self._error is None:
             await self._wait()
-        if self._error is not None:
-            raise self._error
+        error = self._take_error()
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # or it would hold this frame, which holds it
+
+    def _take_error(self) -> Exception | None:
+        """Return the error to raise, and keep another: its traceback will lead here."""
+        error = self._error
+        if error is not None:
+            self._error = _ENDED
+        return error
 
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()

@@ -14,6 +14,7 @@ from surecall.transport.failures import bad_framing, cut_body, map_failure
 
 from .limits import ClientLimits
 
+_VERSION: Final = b"HTTP/1."
 _HEAD_END: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length"
 _TRANSFER: Final = b"transfer-encoding"
@@ -44,6 +45,7 @@ class ReplyFrame:
         "_left_bytes",
         "_limits",
         "_parser",
+        "_partial",
         "_quiet_bytes",
         "_tail",
         "_without_body",
@@ -62,6 +64,7 @@ class ReplyFrame:
         self._limits = limits
         self._without_body = is_head
         self._head_bytes = 0
+        self._partial = bytearray()
         self._tail = b""
         self._parser: HttpResponseParser | None = None
         self._has_ended = False
@@ -105,37 +108,34 @@ class ReplyFrame:
 
     def _feed_head(self, data: bytes) -> bytes:
         """Take the head, those of interim replies before it too; return what follows it."""
+        partial = self._partial
         while True:
-            known = self._tail
-            at = (known + data).find(_HEAD_END) if known else data.find(_HEAD_END)
-            size = at + len(_HEAD_END) if at >= 0 else len(known) + len(data)
+            if partial:  # an unfinished head is kept and parsed when its end is there
+                searched = max(0, len(partial) - len(_HEAD_END) + 1)
+                partial += data
+                at = partial.find(_HEAD_END, searched)
+                data = bytes(partial) if at >= 0 else b""
+            else:
+                at = data.find(_HEAD_END)
+                if at < 0:
+                    partial += data
+            size = at + len(_HEAD_END) if at >= 0 else len(partial)
             if self._head_bytes + size > self._limits.max_header_bytes:
                 raise bad_framing("has more bytes of headers than are read")
             if at < 0:
-                # An unfinished head is kept whole and parsed when its end is there.
-                self._tail = known + data
-                self._check_start(self._tail)
+                _check_start(partial)
                 return b""
-            head = known + data[: size - len(known)] if known else data[:size]
-            data = data[size - len(known) :]
-            self._tail = b""
+            partial.clear()
             self._head_bytes += size
-            self._parse_head(head)
-            if self.has_head:
-                if self.is_complete:
-                    self.is_reusable = self.is_reusable and not data
+            self._parse_head(data[:size])
+            data = data[size:]
+            if self.is_complete:
+                self.is_reusable = self.is_reusable and not data
+            if self.has_head or not data:
                 return data
-            if not data:
-                return b""
-
-    @staticmethod
-    def _check_start(head: bytes) -> None:
-        start = b"HTTP/1."
-        if not start.startswith(head[: len(start)]):
-            raise bad_framing("is not HTTP/1.1")
 
     def _parse_head(self, head: bytes) -> None:
-        self._check_start(head)
+        _check_start(head)
         self.headers = []
         self.length = self._left_bytes = -1
         self._chunks = list[bytes]()
@@ -251,3 +251,8 @@ class ReplyFrame:
         if isinstance(ours, ProviderError):
             return ours
         return bad_framing(f"is not valid HTTP ({clip(str(error), 80)})")
+
+
+def _check_start(head: bytes | bytearray) -> None:
+    if not _VERSION.startswith(head[: len(_VERSION)]):
+        raise bad_framing("is not HTTP/1.1")

@@ -114,7 +114,10 @@ class Origin:
             if error is None:
                 return answer
             if not (was_used and attempts == 1 and _was_stale(answer, connection, error, loop)):
-                raise error
+                try:
+                    raise error
+                finally:
+                    del error  # or it would hold this frame, which holds it
             attempts = 2
             connection = await self._acquire(deadlines)
 
