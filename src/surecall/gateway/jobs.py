@@ -23,7 +23,6 @@ from surecall.errors import (
     SurecallError,
 )
 from surecall.exchange import ClientRequest, Delivered, Policy, Route, Sent, mediate
-from surecall.exchange.prepare import Asked, Preparation
 from surecall.exchange.streams import Ending, StreamRelay
 from surecall.jsontext import encode
 from surecall.protocols import WireProtocol
@@ -173,8 +172,6 @@ class Job:
         self._is_cut = False
         self._sent_bytes = 0
         self._tail = b""
-        self._receipts: tuple[Receipt, ...] = ()
-        self._defects: tuple[Defect, ...] = ()
 
     # from beginning to end
 
@@ -431,30 +428,24 @@ class Job:
     async def _stream(
         self, request: ClientRequest, route: Route, policy: Policy, asking: "_Asking"
     ) -> bool:
-        asked = Preparation(
-            request, route, policy, self._gateway.echoes, self._scope
-        ).first()
-        self._receipts = asked.receipts
-        self._defects = tuple(
-            Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
-            for name in asked.losses
+        relay = StreamRelay(
+            request,
+            route,
+            policy,
+            request_id=self.id,
+            echoes=self._gateway.echoes,
+            scope=self._scope,
         )
         try:
-            opened = await asking.open(_as_stream(asked, route), stream=True)
+            opened = await asking.open(relay.body, stream=True)
         except ProviderError as error:
             if not asking.is_last and may_fall_back(error):
                 return False
             raise
         if isinstance(opened, Sent):
             return await self._pass_error(opened, route, asking, request)
-        relay = self._relay = StreamRelay(
-            request,
-            route,
-            policy,
-            request_id=self.id,
-            headers=dict(opened.headers),
-            renamed=asked.renamed,
-        )
+        relay.take_headers(dict(opened.headers))
+        self._relay = relay
         failure = await self._pipe(opened, relay)
         ending = relay.finish(failure)
         while ending.ask is not None:
@@ -583,7 +574,6 @@ class Job:
 
     async def _finish_stream(self, ending: Ending, error: SurecallError | None) -> None:
         """Send the end of a stream, once its record is durable."""
-        receipts = self._receipts + ending.receipts
         record = self._record(
             status=200,
             outcome=ending.outcome,
@@ -600,7 +590,7 @@ class Job:
         if not self._has_started:
             self._start_stream(
                 ((b"x-surecall-outcome", ending.outcome.encode()),
-                 (b"x-surecall-receipts", str(len(receipts)).encode()))
+                 (b"x-surecall-receipts", str(len(ending.receipts)).encode()))
             )
         await self._send(
             {"type": "http.response.body", "body": ending.data, "more_body": False}
@@ -713,8 +703,8 @@ class Job:
                 StepNote(step.name, "rescued" if step.outcome == "ok" else step.outcome, step.requests)
                 for step in steps
             ),
-            receipts=self._receipts + receipts,
-            defects=self._defects + defects,
+            receipts=receipts,
+            defects=defects,
             parse_error=None
             if parse_error is None
             else ParseError(parse_error.mode, parse_error.error, parse_error.snippet),
@@ -852,14 +842,6 @@ def _read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:
     if error.retry_after_s is None:
         error.retry_after_s = parse_retry_after(sent.headers, time.time())
     return error
-
-
-def _as_stream(asked: Asked, route: Route) -> bytes:
-    """Return the body of a request that was written anew, asking for a stream."""
-    if asked.is_own or route.protocol.name == "gemini":
-        return asked.body
-    document = msgspec.json.decode(asked.body)
-    return encode({**document, "stream": True})
 
 
 def _end_retries(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

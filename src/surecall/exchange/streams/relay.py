@@ -343,12 +343,14 @@ class StreamRelay:
         if self._first is not None and self._first.receipts:
             receipts = self._first.receipts + receipts
             outcome = "repaired" if outcome == "clean" else outcome
-        comment = f"surecall outcome={outcome} receipts={len(receipts)}"
-        if self._request_id:
-            comment += f" request={self._request_id}"
+        if self._request.protocol.name != "gemini":  # whose clients do not know comments
+            comment = f"surecall outcome={outcome} receipts={len(receipts)}"
+            if self._request_id:
+                comment += f" request={self._request_id}"
+            data += render_comment(comment)
         return self._report(
             Ending(
-                data=data + render_comment(comment),
+                data=data,
                 outcome=outcome,
                 receipts=receipts,
                 calls=calls,
