@@ -184,3 +184,116 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
+
+
+class Stub:
+    """An upstream that does what a test says, and notes what it sees."""
+
+    def __init__(self) -> None:
+        self.heads: list[str] = []
+        self.bodies: list[bytes] = []
+        self.left: list[float] = []
+        """When each connection ended before its answer did."""
+        self.asked = asyncio.Event()
+        self.gone = asyncio.Event()
+        self.answers: list[Any] = []
+        """Bytes to send, or seconds to wait; the last list is used again and again."""
+        self.url = ""
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                self.heads.append(head)
+                length = next(
+                    (int(line.split(":")[1]) for line in head.lower().split("\r\n")
+                     if line.startswith("content-length:")), 0,
+                )
+                self.bodies.append(await reader.readexactly(length))
+                self.asked.set()
+                turn = min(len(self.heads), len(self.answers)) - 1
+                for step in self.answers[turn]:
+                    if isinstance(step, bytes):
+                        writer.write(step)
+                        await writer.drain()
+                        continue
+                    waiting = asyncio.ensure_future(reader.read(1))
+                    done, _ = await asyncio.wait({waiting}, timeout=step)
+                    if done:
+                        self.left.append(loop.time())
+                        self.gone.set()
+                        return
+                    waiting.cancel()
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serve_stub(*answers: Any) -> AsyncIterator[Stub]:
+    """Serve a stub with these answers, one list of steps for each request."""
+    stub = Stub()
+    stub.answers = list(answers)
+    server = await asyncio.start_server(stub._serve, "127.0.0.1", 0)
+    stub.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield stub
+    finally:
+        server.close()
+
+
+def reply(body: Any, status: int = 200, **headers: str) -> bytes:
+    """Return a whole answer."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = {"content-type": "application/json", "content-length": str(len(data))}
+    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = [f"HTTP/1.1 {status} X", *(f"{k}: {v}" for k, v in fields.items()), "", ""]
+    return "\r\n".join(lines).encode() + data
+
+
+def completion(text: str = "Hello.") -> dict[str, Any]:
+    """Return a reply of chat completions."""
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "c-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+    }
+
+
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
+def piece(text: str, finish: str | None = None) -> bytes:
+    """Return one event of a stream of chat completions, as a chunk."""
+    choice = {"index": 0, "delta": {"content": text} if text else {}, "finish_reason": finish}
+    event = {"id": "c-1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+    return chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
+
+
+def chunk(data: bytes) -> bytes:
+    """Return bytes as a chunk."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+STREAM_END = chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+
+
+@asynccontextmanager
+async def serve_stubbed(
+    folder: Path, *answers: Any, text: str = "", **options: Any
+) -> AsyncIterator[tuple[Served, Stub]]:
+    """Serve a gateway in front of a stub; `text` comes behind the table of the upstream."""
+    async with serve_stub(*answers) as stub:
+        head = f'[upstreams.stub]\nurl = "{stub.url}"\nprobe = "off"\n'
+        async with serve_gateway(
+            make_settings(folder, head + text), facts=folder / "facts.db", **options
+        ) as served:
+            yield served, stub

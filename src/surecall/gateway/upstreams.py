@@ -48,14 +48,14 @@ _FIXED_HEADERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 _WINDOW_S: Final = 5.0
 _OPEN_S: Final = 2.0
-_MIN_FAILURES: Final = 10
-_MIN_SHARE: Final = 0.5
+_MIN_FAILURES: Final = 20
+_MIN_SHARE: Final = 0.8
 
 
 class Breaker:
     """Stops asking an upstream that only fails, and tries one request now and then.
 
-    It opens when at least ten requests failed within five seconds and they were half of all; two
+    It opens when twenty requests failed within five seconds and they were most of all; two
     seconds later one request is let through, and closes it when it succeeds.
     """
 
