@@ -225,6 +225,7 @@ class Stub:
                         self.gone.set()
                         return
                     waiting.cancel()
+                    await asyncio.gather(waiting, return_exceptions=True)
         except (asyncio.IncompleteReadError, OSError):
             pass
         finally:

@@ -247,9 +247,9 @@ async def test_the_end_waits_for_streams_and_cuts_those_that_do_not_end(tmp_path
     short = [STREAM_HEAD, piece("Hello"), 0.3, piece("", "stop"), STREAM_END]
     endless = [STREAM_HEAD, piece("Hello"), HANG]
     async with serve_stubbed(tmp_path, short, endless, text=text) as (served, _):
-        first, _ = await begin(served, chat("m", stream=True))
+        first, one = await begin(served, chat("m", stream=True))
         await first.readuntil(b"Hello")
-        second, _ = await begin(served, chat("m", stream=True))
+        second, two = await begin(served, chat("m", stream=True))
         await second.readuntil(b"Hello")
         served.server.should_exit = True
         await until(lambda: served.gateway.is_draining)
@@ -261,6 +261,8 @@ async def test_the_end_waits_for_streams_and_cuts_those_that_do_not_end(tmp_path
         assert b"[DONE]" not in rest
         assert b"finish_reason\":\"" not in rest.replace(b" ", b"")
         assert [record.outcome for record in served.store.records] == ["clean", "failed"]
+        one.close()
+        two.close()
 
 
 # what settings refuse

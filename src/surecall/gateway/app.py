@@ -368,7 +368,7 @@ class Gateway:
             if name is not None and method == "POST":
                 endpoint, protocol = _MODEL, _protocol(name)
             else:
-                endpoint, protocol, named = _find_endpoint(method, path)
+                endpoint, protocol, named = _find_endpoint(method, path, scope["raw_path"])
             if endpoint.role is not None and state.keyring:
                 caller = self._admit(state, head, endpoint.role, scope)
             if self.is_draining and endpoint.role is not None:
@@ -487,7 +487,7 @@ def _protocol(name: str) -> WireProtocol:
 
 
 def _find_endpoint(
-    method: str, path: str
+    method: str, path: str, raw_path: bytes
 ) -> tuple[Endpoint, WireProtocol | None, tuple[str, bool] | None]:
     """Return what is at a path, in which format, and what the path itself says."""
     plain = _PLAIN.get((method, path))
@@ -502,7 +502,7 @@ def _find_endpoint(
         named = (unquote(found["model"]), found["method"] == "streamGenerateContent")
         return _MODEL, _protocol("gemini"), named
     if method in _RELAYED_METHODS and path.startswith(_PREFIXES):
-        if _UNSAFE_PATH.search(path):
+        if _UNSAFE_PATH.search(raw_path.decode("latin-1")):
             raise ProviderStatusError(Code.NOT_FOUND, "The path is not usable.", status=404)
         return _RELAY, None, None
     raise ProviderStatusError(Code.NOT_FOUND, "There is nothing at this path.", status=404)

@@ -417,7 +417,7 @@ class Job:
             headers.append((b"retry-after", str(seconds).encode()))
         if not (is_ours and status == 503):
             headers = _end_retries(headers)
-        if self._gateway.is_draining or status in {408, 413}:
+        if self._gateway.is_draining:
             headers.append((b"connection", b"close"))
         record = self._record(status=status, outcome="failed", error=error, reply=body)
         await self._keep(record)
