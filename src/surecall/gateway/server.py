@@ -368,7 +368,8 @@ class _Supervisor:
                 continue
             code = os.waitstatus_to_exitcode(status)
             if self._stopping:
-                worst = max(worst, abs(code))
+                if code != -signal.SIGTERM:  # it had not even begun
+                    worst = max(worst, abs(code))
                 continue
             now = time.monotonic()
             self._deaths = [at for at in self._deaths if now - at < 10.0] + [now]
