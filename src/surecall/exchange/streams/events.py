@@ -113,9 +113,9 @@ def read_event(block: bytes) -> tuple[bytes, bytes]:
     """Return the data and the name of one event; no data when it is only a comment or blank."""
     if block[:7] == _EVENT:
         line = block.find(b"\n") + 1
-        if line and block[line : line + 6] == _DATA and block.find(b"\n", line) < 0:
-            if b"\r" not in block:
-                return block[line + 6 :], block[7 : line - 1]
+        is_plain = block[line : line + 6] == _DATA and block.find(b"\n", line) < 0
+        if line and is_plain and b"\r" not in block:
+            return block[line + 6 :], block[7 : line - 1]
     elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
         return b"", b""
     block = block.rstrip(b"\r\n")

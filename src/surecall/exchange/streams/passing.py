@@ -111,7 +111,7 @@ class Passing(Side):
             return b""
         return self._hold(data, 0) if self._is_holding else self._flow(data)
 
-    def _flow(self, data: bytes) -> bytes:
+    def _flow(self, data: bytes) -> bytes:  # noqa: C901 - one loop, once for every event
         """Pass on what is certain; what follows the beginning of a call is held."""
         wire, watch = self._wire, self._watch
         take = wire.take
@@ -133,7 +133,7 @@ class Passing(Side):
                     if not self._has_kept_text:
                         self._has_kept_text = True
                         self._keep(data[start:following])
-                elif kind == CALL or kind == END:
+                elif kind in (CALL, END):
                     self._is_holding = True
                     break
                 elif kind == PASS:
@@ -158,10 +158,9 @@ class Passing(Side):
         """Return what of the events may be passed on now; the others wait for more text."""
         if watch.has_calls:
             self._is_holding = True
-        elif not self._waiting:
-            if watch.decided >= watch.fed:
-                watch.settle(watch.fed)
-                return data
+        elif not self._waiting and watch.decided >= watch.fed:
+            watch.settle(watch.fed)
+            return data
         base = watch.fed - (marks[-1] if marks else 0)
         count = 0 if self._waiting or watch.has_calls else bisect_right(marks, watch.decided - base)
         if count:
@@ -253,6 +252,8 @@ class Passing(Side):
         if self._error is not None:
             raise self._error
         if not wire.has_ended:
+            if not wire.events:
+                self._fold(b"")  # which says what is wrong with a body that holds no event
             raise wire.truncated()
         data = b"".join([event for event, _ in self._waiting])
         if self._is_relayed:
@@ -288,7 +289,6 @@ class Passing(Side):
         self._wait(rest.rstrip(b"\r\n") + b"\n\n", 0)
 
     def _read_calls(self, data: bytes) -> Found:
-        wire = self._wire
         calls = self._clean_calls()
         if calls is not None:
             return Found(data=data, calls=calls)
@@ -347,9 +347,11 @@ class Passing(Side):
         """Whether the client has any of the text."""
         return self._has_text if self._watch is None else self._watch.passed > 0
 
-    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
         """Return the end of the stream with these calls."""
-        return self._wire.rewrite(list(self._held_events()), calls, text)
+        return self._wire.rewrite(list(self._held_events()), calls, text, is_again=is_again)
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""

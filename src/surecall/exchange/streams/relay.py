@@ -234,7 +234,7 @@ class StreamRelay:
             outcome = "reasked"
         elif self.asked.mode != "native" and rules <= {"read_call_from_text"}:
             outcome = "clean"
-        data = side.deliver(reading.calls, text)
+        data = side.deliver(reading.calls, text, is_again=self._again is not None)
         return self._end(data, outcome, receipts=verdict.receipts, calls=len(reading.calls))
 
     def _ask(self, bad: Verdict, last: Asked) -> Ending | None:
