@@ -14,10 +14,13 @@ from surecall.reading import read_reply
 from surecall.records import Reply, WireRequest
 
 __all__ = [
+    "ARGUMENTS",
     "FORMATS",
     "LOOK",
+    "PROMPT",
     "SAVE",
     "Relayed",
+    "calls_in",
     "fold",
     "recorded",
     "relay",
@@ -40,6 +43,13 @@ SAVE: dict[str, Any] = {
     "required": ["text", "count", "tags"],
     "additionalProperties": False,
 }
+ARGUMENTS: dict[str, Any] = {
+    "text": "Zoë said: it's 5 < 6\nand left.",
+    "count": 3,
+    "tags": ["a"],
+    "urgent": True,
+}
+PROMPT = f"call save with {json.dumps(ARGUMENTS, ensure_ascii=False)}"
 _RECORDED = Path(__file__).parent.parent / "protocols" / "recorded"
 _ENDED = {
     "reset": ProviderConnectionError("CONNECTION_RESET", "The connection was reset."),
@@ -160,7 +170,7 @@ def relay_fault(
                 if isinstance(piece, bytes):
                     flowed.append(stream.feed(piece))
                 elif hasattr(piece, "data"):
-                    for _ in range(40):
+                    for _ in range(4):
                         flowed.append(stream.feed(piece.data))
                         if stream.done:
                             break

@@ -105,7 +105,8 @@ class EventCutter:
             return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
         end = 0
         for found in _BLANK_LINE.finditer(data, start):
-            end = found.end()
+            if found.end() < len(data) or not data.endswith(b"\r"):  # a line feed may follow
+                end = found.end()
         return end
 
 

@@ -307,7 +307,8 @@ class _Rewriting:
         for event in self._events:
             kind = str(event.get("type"))
             if kind in _ENDS:
-                written = [self._write_call(call) for call in self._calls]
+                written = [self._write_text(self._text)] if self._text else []
+                written += [self._write_call(call) for call in self._calls]
                 self._end(event, kind, written)
             elif not self._is_call(event, kind):
                 self._keep(event, kind)
@@ -367,6 +368,25 @@ class _Rewriting:
             for number, part in enumerate(as_list(item.get("content")))
         ]
         return {**item, "content": content} if content else item
+
+    def _write_text(self, text: str) -> dict[str, Any]:
+        """Write an item for text that no held item has a place for."""
+        item_id = f"msg_{self._number}"
+        part: dict[str, Any] = {"type": "output_text", "text": "", "annotations": []}
+        item: dict[str, Any] = {"type": "message", "id": item_id, "role": "assistant"}
+        index = self._next
+        self._next += 1
+        place = {"item_id": item_id, "output_index": index, "content_index": 0}
+        begun = {**item, "status": "in_progress", "content": []}
+        whole = {**part, "text": text}
+        item |= {"status": "completed", "content": [whole]}
+        self._send({"output_index": index, "item": begun}, "response.output_item.added")
+        self._send({**place, "part": part}, "response.content_part.added")
+        self._send({**place, "delta": text}, "response.output_text.delta")
+        self._send({**place, "text": text}, "response.output_text.done")
+        self._send({**place, "part": whole}, "response.content_part.done")
+        self._send({"output_index": index, "item": item}, "response.output_item.done")
+        return item
 
     def _write_call(self, call: ToolCall) -> dict[str, Any]:
         known = next(
