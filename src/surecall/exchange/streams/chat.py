@@ -228,7 +228,7 @@ class ChatWire(Wire):
         choices = fields.get("choices")
         if choices is None:
             return PASS
-        if not isinstance(choices, list) or not all(isinstance(item, dict) for item in choices):
+        if not isinstance(choices, list) or not all(isinstance(i, dict) for i in as_list(choices)):
             raise self._refuse(data, "its choices are not a list of objects.")
         kind = PASS
         for item in as_list(choices):

@@ -286,7 +286,7 @@ def _write(places: _Places, calls: Sequence[ToolCall], text: str | None) -> list
         else:
             written += _block(places.open, None, delta)
     for call in calls:
-        block = {"type": _TOOL_USE, "id": call.id, "name": call.name, "input": {}}
+        block: dict[str, Any] = {"type": _TOOL_USE, "id": call.id, "name": call.name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": encode_text(call.arguments)}
         written += _block(places.take(), block, delta)
     return written

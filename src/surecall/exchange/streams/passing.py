@@ -112,7 +112,7 @@ class Passing(Side):
             return b""
         return self._hold(data, 0) if self._is_holding else self._flow(data)
 
-    def _flow(self, data: bytes) -> bytes:  # noqa: C901 - one loop, once for every event
+    def _flow(self, data: bytes) -> bytes:
         """Pass on what is certain; what follows the beginning of a call is held."""
         wire, watch = self._wire, self._watch
         take = wire.take

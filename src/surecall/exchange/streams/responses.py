@@ -377,7 +377,7 @@ class _Rewriting:
         index = self._next
         self._next += 1
         place = {"item_id": item_id, "output_index": index, "content_index": 0}
-        begun = {**item, "status": "in_progress", "content": []}
+        begun: dict[str, Any] = {**item, "status": "in_progress", "content": []}
         whole = {**part, "text": text}
         item |= {"status": "completed", "content": [whole]}
         self._send({"output_index": index, "item": begun}, "response.output_item.added")
