@@ -11,7 +11,7 @@ from surecall.jsontext import decode, encode
 from surecall.loop.history import HistoryRules, fit_history
 from surecall.loop.prompting import PromptMode, name_choice, present_tools
 from surecall.narrow import as_fields, as_list
-from surecall.protocols import translate_request
+from surecall.protocols import translate_asked
 from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.records import Message, ModelRequest, Receipt, WireRequest
 
@@ -107,11 +107,12 @@ class Preparation:
                 forced_tool=forced_tool,
                 must_call=must_call,
             )
-        wire = source.render_request(asked)
         renamed: dict[str, str] = {}
         losses: tuple[str, ...] = ()
-        if not self._is_same:
-            translated = translate_request(wire, source, target)
+        if self._is_same:
+            wire = source.render_request(asked)
+        else:
+            translated = translate_asked(asked, source, target)
             wire, renamed, losses = translated.request, translated.renamed, translated.dropped
             refused = [name for name in losses if name in kinds or name in _REFUSED_LOSSES]
             if refused:
