@@ -47,6 +47,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     """The tools that may be called, where these are fewer than the client has."""
 
 
+def pass_on(request: ClientRequest, route: Route) -> Asked | None:
+    """Return a request that needs nothing but perhaps another model; `None` for any other."""
+    if request.protocol.name != route.protocol.name or not route.takes_bytes or request.has_calls:
+        return None
+    return Asked(body=request.body_for(route.model, route.request_defaults))
+
+
 class Preparation:
     """Prepares the requests that are made for one of a client."""
 
