@@ -61,7 +61,8 @@ def stream_of(
 @EVERY_FORMAT
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [0, 1, 7, 10**6], ids=["events", "bytes", "sevens", "burst"])
-def test_a_clean_stream_comes_out_byte_for_byte(name: str, kind: str, size: int):
+def test_a_clean_stream_comes_out_byte_for_byte(name: str, kind: str, size: int) -> None:
+    """Nothing but the comment at the end is added, however the bytes were cut."""
     events = recorded(name, kind)
     data = b"".join(events)
     chunks = events if not size else [data[at : at + size] for at in range(0, len(data), size)]
@@ -74,7 +75,8 @@ def test_a_clean_stream_comes_out_byte_for_byte(name: str, kind: str, size: int)
 
 
 @EVERY_FORMAT
-def test_words_flow_at_once(name: str):
+def test_words_flow_at_once(name: str) -> None:
+    """Text that cannot begin a call is not held back."""
     events = stream_of(name, text="The door is green, and Paris is far away. " * 3, finish="stop")
     stream = StreamRelay(request_for(name), route_to(name), Policy())
     sent = fed = 0
@@ -87,7 +89,8 @@ def test_words_flow_at_once(name: str):
 @EVERY_FORMAT
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_every_split_gives_the_same(name: str, data: st.DataObject):
+def test_every_split_gives_the_same(name: str, data: st.DataObject) -> None:
+    """Where the bytes are cut makes no difference to what a client reads."""
     kind = data.draw(st.sampled_from(("calls", "text", "tagged")))
     events = text_call(name, CALL_TEXT) if kind == "tagged" else recorded(name, kind)
     stream = b"".join(events)
@@ -105,7 +108,8 @@ def test_every_split_gives_the_same(name: str, data: st.DataObject):
 
 @pytest.mark.parametrize("upstream", FORMATS)
 @pytest.mark.parametrize("client", FORMATS)
-def test_every_format_is_answered_in_every_other(client: str, upstream: str):
+def test_every_format_is_answered_in_every_other(client: str, upstream: str) -> None:
+    """Calls arrive in the client's format with their names and arguments."""
     events = recorded(upstream, "calls")
     got = relay(request_for(client), route_to(upstream), events)
     assert got.ending.outcome == "clean"
@@ -115,7 +119,8 @@ def test_every_format_is_answered_in_every_other(client: str, upstream: str):
     assert got.ending.data.endswith(COMMENT)
 
 
-def test_several_replies_at_once_are_passed_on():
+def test_several_replies_at_once_are_passed_on() -> None:
+    """Replies beside one another are not read, but their ends are looked for."""
     request = request_for("chat_completions")
     request.choices = 2
     chunks: list[bytes] = []
@@ -135,7 +140,8 @@ def test_several_replies_at_once_are_passed_on():
 
 @EVERY_FORMAT
 @pytest.mark.parametrize("kind", [*KINDS, "tagged"])
-def test_a_cut_anywhere_gives_no_call_and_no_finish(name: str, kind: str):
+def test_a_cut_anywhere_gives_no_call_and_no_finish(name: str, kind: str) -> None:
+    """A stream that was cut ends with an error, and no call was sent before."""
     events = text_call(name, CALL_TEXT) if kind == "tagged" else recorded(name, kind)
     data = b"".join(events)
     request, route = request_for(name), route_to(name)
@@ -162,7 +168,8 @@ def test_a_cut_anywhere_gives_no_call_and_no_finish(name: str, kind: str):
     [RESET, ProviderTimeoutError("IDLE_TIMEOUT", "Nothing came for 60 seconds.")],
     ids=["reset", "idle"],
 )
-def test_a_broken_connection_ends_with_an_error(name: str, error: SurecallError):
+def test_a_broken_connection_ends_with_an_error(name: str, error: SurecallError) -> None:
+    """What ended the connection is what the client reads."""
     events = stream_of(name, RawCall("c1", "look", '{"what":"x"}'), text="Let us see")
     last = 1 if name == "gemini" else 2
     got = relay(request_for(name), route_to(name), events[:-last], error=error)
@@ -174,7 +181,8 @@ def test_a_broken_connection_ends_with_an_error(name: str, error: SurecallError)
     assert got.ending.data.endswith(b": surecall outcome=failed receipts=0 request=r-1\n\n")
 
 
-def test_errors_have_the_form_of_the_client():
+def test_errors_have_the_form_of_the_client() -> None:
+    """Each format has its own way to break a stream off."""
     starts = {
         "chat_completions": b'data: {"error":{"message":',
         "responses": b'event: error\ndata: {"type":"error","sequence_number":',
@@ -187,7 +195,8 @@ def test_errors_have_the_form_of_the_client():
         assert (b"event: response.failed\n" in got.ending.data) == (name == "responses")
 
 
-def test_numbers_of_a_failed_response_go_on():
+def test_numbers_of_a_failed_response_go_on() -> None:
+    """The events of an error are numbered behind those that were sent."""
     events = recorded("responses", "calls")
     got = relay(request_for("responses"), route_to("responses"), events[:8])
     numbers = [
@@ -203,7 +212,8 @@ def test_numbers_of_a_failed_response_go_on():
 
 
 @EVERY_FORMAT
-def test_a_damaged_call_is_repaired(name: str):
+def test_a_damaged_call_is_repaired(name: str) -> None:
+    """The client gets a valid call, and text, usage and finish as they were."""
     damaged = '{"text": "a", "count": "3", "tags": ["x"],}'
     call = RawCall("c1", "save", damaged)
     if name in ("messages", "gemini"):  # their calls are objects
@@ -222,7 +232,8 @@ def test_a_damaged_call_is_repaired(name: str):
 
 @pytest.mark.parametrize("upstream", FORMATS)
 @pytest.mark.parametrize("client", FORMATS)
-def test_a_call_written_as_text_becomes_one(client: str, upstream: str):
+def test_a_call_written_as_text_becomes_one(client: str, upstream: str) -> None:
+    """The text around the call is sent, the call in text is not."""
     events = text_call(upstream, CALL_TEXT)
     got = relay(request_for(client), route_to(upstream), events)
     assert got.ending.outcome == "repaired"
@@ -235,7 +246,8 @@ def test_a_call_written_as_text_becomes_one(client: str, upstream: str):
 
 
 @EVERY_FORMAT
-def test_text_that_only_looks_like_a_call_goes_on_as_it_is(name: str):
+def test_text_that_only_looks_like_a_call_goes_on_as_it_is(name: str) -> None:
+    """Held text that turns out to be text keeps its bytes."""
     text = "If a < b then use `x` [1] and {y}, or <b>this</b>. It is 5 < 6, is it not?"
     events = text_call(name, text)
     got = relay(request_for(name), route_to(name), events)
@@ -256,7 +268,8 @@ REPAIRABLE = [
 
 @EVERY_FORMAT
 @pytest.mark.parametrize("fault", REPAIRABLE, ids=lambda f: f.name)
-def test_repairable_faults_are_repaired(name: str, fault: Any):
+def test_repairable_faults_are_repaired(name: str, fault: Any) -> None:
+    """The call arrives as the model meant it, in the same and in another format."""
     if fault.protocols and name not in fault.protocols:
         pytest.skip("the fault has no form in this format")
     other = "messages" if name != "messages" else "chat_completions"
@@ -277,7 +290,8 @@ FATAL = [
 
 @EVERY_FORMAT
 @pytest.mark.parametrize("fault", FATAL, ids=lambda f: f.name)
-def test_fatal_faults_end_with_an_error(name: str, fault: Any):
+def test_fatal_faults_end_with_an_error(name: str, fault: Any) -> None:
+    """No finish is invented, and nothing of a call is sent."""
     if fault.protocols and name not in fault.protocols:
         pytest.skip("the fault has no form in this format")
     if name == "gemini" and fault.name == "stream_comments_forever":
@@ -294,7 +308,8 @@ def test_fatal_faults_end_with_an_error(name: str, fault: Any):
 
 
 @EVERY_FORMAT
-def test_a_second_request_supplies_the_calls(name: str):
+def test_a_second_request_supplies_the_calls(name: str) -> None:
+    """Text that was sent is not sent again; the calls of the second reply follow it."""
     wrong = RawCall("c1", "save", '{"text": "a"}')
     stream = StreamRelay(request_for(name), route_to(name), Policy(), request_id="r-1")
     flowed = b"".join([stream.feed(event) for event in stream_of(name, wrong, text="I save it")])
@@ -319,7 +334,8 @@ def test_a_second_request_supplies_the_calls(name: str):
 
 
 @EVERY_FORMAT
-def test_what_cannot_be_used_is_refused(name: str):
+def test_what_cannot_be_used_is_refused(name: str) -> None:
+    """When asking again does not help, the stream ends with the reason."""
     wrong = RawCall("c1", "save", '{"text": "a"}')
     stream = StreamRelay(request_for(name), route_to(name), Policy(max_requests=2))
     flowed = b""
@@ -336,7 +352,8 @@ def test_what_cannot_be_used_is_refused(name: str):
 
 
 @EVERY_FORMAT
-def test_a_whole_body_answers_a_second_request(name: str):
+def test_a_whole_body_answers_a_second_request(name: str) -> None:
+    """The second answer need not be a stream, and its finish counts."""
     cut = RawCall("c1", "save", '{"text": "a", "count": 1, "tags": []}')
     stream = StreamRelay(request_for(name), route_to(name), Policy())
     flowed = b"".join([stream.feed(event) for event in stream_of(name, cut, finish="length")])
@@ -352,7 +369,8 @@ def test_a_whole_body_answers_a_second_request(name: str):
     assert reply.finish_reason == "tool_calls"
 
 
-def test_a_likely_call_is_asked_for_again_delivered_or_left():
+def test_a_likely_call_is_asked_for_again_delivered_or_left() -> None:
+    """The policy decides about a call that may not be whole."""
     name = "chat_completions"
     call = RawCall("c1", "look", '{"what": "x"}')
     events = stream_of(name, call, finish="mystery")
@@ -367,7 +385,8 @@ def test_a_likely_call_is_asked_for_again_delivered_or_left():
 # Limits and signs of life
 
 
-def test_comments_go_on_while_a_call_is_held():
+def test_comments_go_on_while_a_call_is_held() -> None:
+    """Signs of life keep the client waiting."""
     events = recorded("chat_completions", "calls")
     stream = StreamRelay(request_for("chat_completions"), route_to("chat_completions"), Policy())
     for event in events[:3]:
@@ -382,7 +401,8 @@ def test_comments_go_on_while_a_call_is_held():
     assert stream.feed(ping) == ping
 
 
-def test_lines_and_streams_are_limited():
+def test_lines_and_streams_are_limited() -> None:
+    """Neither an event nor a stream goes on without end."""
     cutter = EventCutter(max_event_bytes=100, max_stream_bytes=1000)
     assert cutter.feed(b"data: 1\n\ndata: 2") == b"data: 1\n\n"
     with pytest.raises(ProviderError, match="100 bytes"):
@@ -395,7 +415,8 @@ def test_lines_and_streams_are_limited():
 
 
 @EVERY_FORMAT
-def test_an_endless_line_is_refused(name: str):
+def test_an_endless_line_is_refused(name: str) -> None:
+    """Nothing of it is sent, and reading stops."""
     stream = StreamRelay(request_for(name), route_to(name), Policy())
     stream.feed(b"data: ")
     chunk = b"a" * 2**20
@@ -409,7 +430,8 @@ def test_an_endless_line_is_refused(name: str):
     assert ending.error.code == "STREAM_TOO_LARGE"
 
 
-def test_a_body_in_the_place_of_a_stream_is_streamed():
+def test_a_body_in_the_place_of_a_stream_is_streamed() -> None:
+    """A client that asked for a stream gets one."""
     reply = Reply(content="Hello", finish_reason="stop", model="m", id="r1")
     for name in FORMATS:
         body = json.dumps(find_protocol(name).render_reply(reply)).encode()
@@ -418,7 +440,8 @@ def test_a_body_in_the_place_of_a_stream_is_streamed():
         assert got.ending.outcome == "clean"
 
 
-def test_the_request_to_another_format_asks_for_a_stream():
+def test_the_request_to_another_format_asks_for_a_stream() -> None:
+    """The client's own bytes are sent where the format is the same."""
     stream = StreamRelay(request_for("messages"), route_to("chat_completions", "big"), Policy())
     body = json.loads(stream.body)
     assert body["stream"] is True
