@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -65,8 +66,8 @@ def chat_call(count: int) -> list[bytes]:
     head = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     entries = [{"index": 0, "id": "call_7f3a9", "type": "function"}]
     entries[0]["function"] = {"name": "create_ticket", "arguments": ""}
-    for piece in pieces_of(json.dumps(VALUES), count - 1):
-        entries.append({"index": 0, "function": {"arguments": piece}})
+    pieces = pieces_of(json.dumps(VALUES), count - 1)
+    entries += [{"index": 0, "function": {"arguments": piece}} for piece in pieces]
     events = []
     for entry in entries:
         choice = {"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": None}
@@ -147,15 +148,16 @@ def main() -> None:
             assert relay(request, route, policy, [data]).startswith(data)
             split = [data[at : at + 4096] for at in range(0, len(data), 4096)]
             row: dict[str, object] = {"format": name, "stream": kind, "events": len(events)}
+            same = partial(relay, request, route, policy)
             for label, work in (
-                ("floor", lambda e=events: b"".join(e)),
-                ("decoded", lambda d=data: decode(d)),
-                ("folder, burst", lambda n=name, d=data: fold(n, [d])),
-                ("folder, events", lambda n=name, e=events: fold(n, e)),
-                ("relay, burst", lambda d=data: relay(request, route, policy, [d])),
-                ("relay, 4 KiB", lambda s=split: relay(request, route, policy, s)),
-                ("relay, events", lambda e=events: relay(request, route, policy, e)),
-                ("translated, burst", lambda d=data: relay(other, route, policy, [d])),
+                ("floor", partial(b"".join, events)),
+                ("decoded", partial(decode, data)),
+                ("folder, burst", partial(fold, name, [data])),
+                ("folder, events", partial(fold, name, events)),
+                ("relay, burst", partial(same, [data])),
+                ("relay, 4 KiB", partial(same, split)),
+                ("relay, events", partial(same, events)),
+                ("translated, burst", partial(relay, other, route, policy, [data])),
             ):
                 row[label] = round(measure(work, options.rounds), 1)
             rows.append(row)

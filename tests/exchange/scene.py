@@ -1,7 +1,7 @@
 """A client, a faulty endpoint in this process, and what the client gets to see."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from surecall.exchange import (
@@ -15,7 +15,7 @@ from surecall.exchange import (
 )
 from surecall.faults.provider import FaultyProvider
 from surecall.protocols import find_protocol
-from surecall.records import ModelRequest, Reply, ToolSpec, WireRequest
+from surecall.records import Message, ModelRequest, Reply, ToolSpec, WireRequest
 
 SAVE: dict[str, Any] = {
     "type": "object",
@@ -26,10 +26,8 @@ SAVE: dict[str, Any] = {
     },
     "required": ["title", "count", "tags"],
 }
-TOOLS = (
-    ToolSpec(name="save", parameters=SAVE),
-    ToolSpec(name="ping", parameters={"type": "object", "properties": {}}),
-)
+PING: dict[str, Any] = {"type": "object", "properties": {}}
+TOOLS = (ToolSpec(name="save", parameters=SAVE), ToolSpec(name="ping", parameters=PING))
 ARGUMENTS: dict[str, Any] = {"title": 'a "b"\nc', "count": 3, "tags": ["x"]}
 ORDER = f"call save with {json.dumps(ARGUMENTS)} say All is saved."
 FORMATS = ("chat_completions", "messages", "responses", "gemini")
@@ -40,8 +38,6 @@ def write_request(
 ) -> bytes:
     """Write a client's request: the user's order, and messages that followed it."""
     protocol = find_protocol(name)
-    from surecall.records import Message
-
     asked = ModelRequest(
         model=model,
         messages=(Message("user", text), *history),
@@ -143,13 +139,10 @@ def seen(name: str, delivered: Delivered) -> Reply:
     return protocol.parse_message(protocol.parse_body(delivered.body))
 
 
-def calls_in(name: str, delivered: Delivered) -> list[tuple[str, Mapping[str, Any]]]:
-    """Calls in."""
-    calls = seen(name, delivered).calls
-    return [
-        (
-            call.name,
-            call.arguments if isinstance(call.arguments, dict) else json.loads(call.arguments),
-        )
-        for call in calls
-    ]
+def calls_in(name: str, delivered: Delivered) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls that a client gets, with their arguments."""
+    return [(call.name, _object(call.arguments)) for call in seen(name, delivered).calls]
+
+
+def _object(arguments: Any) -> dict[str, Any]:
+    return arguments if isinstance(arguments, dict) else json.loads(arguments)

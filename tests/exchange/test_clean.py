@@ -15,6 +15,27 @@ from surecall.records import RawCall, Reply, Usage
 
 from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, completion, parse, write_request
 
+KEYS = [
+    "choices",
+    "message",
+    "content",
+    "tool_calls",
+    "function",
+    "arguments",
+    "name",
+    "id",
+    "role",
+    "candidates",
+    "parts",
+    "functionCall",
+    "args",
+    "output",
+    "type",
+    "text",
+    "input",
+    "stop_reason",
+    "finish_reason",
+]
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="{}[]<>()`~:"), max_size=30)
 SAVED = st.fixed_dictionaries(
     {
@@ -45,7 +66,7 @@ def replies(draw: Any) -> Reply:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60)
+@settings(max_examples=30, deadline=None)
 @given(reply=replies(), indent=st.sampled_from([None, 1]), extra=WORDS)
 async def test_clean_bytes_come_back(name: str, reply: Reply, indent: Any, extra: str) -> None:
     """Clean bytes come back."""
@@ -59,7 +80,7 @@ async def test_clean_bytes_come_back(name: str, reply: Reply, indent: Any, extra
     assert delivered.usage is not None
 
 
-@settings(max_examples=60)
+@settings(max_examples=30, deadline=None)
 @given(reply=replies(), name=st.sampled_from(FORMATS), data=st.data())
 def test_what_is_clean_is_read_without_a_change(name: str, reply: Reply, data: Any) -> None:
     """Whatever part of a reply is changed: what is still clean needs nothing done to it."""
@@ -82,7 +103,7 @@ def test_what_is_clean_is_read_without_a_change(name: str, reply: Reply, data: A
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=80)
+@settings(max_examples=40, deadline=None)
 @given(
     body=st.binary(max_size=80)
     | st.sampled_from([b"", b"{}", b"[]", b"null", b"<html></html>", b'{"choices":null}'])
@@ -91,29 +112,7 @@ def test_what_is_clean_is_read_without_a_change(name: str, reply: Reply, data: A
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(
-                    [
-                        "choices",
-                        "message",
-                        "content",
-                        "tool_calls",
-                        "function",
-                        "arguments",
-                        "name",
-                        "id",
-                        "role",
-                        "candidates",
-                        "parts",
-                        "functionCall",
-                        "args",
-                        "output",
-                        "type",
-                        "text",
-                        "input",
-                        "stop_reason",
-                        "finish_reason",
-                    ]
-                ),
+                st.sampled_from(KEYS),
                 inner,
                 max_size=4,
             )

@@ -52,6 +52,7 @@ from .request import ClientRequest
 from .wording import explain_doubt, explain_not_run, refuse_calls
 
 DROP_RULE: Final = "drop_parallel_calls"
+CHOICE_RULE: Final = "drop_choice"
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
 _ACCEPT: Final[dict[str, Any]] = (
@@ -178,28 +179,30 @@ class Judge:
         key = _CHOICES[self._request.protocol.name]
         kept: list[Any] = []
         verdicts: list[Verdict] = []
+        dropped: list[Receipt] = []
         for position, choice in enumerate(as_list(document[key])):
             body = encode({**document, key: [choice]})
             try:
                 raw = self._route.protocol.parse_body(body, sent.headers)
                 verdict = self._judge_raw(raw, asked, body, as_fields(decode(body)))
-            except ProviderError:
-                if position == 0 or self._request.choices > 1:
-                    raise
-                continue
+            except ProviderError as error:
+                verdict = Verdict(error=error)
             if verdict.body is None:
                 if position == 0 or self._request.choices > 1:
                     return verdict
+                why = "nobody asked for it, and it cannot be used"
+                place = f"/{key}/{position}"
+                dropped.append(Receipt(CHOICE_RULE, place, None, None, lossless=False, why=why))
                 continue
             verdicts.append(verdict)
             kept += as_list(as_fields(decode(verdict.body, surrogates="replace")).get(key))
-        changed = any(verdict.changed for verdict in verdicts)
-        changed = changed or len(kept) != len(as_list(document[key]))
+        changed = bool(dropped) or any(verdict.changed for verdict in verdicts)
+        receipts = [item for verdict in verdicts for item in verdict.receipts]
         return replace(
             verdicts[0],
             body=encode({**document, key: kept}) if changed else sent.body,
             changed=changed,
-            receipts=tuple(item for verdict in verdicts for item in verdict.receipts),
+            receipts=(*receipts, *dropped),
             calls=sum(verdict.calls for verdict in verdicts),
         )
 

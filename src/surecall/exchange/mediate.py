@@ -17,10 +17,11 @@ from surecall.jsontext import encode
 from surecall.reading import RULES
 from surecall.records import Defect, Message, Receipt, Reply, Usage, clip
 
+from .clean import Clean, read_clean
 from .history import EchoCache
 from .judge import REPAIR_RULES, SCHEMA_RULES, Judge, Verdict, refusal_of
 from .policy import Delivered, Outcome, ParseError, Policy, Route, Send, Sent, Step, StepName
-from .prepare import Asked, Mode, Preparation
+from .prepare import Asked, Mode, Preparation, pass_on
 from .request import ClientRequest, add_members
 from .wording import EMPTY_ANSWER, REFUSED_HINT, write_envelope
 
@@ -53,14 +54,50 @@ async def mediate(
         scope: Whose conversation it is, such as the name of a key.
         clock: The time in seconds.
     """
-    exchange = _Exchange(request, route, policy, send, echoes, scope, clock)
+    began_s = clock()
+    asked = pass_on(request, route)
+    sent = None
+    if asked is not None:
+        try:
+            sent = await send(asked.body)
+        except ProviderError as error:
+            sent = error
+        else:
+            clean = read_clean(request, sent.body, policy.limits, text_formats=policy.text_formats)
+            if clean is not None and _needs_nothing(clean, sent, request, policy, echoes):
+                return Delivered(
+                    status=sent.status,
+                    body=sent.body,
+                    outcome="clean",
+                    usage=clean.usage,
+                    model_answered=clean.model,
+                    upstream_s=clock() - began_s,
+                    calls=clean.calls,
+                )
+    exchange = _Exchange(request, route, policy, send, echoes, scope, clock, began_s)
     try:
-        return await exchange.run()
+        return await exchange.run(asked, sent)
     except SurecallError as error:
         return exchange.fail(error)
     except Exception as error:  # a client is owed an answer, whatever goes wrong here
         _log.exception("a reply could not be read")
         return exchange.fail(_internal(error))
+
+
+def _needs_nothing(
+    clean: Clean,
+    sent: Sent,
+    request: ClientRequest,
+    policy: Policy,
+    echoes: EchoCache | None,
+) -> bool:
+    """Tell whether a clean reply is delivered as it is, and nothing of it has to be kept."""
+    return (
+        200 <= sent.status < 300
+        and not policy.show_receipts
+        and (clean.calls < 2 or not request.one_call)
+        and (echoes is None or not clean.echoes)
+    )
 
 
 def _internal(error: Exception) -> SurecallError:
@@ -83,6 +120,7 @@ class _Exchange:
         echoes: EchoCache | None,
         scope: str,
         clock: Callable[[], float],
+        began_s: float,
     ) -> None:
         self._request = request
         self._route = route
@@ -91,7 +129,7 @@ class _Exchange:
         self._echoes = echoes
         self._scope = scope
         self._clock = clock
-        self._began_s = clock()
+        self._began_s = began_s
         self._upstream_s = 0.0
         self._requests = 0
         self._usage: Usage | None = None
@@ -103,9 +141,12 @@ class _Exchange:
         self._said: Sequence[Message] = ()
         """What was said since the client's request, and led to nothing yet."""
 
-    async def run(self) -> Delivered:
-        first = self._first = self._prepare.first()
-        verdict = await self._ask(first)
+    async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
+        """Go on from what was sent already, if anything was."""
+        first = self._first = self._prepare.first() if asked is None else asked
+        if sent is not None:
+            self._upstream_s = self._clock() - self._began_s
+        verdict = await self._ask(first, sent)
         if verdict.body is not None and not verdict.receipts and not verdict.changed:
             return self._deliver(verdict, "repaired" if first.receipts else "clean", first)
         if verdict.error is not None:
@@ -120,15 +161,17 @@ class _Exchange:
 
     # Asking
 
-    async def _ask(self, asked: Asked) -> Verdict:
+    async def _ask(self, asked: Asked, sent: Sent | ProviderError | None = None) -> Verdict:
         self._requests += 1
-        began_s = self._clock()
-        try:
-            sent: Sent = await self._send(asked.body)
-        except ProviderError as error:
-            return Verdict(error=error)
-        finally:
+        if sent is None:
+            began_s = self._clock()
+            try:
+                sent = await self._send(asked.body)
+            except ProviderError as error:
+                sent = error
             self._upstream_s += self._clock() - began_s
+        if isinstance(sent, ProviderError):
+            return Verdict(error=sent)
         verdict = await self._judge.judge(sent, asked)
         if verdict.usage is not None:
             self._usage = verdict.usage if self._usage is None else self._usage + verdict.usage

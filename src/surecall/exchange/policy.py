@@ -67,6 +67,17 @@ class Route(Struct, frozen=True, kw_only=True):
     request_defaults: dict[str, Any] = {}
     """Fields of the body for requests that do not have them."""
 
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the endpoint is known to demand nothing of a conversation."""
+        wanted = self.capabilities
+        return (
+            self.strategy == "native"
+            and not self.known
+            and wanted.tool_id_pattern is None
+            and not wanted.needs_reasoning_echo
+        )
+
     def lacks(self, capability: str) -> bool:
         """Tell whether a capability is known to be missing."""
         return capability in self.known and not getattr(self.capabilities, capability)

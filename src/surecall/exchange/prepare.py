@@ -11,7 +11,7 @@ from surecall.jsontext import decode, encode
 from surecall.loop.history import HistoryRules, fit_history
 from surecall.loop.prompting import PromptMode, name_choice, present_tools
 from surecall.narrow import as_fields, as_list
-from surecall.protocols import translate_request
+from surecall.protocols import translate_asked
 from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.records import Message, ModelRequest, Receipt, WireRequest
 
@@ -45,6 +45,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     receipts: tuple[Receipt, ...] = ()
     offered: frozenset[str] | None = None
     """The tools that may be called, where these are fewer than the client has."""
+
+
+def pass_on(request: ClientRequest, route: Route) -> Asked | None:
+    """Return a request that needs nothing but perhaps another model; `None` for any other."""
+    if request.protocol.name != route.protocol.name or not route.takes_bytes or request.has_calls:
+        return None
+    return Asked(body=request.body_for(route.model, route.request_defaults))
 
 
 class Preparation:
@@ -107,11 +114,12 @@ class Preparation:
                 forced_tool=forced_tool,
                 must_call=must_call,
             )
-        wire = source.render_request(asked)
         renamed: dict[str, str] = {}
         losses: tuple[str, ...] = ()
-        if not self._is_same:
-            translated = translate_request(wire, source, target)
+        if self._is_same:
+            wire = source.render_request(asked)
+        else:
+            translated = translate_asked(asked, source, target)
             wire, renamed, losses = translated.request, translated.renamed, translated.dropped
             refused = [name for name in losses if name in kinds or name in _REFUSED_LOSSES]
             if refused:

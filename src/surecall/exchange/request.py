@@ -83,6 +83,7 @@ class ClientRequest:
         "choice",
         "choices",
         "model",
+        "offers_tools",
         "one_call",
         "path",
         "protocol",
@@ -111,6 +112,8 @@ class ClientRequest:
         self.tools = tools
         self.choice = choice
         """The choice of a tool, as it was written; empty when there is none."""
+        self.offers_tools = bool(tools.specs) and not (choice and _forbids_calls(choice))
+        """Whether the model may call a function."""
         self.choices = choices
         """How many replies are asked for at once."""
         self.one_call = one_call
@@ -200,13 +203,12 @@ class ClientRequest:
     def has_calls(self) -> bool:
         """Whether the conversation may hold calls or results of tools."""
         if self._has_calls is None:
-            self._has_calls = any(mark in self.body for mark in _CALL_MARKS[self.protocol.name])
+            self._has_calls = False
+            for mark in _CALL_MARKS[self.protocol.name]:
+                if mark in self.body:
+                    self._has_calls = True
+                    break
         return self._has_calls
-
-    @property
-    def offers_tools(self) -> bool:
-        """Whether the model may call a function."""
-        return bool(self.tools.specs) and not _forbids_calls(self.choice)
 
     @property
     def is_legacy(self) -> bool:

@@ -159,28 +159,27 @@ class ChatWire(Wire):
                 return END if self.is_finished else PASS
         if self._expected > 1:
             self._seen.add(index)
-        kind = PASS
+        kind = PASS if choice.delta is None else self._take_delta(choice.delta)
         if is_there(choice.message):
             self.is_odd = True
             self.has_calls = self.has_calls or b"_call" in data
             kind = CALL
-        if (delta := choice.delta) is not None:
-            if delta.content:
-                self.piece = delta.content
-                kind = TEXT
-            if delta.tool_calls:
-                self._take_calls(delta.tool_calls)
-                kind = CALL
-            elif is_there(delta.function_call):
-                self.has_calls = self.is_odd = True
-                kind = CALL
-            elif kind == PASS:
-                kind = THOUGHT
-            if self.is_finished and kind in (TEXT, CALL) and not choice.finish_reason:
-                self.is_odd = True
+        if self.is_finished and kind in (TEXT, CALL) and not choice.finish_reason:
+            self.is_odd = True
         if choice.finish_reason:
             self._take_finish(choice.finish_reason, index)
         return END if self.is_finished and kind != CALL else kind
+
+    def _take_delta(self, delta: _Delta) -> int:
+        if delta.content:
+            self.piece = delta.content
+        if delta.tool_calls:
+            self._take_calls(delta.tool_calls)
+            return CALL
+        if is_there(delta.function_call):
+            self.has_calls = self.is_odd = True
+            return CALL
+        return TEXT if delta.content else THOUGHT
 
     def _take_finish(self, finish: str, index: int) -> None:
         if self.finish is None or self.finish in _PLAIN_ENDS:
@@ -229,7 +228,7 @@ class ChatWire(Wire):
         choices = fields.get("choices")
         if choices is None:
             return PASS
-        if not isinstance(choices, list) or not all(isinstance(item, dict) for item in choices):
+        if not isinstance(choices, list) or not all(isinstance(i, dict) for i in as_list(choices)):
             raise self._refuse(data, "its choices are not a list of objects.")
         kind = PASS
         for item in as_list(choices):
@@ -254,7 +253,14 @@ class ChatWire(Wire):
             return END
         return kind
 
-    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
         """Return the held chunks with these calls before the finish."""
         written: list[bytes] = []
         is_written = False
@@ -276,8 +282,9 @@ class ChatWire(Wire):
             if finish is not None and not is_written:
                 is_written = True
                 written += self._write(fields, calls, text)
-            if finish in _PLAIN_ENDS and calls:
-                choice = {**choice, "finish_reason": "tool_calls"}
+            ended = "tool_calls" if calls else "stop" if is_again else finish
+            if finish is not None and finish != ended:
+                choice = {**choice, "finish_reason": ended}
             elif not dropped:
                 written.append(same_event(data))
                 continue

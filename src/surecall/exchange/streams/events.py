@@ -105,7 +105,8 @@ class EventCutter:
             return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
         end = 0
         for found in _BLANK_LINE.finditer(data, start):
-            end = found.end()
+            if found.end() < len(data) or not data.endswith(b"\r"):  # a line feed may follow
+                end = found.end()
         return end
 
 
@@ -113,9 +114,9 @@ def read_event(block: bytes) -> tuple[bytes, bytes]:
     """Return the data and the name of one event; no data when it is only a comment or blank."""
     if block[:7] == _EVENT:
         line = block.find(b"\n") + 1
-        if line and block[line : line + 6] == _DATA and block.find(b"\n", line) < 0:
-            if b"\r" not in block:
-                return block[line + 6 :], block[7 : line - 1]
+        is_plain = block[line : line + 6] == _DATA and block.find(b"\n", line) < 0
+        if line and is_plain and b"\r" not in block:
+            return block[line + 6 :], block[7 : line - 1]
     elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
         return b"", b""
     block = block.rstrip(b"\r\n")

@@ -175,7 +175,14 @@ class GeminiWire(Wire):
                 self._take_finish(str(finish), 0)
         return END if self.is_finished and kind != CALL else kind
 
-    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
         """Return the held chunks with these calls before the finish."""
         written: list[bytes] = []
         is_written = False
@@ -195,6 +202,9 @@ class GeminiWire(Wire):
                 new = [{"text": text}] if text else []
                 new += [_render_call(call) for call in calls]
                 kept = [part for part in kept if part.get("text") != ""] + new or kept
+            if finish and (calls or is_again) and finish != "STOP":
+                candidate = {**candidate, "finishReason": "STOP"}
+                candidate.pop("finish_reason", None)
             if kept or finish:
                 changed = {**candidate, "content": {"role": "model", **content, "parts": kept}}
                 written.append(event_of({**fields, "candidates": [changed, *candidates[1:]]}))

@@ -15,7 +15,7 @@ _MAX_ECHO_CHARS = 4000
 _NOTHING = "(nothing)"
 
 
-class Weighed(Struct, frozen=True):
+class Weighed(Struct, frozen=True, kw_only=True):
     """What a streamed reply is worth."""
 
     verdict: Verdict
@@ -48,19 +48,22 @@ class StreamJudge(Judge):
         if not reading.calls:
             if self._names:
                 verdict = self._judge_silence(verdict, reading, reply, asked)
-            return Weighed(verdict, not (verdict.notice or verdict.is_empty))
+            return Weighed(verdict=verdict, is_usable=not (verdict.notice or verdict.is_empty))
         answers, leaves = self._check(reading.calls)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
             shown = str(reading.calls[0].raw)
             error = ParseError(asked.mode, first.code, clip(shown, _MAX_SNIPPET))
-            return Weighed(replace(verdict, answers=answers, parse_error=error), False)
+            verdict = replace(verdict, answers=answers, parse_error=error)
+            return Weighed(verdict=verdict, is_usable=False)
         if leaves:
-            return Weighed(replace(verdict, calls=len(reading.calls)), True, True)
+            verdict = replace(verdict, calls=len(reading.calls))
+            return Weighed(verdict=verdict, is_usable=True, leaves=True)
         reading, dropped = self._take_one(reading)
         receipts = self._receipts(reading, kept_form=own_form) + dropped
         calls = len(reading.calls)
-        return Weighed(replace(verdict, reading=reading, receipts=receipts, calls=calls), True)
+        verdict = replace(verdict, reading=reading, receipts=receipts, calls=calls)
+        return Weighed(verdict=verdict, is_usable=True)
 
 
 def follow_up(bad: Verdict, mode: Mode) -> list[Message]:

@@ -108,18 +108,22 @@ class MessagesWire(Wire):
         kind = event.type or name.decode("utf-8", "replace")
         if kind == "content_block_delta" and event.delta is not None and self.finish is None:
             return self._take_delta(event, event.delta)
-        if kind == "ping":
-            return PING
         if kind == "error" or is_there(event.error):
             raise self._read_error(self._decode_whole(data))
+        return self._take_frame(event, kind)
+
+    def _take_frame(self, event: _Event, kind: str) -> int:
+        """Take an event that begins or ends something."""
+        if kind == "ping":
+            return PING
         if kind == "content_block_start" and event.content_block is not None:
             return self._take_block(event, event.content_block)
         if kind == "content_block_stop":
             call = self._calls.get(-1 if event.index is None else event.index)
-            if call is not None:
-                call.stopped = True
-                return CALL
-            return PASS
+            if call is None:
+                return PASS
+            call.stopped = True
+            return CALL
         if kind == "message_start":
             return self._take_start(as_fields(value_of(event.message)))
         if kind == "message_delta":
@@ -130,8 +134,7 @@ class MessagesWire(Wire):
         if kind == "message_stop":
             self.is_finished = self.done = True
             return END
-        if kind.startswith("content_block"):
-            self.is_odd = True
+        self.is_odd = self.is_odd or kind.startswith("content_block")
         return PASS
 
     def _take_delta(self, event: _Event, delta: _Delta) -> int:
@@ -198,7 +201,14 @@ class MessagesWire(Wire):
             return CALL
         return PASS
 
-    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
         """Return the held events with these calls before the end; blocks are numbered anew."""
         written: list[bytes] = []
         places = _Places(self._last_index, held)
@@ -211,8 +221,10 @@ class MessagesWire(Wire):
                     is_written = True
                     written += _write(places, calls, text)
                 delta = as_fields(fields.get("delta"))
-                if calls and delta.get("stop_reason") in ("end_turn", "stop_sequence"):
-                    delta = {**delta, "stop_reason": _TOOL_USE}
+                reason = delta.get("stop_reason")
+                ended = _TOOL_USE if calls else "end_turn" if is_again else reason
+                if kind == "message_delta" and reason != ended:
+                    delta = {**delta, "stop_reason": ended}
                     written.append(event_of({**fields, "delta": delta}, kind))
                 else:
                     written.append(same_event(data, kind))
@@ -274,7 +286,7 @@ def _write(places: _Places, calls: Sequence[ToolCall], text: str | None) -> list
         else:
             written += _block(places.open, None, delta)
     for call in calls:
-        block = {"type": _TOOL_USE, "id": call.id, "name": call.name, "input": {}}
+        block: dict[str, Any] = {"type": _TOOL_USE, "id": call.id, "name": call.name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": encode_text(call.arguments)}
         written += _block(places.take(), block, delta)
     return written

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
@@ -133,7 +134,7 @@ class Passing(Side):
                     if not self._has_kept_text:
                         self._has_kept_text = True
                         self._keep(data[start:following])
-                elif kind == CALL or kind == END:
+                elif kind in (CALL, END):
                     self._is_holding = True
                     break
                 elif kind == PASS:
@@ -141,48 +142,51 @@ class Passing(Side):
             marks.append(chars)
             start = following
         passed = data[:start]
-        if texts:
-            text = "".join(texts)
-            self._has_text = True
-            if watch is not None:
-                watch.feed(text)
-        if watch is not None and (texts or self._waiting):
-            passed = self._release(passed, marks, watch)
+        text = "".join(texts)
+        self._has_text = self._has_text or bool(text)
+        if watch is not None and (text or self._waiting):
+            passed = self._release(passed, marks, text, watch)
         if self._is_holding and start < len(data) and self._error is None:
             if wire.piece and watch is not None:
                 watch.feed(wire.piece)
             return passed + self._hold(data, start, is_taken=True)
         return passed
 
-    def _release(self, data: bytes, marks: list[int], watch: TextWatch) -> bytes:
-        """Return what of the events may be passed on now; the others wait for more text."""
-        if watch.has_calls:
-            self._is_holding = True
-        elif not self._waiting:
-            if watch.decided >= watch.fed:
+    def _release(self, data: bytes, marks: list[int], text: str, watch: TextWatch) -> bytes:
+        """Return what of the events may be passed on now; the others wait for more text.
+
+        Where a call may begin, every event is decided about by itself, however they came.
+        """
+        base = watch.fed
+        is_plain = watch.take_plain(text)
+        count = 0
+        if is_plain and not self._waiting:
+            count = bisect_right(marks, watch.decided - base)
+            if count == len(marks):
                 watch.settle(watch.fed)
                 return data
-        base = watch.fed - (marks[-1] if marks else 0)
-        count = 0 if self._waiting or watch.has_calls else bisect_right(marks, watch.decided - base)
-        if count:
-            watch.settle(base + marks[count - 1])
+            if count:
+                watch.settle(base + marks[count - 1])
         events = self._cutter.split(data)
         out = events[:count]
+        at = 0
         for event, mark in zip(events[count:], marks[count:], strict=True):
+            if not is_plain and mark > at:
+                watch.feed(text[at:mark])
+                at = mark
             if event[0] == _COLON:
                 out.append(event)  # a comment, which has no place among the others
-            else:
-                self._wait(event, base + mark)
-        if not self._is_holding:
-            out += self._release_waiting(watch)
+                continue
+            self._wait(event, base + mark)
+            if not watch.has_calls:
+                out += self._release_waiting(watch)
+        self._is_holding = self._is_holding or watch.has_calls
         return b"".join(out)
 
     def _release_waiting(self, watch: TextWatch) -> list[bytes]:
-        count = 0
-        for _, text_end in self._waiting:
-            if text_end > watch.decided:
-                break
-            count += 1
+        if not self._waiting or self._waiting[0][1] > watch.decided:
+            return []
+        count = bisect_right(self._waiting, watch.decided, key=itemgetter(1))
         released, self._waiting = self._waiting[:count], self._waiting[count:]
         if released:
             self._waiting_bytes -= sum(len(event) for event, _ in released)
@@ -253,6 +257,8 @@ class Passing(Side):
         if self._error is not None:
             raise self._error
         if not wire.has_ended:
+            if not wire.events:
+                self._fold(b"")  # which says what is wrong with a body that holds no event
             raise wire.truncated()
         data = b"".join([event for event, _ in self._waiting])
         if self._is_relayed:
@@ -288,7 +294,6 @@ class Passing(Side):
         self._wait(rest.rstrip(b"\r\n") + b"\n\n", 0)
 
     def _read_calls(self, data: bytes) -> Found:
-        wire = self._wire
         calls = self._clean_calls()
         if calls is not None:
             return Found(data=data, calls=calls)
@@ -347,9 +352,11 @@ class Passing(Side):
         """Whether the client has any of the text."""
         return self._has_text if self._watch is None else self._watch.passed > 0
 
-    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
         """Return the end of the stream with these calls."""
-        return self._wire.rewrite(list(self._held_events()), calls, text)
+        return self._wire.rewrite(list(self._held_events()), calls, text, is_again=is_again)
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""

@@ -105,6 +105,8 @@ class StreamRelay:
         self._said: list[Message] = []
         """What was said since the client's request, and led to nothing yet."""
         self._bad: Verdict | None = None
+        self._held_text: str | None = None
+        """What comes in the place of text that was held back."""
         self._parse_error: ParseError | None = None
         self._defects: tuple[Defect, ...] = ()
         self._ending: Ending | None = None
@@ -214,6 +216,7 @@ class StreamRelay:
                 return self._end(found.data, "clean", calls=verdict.calls)
             return self._deliver(verdict, found.text)
         self._bad = verdict
+        self._held_text = found.text
         self._parse_error = verdict.parse_error
         ending = self._ask(verdict, self.asked)
         if ending is None and verdict.is_empty:  # an empty answer is not wrong
@@ -234,7 +237,7 @@ class StreamRelay:
             outcome = "reasked"
         elif self.asked.mode != "native" and rules <= {"read_call_from_text"}:
             outcome = "clean"
-        data = side.deliver(reading.calls, text)
+        data = side.deliver(reading.calls, text, is_again=self._again is not None)
         return self._end(data, outcome, receipts=verdict.receipts, calls=len(reading.calls))
 
     def _ask(self, bad: Verdict, last: Asked) -> Ending | None:
@@ -308,10 +311,13 @@ class StreamRelay:
             weighed = self._judge.weigh(reading, reply, again.asked, own_form=side.keeps_form)
             verdict = weighed.verdict
             if weighed.is_usable and not weighed.leaves:
-                said = reading.content if not side.has_sent_text else ""
-                if reading.calls or said.strip():
+                text = self._held_text
+                has_text = side.has_sent_text or bool((text or "").strip())
+                if not reading.calls and not has_text:
+                    text = reading.content
+                if reading.calls or (not has_text and reading.content.strip()):
                     self._steps.append(Step(again.step, "ok", 1))
-                    return self._deliver(verdict, said or None if not reading.calls else said or "")
+                    return self._deliver(verdict, text)
         except ProviderError:
             pass
         self._steps.append(Step(again.step, "failed", 1))

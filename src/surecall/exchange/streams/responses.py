@@ -113,14 +113,14 @@ class ResponsesWire(Wire):
             return self._take_unusual(data, name)
         try:
             event = _decode(data)
+            return self._take(event, event.type or name.decode("utf-8", "replace"), data)
         except UNREADABLE:
             return self._take_unusual(data, name)
-        kind = event.type or name.decode("utf-8", "replace")
+
+    def _take(self, event: _Event, kind: str, data: bytes) -> int:
         number = event.sequence_number
         if number is not None:
-            if self._sequence is not None and number != self._sequence + 1:
-                self.is_odd = True
-            self._sequence = number
+            self._count(number)
         if kind == "response.output_text.delta":
             if event.delta.__class__ is not str:
                 raise self._refuse(data, "its delta is not text.")
@@ -132,19 +132,27 @@ class ResponsesWire(Wire):
             return self._take_item(event, event.item, kind)
         if kind.startswith(_THOUGHTS):
             return THOUGHT
+        if kind in _ENDS:
+            return self._end(event.response, kind)
+        if kind == "keepalive":
+            return PING
+        self._refuse_failed(event, kind, data)
+        if is_there(event.response) and self._begun is NOTHING:
+            self._begun = event.response.copy()
+            self.model = _decode_response(event.response).model
+        return PASS
+
+    def _count(self, number: int) -> None:
+        if self._sequence is not None and number != self._sequence + 1:
+            self.is_odd = True
+        self._sequence = number
+
+    def _refuse_failed(self, event: _Event, kind: str, data: bytes) -> None:
         if kind == "error" or is_there(event.error):
             raise self._read_error(self._decode_whole(data))
         if kind == "response.failed":
             response = as_fields(value_of(event.response))
             raise self._read_error({"error": response.get("error")})
-        if kind in _ENDS:
-            return self._end(event.response, kind)
-        if kind == "keepalive":
-            return PING
-        if is_there(event.response) and self._begun is NOTHING:
-            self._begun = event.response.copy()
-            self.model = _decode_response(event.response).model
-        return PASS
 
     def _take_arguments(self, event: _Event, kind: str) -> int:
         call = self._calls.get(-1 if event.output_index is None else event.output_index)
@@ -252,15 +260,30 @@ class ResponsesWire(Wire):
             )
         )
 
-    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
         """Return the held events with these calls before the end, all of them numbered anew."""
-        return _Rewriting(held, calls, text).write()
+        return _Rewriting(held, calls, text, is_again=is_again).write()
 
 
 class _Rewriting:
     """Writes held events of one response once more, with other calls."""
 
-    def __init__(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> None:
+    def __init__(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool,
+    ) -> None:
+        self._is_again = is_again
         self._events = [fields_of(data) for data in held]
         self._calls = calls
         self._text = text
@@ -284,7 +307,8 @@ class _Rewriting:
         for event in self._events:
             kind = str(event.get("type"))
             if kind in _ENDS:
-                written = [self._write_call(call) for call in self._calls]
+                written = [self._write_text(self._text)] if self._text else []
+                written += [self._write_call(call) for call in self._calls]
                 self._end(event, kind, written)
             elif not self._is_call(event, kind):
                 self._keep(event, kind)
@@ -345,6 +369,25 @@ class _Rewriting:
         ]
         return {**item, "content": content} if content else item
 
+    def _write_text(self, text: str) -> dict[str, Any]:
+        """Write an item for text that no held item has a place for."""
+        item_id = f"msg_{self._number}"
+        part: dict[str, Any] = {"type": "output_text", "text": "", "annotations": []}
+        item: dict[str, Any] = {"type": "message", "id": item_id, "role": "assistant"}
+        index = self._next
+        self._next += 1
+        place = {"item_id": item_id, "output_index": index, "content_index": 0}
+        begun: dict[str, Any] = {**item, "status": "in_progress", "content": []}
+        whole = {**part, "text": text}
+        item |= {"status": "completed", "content": [whole]}
+        self._send({"output_index": index, "item": begun}, "response.output_item.added")
+        self._send({**place, "part": part}, "response.content_part.added")
+        self._send({**place, "delta": text}, "response.output_text.delta")
+        self._send({**place, "text": text}, "response.output_text.done")
+        self._send({**place, "part": whole}, "response.content_part.done")
+        self._send({"output_index": index, "item": item}, "response.output_item.done")
+        return item
+
     def _write_call(self, call: ToolCall) -> dict[str, Any]:
         known = next(
             (item for item in self._items.values() if item.get("call_id") == call.id), None
@@ -377,7 +420,11 @@ class _Rewriting:
         for index, item in enumerate(as_list(response.get("output"))):
             if as_fields(item).get("type") != _CALL:
                 output.append(self._mend_item(as_fields(item), index))
-        self._send({**event, "response": {**response, "output": [*output, *calls]}}, kind)
+        response = {**response, "output": [*output, *calls]}
+        if self._is_again and kind != _ENDS[0]:
+            kind = _ENDS[0]
+            response |= {"status": "completed", "incomplete_details": None}
+        self._send({**event, "response": response}, kind)
 
     def _send(self, event: dict[str, Any], kind: str) -> None:
         data = {**event, "type": kind, "sequence_number": self._number}

@@ -59,12 +59,15 @@ class Side(ABC):
         """Return what came, or raise why it is not whole."""
 
     @abstractmethod
-    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
         """Return the end of the stream with these calls.
 
         Args:
             calls: The calls.
             text: What comes in the place of held text; `None` leaves it as it is.
+            is_again: Whether all of it is from another reply, which came to its end.
         """
 
     @abstractmethod

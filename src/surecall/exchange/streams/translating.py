@@ -137,10 +137,13 @@ class Translating(Side):
             text = text[self._read_chars :]
         return replace(reading, defects=(*reply.defects, *reading.defects)), text
 
-    def deliver(self, calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
         """Return the end of the stream with these calls."""
         assert self._reply is not None
-        return self._end(self._reply, calls, text)
+        reply = replace(self._reply, finish_reason="stop") if is_again else self._reply
+        return self._end(reply, calls, text)
 
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""

@@ -64,8 +64,17 @@ class TextWatch:
         """How many of them, from the first on, are certain to be no part of a call."""
         self.has_calls = False
 
+    def take_plain(self, text: str) -> bool:
+        """Take text of several events at once, if no call can begin in it; tell whether it was."""
+        if self._reader is not None and not self._is_off:
+            return False
+        if not self._is_off and self._openers.search(self._tail + text, 0) is not None:
+            return False
+        self.feed(text)
+        return True
+
     def feed(self, text: str) -> None:
-        """Take the next text."""
+        """Take the text of the next event."""
         self.fed += len(text)
         self._recent.append(text)
         if self._is_off:

@@ -100,13 +100,21 @@ class Wire(ABC):
         """Return the calls if nothing about them is odd."""
 
     @abstractmethod
-    def rewrite(self, held: Sequence[bytes], calls: Sequence[ToolCall], text: str | None) -> bytes:
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
         """Return the held events with these calls in the place of their own.
 
         Args:
             held: The data of the events that were held back.
             calls: The calls that the client gets.
             text: What comes in the place of the held text; `None` leaves it as it is.
+            is_again: Whether all of it is from another reply, which came to its end.
         """
 
     @abstractmethod
