@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, TypeVar
@@ -213,7 +213,7 @@ def export_requests(
 
 
 @contextmanager
-def _open_output(place: str) -> Iterator[BinaryIO]:
+def _open_output(place: str) -> Generator[BinaryIO]:
     if place == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
