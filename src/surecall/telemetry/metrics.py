@@ -162,7 +162,7 @@ class Histogram(Series):
 
     def observe(self, value: float, *values: str) -> None:
         """Count a value."""
-        cell = self.cell(*values)
+        cell = self._cells.get(values) or self.cell(*values)
         cell[bisect_left(self.bounds, value)] += 1
         cell[-1] += value
 
