@@ -162,7 +162,7 @@ class Histogram(Series):
 
     def observe(self, value: float, *values: str) -> None:
         """Count a value."""
-        cell = self.cell(*values)
+        cell = self._cells.get(values) or self.cell(*values)
         cell[bisect_left(self.bounds, value)] += 1
         cell[-1] += value
 
@@ -254,13 +254,17 @@ class Metrics:
             cells = series.cells()
             for one in more.get(series.name, ()):
                 for values, cell in one.cells:
-                    known = cells.get(values)
-                    same = known is not None and len(known) == len(cell)
-                    cells[values] = tuple(map(sum, zip(known, cell, strict=True))) if same else cell  # pyright: ignore[reportArgumentType] - it is known then
+                    cells[values] = _sum_cells(cells.get(values), cell)
             lines.append(f"# HELP {series.name} {_escape(series.help)}")
             lines.append(f"# TYPE {series.name} {series.kind}")
             lines += series.render(cells)
         return ("\n".join(lines) + "\n").encode("utf-8") if lines else b""
+
+
+def _sum_cells(known: tuple[float, ...] | None, more: tuple[float, ...]) -> tuple[float, ...]:
+    if known is None or len(known) != len(more):
+        return more
+    return tuple(one + other for one, other in zip(known, more, strict=True))
 
 
 def _braces(labels: Values, values: Values) -> str:

@@ -78,7 +78,7 @@ class RequestSpans:
         start = int(record.time * 1e9)
         end = start + max(int((record.upstream_ms + record.added_ms) * 1e6), 0)
         span = self._tracer.start_span(
-            f"chat {record.model_asked}".rstrip(),
+            f"chat {redact(record.model_asked)}".rstrip(),
             context=parent,
             kind=self._trace.SpanKind.CLIENT,
             start_time=start,

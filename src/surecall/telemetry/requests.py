@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, get_args
+from typing import Final, get_args
 
 from surecall.errors import Code
 from surecall.reading.rules import RULES
@@ -102,19 +102,6 @@ class Findings:
         )
 
 
-class _Cells(NamedTuple):
-    """The numbers that every request of one kind counts up."""
-
-    requests: list[float]
-    replies: list[float]
-    calls: list[float]
-    upstream_requests: list[float]
-    input_tokens: list[float]
-    output_tokens: list[float]
-    upstream_seconds: list[float]
-    added_seconds: list[float]
-
-
 class RequestMetrics(Findings):
     """The series of a gateway.
 
@@ -129,7 +116,7 @@ class RequestMetrics(Findings):
     ) -> None:
         upstreams, models = tuple(upstreams), tuple(models)
         self.metrics = metrics
-        self._cells: dict[tuple[str, str, str, str], _Cells] = {}
+        self._cells: dict[tuple[str, str, str, str], tuple[list[float], ...]] = {}
         self.requests = metrics.counter(
             "surecall_requests_total",
             "Requests of clients by outcome; what requests are divided by.",
@@ -189,27 +176,30 @@ class RequestMetrics(Findings):
         """Count a request that is over."""
         key = (record.upstream, record.model_asked, record.outcome, record.strategy)
         cells = self._cells.get(key) or self._find_cells(*key)
-        cells.requests[0] += 1
-        cells.replies[0] += 1
-        cells.calls[0] += record.calls
-        cells.upstream_requests[0] += record.upstream_requests
-        cells.input_tokens[0] += record.prompt_tokens
-        cells.output_tokens[0] += record.completion_tokens
+        requests, replies, calls, sent, tokens_in, tokens_out, upstream_s, added_s = cells
+        requests[0] += 1
+        replies[0] += 1
+        calls[0] += record.calls
+        sent[0] += record.upstream_requests
+        tokens_in[0] += record.prompt_tokens
+        tokens_out[0] += record.completion_tokens
         seconds = record.upstream_ms / 1000
-        cells.upstream_seconds[bisect_left(SECONDS, seconds)] += 1
-        cells.upstream_seconds[-1] += seconds
+        upstream_s[bisect_left(SECONDS, seconds)] += 1
+        upstream_s[-1] += seconds
         seconds = record.added_ms / 1000
-        cells.added_seconds[bisect_left(SECONDS, seconds)] += 1
-        cells.added_seconds[-1] += seconds
+        added_s[bisect_left(SECONDS, seconds)] += 1
+        added_s[-1] += seconds
         if record.stream and record.first_byte_ms is not None:
             self.first_byte_seconds.observe(record.first_byte_ms / 1000, record.upstream)
         if record.outcome != "clean" or record.defects or record.receipts or record.client_closed:
             self._observe_findings(record)
 
-    def _find_cells(self, upstream: str, model: str, outcome: str, strategy: str) -> "_Cells":
+    def _find_cells(
+        self, upstream: str, model: str, outcome: str, strategy: str
+    ) -> tuple[list[float], ...]:
         """Return what a request of this kind counts up; only declared names are remembered."""
         is_read = outcome not in {"relayed", "failed"}
-        cells = _Cells(
+        cells = (
             self.requests.cell(upstream, model, outcome),
             self.replies.cell(upstream, model, strategy or "native") if is_read else [0],
             self.calls.cell(upstream, model, outcome),

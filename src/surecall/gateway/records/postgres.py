@@ -5,9 +5,10 @@ trip for each batch. What a record survives is what the server promises for a co
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from importlib import import_module
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from surecall.errors import Code, ConfigError, StoreError, SurecallError
@@ -24,9 +25,6 @@ from .base import (
 )
 from .batches import Waiting, WaitingRows, settle
 from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
-
-if TYPE_CHECKING:
-    from asyncpg import Connection, Pool
 
 _OF_PRIMARY_KEY: Final = ' COLLATE "C" PRIMARY KEY'
 _NULLABLE: Final = frozenset({"first_byte_ms", "findings", "details"})
@@ -92,7 +90,7 @@ class PostgresRecords:
         self.counts = StoreCounts()
         self._url = url
         self._place = _place_of(url)
-        self._pool: Pool[Any] | None = None
+        self._pool: Any = None
         self._opening = asyncio.Lock()
         self._waiting = WaitingRows(self._begin_writing)
         self._writing: asyncio.Task[None] | None = None
@@ -245,7 +243,7 @@ class PostgresRecords:
             except (TimeoutError, OSError):
                 pool.terminate()
 
-    async def _open(self) -> "Pool[Any]":
+    async def _open(self) -> Any:
         if self._pool is not None:
             return self._pool
         async with self._opening:
@@ -255,17 +253,9 @@ class PostgresRecords:
                 self._pool = await self._connect()
             return self._pool
 
-    async def _connect(self) -> "Pool[Any]":
-        try:
-            import asyncpg
-        except ImportError as error:
-            raise ConfigError(
-                Code.EXTRA_MISSING,
-                "PostgreSQL needs asyncpg, which is not installed.",
-                hint="Run: pip install 'surecall[postgres]'",
-            ) from error
+    async def _connect(self) -> Any:
         with _explain_errors(self._place):
-            pool = await asyncpg.create_pool(
+            pool = await _load_driver().create_pool(
                 self._url,
                 min_size=1,
                 max_size=_MAX_CONNECTIONS,
@@ -281,7 +271,7 @@ class PostgresRecords:
         return pool
 
 
-async def migrate(connection: "Connection[Any] | Any", place: str) -> None:
+async def migrate(connection: Any, place: str) -> None:
     """Bring the tables to the present layout, one gateway at a time."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
@@ -303,6 +293,17 @@ async def migrate(connection: "Connection[Any] | Any", place: str) -> None:
             await connection.execute("INSERT INTO surecall_layout VALUES ($1)", len(MIGRATIONS))
 
 
+def _load_driver() -> Any:
+    try:
+        return import_module("asyncpg")
+    except ImportError as error:
+        raise ConfigError(
+            Code.EXTRA_MISSING,
+            "PostgreSQL needs asyncpg, which is not installed.",
+            hint="Run: pip install 'surecall[postgres]'",
+        ) from error
+
+
 def _place_of(url: str) -> str:
     """Return where the store is, without the password."""
     parts = urlsplit(url)
@@ -311,10 +312,9 @@ def _place_of(url: str) -> str:
 
 
 @contextmanager
-def _explain_errors(place: str) -> Iterator[None]:
+def _explain_errors(place: str) -> Generator[None]:
     """Turn what the driver raises into an error with a code."""
-    import asyncpg
-
+    asyncpg = _load_driver()
     try:
         yield
     except StoreError:

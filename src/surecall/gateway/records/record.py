@@ -117,14 +117,12 @@ def encode_row(record: RequestRecord) -> StoredRow:
 
 def _is_plain(record: RequestRecord) -> bool:
     """Tell whether the names and figures can be kept as they are, which almost all can."""
-    asked, answered = record.model_asked, record.model_answered
-    names = f"{asked}{answered}{record.upstream}{record.key_id}"
+    names = f"{record.model_asked}\n{record.model_answered}\n{record.upstream}\n{record.key_id}"
     return (
-        len(names) <= _MAX_NAME_CHARS
-        and names.isascii()
-        and names.isprintable()
-        and redact_name(asked) == asked
-        and redact_name(answered) == answered
+        names.isascii()
+        and len(names) <= _MAX_NAME_CHARS
+        and "\0" not in names
+        and redact_name(names) == names
         and record.prompt_tokens <= _MAX_COUNT
         and record.completion_tokens <= _MAX_COUNT
     )

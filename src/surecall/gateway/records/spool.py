@@ -145,6 +145,7 @@ class SpooledRecords:
         self._is_away = False
         self._replaying: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
+        self._one_replay = asyncio.Lock()
         self._is_closed = False
 
     @property
@@ -224,16 +225,16 @@ class SpooledRecords:
         Raises:
             StoreError: The store is still away; what it did not take goes on waiting.
         """
+        async with self._one_replay:
+            return await self._replay_all()
+
+    async def _replay_all(self) -> int:
+        await self.store.list(limit=1)  # nothing is put aside for a store that is still away
         count = 0
-        if self.spool is None:
-            await self.store.list(limit=1)
-        else:
-            while (file := self.spool.begin_replay()) is not None:
-                count += await self._replay_file(file)
-                self.spool.end_replay()
-                self._is_away = False  # what comes now need not wait; the rest is replayed next
-            if self._is_away:
-                await self.store.list(limit=1)
+        while self.spool is not None and (file := self.spool.begin_replay()) is not None:
+            count += await self._replay_file(file)
+            self.spool.end_replay()
+            self._is_away = False  # what comes now need not wait; the rest is replayed next
         self._is_away = False
         return count
 
