@@ -242,6 +242,29 @@ async def test_a_paused_compressed_stream_waits() -> None:
     assert stops >= 8
 
 
+async def test_nothing_is_handed_on_after_the_end() -> None:
+    """Neither what is still being decompressed, nor what came before anybody read."""
+    script: Script = [GZIP_HEAD, chunked(gzipped(bytes(16 * MIB)))]
+    async with FaultyUpstream([script, [http_response(b"{}")]]) as upstream:
+        origin, answer = await open_answer(upstream, max_ratio=10_000)
+        pieces: list[bytes] = []
+        task = asyncio.ensure_future(answer.pipe(pieces.append))
+        while not pieces:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        count = len(pieces)
+        await asyncio.sleep(0.01)
+        assert 0 < count == len(pieces) < 64
+        answer = await origin.send("POST", "/", [], b"{}")
+        answer.abort()
+        with pytest.raises(ProviderError, match="given up"):
+            await answer.pipe(pieces.append)
+        assert len(pieces) == count
+        await origin.close()
+
+
 async def test_many_streams_at_once() -> None:
     """None of them gets a byte of another."""
 

@@ -160,7 +160,9 @@ class Answer:
             self._regulate()
 
     def abort(self) -> None:
-        """Give up the reply; its connection is closed at once."""
+        """Give up the reply; its connection is closed at once, and nothing more is handed on."""
+        self._unread.clear()
+        self._unread_bytes = 0
         self.fail(
             ProviderConnectionError(
                 Code.CONNECTION_RESET, "The answer was given up before its end was read."
@@ -276,8 +278,7 @@ class Answer:
 
     def _deliver_unread(self) -> None:
         """Hand on what has arrived, in turns if there is much of it."""
-        self._is_scheduled = False
-        if self._is_done or self._feed is None:
+        if self._is_done:
             return
         budget_bytes = _TURN_BYTES
         while not self._is_paused:
@@ -300,7 +301,12 @@ class Answer:
     def _deliver_soon(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._deliver_unread)
+            self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._is_scheduled = False
+        if self._error is None:
+            self._deliver_unread()
 
     def _next_piece(self) -> bytes:
         decoder = self._decoder

@@ -89,7 +89,10 @@ class Connection(asyncio.Protocol):
 
         What lies in the socket would be taken for the answer, so the socket is asked.
         """
-        return self.is_usable and not (self._readable is not None and self._readable.poll(0))
+        if self.is_lost or self._transport.is_closing():
+            return False
+        readable = self._readable
+        return readable is None or not readable.poll(0)
 
     # what the origin does
 

@@ -68,7 +68,13 @@ class ReplyFrame:
         self._tail = b""
         self._parser: HttpResponseParser | None = None
         self._has_ended = False
+        self._body_kind = 0
+        self._left_bytes = 0
+        self._chunks: list[bytes] = []
+        self.on_body = self._chunks.append
         self.headers: list[tuple[bytes, bytes]] = []
+        self.encoding = b""
+        self.length = -1
         self.status = 0
         self.has_started = False
         self.has_head = False
@@ -123,7 +129,8 @@ class ReplyFrame:
             if self._head_bytes + size > self._limits.max_header_bytes:
                 raise bad_framing("has more bytes of headers than are read")
             if at < 0:
-                _check_start(partial)
+                if not _VERSION.startswith(partial[: len(_VERSION)]):
+                    raise _not_http()
                 return b""
             partial.clear()
             self._head_bytes += size
@@ -135,14 +142,10 @@ class ReplyFrame:
                 return data
 
     def _parse_head(self, head: bytes) -> None:
-        _check_start(head)
-        self.headers = []
-        self.length = self._left_bytes = -1
-        self._chunks = list[bytes]()
-        self.encoding = b""
-        self._body_kind = 0
-        self.on_body = self._chunks.append
-        self._has_ended = False
+        if not head.startswith(_VERSION):
+            raise _not_http()
+        if self.headers:  # those of an interim reply
+            self.headers = []
         self._parser = parser = HttpResponseParser(self)
         try:
             parser.feed_data(head)
@@ -152,16 +155,21 @@ class ReplyFrame:
             raise self._refuse(error) from None
         if self._body_kind != _BY_CHUNKS or self.is_complete:
             self._parser = None
+        if not self.has_head:
+            self._forget_interim()
+
+    def _forget_interim(self) -> None:
+        self.length = -1
+        self.encoding = b""
+        self._body_kind = 0
+        self._has_ended = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one header; called by the parser, also for trailers."""
-        name = name.lower()
         if self.has_head:
             return  # a trailer cannot change what was delivered
-        headers = self.headers
-        headers.append((name, value))
-        if len(headers) > self._limits.max_headers:
-            raise bad_framing("has more headers than are read")
+        name = name.lower()
+        self.headers.append((name, value))
         if name in _NOTED:
             self._note(name, value)
 
@@ -191,6 +199,8 @@ class ReplyFrame:
             if status == 101 or status < 100:
                 raise bad_framing(f"has the status {status}")
             return
+        if len(self.headers) > self._limits.max_headers:
+            raise bad_framing("has more headers than are read")
         self.has_head = True
         if self._without_body or status in {204, 304} or self.length == 0:
             self.is_complete = True
@@ -253,6 +263,5 @@ class ReplyFrame:
         return bad_framing(f"is not valid HTTP ({clip(str(error), 80)})")
 
 
-def _check_start(head: bytes | bytearray) -> None:
-    if not _VERSION.startswith(head[: len(_VERSION)]):
-        raise bad_framing("is not HTTP/1.1")
+def _not_http() -> ProviderError:
+    return bad_framing("is not HTTP/1.1")
