@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import parse_qs, unquote
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _log = open_log("surecall.gateway")
 
 BUDGETS_FILE: Final = "budgets.db"
+_MAX_NAMED: Final = 100
+_MAX_NAME_CHARS: Final = 100
 _PRUNE_EVERY_S: Final = 600.0
 _STALL_EVERY_S: Final = 0.1
 _GEMINI: Final = re.compile(
@@ -185,6 +187,7 @@ class Gateway:
         self.request_metrics = RequestMetrics(
             self.metrics, upstreams=tuple(upstreams), models=self._known_models(settings)
         )
+        self._named = set(self._known_models(settings))
         self._spans: Any = None
         if settings.telemetry.otel:
             from surecall.telemetry import RequestSpans
@@ -281,18 +284,18 @@ class Gateway:
             limits = settings.limits
             self.gate.limit, self.gate.max_waiting = limits.max_in_flight, limits.max_waiting
             self.gate.max_wait_s = limits.max_wait_s
-            self._declare(settings)
+            self._declare(settings.upstreams, self._known_models(settings))
             _log.warning("the settings were read anew")
             return None
 
-    def _declare(self, settings: GatewaySettings) -> None:
-        metrics = self.request_metrics
-        for series in vars(metrics).values():
+    def _declare(self, upstreams: Iterable[str], models: Iterable[str]) -> None:
+        """Count more upstreams and models apart."""
+        for series in vars(self.request_metrics).values():
             labels = getattr(series, "labels", ())
             if "upstream" in labels:
-                series.allow("upstream", settings.upstreams)
+                series.allow("upstream", upstreams)
             if "model" in labels:
-                series.allow("model", self._known_models(settings))
+                series.allow("model", models)
 
     def _make_upstreams(
         self, settings: GatewaySettings, old: Mapping[str, Upstream]
@@ -331,9 +334,17 @@ class Gateway:
 
     def observe(self, record: RequestRecord) -> None:
         """Count a request that is over."""
+        if record.status == 200 and record.model_asked not in self._named:
+            self._declare_model(record.model_asked)
         self.request_metrics.observe(record)
         if self._spans is not None:
             self._spans.observe(record)
+
+    def _declare_model(self, name: str) -> None:
+        """Count a model apart that an upstream has answered for, as long as these are few."""
+        if len(self._named) < _MAX_NAMED and len(name) <= _MAX_NAME_CHARS:
+            self._named.add(name)
+            self._declare((), (name,))
 
     def count_shed(self, reason: str) -> None:
         """Count a request that was refused at the entrance."""

@@ -240,6 +240,7 @@ def returned_plain(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     ]
 
 
+@lru_cache(maxsize=256)
 def hide_key(token: str) -> Secret | None:
-    """Make a client's key known as a secret while the result is held."""
+    """Make a client's key known as a secret while it is in use, and some time after."""
     return Secret(token) if token else None

@@ -443,7 +443,7 @@ class Job:
                 return False
             raise
         if isinstance(opened, Sent):
-            return await self._pass_error(opened, route, asking, request)
+            return await self._pass_error(opened, request, route, policy, asking)
         relay.take_headers(dict(opened.headers))
         self._relay = relay
         failure = await self._pipe(opened, relay)
@@ -525,12 +525,24 @@ class Job:
         )
 
     async def _pass_error(
-        self, sent: Sent, route: Route, asking: "_Asking", request: ClientRequest
+        self,
+        sent: Sent,
+        request: ClientRequest,
+        route: Route,
+        policy: Policy,
+        asking: "_Asking",
     ) -> bool:
         """Answer with the error of an upstream, which came in the place of a stream."""
         error = _read_error(route.protocol, sent)
         if not asking.is_last and may_fall_back(error):
             return False
+        if request.offers_tools and sent.status < 500:
+            if error.code == Code.NO_TOOL_USE_ENDPOINT and policy.allows("taught"):
+                if route.strategy == "native":
+                    taught = replace(route, strategy="taught")
+                    return await self._stream(request, taught, policy, asking)
+            elif await self._rescue(sent, request, route, policy):
+                return True
         status, body = render_error(self._protocol, error)
         if route.protocol.name == request.protocol.name and sent.body[:1] == b"{":
             status, body = sent.status, sent.body
@@ -543,6 +555,38 @@ class Job:
                 error=error,
                 upstream_requests=self._requests,
             )
+        )
+        return True
+
+    async def _rescue(
+        self, sent: Sent, request: ClientRequest, route: Route, policy: Policy
+    ) -> bool:
+        """Deliver the call that an error holds, as some upstreams answer what they cannot read."""
+
+        async def send(_: bytes) -> Sent:
+            return sent
+
+        one = replace(policy, max_requests=1, show_receipts=False)
+        delivered = await mediate(request, route, one, send)
+        if delivered.error is not None or not delivered.calls:
+            return False
+        own = Route(protocol=request.protocol, model=route.model)
+        relay = StreamRelay(request, own, one, request_id=self.id)
+        written = relay.feed(delivered.body)
+        ending = relay.finish()
+        if ending.error is not None or ending.ask is not None:
+            return False
+        await self._finish_stream(
+            replace(
+                ending,
+                data=written + ending.data,
+                outcome=delivered.outcome,
+                receipts=delivered.receipts,
+                defects=delivered.defects,
+                steps=delivered.steps,
+                calls=delivered.calls,
+            ),
+            None,
         )
         return True
 
