@@ -15,7 +15,7 @@
     │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR)
     │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
     ├── JournalError              a journal that cannot be resumed
-    └── StoreError                eval runs on disk that cannot be read, written or continued
+    └── StoreError                stored eval runs or requests that cannot be read or written
 
 What a code means, and what to do about it, is in `codes.toml`; `surecall explain CODE` prints it.
 """
@@ -130,6 +130,7 @@ class Code(StrEnum):
 
     # the provider: connection and deadlines
     CONNECTION_FAILED = "CONNECTION_FAILED"
+    CONNECTION_LIMIT = "CONNECTION_LIMIT"
     CONNECTION_REFUSED = "CONNECTION_REFUSED"
     CONNECTION_RESET = "CONNECTION_RESET"
     CONNECT_TIMEOUT = "CONNECT_TIMEOUT"
@@ -140,6 +141,7 @@ class Code(StrEnum):
     TOTAL_TIMEOUT = "TOTAL_TIMEOUT"
 
     # the provider: replies that are not replies
+    CALLS_REFUSED = "CALLS_REFUSED"
     PROMPT_BLOCKED = "PROMPT_BLOCKED"
     STREAM_ERROR = "STREAM_ERROR"
     STREAM_TOO_LARGE = "STREAM_TOO_LARGE"
@@ -169,6 +171,7 @@ class Code(StrEnum):
     CONTENT_AS_TEXT = "CONTENT_AS_TEXT"
     CONTENT_NOT_USABLE = "CONTENT_NOT_USABLE"
     DELTAS_DIFFER = "DELTAS_DIFFER"
+    FIELD_NOT_CARRIED = "FIELD_NOT_CARRIED"
     ID_NOT_USABLE = "ID_NOT_USABLE"
     ID_REPEATED = "ID_REPEATED"
     INDEX_NOT_USABLE = "INDEX_NOT_USABLE"
@@ -218,6 +221,7 @@ class Code(StrEnum):
     UNSUPPORTED_TYPE = "UNSUPPORTED_TYPE"
 
     # requests that a server on this machine does not take
+    CLIENT_CLOSED = "CLIENT_CLOSED"
     FOREIGN_HOST = "FOREIGN_HOST"
     FOREIGN_ORIGIN = "FOREIGN_ORIGIN"
     UNSUPPORTED_CONTENT_TYPE = "UNSUPPORTED_CONTENT_TYPE"
@@ -247,7 +251,8 @@ class Code(StrEnum):
     JOURNAL_WRITE_FAILED = "JOURNAL_WRITE_FAILED"
     NOT_A_JOURNAL = "NOT_A_JOURNAL"
 
-    # runs of an eval, as they are kept
+    # runs of an eval and requests of a gateway, as they are kept
+    RECORD_NOT_FOUND = "RECORD_NOT_FOUND"
     RUNS_NOT_COMPARABLE = "RUNS_NOT_COMPARABLE"
     RUN_IN_USE = "RUN_IN_USE"
     RUN_MISMATCH = "RUN_MISMATCH"
@@ -410,7 +415,7 @@ class WorkspaceError(SurecallError):
 
 
 class StoreError(SurecallError):
-    """Eval runs on disk that cannot be read, written or continued."""
+    """Eval runs, or requests of a gateway, that cannot be read, written or continued."""
 
 
 def _redacted(value: Any) -> Any:

@@ -20,7 +20,8 @@ from surecall.evals.executors.sharded import (
     lost_trial,
     unpack,
 )
-from surecall.evals.records import Unit, encode_kept
+from surecall.evals.records import Unit
+from surecall.loop.stored import encode_kept
 
 
 def end_all(limit: AdaptiveLimit, count: int, *, is_pressed: bool) -> None:

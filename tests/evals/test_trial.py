@@ -10,10 +10,11 @@ import pytest
 
 from surecall.errors import Code, ConfigError, ProviderConnectionError
 from surecall.evals.contenders import Contender, Price, close_transports, cost_of, parse_price
-from surecall.evals.records import TrialRow, encode_kept
+from surecall.evals.records import TrialRow
 from surecall.evals.store.rows import COLUMNS, columns_of, decode_body, decode_row, encode_body
 from surecall.evals.strategies import settle
 from surecall.evals.trial import run_trial
+from surecall.loop.stored import encode_kept
 from surecall.records import Usage
 from surecall.redaction import Secret
 from surecall.transport import ScriptedReply, ScriptedTransport, assistant, tool_call

@@ -9,6 +9,7 @@ import pytest
 HEAVY = {
     "aiohttp",
     "click",
+    "httptools",
     "jsonschema",
     "jsonschema_rs",
     "pydantic",

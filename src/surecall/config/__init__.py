@@ -5,7 +5,17 @@ From weakest to strongest: defaults, `surecall.toml` in the current folder or th
 Unknown keys are errors wherever they are, and every value remembers where it came from.
 """
 
-from .load import Config, Deadlines, Local, Retry, Setting, know_keys, load_config
+from .load import (
+    Config,
+    Deadlines,
+    Local,
+    Retry,
+    Setting,
+    know_keys,
+    load_config,
+    parse_key,
+    read_key,
+)
 from .settings import SETTINGS, SettingKey
 
 __all__ = [
@@ -18,4 +28,6 @@ __all__ = [
     "SettingKey",
     "know_keys",
     "load_config",
+    "parse_key",
+    "read_key",
 ]

@@ -126,7 +126,7 @@ class Config(Struct, frozen=True, kw_only=True):
         key_given = given.pop("api_key", None)
         read_table(found, given, lambda _key: "flag", base=cwd or Path.cwd())
         if key_given is not None:
-            key = Found(_parse_key(key_given, "flag"), "flag")
+            key = Found(parse_key(key_given, "flag"), "flag")
         elif key.origin in _HOME_OF_KEY and key.origin not in _key_variables(found.get("base_url")):
             key = _NO_KEY  # a provider's key goes nowhere else
         return Config.of(found | {"api_key": key}, self.path)
@@ -202,7 +202,7 @@ def _key_variables(url: Found | None) -> tuple[str, ...]:
     return (KEY_VARIABLE, *own)
 
 
-def _parse_key(value: Any, origin: str) -> Secret | None:
+def parse_key(value: Any, origin: str) -> Secret | None:
     """Return the key, or `None` for a blank one; refuse what cannot be sent in a header."""
     text = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(text, str):
@@ -305,13 +305,13 @@ def _merge_sources(
 
 def _find_key(found: Mapping[str, Found], variables: Mapping[str, str], given: Any) -> Found:
     if given is not None:
-        return Found(_parse_key(given, "flag"), "flag")
+        return Found(parse_key(given, "flag"), "flag")
     if "api_key_env" in found:
         name = str(found["api_key_env"].value)
-        key = _parse_key(variables.get(name, ""), name)
+        key = parse_key(variables.get(name, ""), name)
         return Found(key, name if key else f"{name} (not set)")
     for name in _key_variables(found.get("base_url")):
-        if key := _parse_key(variables.get(name, ""), name):
+        if key := parse_key(variables.get(name, ""), name):
             return Found(key, name)
     return _NO_KEY
 
@@ -328,3 +328,17 @@ def list_variables(prefix: str, environ: Mapping[str, str] | None = None) -> dic
         for name, value in (os.environ if environ is None else environ).items()
         if name.startswith(prefix) and value.strip()
     }
+
+
+def read_key(variable: str, environ: Mapping[str, str] | None = None) -> Secret | None:
+    """Return the key that a variable holds, or `None` when it is unset or blank.
+
+    Args:
+        variable: The name of the variable.
+        environ: Variables to read; those of the process by default.
+
+    Raises:
+        ConfigError: `INVALID_CONFIG`: it holds something that no key is.
+    """
+    variables = os.environ if environ is None else environ
+    return parse_key(variables.get(variable, ""), variable)

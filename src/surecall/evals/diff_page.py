@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final, cast
 
+from surecall.loop.stored import encode_kept
+
 from .diff import Change, DiffResult, PairedRate, Side, TrialPair
-from .records import TrialBody, encode_kept
+from .records import TrialBody
 from .wording import describe_points, label_simulated
 
 PairBodies = Callable[[TrialPair], tuple[TrialBody | None, TrialBody | None]]

@@ -1,6 +1,5 @@
 """What an experiment is made of: cells, trials, verdicts and what was seen in each run."""
 
-import math
 import platform
 from collections.abc import Iterable
 from enum import StrEnum
@@ -11,10 +10,8 @@ from typing import Any, Final, Literal, NamedTuple, Self, cast
 import msgspec
 from msgspec import Struct, field
 
-from surecall.errors import JSONTextError
-from surecall.jsontext import canonical_hash, encode, encode_text, mend_surrogates
+from surecall.jsontext import canonical_hash, encode_text
 from surecall.records import Usage
-from surecall.tools.outputs import plain_data
 
 Outcome = Literal["called", "abstained", "broke"]
 """`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran."""
@@ -199,34 +196,6 @@ class TrialBody(Struct, frozen=True, kw_only=True):
     """Turn by turn: what arrived, what was changed, the calls, their results."""
     state: dict[str, Any] = {}
     """What the case left behind, such as the draft."""
-
-
-def encode_kept(value: Any) -> bytes:
-    """Encode anything a trial may hold: what JSON cannot carry is replaced, never refused."""
-    try:
-        return encode(value)
-    except JSONTextError:
-        return encode(_writable(value))
-
-
-def _writable(value: Any) -> Any:
-    """Return plain data: halves of characters and numbers without end are replaced."""
-    try:
-        return _mend_values(plain_data(value))
-    except TypeError:
-        return _mend_values(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
-
-
-def _mend_values(value: Any) -> Any:
-    if isinstance(value, str):
-        return mend_surrogates(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {_mend_values(k): _mend_values(v) for k, v in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_mend_values(item) for item in cast("list[Any]", value)]
-    return value
 
 
 _TOLD: Final = ("command", "engine", "places", "simulated")

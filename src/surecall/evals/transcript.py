@@ -7,10 +7,11 @@ import msgspec
 
 from surecall.jsontext import decode_own
 from surecall.loop import Trace, TurnTrace
+from surecall.loop.stored import encode_kept
 from surecall.records import Envelope, Message, Receipt, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import redact
 
-from .records import TrialBody, encode_kept
+from .records import TrialBody
 
 _MAX_RESULT_CHARS: Final = 20_000
 

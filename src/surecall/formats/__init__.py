@@ -4,7 +4,7 @@ from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .catalog import FORMATS, TAUGHT_FORMATS
 from .names import ToolNames
 from .pieces import CallPiece, Piece, TextPiece
-from .reader import TextReader
+from .reader import TextReader, finds_opener, openers_of
 from .source import NeedMore, Source
 
 __all__ = [
@@ -22,4 +22,6 @@ __all__ = [
     "TextReader",
     "Thinking",
     "ToolNames",
+    "finds_opener",
+    "openers_of",
 ]

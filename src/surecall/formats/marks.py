@@ -124,6 +124,8 @@ class OpenerIndex:
             literal[:length] for literal in known for length in range(1, len(literal))
         )
         self._longest = max(map(len, known), default=1) - 1
+        firsts = "".join(sorted({literal[0] for literal in known}))
+        self._first = re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)")
 
     def search(self, text: str, at: int) -> re.Match[str] | None:
         """Return the next literal, the longest one where several begin."""
@@ -139,9 +141,9 @@ class OpenerIndex:
 
     def held_from(self, text: str, at: int) -> int:
         """Return from where on the end of the text may be the beginning of a literal."""
-        for start in range(max(at, len(text) - self._longest), len(text)):
-            if text[start:] in self._prefixes:
-                return start
+        for found in self._first.finditer(text, max(at, len(text) - self._longest)):
+            if text[found.start() :] in self._prefixes:
+                return found.start()
         return len(text)
 
 

@@ -526,6 +526,11 @@ def _end_of_space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
+def openers_of(tools: ToolNames, formats: Sequence[CallFormat]) -> OpenerIndex:
+    """Return the index of everything that a reader of these formats stops at."""
+    return _index_of(tools.names, tuple(formats))[1]
+
+
 @lru_cache(maxsize=64)
 def _index_of(
     names: tuple[str, ...], formats: tuple[CallFormat, ...]
@@ -542,3 +547,8 @@ def _index_of(
         if readers:
             table[literal] = readers
     return table, OpenerIndex(literals)
+
+
+def finds_opener(text: str, tools: ToolNames, formats: Sequence[CallFormat]) -> bool:
+    """Tell whether text has a mark with which a call, or reasoning around one, may begin."""
+    return _index_of(tools.names, tuple(formats))[1].search(text, 0) is not None

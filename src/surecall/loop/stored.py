@@ -1,10 +1,13 @@
 """Records of a run as JSON text, whatever its tools returned, and lines that carry a checksum."""
 
+import math
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, cast
+
+import msgspec
 
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import encode
+from surecall.jsontext import encode, mend_surrogates
 from surecall.redaction import mask_known
 from surecall.tools.outputs import plain_data
 
@@ -25,6 +28,34 @@ def encode_stored(record: Any) -> bytes:
         if error.code != Code.NOT_SERIALIZABLE:
             raise
     return mask_known(encode(plain_data(record)))
+
+
+def encode_kept(value: Any) -> bytes:
+    """Encode anything that was observed: what JSON cannot carry is replaced, never refused."""
+    try:
+        return encode(value)
+    except JSONTextError:
+        return encode(_writable(value))
+
+
+def _writable(value: Any) -> Any:
+    """Return plain data: halves of characters and numbers without end are replaced."""
+    try:
+        return _mend_values(plain_data(value))
+    except TypeError:
+        return _mend_values(msgspec.to_builtins(value, str_keys=True, enc_hook=repr))
+
+
+def _mend_values(value: Any) -> Any:
+    if isinstance(value, str):
+        return mend_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {_mend_values(k): _mend_values(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_mend_values(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def checksum(before: bytes, text: bytes) -> bytes:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .translate import (
         StreamTranslator,
         Translated,
+        translate_asked,
         translate_reply,
         translate_request,
     )
@@ -36,6 +37,7 @@ __all__ = [
     "WireError",
     "WireProtocol",
     "find_protocol",
+    "translate_asked",
     "translate_reply",
     "translate_request",
 ]
@@ -58,6 +60,7 @@ _HOMES = {
     "Responses": "responses",
     "StreamTranslator": "translate",
     "Translated": "translate",
+    "translate_asked": "translate",
     "translate_reply": "translate",
     "translate_request": "translate",
 }

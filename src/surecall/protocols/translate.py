@@ -94,7 +94,15 @@ def translate_request(wire: WireRequest, source: WireProtocol, target: WireProto
     Raises:
         RequestError: The request cannot be understood.
     """
-    asked = source.parse_request(wire)
+    return translate_asked(source.parse_request(wire), source, target)
+
+
+def translate_asked(asked: ModelRequest, source: WireProtocol, target: WireProtocol) -> Translated:
+    """Do the same with a request that is understood already.
+
+    Raises:
+        RequestError: The target cannot say it.
+    """
     asked = replace(asked, messages=pair_calls(asked.messages))
     asked, renamed = rename_tools(asked, target.name)
     rendered = target.render_request(_without_own(asked, source.name, target.name))

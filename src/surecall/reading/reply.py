@@ -129,6 +129,11 @@ class ReplyReader:
         """How much text is held back, because it may be part of a call."""
         return self._text.held_characters
 
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call was found, also one that the rest of the text may still change."""
+        return self._waiting is not None or bool(self._read)
+
     def feed(self, chunk: str) -> list[ReadEvent]:
         """Take the next text and return what is certain now."""
         return self._take(self._text.feed(chunk))

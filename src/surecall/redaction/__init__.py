@@ -12,6 +12,7 @@ from .text import (
     looks_like_key,
     open_log,
     redact,
+    redact_name,
     redact_start,
     secrets_in_headers,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "mask_known",
     "open_log",
     "redact",
+    "redact_name",
     "redact_start",
     "secrets_in_headers",
 ]

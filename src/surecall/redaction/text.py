@@ -105,6 +105,34 @@ def redact(text: str) -> str:
     return _mask_shapes(mask_text(text))
 
 
+class _CleanNames:
+    """Names without secrets, remembered for as long as the known secrets are the same."""
+
+    __slots__ = ("_known", "_names")
+
+    def __init__(self) -> None:
+        self._known: object = None
+        self._names: set[str] = set()
+
+    def redact(self, name: str) -> str:
+        known = known_secrets()
+        if known is self._known and name in self._names:
+            return name
+        clean = redact(name)
+        if clean == name and len(name) <= _MAX_NAME_CHARS:
+            if known is not self._known or len(self._names) >= _MAX_NAMES:
+                self._known, self._names = known, set()
+            self._names.add(name)
+        return clean
+
+
+_MAX_NAME_CHARS: Final = 200
+_MAX_NAMES: Final = 1000
+
+redact_name: Final = _CleanNames().redact
+"""Redact a text that comes again and again, such as the name of a model: quick the second time."""
+
+
 def redact_start(text: str, limit: int) -> str:
     """Return the first `limit` characters of a longer text, redacted as part of the whole.
 

@@ -5,8 +5,6 @@ the request headers, and with them the key.
 """
 
 import asyncio
-import errno
-import ssl
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -20,16 +18,18 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from surecall.errors import (
-    Code,
-    ProviderConnectionError,
-    ProviderError,
-    ProviderReplyError,
-    ProviderTimeoutError,
-)
+from surecall.errors import Code, ProviderError
 from surecall.records import clip
 
 from .bodies import open_decoder, too_large
+from .failures import (
+    bad_framing,
+    cut_body,
+    describe_failure,
+    insecure,
+    map_failure,
+    no_address,
+)
 from .limits import Watch, WireLimits
 
 
@@ -83,9 +83,6 @@ _SLICE_BYTES: Final = 64 * 1024
 _YIELD_EVERY_BYTES: Final = 1024 * 1024
 _MAX_STATUS_LINE_BYTES: Final = 16 * 1024
 _MAX_HEADER_FIELD_BYTES: Final = 64 * 1024
-_RESETS: Final = frozenset(
-    {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN, errno.ESHUTDOWN}
-)
 
 
 class _RequestBody(aiohttp.Payload):
@@ -184,11 +181,11 @@ class Answer:
         coding = self.headers.get("transfer-encoding")
         length = self.headers.get("content-length")
         if coding is not None and length is not None:
-            return _bad_framing("has both a length and a transfer encoding")
+            return bad_framing("has both a length and a transfer encoding")
         if coding is not None and coding.strip().lower() != "chunked":
-            return _bad_framing(f"uses the transfer encoding {clip(coding, 40)!r}")
+            return bad_framing(f"uses the transfer encoding {clip(coding, 40)!r}")
         if length is not None and len(self._response.headers.getall("content-length")) > 1:
-            return _bad_framing("has more than one length")
+            return bad_framing("has more than one length")
         return None
 
     async def read_all(self, limits: WireLimits) -> bytes:
@@ -291,80 +288,25 @@ class Answer:
         broken = self._protocol.exception() if self._protocol is not None else None
         if isinstance(failure, aiohttp.ClientPayloadError) and not isinstance(broken, OSError):
             if isinstance(broken, HttpProcessingError):
-                return _bad_framing("is not framed as its headers say")
-            return ProviderReplyError(
-                Code.UPSTREAM_TRUNCATED_BODY,
-                "The provider closed the connection before its answer was complete.",
-                status=self.status,
-                retryable=True,
-            )
+                return bad_framing("is not framed as its headers say")
+            return cut_body(self.status)
         return _map_failure(broken if isinstance(broken, OSError) else failure)
 
 
 def _map_failure(failure: Exception) -> ProviderError:
     """Return our error for whatever aiohttp or the operating system raised."""
     if isinstance(failure, aiohttp.ClientConnectorDNSError):
-        return _unconnected(
-            Code.DNS_FAILURE, "The provider's host name has no address", "Check the base URL."
-        )
-    if isinstance(failure, aiohttp.ClientSSLError | ssl.SSLError | ssl.CertificateError):
-        return _unconnected(
-            Code.TLS_FAILURE,
-            f"No secure connection to the provider ({_reason(failure)})",
-            "Check that the base URL uses https and that its certificate is valid.",
-            retryable=False,
-        )
+        return no_address()
+    if isinstance(failure, aiohttp.ClientSSLError):
+        return insecure(_cause(failure))
     if isinstance(failure, aiohttp.ClientResponseError | HttpProcessingError):
-        return _bad_framing(f"is not valid HTTP ({_reason(failure)})")
+        return bad_framing(f"is not valid HTTP ({describe_failure(failure)})")
     if isinstance(failure, aiohttp.ClientPayloadError):
-        return _bad_framing("is not framed as its headers say")
-    number = getattr(failure, "errno", None)
-    if number == errno.ECONNREFUSED:
-        return _unconnected(
-            Code.CONNECTION_REFUSED,
-            "The provider's host refuses connections",
-            "Check that the server runs and that the port is right.",
-        )
-    if number == errno.ETIMEDOUT or isinstance(failure, TimeoutError):
-        return ProviderTimeoutError(
-            Code.CONNECT_TIMEOUT,
-            "The operating system gave up reaching the provider.",
-            retryable=True,
-        )
-    closed = aiohttp.ServerDisconnectedError | RuntimeError
-    if number in _RESETS or isinstance(failure, closed):
-        return _unconnected(
-            Code.CONNECTION_RESET,
-            "The provider closed the connection before its answer was complete",
-            "Whether it did the work is not known.",
-        )
-    return _unconnected(
-        Code.CONNECTION_FAILED,
-        f"The connection to the provider failed ({_reason(failure)})",
-        "Check the network and the base URL.",
-    )
+        return bad_framing("is not framed as its headers say")
+    if isinstance(failure, aiohttp.ServerDisconnectedError):
+        return map_failure(None)
+    return map_failure(_cause(failure))
 
 
-def _unconnected(
-    code: Code, problem: str, hint: str, *, retryable: bool = True
-) -> ProviderConnectionError:
-    return ProviderConnectionError(code, f"{problem}.", hint=hint, retryable=retryable)
-
-
-def _bad_framing(problem: str) -> ProviderReplyError:
-    return ProviderReplyError(
-        Code.UPSTREAM_BAD_FRAMING,
-        f"The provider's answer {problem}.",
-        hint="A proxy in between may be broken; the answer cannot be trusted to be whole.",
-    )
-
-
-def _reason(failure: Exception) -> str:
-    """Return a short reason that cannot hold a header or a URL."""
-    if isinstance(failure, aiohttp.ClientConnectorError):
-        failure = failure.os_error
-    reason = failure.strerror if isinstance(failure, OSError) else getattr(failure, "message", None)
-    words = (
-        f"{type(failure).__name__}: {reason}" if isinstance(reason, str) else type(failure).__name__
-    )
-    return clip(" ".join(words.split()), 160)
+def _cause(failure: Exception) -> Exception:
+    return failure.os_error if isinstance(failure, aiohttp.ClientConnectorError) else failure

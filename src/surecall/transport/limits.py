@@ -2,13 +2,14 @@
 
 import asyncio
 from math import isfinite
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.errors import Code, ProviderTimeoutError, invalid_config
 from surecall.limits import MAX_BODY_BYTES, MIB
+
+from .failures import deadline_passed
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -57,14 +58,6 @@ def _check_positive(settings: Struct) -> None:
         raise invalid_config(
             f"{type(settings).__name__}.{name} {problem}.", "Give a finite number above zero."
         )
-
-
-_WHAT: Final = {
-    Code.CONNECT_TIMEOUT: "no connection to the provider",
-    Code.FIRST_BYTE_TIMEOUT: "no answer from the provider",
-    Code.IDLE_TIMEOUT: "nothing more from the provider",
-    Code.TOTAL_TIMEOUT: "the provider's answer was not complete",
-}
 
 
 class Watch:
@@ -121,7 +114,8 @@ class Watch:
             return None
         if task.uncancel() > self._cancelling:
             return None
-        return self._error(self._passed)
+        total = self._passed is Code.TOTAL_TIMEOUT
+        return deadline_passed(self._passed, self._deadlines.total_s if total else self._within_s)
 
     def _watch_current_task(self) -> None:
         self._task = asyncio.current_task()
@@ -149,12 +143,3 @@ class Watch:
             return
         self._passed = Code.TOTAL_TIMEOUT if now >= self._total_due else self._code
         self._task.cancel()
-
-    def _error(self, code: Code) -> ProviderTimeoutError:
-        within_s = self._deadlines.total_s if code is Code.TOTAL_TIMEOUT else self._within_s
-        return ProviderTimeoutError(
-            code,
-            f"After {within_s:g} s, {_WHAT[code]}.",
-            hint="Raise the deadline in Deadlines if such waits are expected.",
-            retryable=True,
-        )

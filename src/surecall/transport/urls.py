@@ -5,7 +5,7 @@ from urllib.parse import SplitResult, urlsplit
 from surecall.errors import ConfigError, invalid_config
 
 
-def _split_base_url(base_url: str) -> SplitResult:
+def split_base_url(base_url: str) -> SplitResult:
     """Return the parts of a usable base URL; raise `ConfigError` for any other.
 
     Messages never repeat the URL: it may hold a password or a key.
@@ -43,7 +43,7 @@ def join_url(
     Without a prefix given (`None`), the default is used for a base URL that has no path, and the
     base URL's own path otherwise. A base URL that already ends in the prefix keeps it once.
     """
-    parts = _split_base_url(base_url)
+    parts = split_base_url(base_url)
     base_path = parts.path.rstrip("/")
     tail = "/" + path.strip("/")
     if tail != "/" and base_path.endswith(tail):

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from surecall.evals.records import Unit, encode_kept
+from surecall.evals.records import Unit
+from surecall.loop.stored import encode_kept
 
 from .base import DEFAULT_CONCURRENCY, Finished, Job, RunUnit, open_job
 from .local import UnitPool

@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from surecall.errors import Code, ConfigError
-from surecall.evals.records import Unit, encode_kept
+from surecall.evals.records import Unit
+from surecall.loop.stored import encode_kept
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job, RunUnit, open_job
 from .local import UnitPool

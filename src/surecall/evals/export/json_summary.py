@@ -9,10 +9,11 @@ import msgspec
 
 from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
-from surecall.evals.records import Task, TrialRow, encode_kept
+from surecall.evals.records import Task, TrialRow
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
+from surecall.loop.stored import encode_kept
 
 from .files import RawJson, Spool, render_object, write_object
 from .json_documents import (

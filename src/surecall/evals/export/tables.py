@@ -7,29 +7,24 @@ import importlib.util
 import io
 import os
 import tempfile
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from surecall.cells import disarm_text
 from surecall.errors import Code, ConfigError
 from surecall.evals.original import add_old_names
-from surecall.evals.records import TrialRow, encode_kept
+from surecall.evals.records import TrialRow
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
 from surecall.jsontext import encode_text
+from surecall.loop.stored import encode_kept
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, ColumnType, list_calls
 from .files import write_export
 from .source import RunSource
-
-_SIGNS: Final = frozenset("=+-@")
-_PASSED_OVER: Final = frozenset("\"'`,;:|\N{REPLACEMENT CHARACTER}\u115f\u1160\u2800\u3164\uffa0")
-"""Quotes, separators and letters that are blank: what may be dropped on the way to a formula."""
-_PASSED_OVER_KINDS: Final = ("C", "M", "Z", "Pi", "Pf")
-"""The same for whole kinds: controls and formats, marks on other characters, blanks, quotes."""
 
 
 def write_csv(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
@@ -82,27 +77,7 @@ def _cell(column: Column, record: Any) -> str:
         return encode_text(value)
     if column.type != "text":
         return str(value)
-    # Many readers take a NUL for the end of the text.
-    text = str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return disarm_text(text)
-
-
-def disarm_text(text: str) -> str:
-    """Return a text that no spreadsheet runs: with an apostrophe in front, if need be."""
-    return f"'{text}" if _may_be_formula(text) else text
-
-
-def _may_be_formula(text: str) -> bool:
-    """Tell whether a sign that begins a formula is the first thing to be seen, or a tab is."""
-    if text.startswith(("\t", "\r")):
-        return True
-    for char in text:
-        if unicodedata.normalize("NFKC", char)[:1] in _SIGNS:
-            return True
-        kind = unicodedata.category(char)
-        if char not in _PASSED_OVER and not kind.startswith(_PASSED_OVER_KINDS):
-            return False
-    return False
+    return disarm_text(str(value))
 
 
 def write_jsonl(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from surecall.evals.records import TrialBody, TrialRow, encode_kept
+from surecall.evals.records import TrialBody, TrialRow
+from surecall.loop.stored import encode_kept
 
 BodyChoice = Literal["none", "failed", "all"]
 """`failed` also takes one passing trial of each case, and stops where the file gets too large."""

@@ -14,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.records import TrialBody, TrialRow, encode_kept
+from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 from surecall.files import explain_write_errors, write_whole
+from surecall.loop.stored import encode_kept
 
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies
 from .columns import Columns

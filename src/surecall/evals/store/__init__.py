@@ -13,11 +13,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from surecall.database import damaged, explain_database_errors, transaction
 from surecall.errors import Code, StoreError
 from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.jsontext import encode_text
 
-from .database import damaged, explain_database_errors, open_database, transaction
+from .database import open_database
 from .naming import LATEST, check_tag, hold_run, is_held, new_run_id, parse_latest, unknown_run
 from .rows import (
     COLUMNS,

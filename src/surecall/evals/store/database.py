@@ -1,18 +1,15 @@
 """The tables of a store, its stable views, and opening the file that holds them."""
 
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from surecall.errors import Code, StoreError
-from surecall.files import is_disk_full, make_private
+from surecall.database import check_owner, connect, read_version, transaction
 
 SCHEMA_VERSION: Final = 1
 
 _APPLICATION_ID: Final = 0x53_43_45_56  # "SCEV"
-_BUSY_S: Final = 30.0
 _CACHE_KIB: Final = 4096
 
 _TABLES: Final = """
@@ -155,50 +152,28 @@ JOIN cells ON cells.number = trials.cell,
 json_each(trials.row, '$.calls') AS call;
 """  # noqa: S608 - names of our own
 
-_DAMAGED: Final = {
-    "SQLITE_CONSTRAINT",
-    "SQLITE_CORRUPT",
-    "SQLITE_ERROR",  # our queries are right: a table or a column is missing
-    "SQLITE_FORMAT",
-    "SQLITE_MISMATCH",
-    "SQLITE_NOTADB",
-    "SQLITE_SCHEMA",
-}
-_NOT_TEXT: Final = "Could not decode to UTF-8"
-"""How Python begins what it says about damaged text; the database itself does not look."""
-
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the file, made new when it is not there; what is not ours is refused untouched."""
-    with explain_database_errors(path):
-        make_private(path)
-        connection = sqlite3.connect(
-            path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+    return connect(path, _prepare)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    _check_version(connection, path)
+    check_owner(connection, path, _APPLICATION_ID, SCHEMA_VERSION)
     # Readers must not wait for the writer; where the disk cannot do this, sqlite says so and
     # goes on with its older journal, which is as durable.
     connection.execute("PRAGMA journal_mode = WAL")
     # FULL: a commit survives a loss of power, not only of the process. NORMAL would not.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    if _version(connection) == SCHEMA_VERSION:
+    if read_version(connection) == SCHEMA_VERSION:
         _renew_views(connection)
         return
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     # Two processes may meet here: the second finds the tables of the first.
     with transaction(connection):
-        if _version(connection) != SCHEMA_VERSION:
+        if read_version(connection) != SCHEMA_VERSION:
             for statement in (_TABLES + _VIEWS).split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -215,74 +190,3 @@ def _renew_views(connection: sqlite3.Connection) -> None:
             connection.execute(f"DROP VIEW IF EXISTS {name}")
         for statement in _VIEWS.split(";\n"):
             connection.execute(statement)
-
-
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    found = _version(connection)
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and owner != _APPLICATION_ID:
-        raise StoreError(
-            Code.STORE_CORRUPT,
-            f"{path} is a database of another program.",
-            hint="Name another file with --store.",
-        )
-    if found > SCHEMA_VERSION:
-        raise StoreError(
-            Code.STORE_TOO_NEW,
-            f"{path} has layout {found}; this version of surecall knows {SCHEMA_VERSION}.",
-            hint="Use the newer surecall, or name another file with --store.",
-        )
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """Have one durable transaction: all of it, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def explain_database_errors(path: Path) -> Generator[None]:
-    """Turn what the database or the file system raises into an error with a code."""
-    try:
-        yield
-    except OSError as error:
-        raise _write_failed(path, error.strerror or str(error), full=is_disk_full(error)) from error
-    except sqlite3.Error as error:
-        # An extended name such as SQLITE_CORRUPT_INDEX begins with that of its family.
-        name = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
-        if str(error).startswith(_NOT_TEXT):
-            raise damaged(path, "it holds text that is not UTF-8") from error
-        if name in _DAMAGED:
-            raise damaged(path, str(error)) from error
-        raise _write_failed(path, str(error), full=name == "SQLITE_FULL") from error
-
-
-def damaged(path: Path, reason: str) -> StoreError:
-    """Return the error for a file whose content cannot be right."""
-    return StoreError(
-        Code.STORE_CORRUPT,
-        f"{path} is damaged, or is not a database of surecall: {reason}.",
-        hint="Restore it, or move it away and begin a new one.",
-    )
-
-
-def _write_failed(path: Path, reason: str, *, full: bool) -> StoreError:
-    return StoreError(
-        Code.DISK_FULL if full else Code.STORE_WRITE_FAILED,
-        f"{path} cannot be used: {reason}.",
-        hint="Free some space, or choose a place on another disk."
-        if full
-        else "Check the place and the permissions.",
-    )

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import JSONTextError
-from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow, encode_kept
+from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.jsontext import decode_own, mend_surrogates
-from surecall.loop.stored import checksum, seal_line, split_sealed
+from surecall.loop.stored import checksum, encode_kept, seal_line, split_sealed
 
 _REPEATED: Final[Mapping[str, Callable[[TrialRow], Any]]] = {
     "idx": lambda row: row.index,

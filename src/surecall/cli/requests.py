@@ -1,0 +1,361 @@
+"""`surecall requests`: what went through the gateway, listed, shown and exported."""
+
+import asyncio
+import csv
+import io
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, Final, TypeVar
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from surecall.cells import disarm_text
+from surecall.errors import Code, StoreError
+from surecall.files import PRIVATE, explain_write_errors, write_whole
+from surecall.gateway.records import (
+    STORE_FILE,
+    RecordFilter,
+    RecordStore,
+    RequestRecord,
+    open_for_reading,
+)
+from surecall.jsontext import encode
+from surecall.loop.stored import encode_kept
+from surecall.redaction import mask_known
+from surecall.telemetry import OUTCOMES
+
+from .flags import Decorated, count_flag, invalid_option, output_flags, pass_output
+from .output import Output
+from .progress import count_of
+from .terminal import line_of, make_table, printable, shown_value
+
+LATEST: Final = "@latest"
+
+T = TypeVar("T")
+
+_AGE: Final = re.compile(r"([0-9]{1,9})([smhdw])")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SHOWN_BODY_CHARS: Final = 4000
+_BODIES: Final = ("request_body", "reply_body")
+
+_store_flag: Final = click.option(
+    "--store",
+    "place",
+    default=STORE_FILE,
+    show_default=True,
+    metavar="FILE|URL",
+    help="File or PostgreSQL address that holds the requests.",
+)
+
+
+def _parse_moment(_context: Any, parameter: click.Parameter, text: str | None) -> float | None:
+    """Return the moment that a date, a time or an age such as 2h names."""
+    if text is None:
+        return None
+    age = _AGE.fullmatch(text)
+    if age is not None:
+        return time.time() - int(age[1]) * _UNITS[age[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+        return moment.timestamp()
+    except (ValueError, OverflowError) as error:
+        raise invalid_option(
+            f"--{parameter.name} {text!r} is neither a time nor an age.",
+            "For example 2026-11-15, 2026-11-15T12:30, 45m, 2h or 7d.",
+        ) from error
+
+
+def _filter_flags(command: Decorated) -> Decorated:
+    """Add the flags that say which requests are wanted."""
+    flags = (
+        click.option("--key", "key_id", metavar="ID", help="Only requests with this key."),
+        click.option("--code", metavar="CODE", help="Only with this defect or error."),
+        click.option("--outcome", type=click.Choice(OUTCOMES), help="Only with this outcome."),
+        click.option("--upstream", metavar="NAME", help="Only to this upstream."),
+        click.option("--model", metavar="NAME", help="Only with this model asked or answering."),
+        click.option(
+            "--until", callback=_parse_moment, metavar="TIME", help="Before this time (UTC) or age."
+        ),
+        click.option(
+            "--since",
+            callback=_parse_moment,
+            metavar="TIME",
+            help="From this time (UTC) or age on.",
+        ),
+    )
+    for flag in flags:
+        command = flag(command)
+    return command
+
+
+@click.group(invoke_without_command=True)
+@output_flags
+@click.pass_context
+def requests(context: click.Context) -> None:
+    """List the requests that went through the gateway; the commands show and export them."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_requests, place=STORE_FILE, limit=20)
+
+
+@requests.command("list")
+@count_flag("--limit", "How many requests to list.", 20)
+@click.option("--before", metavar="ID", help="List what came before this request.")
+@_filter_flags
+@_store_flag
+@pass_output
+def list_requests(
+    output: Output, *, place: str, limit: int, before: str | None = None, **wanted: Any
+) -> None:
+    """List the latest requests; `surecall requests` without a command does the same."""
+    page = _ask(place, lambda store: store.list(_filter(wanted), before=before, limit=limit))
+    if output.json:
+        rows = [_record_data(record) for record in page.records]
+        output.data({"type": "requests", "requests": rows, "next": page.next})
+        return
+    console = output.page()
+    columns = {"request": "whole", "time": "whole", "model": "", "upstream": "", "outcome": "whole"}
+    columns |= dict.fromkeys(("calls", "changes", "upstream ms", "added ms"), "right whole")
+    table = make_table(columns | {"findings": ""})
+    for record in page.records:
+        table.add_row(
+            record.id,
+            _time_text(record.time),
+            line_of(record.model_asked, 60),
+            line_of(record.upstream, 40),
+            record.outcome + (" (left)" if record.client_closed else ""),
+            str(record.calls),
+            str(len(record.receipts)),
+            f"{record.upstream_ms:.0f}",
+            f"{record.added_ms:.2f}",
+            line_of(" ".join(_codes(record)), 80),
+        )
+    console.print(table)
+    if page.next is not None:
+        console.print(f"… more: --before {page.next}", style="dim")
+
+
+@requests.command("show")
+@click.argument("request", default=LATEST)
+@_store_flag
+@pass_output
+def show_request(output: Output, request: str, place: str) -> None:
+    """Show everything that is kept of a request; by default of the latest."""
+    record = _ask(place, lambda store: _find(store, request))
+    if output.json:
+        output.data({"type": "request", **_record_data(record)})
+        return
+    console = output.page()
+    rows = ((label, line_of(text)) for label, text in _facts(record))
+    console.print(make_table({"what": "dim whole", "text": "fold"}, rows, headings=False))
+    if record.steps:
+        steps = ((step.name, step.outcome, str(step.requests)) for step in record.steps)
+        console.print()
+        console.print(make_table({"step": "", "outcome": "", "requests": "right"}, steps))
+    if record.receipts:
+        changes = (
+            (item.rule, line_of(item.place, 60), _short(item.before), _short(item.after))
+            for item in record.receipts
+        )
+        console.print()
+        console.print(make_table({"change": "", "place": "", "before": "", "after": ""}, changes))
+    for defect in record.defects:
+        console.print()
+        console.print(f"{line_of(defect.code)}  {line_of(defect.message)}")
+    for name in _BODIES:
+        body: bytes | None = getattr(record, name)
+        if body is not None:
+            console.print(f"\n{name.replace('_', ' ')}:", style="bold")
+            text = body.decode("utf-8", "backslashreplace")
+            console.print(printable(mask_known(text[:_SHOWN_BODY_CHARS])))
+
+
+@requests.command("export")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "csv"]),
+    default="jsonl",
+    show_default=True,
+    help="A line of JSON or a row for each request.",
+)
+@click.option(
+    "-o", "--out", default="-", show_default=True, metavar="FILE", help="Where to; `-` is here."
+)
+@click.option("--bodies", is_flag=True, help="With bodies, where they were kept.")
+@_filter_flags
+@_store_flag
+@pass_output
+def export_requests(
+    output: Output, *, place: str, form: str, out: str, bodies: bool, **wanted: Any
+) -> None:
+    """Write requests to a file, the earliest first.
+
+    In CSV, a text that a spreadsheet could run as a formula gets an apostrophe in front.
+    """
+    write = _write_csv if form == "csv" else _write_lines
+
+    async def export(store: RecordStore) -> int:
+        records = store.export(_filter(wanted))
+        with _open_output(out) as file:
+            return await write(records, file, bodies)
+
+    count = _ask(place, export)
+    if out != "-":
+        data = {"type": "exported", "count": count, "format": form, "file": out}
+        output.answer(data, f"wrote {count_of(count, 'request')} to {out}")
+
+
+@contextmanager
+def _open_output(place: str) -> Generator[BinaryIO]:
+    if place == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with explain_write_errors(place), write_whole(place, mode=PRIVATE) as file:
+        yield file
+
+
+async def _write_lines(records: AsyncIterator[RequestRecord], file: BinaryIO, bodies: bool) -> int:
+    count = 0
+    async for record in records:
+        file.write(mask_known(encode_kept(_record_data(record, bodies=bodies))) + b"\n")
+        count += 1
+    return count
+
+
+async def _write_csv(records: AsyncIterator[RequestRecord], file: BinaryIO, bodies: bool) -> int:
+    names = [name for name in RequestRecord.__struct_fields__ if bodies or name not in _BODIES]
+    buffer = io.StringIO(newline="")
+    # Line ends as RFC 4180 has them; then the writer quotes text with either kind in it.
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(names)
+    count = 0
+    async for record in records:
+        data = _record_data(record, bodies=bodies)
+        writer.writerow([_cell(data.get(name)) for name in names])
+        file.write(mask_known(buffer.getvalue().encode("utf-8", "backslashreplace")))
+        buffer.seek(0)
+        buffer.truncate()
+        count += 1
+    if not count:
+        file.write(buffer.getvalue().encode())
+    return count
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    return disarm_text(value if isinstance(value, str) else encode(value).decode("utf-8"))
+
+
+def _ask(place: str, question: Callable[[RecordStore], Awaitable[T]]) -> T:
+    """Open a store, ask it something, and close it."""
+
+    async def ask() -> T:
+        store = open_for_reading(place)
+        try:
+            return await question(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(ask())
+
+
+async def _find(store: RecordStore, request: str) -> RequestRecord:
+    wanted = request
+    if request == LATEST:
+        page = await store.list(limit=1)
+        wanted = page.records[0].id if page.records else ""
+    record = await store.get(wanted) if wanted else None
+    if record is None:
+        raise StoreError(
+            Code.RECORD_NOT_FOUND,
+            f"there is no request {request!r}." if wanted else "there are no requests yet.",
+            hint="surecall requests list shows what is there.",
+        )
+    return record
+
+
+def _filter(wanted: dict[str, Any]) -> RecordFilter:
+    return RecordFilter(**wanted)
+
+
+def _record_data(record: RequestRecord, *, bodies: bool = True) -> dict[str, Any]:
+    """Return every field of a record, bodies as text and the time also as people write it."""
+    kept = {name: getattr(record, name) for name in _BODIES if bodies}
+    data = msgspec.structs.asdict(replace(record, request_body=None, reply_body=None))
+    texts = {
+        name: None if body is None else body.decode("utf-8", "backslashreplace")
+        for name, body in kept.items()
+    }
+    for name in _BODIES:
+        del data[name]
+    plain = msgspec.to_builtins({**data, **texts}, enc_hook=repr)
+    return {"id": plain.pop("id"), "at": _iso(record.time), **plain}
+
+
+def _facts(record: RequestRecord) -> list[tuple[str, str]]:
+    asked, answered = record.model_asked, record.model_answered
+    way = record.client_protocol
+    if record.upstream_protocol != record.client_protocol:
+        way = f"{record.client_protocol} to {record.upstream_protocol}"
+    rows = [
+        ("request", record.id),
+        ("time", f"{_time_text(record.time)} UTC"),
+        ("key", record.key_id or "-"),
+        ("upstream", f"{record.upstream} ({way})"),
+        (
+            "model",
+            asked if asked == answered or not answered else f"{asked}, answered by {answered}",
+        ),
+        ("strategy", record.strategy + (", streamed" if record.stream else "")),
+        ("status", f"{record.status}{', the client left' if record.client_closed else ''}"),
+        ("outcome", f"{record.outcome} {record.error_code}".rstrip()),
+        ("calls", str(record.calls)),
+        (
+            "requests",
+            f"{record.upstream_requests} to the upstream, {record.retries} of them retries",
+        ),
+        ("tokens", f"{record.prompt_tokens} in, {record.completion_tokens} out"),
+        (
+            "waiting",
+            f"{record.upstream_ms:.1f} ms for the upstream, {record.added_ms:.2f} ms added",
+        ),
+    ]
+    if record.first_byte_ms is not None:
+        rows.append(("first byte", f"{record.first_byte_ms:.1f} ms"))
+    if record.probe is not None:
+        rows.append(("probe", "ok" if record.probe.ok else record.probe.error or "failed"))
+    if record.parse_error is not None:
+        error = record.parse_error
+        rows.append(("parse error", f"{error.mode}: {error.error}: {error.snippet}"))
+    return rows
+
+
+def _codes(record: RequestRecord) -> list[str]:
+    return list(
+        dict.fromkeys(filter(None, [record.error_code, *(item.code for item in record.defects)]))
+    )
+
+
+def _short(value: Any) -> str:
+    return line_of(mask_known(shown_value(value)), 60)
+
+
+def _time_text(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

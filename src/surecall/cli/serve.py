@@ -1,0 +1,169 @@
+"""`surecall serve` and `surecall env`: a gateway that any client reaches by its base URL."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from surecall.errors import Code, ConfigError
+
+from .flags import pass_output
+from .output import ExitCode, Output
+
+if TYPE_CHECKING:
+    from surecall.gateway import Gateway, GatewaySettings
+
+_KEY_OF_YOURS: Final = "YOUR_KEY"
+
+
+def _need_extra() -> None:
+    """Refuse to go on without the packages of the extra."""
+    try:
+        import httptools  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            Code.EXTRA_MISSING,
+            "the gateway needs packages that are not installed.",
+            hint="Run: pip install 'surecall[gateway]'",
+        ) from error
+
+
+@click.command
+@click.option("--upstream", metavar="URL", help="Where requests go; any OpenAI-compatible address.")
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port.  [default: 8787]")
+@click.option(
+    "--store",
+    metavar="PATH",
+    help="Where requests are recorded: a file, a postgresql:// address, or off.",
+)
+@click.option("--config", "config_file", metavar="FILE", help="Settings, as TOML.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve.  [default: 1]")
+@pass_output
+def serve(
+    output: Output,
+    upstream: str | None,
+    host: str | None,
+    port: int | None,
+    store: str | None,
+    config_file: str | None,
+    workers: int | None,
+) -> ExitCode:
+    """Make the tool calls of any client reliable, by changing its base URL.
+
+    Chat completions, responses, messages and Gemini's format are served, whole and streamed.
+    Without --upstream and --config, a small model inside this process answers. SIGTERM lets
+    requests end before it stops, SIGHUP reads the settings anew.
+    """
+    _need_extra()
+    from surecall.gateway.server import bind_socket, run_server, run_workers
+    from surecall.gateway.settings import load_settings
+
+    path = Path(config_file) if config_file is not None else None
+    given = {"host": host, "port": port, "workers": workers}
+
+    def read() -> "GatewaySettings":
+        return load_settings(path, upstream=upstream, server=given, store=store)
+
+    settings = read()
+    listening = settings.server
+    sock = bind_socket(listening.host, listening.port)
+    url = _url(listening.host, sock.getsockname()[1])
+
+    def announce() -> None:
+        _announce(output, settings, url)
+
+    if listening.workers == 1:
+        run_server(_make_gateway(settings, read, 0), sock, announce)
+        return ExitCode.OK
+    code = run_workers(
+        listening.workers,
+        lambda number: _make_gateway(settings, read, number),
+        sock,
+        announce,
+    )
+    return ExitCode.OK if code == 0 else ExitCode.INTERNAL
+
+
+def _make_gateway(
+    settings: "GatewaySettings", read: "Callable[[], GatewaySettings]", worker: int
+) -> "Gateway":
+    from surecall.gateway import Gateway
+    from surecall.gateway.records import STORE_FILE, is_postgres, open_records
+
+    place = _find_store(settings)
+    store: Any = None
+    shared: Path | None = None
+    if place != "off":
+        store = open_records(place or STORE_FILE, worker=worker)
+        shared = Path(STORE_FILE).parent if is_postgres(place) else Path(place or STORE_FILE).parent
+    return Gateway(settings, store=store, worker=worker, read_settings=read, shared=shared)
+
+
+def _find_store(settings: "GatewaySettings") -> str:
+    """Return where requests are recorded: `off`, a file, or the address of a server."""
+    from surecall.config import read_key
+
+    variable = settings.store.url_env
+    if not variable:
+        return settings.store.path
+    secret = read_key(variable)
+    if secret is None:
+        raise ConfigError(
+            Code.INVALID_CONFIG,
+            f"store.url_env names {variable}, which is not set.",
+            hint="Set it to a postgresql:// address.",
+        )
+    return secret.reveal()
+
+
+def _url(host: str, port: int) -> str:
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only shown
+    shown = f"[{name}]" if ":" in name else name
+    return f"http://{shown}:{port}"
+
+
+def _announce(output: Output, settings: "GatewaySettings", url: str) -> None:
+    from surecall.gateway.snippets import PLACEHOLDER_KEY, list_exports, render_snippets
+
+    key = _KEY_OF_YOURS if settings.keys else PLACEHOLDER_KEY
+    model = _example_model(settings)
+    if output.json:
+        output.data({"type": "ready", "url": url, "exports": dict(list_exports(url, key))})
+        return
+    output.text(f"ready on {url}")
+    if not output.quiet:
+        output.text("\n" + render_snippets(url, model, key))
+
+
+def _example_model(settings: "GatewaySettings") -> str:
+    for entry in settings.upstreams.values():
+        if entry.embedded:
+            return f"embedded:{entry.embedded}"
+        for name in entry.settings.models:
+            if "*" not in name:
+                return name
+    return next(iter((*settings.aliases, *settings.routes)), "YOUR_MODEL")
+
+
+@click.command
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where the gateway listens.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8787, show_default=True)
+@click.option("--key", help="A key of the gateway.  [default: unused]")
+@pass_output
+def env(output: Output, host: str, port: int, key: str | None) -> None:
+    """Print the exports that point the usual clients at a gateway.
+
+    Use it as: eval "$(surecall env)"
+    """
+    from surecall.gateway.snippets import PLACEHOLDER_KEY, list_exports, render_exports
+
+    url, shown = _url(host, port), key or PLACEHOLDER_KEY
+    if output.json:
+        output.data({"exports": dict(list_exports(url, shown))})
+        return
+    output.text(render_exports(url, shown))
+
+

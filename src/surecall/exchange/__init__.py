@@ -1,0 +1,42 @@
+"""One request of a client made reliable, whatever endpoint answers it.
+
+The reply is read, repaired and checked; what cannot be used is asked for again within one budget,
+and refused with reasons when that does not help. Nothing here knows a server or a database.
+"""
+
+from .history import EchoCache, repair_body, repair_history
+from .mediate import mediate
+from .policy import (
+    STEPS,
+    Delivered,
+    LikelyCalls,
+    Outcome,
+    ParseError,
+    Policy,
+    Route,
+    Send,
+    Sent,
+    Step,
+    StepName,
+)
+from .request import ClientRequest, CompiledTools
+
+__all__ = [
+    "STEPS",
+    "ClientRequest",
+    "CompiledTools",
+    "Delivered",
+    "EchoCache",
+    "LikelyCalls",
+    "Outcome",
+    "ParseError",
+    "Policy",
+    "Route",
+    "Send",
+    "Sent",
+    "Step",
+    "StepName",
+    "mediate",
+    "repair_body",
+    "repair_history",
+]

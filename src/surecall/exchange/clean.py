@@ -1,0 +1,423 @@
+"""Replies with which nothing is wrong: found out quickly, so that their own bytes go on.
+
+Only what decides is decoded. A verdict of `None` says nothing about a reply but that it has to be
+looked at closely. What is called clean here, the full reading takes without a change as well.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surecall.formats import FORMATS, ToolNames, finds_opener
+from surecall.jsontext import decode_plain
+from surecall.protocols.substitutes import UNREADABLE_KEY
+from surecall.reading import ReadingLimits
+from surecall.records import Usage
+
+from .request import ClientRequest
+
+_CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")
+"""A call in text has one of these, whatever its format."""
+
+
+class Clean(NamedTuple):
+    """What is worth knowing of a clean reply."""
+
+    model: str | None
+    usage: Usage | None
+    calls: int
+    echoes: bool
+    """Whether it may hold something that a client has to send back, such as reasoning."""
+
+
+def read_clean(
+    request: ClientRequest,
+    body: bytes,
+    limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
+    *,
+    text_formats: bool = True,
+) -> Clean | None:
+    """Return what a whole reply in the client's format has, or `None` if it is not surely clean.
+
+    Args:
+        request: What the client asked.
+        body: The reply.
+        limits: How large arguments may be.
+        text_formats: Whether text is looked through for calls.
+    """
+    checks = _Checks(request, limits, looks_in_text=text_formats and request.offers_tools)
+    try:
+        return _READERS[request.protocol.name](body, checks)
+    except (ValueError, RecursionError):  # of msgspec and of text that is not UTF-8
+        return None
+
+
+def may_hold_call(text: str, names: ToolNames) -> bool:
+    """Tell whether text has anything that a call in text begins with."""
+    return _CALL_SIGNS.search(text) is not None and finds_opener(text, names, FORMATS)
+
+
+class _Checks:
+    """What the calls and the text of a reply have to meet."""
+
+    __slots__ = (
+        "_body",
+        "_has_history",
+        "_limits",
+        "_looks_in_text",
+        "_names",
+        "_room_bytes",
+        "_used",
+        "calls",
+    )
+
+    def __init__(
+        self, request: ClientRequest, limits: ReadingLimits, *, looks_in_text: bool
+    ) -> None:
+        self._names = request.tools.names
+        self._body = request.body
+        self._has_history = request.has_calls
+        self._limits = limits
+        self._looks_in_text = looks_in_text
+        self._room_bytes = limits.max_total_arguments_bytes
+        self._used: set[str] = set()
+        self.calls = 0
+
+    def takes_call(self, call_id: str, name: str, arguments: str | bytes) -> bool:
+        """Tell whether a call can be used as it is."""
+        if not call_id or call_id in self._used or call_id.strip() != call_id:
+            return False
+        self._used.add(call_id)
+        # An id that the conversation has already may be that of an earlier call.
+        is_new = not self._has_history or call_id.encode() not in self._body
+        return is_new and self.takes_unnamed(name, arguments)
+
+    def takes_unnamed(self, name: str, arguments: str | bytes) -> bool:
+        """Tell the same of a call in a format that has no ids."""
+        self.calls += 1
+        size = len(arguments)
+        if isinstance(arguments, str) and not arguments.isascii():
+            size = len(arguments.encode())
+        self._room_bytes -= size
+        if self._room_bytes < 0 or size > self._limits.max_arguments_bytes:
+            return False
+        value = decode_plain(arguments)
+        if value.__class__ is not dict or (len(value) == 1 and UNREADABLE_KEY in value):
+            return False
+        if not self._names:
+            return True
+        spec = self._names.spec(name)
+        if spec is None or spec.name != name:
+            return False
+        checker = self._names.checker(spec)
+        return checker is None or checker.is_valid(value)
+
+    def takes_text(self, text: str) -> bool:
+        """Tell whether text, which came without calls, says something and is surely no call."""
+        if not text or text.isspace():
+            return False
+        return not (self._looks_in_text and may_hold_call(text, self._names))
+
+
+# Chat completions
+
+
+class _Function(Struct):
+    name: str
+    arguments: str
+
+
+class _Call(Struct):
+    id: str
+    type: str
+    function: _Function
+    extra_content: Any = None
+    thought_signature: Any = None
+
+
+class _Message(Struct):
+    role: str = "assistant"
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: Any = None
+    refusal: str | None = None
+    reasoning: Any = None
+    reasoning_content: Any = None
+    reasoning_details: Any = None
+    thinking_blocks: Any = None
+
+
+class _Choice(Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _ChatUsage(Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _ChatUsage | None = None
+    error: Any = None
+
+
+_decode_completion: Final = msgspec.json.Decoder(_Completion).decode
+
+
+def _read_chat(body: bytes, checks: _Checks) -> Clean | None:
+    reply = _decode_completion(body)
+    if reply.error or not reply.choices:
+        return None
+    echoes = False
+    for choice in reply.choices:
+        message = choice.message
+        if message.function_call or message.role != "assistant":
+            return None
+        if calls := message.tool_calls:
+            if choice.finish_reason != "tool_calls":
+                return None
+            for call in calls:
+                function = call.function
+                if call.type != "function":
+                    return None
+                if not checks.takes_call(call.id, function.name, function.arguments):
+                    return None
+                echoes = echoes or bool(call.extra_content or call.thought_signature)
+            echoes = echoes or bool(
+                message.reasoning_content
+                or message.reasoning
+                or message.reasoning_details
+                or message.thinking_blocks
+            )
+        elif (
+            not checks.takes_text(message.content or message.refusal or "")
+            or choice.finish_reason in _CALL_ENDS
+        ):
+            return None
+    used = reply.usage
+    usage = used and Usage(used.prompt_tokens, used.completion_tokens, used.total_tokens)
+    return _found(body, reply.model, usage, checks, echoes=echoes)
+
+
+# Messages
+
+
+class _Block(Struct):
+    type: str
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw()
+
+
+class _MessagesUsage(Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _AnthropicMessage(Struct):
+    content: list[_Block]
+    type: str
+    role: str
+    stop_reason: str
+    model: str | None = None
+    usage: _MessagesUsage | None = None
+    error: Any = None
+
+
+_decode_message: Final = msgspec.json.Decoder(_AnthropicMessage).decode
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+def _read_messages(body: bytes, checks: _Checks) -> Clean | None:
+    reply = _decode_message(body)
+    if reply.error or reply.type != "message" or reply.role != "assistant":
+        return None
+    texts: list[str] = []
+    for block in reply.content:
+        if block.type == "tool_use":
+            if not checks.takes_call(block.id or "", block.name or "", bytes(block.input)):
+                return None
+        elif block.type == "text":
+            if block.text is None:
+                return None
+            texts.append(block.text)
+        elif block.type not in _THOUGHTS:
+            return None
+    if (reply.stop_reason == "tool_use") != bool(checks.calls):
+        return None
+    if not checks.calls and not checks.takes_text("".join(texts)):
+        return None
+    usage = None
+    if used := reply.usage:
+        cached = used.cache_read_input_tokens or 0
+        given = used.input_tokens + cached + (used.cache_creation_input_tokens or 0)
+        total = given + used.output_tokens
+        usage = Usage(given, used.output_tokens, total, cached_tokens=cached)
+    return _found(body, reply.model, usage, checks)
+
+
+# Responses
+
+
+class _Part(Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Item(Struct):
+    type: str
+    content: list[_Part] | None = None
+    role: str = "assistant"
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    status: str | None = None
+
+
+class _ResponsesUsage(Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+
+
+class _Response(Struct):
+    output: list[_Item]
+    status: str
+    model: str | None = None
+    usage: _ResponsesUsage | None = None
+    error: Any = None
+
+
+_decode_response: Final = msgspec.json.Decoder(_Response).decode
+_ITEM_ENDS: Final = ("completed", None)
+
+
+def _read_responses(body: bytes, checks: _Checks) -> Clean | None:
+    reply = _decode_response(body)
+    if reply.error or reply.status not in ("completed", "incomplete"):
+        return None
+    texts: list[str] = []
+    for item in reply.output:
+        if item.type == "function_call":
+            if reply.status != "completed" or item.status not in _ITEM_ENDS:
+                return None
+            if not checks.takes_call(item.call_id or "", item.name or "", item.arguments or ""):
+                return None
+        elif item.type == "message":
+            if item.role != "assistant":
+                return None
+            texts += [part.text for part in item.content or () if part.text is not None]
+        elif item.type != "reasoning":
+            return None
+    if not checks.calls and not checks.takes_text("".join(texts)):
+        return None
+    used = reply.usage
+    usage = used and Usage(used.input_tokens, used.output_tokens, used.total_tokens)
+    return _found(body, reply.model, usage, checks)
+
+
+# Gemini
+
+
+class _GeminiCall(Struct):
+    name: str
+    args: Raw = Raw()
+    id: str | None = None
+
+
+class _GeminiPart(Struct):
+    text: str | None = None
+    thought: bool = False
+    functionCall: _GeminiCall | None = None  # noqa: N815 - the name on the wire
+    function_call: Any = None
+    thoughtSignature: Any = None  # noqa: N815 - the name on the wire
+
+
+class _GeminiContent(Struct):
+    parts: list[_GeminiPart]
+    role: str = "model"
+
+
+class _Candidate(Struct):
+    content: _GeminiContent
+    finishReason: str  # noqa: N815 - the name on the wire
+
+
+class _GeminiUsage(Struct):
+    promptTokenCount: int = 0  # noqa: N815 - the name on the wire
+    candidatesTokenCount: int = 0  # noqa: N815 - the name on the wire
+    totalTokenCount: int = 0  # noqa: N815 - the name on the wire
+    thoughtsTokenCount: int = 0  # noqa: N815 - the name on the wire
+
+
+class _Generated(Struct):
+    candidates: list[_Candidate]
+    modelVersion: str | None = None  # noqa: N815 - the name on the wire
+    usageMetadata: _GeminiUsage | None = None  # noqa: N815 - the name on the wire
+    error: Any = None
+
+
+_decode_generated: Final = msgspec.json.Decoder(_Generated).decode
+
+
+def _read_gemini(body: bytes, checks: _Checks) -> Clean | None:
+    reply = _decode_generated(body)
+    if reply.error or not reply.candidates:
+        return None
+    if not all(_takes_candidate(candidate, checks) for candidate in reply.candidates):
+        return None
+    parts = [part for candidate in reply.candidates for part in candidate.content.parts]
+    echoes = any(part.functionCall and part.thoughtSignature for part in parts)
+    usage = None
+    if used := reply.usageMetadata:
+        made = used.candidatesTokenCount + used.thoughtsTokenCount
+        usage = Usage(used.promptTokenCount, made, used.totalTokenCount, used.thoughtsTokenCount)
+    return _found(body, reply.modelVersion, usage, checks, echoes=echoes)
+
+
+def _takes_candidate(candidate: _Candidate, checks: _Checks) -> bool:
+    texts: list[str] = []
+    before = checks.calls
+    for part in candidate.content.parts:
+        if (call := part.functionCall) is not None:
+            written = bytes(call.args) or b"{}"
+            if call.id is not None and not checks.takes_call(call.id, call.name, written):
+                return False
+            if call.id is None and not checks.takes_unnamed(call.name, written):
+                return False
+        elif part.text is not None and not part.thought:
+            texts.append(part.text)
+        if part.function_call:
+            return False
+    if candidate.content.role != "model":
+        return False
+    if checks.calls > before:
+        return candidate.finishReason == "STOP"
+    return checks.takes_text("".join(texts))
+
+
+_CALL_ENDS: Final = ("tool_calls", "function_call")
+_READERS: Final[dict[str, Callable[[bytes, _Checks], Clean | None]]] = {
+    "chat_completions": _read_chat,
+    "gemini": _read_gemini,
+    "messages": _read_messages,
+    "responses": _read_responses,
+}
+
+
+def _found(
+    body: bytes, model: str | None, usage: Usage | None, checks: _Checks, *, echoes: bool = False
+) -> Clean | None:
+    if not body.isascii():
+        body.decode()  # parts that were passed over may not be text
+    return Clean(model, usage, checks.calls, echoes)

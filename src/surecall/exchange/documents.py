@@ -1,0 +1,243 @@
+"""The document for the client: the endpoint's own with its calls put right, or a new one.
+
+Unknown fields stay where they are. What was put together is checked once more as if it had just
+arrived, so that nothing leaves that would not be called clean.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.jsontext import decode_plain, encode_text
+from surecall.narrow import as_fields, as_list
+from surecall.protocols.gemini.names import wire_name
+from surecall.protocols.server import new_id
+from surecall.records import RawCall, Reading, Receipt, Reply, ToolCall
+
+FINISH_RULE: Final = "set_finish_reason"
+
+
+class Patched(Struct, frozen=True):
+    """A document for the client, and what else had to be changed in it."""
+
+    document: dict[str, Any]
+    receipts: tuple[Receipt, ...] = ()
+
+
+def patch_reply(
+    document: dict[str, Any], protocol: str, reading: Reading, *, is_legacy: bool = False
+) -> Patched:
+    """Put the calls that were read into the endpoint's own document.
+
+    Args:
+        document: The reply, in the client's format, with one choice.
+        protocol: The name of the format.
+        reading: The reply as it was read; it has calls.
+        is_legacy: Whether the client offered `functions`, and looks for `function_call`.
+    """
+    if protocol == "chat_completions":
+        return _patch_chat(document, reading, is_legacy=is_legacy)
+    return _PATCHES[protocol](document, reading)
+
+
+def reply_with(reply: Reply, reading: Reading) -> Reply:
+    """Return a reply with the calls that were read in it."""
+    finish = reply.finish_reason
+    return replace(
+        reply,
+        calls=tuple(
+            RawCall(call.id, call.name, encode_text(call.arguments), "tool_calls", call.extra)
+            for call in reading.calls
+        ),
+        content=reading.content or None,
+        reasoning=reading.reasoning,
+        finish_reason="tool_calls" if reading.calls else finish,
+    )
+
+
+def is_from_text(reading: Reading) -> bool:
+    """Tell whether the calls were written as text."""
+    return bool(reading.calls) and reading.calls[0].format not in ("tool_calls", "function_call")
+
+
+def _arguments_text(call: ToolCall) -> str:
+    """Return the arguments as text: the model's own where these are what will be used."""
+    if isinstance(call.raw, str) and decode_plain(call.raw) == call.arguments:
+        return call.raw
+    return encode_text(call.arguments)
+
+
+def _note_finish(before: Any, after: str, place: str) -> tuple[Receipt, ...]:
+    if before == after:
+        return ()
+    why = "the reply has calls, and clients look for them by this"
+    return (Receipt(FINISH_RULE, place, before, after, why=why),)
+
+
+# Chat completions
+
+
+def _patch_chat(document: dict[str, Any], reading: Reading, *, is_legacy: bool) -> Patched:
+    choice = as_fields(as_list(document.get("choices"))[0])
+    message = dict(as_fields(choice.get("message")))
+    if is_legacy:
+        call = reading.calls[0]
+        message.pop("tool_calls", None)
+        message["function_call"] = {"name": call.name, "arguments": _arguments_text(call)}
+        finish = "function_call"
+    else:
+        message["tool_calls"] = _chat_calls(message, reading)
+        message.pop("function_call", None)
+        finish = "tool_calls"
+    if is_from_text(reading):
+        message["content"] = reading.content or None
+        if reading.reasoning and not message.get("reasoning_content"):
+            message["reasoning_content"] = reading.reasoning
+    if not isinstance(message.get("content"), str | None):
+        message["content"] = reading.content or None
+    message.setdefault("content", None)
+    receipts = _note_finish(choice.get("finish_reason"), finish, "/choices/0/finish_reason")
+    patched = {**choice, "message": message, "finish_reason": finish}
+    return Patched({**document, "choices": [patched]}, receipts)
+
+
+def _chat_calls(message: dict[str, Any], reading: Reading) -> list[Any]:
+    given: Any = message.get("tool_calls")
+    listed: list[Any] = [given] if isinstance(given, dict) else as_list(given)
+    entries = [as_fields(entry) for entry in listed if isinstance(entry, dict)]
+    own = [entry for entry in entries if is_function(entry)]
+    if is_from_text(reading) or len(own) < len(reading.calls):
+        own = [dict[str, Any]() for _ in reading.calls]
+    calls = [_chat_call(entry, call) for entry, call in zip(own, reading.calls, strict=False)]
+    return calls + [entry for entry in entries if not is_function(entry)]
+
+
+def is_function(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry among the calls is one of a function."""
+    return entry.get("type") in (None, "", "function")
+
+
+def _chat_call(entry: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+    function = {
+        **as_fields(entry.get("function")),
+        "name": call.name,
+        "arguments": _arguments_text(call),
+    }
+    rest = {key: value for key, value in entry.items() if key not in ("name", "arguments")}
+    return {**rest, "id": call.id, "type": "function", "function": function}
+
+
+# Messages
+
+
+def _patch_messages(document: dict[str, Any], reading: Reading) -> Patched:
+    content = document.get("content")
+    blocks = as_list(content) if isinstance(content, list) else []
+    calls = list(reading.calls)
+    patched: list[Any] = []
+    if is_from_text(reading) or not isinstance(content, list):
+        kept = [block for block in blocks if as_fields(block).get("type") != "text"]
+        patched = [block for block in kept if as_fields(block).get("type") != "tool_use"]
+        if reading.content.strip():
+            patched.append({"type": "text", "text": reading.content})
+        patched += [_messages_call({}, call) for call in calls]
+    else:
+        for block in blocks:
+            fields = as_fields(block)
+            if fields.get("type") != "tool_use":
+                patched.append(block)
+            elif calls:
+                patched.append(_messages_call(fields, calls.pop(0)))
+    receipts = _note_finish(document.get("stop_reason"), "tool_use", "/stop_reason")
+    return Patched({**document, "content": patched, "stop_reason": "tool_use"}, receipts)
+
+
+def _messages_call(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+    own = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+    return {**block, **own}
+
+
+# Responses
+
+
+def _patch_responses(document: dict[str, Any], reading: Reading) -> Patched:
+    calls = list(reading.calls)
+    patched: list[Any] = []
+    from_text = is_from_text(reading)
+    has_text = False
+    for item in as_list(document.get("output")):
+        fields = as_fields(item)
+        kind = fields.get("type")
+        if kind == "function_call":
+            if calls and not from_text:
+                patched.append(_responses_call(fields, calls.pop(0)))
+        elif kind == "message" and from_text:
+            if reading.content.strip() and not has_text:
+                has_text = True
+                part: dict[str, Any] = {
+                    "type": "output_text",
+                    "text": reading.content,
+                    "annotations": [],
+                }
+                patched.append({**fields, "content": [part]})
+        elif isinstance(item, dict):
+            patched.append(item)
+    patched += [_responses_call({}, call) for call in calls]
+    receipts = _note_finish(document.get("status"), "completed", "/status")
+    return Patched({**document, "output": patched, "status": "completed"}, receipts)
+
+
+def _responses_call(item: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+    own = {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": _arguments_text(call),
+        "status": "completed",
+    }
+    return {"id": item.get("id") or new_id("fc_"), **item, **own}
+
+
+# Gemini
+
+
+def _patch_gemini(document: dict[str, Any], reading: Reading) -> Patched:
+    candidate = as_fields(as_list(document.get("candidates"))[0])
+    content = as_fields(candidate.get("content"))
+    calls = list(reading.calls)
+    patched: list[Any] = []
+    from_text = is_from_text(reading)
+    for part in as_list(content.get("parts")):
+        fields = as_fields(part)
+        given = fields.get("functionCall") or fields.get("function_call")
+        if isinstance(given, dict):
+            if calls and not from_text:
+                patched.append(_gemini_call(fields, as_fields(given), calls.pop(0)))
+        elif not from_text or fields.get("thought") is True or "text" not in fields:
+            patched.append(part)
+    if from_text and reading.content.strip():
+        patched.append({"text": reading.content})
+    patched += [_gemini_call({}, {}, call) for call in calls]
+    receipts = _note_finish(candidate.get("finishReason"), "STOP", "/candidates/0/finishReason")
+    content = {"role": "model", **content, "parts": patched}
+    candidate = {**candidate, "content": content, "finishReason": "STOP"}
+    candidate.pop("finishMessage", None)
+    return Patched({**document, "candidates": [candidate]}, receipts)
+
+
+def _gemini_call(part: dict[str, Any], given: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+    rest = {key: value for key, value in part.items() if key != "function_call"}
+    own: dict[str, Any] = {"name": wire_name(call.name), "args": call.arguments}
+    if given.get("id"):
+        own["id"] = call.id
+    kept = {key: value for key, value in given.items() if key != "id"}
+    return {**rest, "functionCall": {**kept, **own}}
+
+
+_PATCHES: Final[Mapping[str, Callable[[dict[str, Any], Reading], Patched]]] = {
+    "gemini": _patch_gemini,
+    "messages": _patch_messages,
+    "responses": _patch_responses,
+}

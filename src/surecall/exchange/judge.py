@@ -1,0 +1,440 @@
+"""Whether a reply can be delivered: read, checked, and put into the client's format.
+
+Everything here is decided from bytes; nothing is sent.
+"""
+
+import inspect
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.apart import read_aside
+from surecall.errors import Code, JSONTextError, ProviderError, ProviderReplyError
+from surecall.formats import ToolNames
+from surecall.jsontext import decode, encode
+from surecall.limits import MAX_INLINE_CHARACTERS
+from surecall.narrow import as_fields, as_list
+from surecall.protocols import RawReply
+from surecall.protocols.chat_completions import ChatCompletions
+from surecall.protocols.substitutes import restore_names
+from surecall.reading import (
+    READING_RULES,
+    RULES,
+    find_broken_attempt,
+    may_be_rescued,
+    parse_object_reply,
+    read_reply,
+    rescue_receipts,
+    rescue_reply,
+    without_rules,
+)
+from surecall.records import (
+    Defect,
+    Envelope,
+    ErrorDetail,
+    Reading,
+    Receipt,
+    Reply,
+    ToolCall,
+    Usage,
+    clip,
+)
+from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
+
+from .clean import read_clean
+from .documents import is_from_text, is_function, patch_reply, reply_with
+from .history import ends_with_results, find_call_ids
+from .policy import ParseError, Policy, Route, Sent
+from .prepare import Asked
+from .request import ClientRequest
+from .wording import explain_doubt, explain_not_run, refuse_calls
+
+DROP_RULE: Final = "drop_parallel_calls"
+CHOICE_RULE: Final = "drop_choice"
+SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
+REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
+_ACCEPT: Final[dict[str, Any]] = (
+    {"accept": "likely"} if "accept" in inspect.signature(read_reply).parameters else {}
+)
+_NO_TOOLS: Final = ToolNames()
+_CHAT: Final = ChatCompletions()
+_CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
+_CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
+_SNIPPET: Final = 200
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What a reply is worth."""
+
+    body: bytes | None = None
+    """The document for the client; `None` when the reply cannot be delivered."""
+    changed: bool = False
+    receipts: tuple[Receipt, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    usage: Usage | None = None
+    model: str | None = None
+    calls: int = 0
+    reply: Reply | None = None
+    reading: Reading | None = None
+    answers: tuple[Envelope, ...] = ()
+    """What the model is to read about each of its calls, when some cannot be used."""
+    notice: str = ""
+    """Why a reply without calls cannot be delivered, in words that the model reads."""
+    is_empty: bool = False
+    """Whether the model said nothing although an answer was due."""
+    fallback: bytes | None = None
+    """The document of a reply that says nothing, for when nobody can make it say more."""
+    error: ProviderError | None = None
+    """Why there is no reply at all."""
+    error_body: bytes | None = None
+    """The endpoint's own words for it, where they are in the client's format."""
+    parse_error: ParseError | None = None
+    echoes: bool = False
+
+    @property
+    def errors(self) -> tuple[ErrorDetail, ...]:
+        """What is wrong with the calls."""
+        return tuple(error for answer in self.answers for error in answer.errors)
+
+    @property
+    def stuck_tools(self) -> tuple[str, ...]:
+        """The offered tools whose calls could not be used."""
+        calls = () if self.reading is None else self.reading.calls
+        pairs = zip(calls, self.answers, strict=False)
+        wrong = [call.name for call, answer in pairs if answer.errors and not _is_spared(answer)]
+        return tuple(dict.fromkeys(wrong))
+
+
+def _is_spared(answer: Envelope) -> bool:
+    return answer.errors == explain_not_run(answer.tool_name).errors
+
+
+class Judge:
+    """Judges the replies to one request of a client."""
+
+    def __init__(self, request: ClientRequest, route: Route, policy: Policy) -> None:
+        self._request = request
+        self._route = route
+        self._policy = policy
+        self._names = request.tools.names if request.offers_tools else _NO_TOOLS
+        self._used: frozenset[str] | None = None
+        disabled = frozenset[str]()
+        if not policy.allows("repair"):
+            disabled |= REPAIR_RULES
+        if not policy.allows("coerce"):
+            disabled |= SCHEMA_RULES
+        self._disabled = disabled
+
+    async def judge(self, sent: Sent, asked: Asked) -> Verdict:
+        """Judge what the endpoint answered."""
+        if not 200 <= sent.status < 300:
+            return self._judge_error(sent, asked)
+        if asked.is_own:
+            clean = read_clean(
+                self._request,
+                sent.body,
+                self._policy.limits,
+                text_formats=self._policy.text_formats,
+            )
+            if clean is not None and (clean.calls < 2 or not self._request.one_call):
+                return Verdict(
+                    body=sent.body,
+                    usage=clean.usage,
+                    model=clean.model,
+                    calls=clean.calls,
+                    echoes=clean.echoes,
+                )
+        look = partial(self._look_closely, sent, asked)
+        try:
+            return await read_aside(look, is_long=len(sent.body) > MAX_INLINE_CHARACTERS)
+        except ProviderError as error:
+            return Verdict(error=error)
+
+    def _look_closely(self, sent: Sent, asked: Asked) -> Verdict:
+        if asked.is_own and (several := self._several(sent.body)) is not None:
+            return self._judge_choices(several, sent, asked)
+        raw = self._route.protocol.parse_body(sent.body, sent.headers)
+        document = as_fields(decode(sent.body, surrogates="replace")) if asked.is_own else None
+        return self._judge_raw(raw, asked, sent.body, document)
+
+    # Several choices
+
+    def _several(self, body: bytes) -> dict[str, Any] | None:
+        key = _CHOICES.get(self._request.protocol.name)
+        if key is None or body.count(b'"index"') < 2:
+            return None
+        try:
+            document = as_fields(decode(body, surrogates="replace"))
+        except JSONTextError:
+            return None
+        return document if len(as_list(document.get(key))) > 1 else None
+
+    def _judge_choices(self, document: dict[str, Any], sent: Sent, asked: Asked) -> Verdict:
+        """Judge every choice for itself; one that cannot be used spoils a reply that was asked for.
+
+        Choices that nobody asked for are left out when they cannot be used.
+        """
+        key = _CHOICES[self._request.protocol.name]
+        kept: list[Any] = []
+        verdicts: list[Verdict] = []
+        dropped: list[Receipt] = []
+        for position, choice in enumerate(as_list(document[key])):
+            body = encode({**document, key: [choice]})
+            try:
+                raw = self._route.protocol.parse_body(body, sent.headers)
+                verdict = self._judge_raw(raw, asked, body, as_fields(decode(body)))
+            except ProviderError as error:
+                verdict = Verdict(error=error)
+            if verdict.body is None:
+                if position == 0 or self._request.choices > 1:
+                    return verdict
+                why = "nobody asked for it, and it cannot be used"
+                place = f"/{key}/{position}"
+                dropped.append(Receipt(CHOICE_RULE, place, None, None, lossless=False, why=why))
+                continue
+            verdicts.append(verdict)
+            kept += as_list(as_fields(decode(verdict.body, surrogates="replace")).get(key))
+        changed = bool(dropped) or any(verdict.changed for verdict in verdicts)
+        receipts = [item for verdict in verdicts for item in verdict.receipts]
+        return replace(
+            verdicts[0],
+            body=encode({**document, key: kept}) if changed else sent.body,
+            changed=changed,
+            receipts=(*receipts, *dropped),
+            calls=sum(verdict.calls for verdict in verdicts),
+        )
+
+    # One reply
+
+    def _judge_raw(
+        self, raw: RawReply, asked: Asked, body: bytes, document: dict[str, Any] | None
+    ) -> Verdict:
+        """Judge a reply.
+
+        Args:
+            raw: The reply.
+            asked: What it answers.
+            body: Its bytes.
+            document: The same, decoded, when it is in the client's format.
+        """
+        raw, others = _without_others(raw)
+        protocol = self._route.protocol
+        reply = restore_names(protocol.parse_message(raw), asked.renamed)
+        reading = self._read(reply, asked)
+        verdict = Verdict(
+            usage=reply.usage,
+            model=reply.model,
+            reply=reply,
+            reading=reading,
+            defects=reading.defects,
+            echoes=bool(reply.extra) or any(call.extra for call in reply.calls),
+        )
+        if not reading.calls:
+            said = reply if asked.mode == "native" else reply_with(reply, reading)
+            written = body
+            if document is None:
+                written = encode(self._request.protocol.render_reply(said))
+            if self._names and not others:
+                verdict = self._judge_silence(verdict, reading, reply, asked)
+            if verdict.notice or verdict.is_empty:
+                return replace(verdict, fallback=written if verdict.is_empty else None)
+            return replace(verdict, body=written, changed=document is None)
+        answers, leaves = self._check(reading.calls)
+        if answers:
+            first = next(error for answer in answers for error in answer.errors)
+            return replace(
+                verdict,
+                answers=answers,
+                parse_error=_parse_error(asked, first, reply, reading),
+            )
+        if leaves:
+            if document is not None:
+                return replace(verdict, body=body, calls=len(reply.calls))
+            written = encode(self._request.protocol.render_reply(reply))
+            return replace(verdict, body=written, changed=True, calls=len(reply.calls))
+        return self._deliver(verdict, reading, reply, body, document)
+
+    def _deliver(
+        self,
+        verdict: Verdict,
+        reading: Reading,
+        reply: Reply,
+        body: bytes,
+        document: dict[str, Any] | None,
+    ) -> Verdict:
+        reading, dropped = self._take_one(reading)
+        receipts = self._receipts(reading, kept_form=document is not None) + dropped
+        calls = len(reading.calls)
+        if document is None:
+            written = encode(self._request.protocol.render_reply(reply_with(reply, reading)))
+        else:
+            is_legacy = self._request.is_legacy
+            patched = patch_reply(
+                document, self._request.protocol.name, reading, is_legacy=is_legacy
+            )
+            if patched.document == document:
+                return replace(verdict, body=body, calls=calls, receipts=receipts)
+            receipts += patched.receipts
+            written = encode(patched.document)
+        self._verify(written, calls)
+        return replace(verdict, body=written, changed=True, calls=calls, receipts=receipts)
+
+    def _verify(self, body: bytes, calls: int) -> None:
+        """Check what was put together as if it had just arrived: nothing else may leave."""
+        if self._request.is_legacy or self._request.tools.others:
+            return
+        found = read_clean(self._request, body, self._policy.limits, text_formats=False)
+        if found is None or found.calls != calls:
+            raise ProviderReplyError(
+                Code.UPSTREAM_NOT_A_REPLY,
+                "The reply has calls that have no valid form in the format of the client.",
+                status=200,
+            )
+
+    def _read(self, reply: Reply, asked: Asked) -> Reading:
+        names = self._names
+        given, receipts = reply, ()
+        if asked.mode == "object":
+            given, receipts = parse_object_reply(reply, is_grammar=self._route.capabilities.grammar)
+        reading = read_reply(
+            given,
+            tools=names or None,
+            text_formats=bool(names) and (self._policy.text_formats or asked.mode != "native"),
+            used_ids=self._used_ids(),
+            limits=self._policy.limits,
+            taught=asked.mode != "native",
+            **_ACCEPT,
+        )
+        if receipts:
+            reading = _with_receipts(reading, receipts)
+        return without_rules(reading, reply, self._disabled) if self._disabled else reading
+
+    def _used_ids(self) -> frozenset[str]:
+        if self._used is None:
+            request = self._request
+            self._used = frozenset()
+            if request.has_calls:
+                self._used = find_call_ids(request.document, request.protocol.name)
+        return self._used
+
+    def _judge_silence(
+        self, verdict: Verdict, reading: Reading, reply: Reply, asked: Asked
+    ) -> Verdict:
+        """Look at a reply without calls: whether one was meant, or an answer was due."""
+        broken = None
+        if asked.mode != "native":
+            broken = find_broken_attempt(reading.content, self._names)
+        codes = _CALL_DEFECTS
+        broken = broken or next((item for item in reply.defects if item.code in codes), None)
+        if broken is None and reply.finish_reason in ("tool_calls", "function_call"):
+            note = "The reply says that it has calls, and has none."
+            broken = Defect(Code.TOOL_NOT_EXECUTED, note)
+        if broken is not None:
+            defects = verdict.defects
+            defects = defects if broken in defects else (*defects, broken)
+            snippet = clip(reading.content, _SNIPPET)
+            error = ParseError(asked.mode, broken.code, snippet)
+            return replace(verdict, notice=broken.message, defects=defects, parse_error=error)
+        request = self._request
+        if not reading.content.strip() and request.has_calls:
+            is_due = ends_with_results(request.document, request.protocol.name)
+            return replace(verdict, is_empty=is_due)
+        return verdict
+
+    def _check(self, calls: tuple[ToolCall, ...]) -> tuple[tuple[Envelope, ...], bool]:
+        """Return what the model is to read about its calls, and whether some are left alone."""
+        if not self._names:
+            return (), any(call.arguments is None for call in calls)
+        leaves = False
+        found: list[Envelope | None] = []
+        for call in calls:
+            answer = self._explain(call)
+            if answer is None and call.certainty == "likely":
+                wanted = self._policy.treats_likely(call.name)
+                leaves = leaves or wanted == "leave"
+                answer = explain_doubt(call.name, call.doubt) if wanted == "reask" else None
+            found.append(answer)
+        if not any(found):
+            return (), leaves
+        pairs = zip(calls, found, strict=True)
+        return tuple(answer or explain_not_run(call.name) for call, answer in pairs), False
+
+    def _explain(self, call: ToolCall) -> Envelope | None:
+        if call.name not in self._names.names:
+            return explain_not_allowed(call.name, self._names.names)
+        limit = self._policy.limits.max_arguments_bytes
+        return explain_arguments_unread(call, call.name, limit)
+
+    def _take_one(self, reading: Reading) -> tuple[Reading, tuple[Receipt, ...]]:
+        """Keep the first call where the client takes one only; the model can make others later."""
+        left_out = len(reading.calls) - 1
+        if not self._request.one_call or left_out < 1:
+            return reading, ()
+        why = "the request allows one call in a reply"
+        names = [call.name for call in reading.calls[1:]]
+        receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
+        return replace(reading, calls=reading.calls[:1]), (receipt,)
+
+    def _receipts(self, reading: Reading, *, kept_form: bool) -> tuple[Receipt, ...]:
+        receipts = [*reading.receipts, *(item for call in reading.calls for item in call.receipts)]
+        if kept_form and self._request.protocol.name == "gemini":
+            receipts = [item for item in receipts if item.rule != "assign_call_id"]
+        return tuple(receipts)
+
+    # Errors
+
+    def _judge_error(self, sent: Sent, asked: Asked) -> Verdict:
+        error = self._route.protocol.parse_error(sent.status, sent.headers, sent.body)
+        if self._names and self._policy.text_formats and self._policy.allows("repair"):
+            raw = rescue_reply(sent.status, sent.body[: 256 * 1024].decode("utf-8", "replace"))
+            if raw is not None:
+                reply = restore_names(_CHAT.parse_message(raw), asked.renamed)
+                reading = self._read(reply, replace(asked, mode="native"))
+                answers, leaves = self._check(reading.calls)
+                if may_be_rescued(reading, self._names) and not answers and not leaves:
+                    reading = replace(reading, receipts=rescue_receipts(raw) + reading.receipts)
+                    verdict = Verdict(reply=reply, reading=reading, defects=reading.defects)
+                    return self._deliver(verdict, reading, reply, sent.body, None)
+        return Verdict(error=error, error_body=_own_error(sent) if asked.is_own else None)
+
+
+def _own_error(sent: Sent) -> bytes | None:
+    """Return the body of an error that clients of the format can read as it is."""
+    if sent.status < 400 or sent.body[:1] != b"{":
+        return None
+    try:
+        return sent.body if as_fields(decode(sent.body)).get("error") else None
+    except JSONTextError:
+        return None
+
+
+def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Reading) -> ParseError:
+    shown = reading.calls[0].raw if not is_from_text(reading) else reply.content
+    text = shown if isinstance(shown, str) else str(shown)
+    return ParseError(asked.mode, first.code, clip(text, _SNIPPET))
+
+
+def _without_others(raw: RawReply) -> tuple[RawReply, bool]:
+    """Leave calls of tools that are not functions out of what is read; they stay as they are."""
+    entries = raw.message.get("tool_calls")
+    if not isinstance(entries, list):
+        return raw, False
+    own = [entry for entry in as_list(entries) if is_function(as_fields(entry))]
+    if len(own) == len(as_list(entries)):
+        return raw, False
+    return replace(raw, message={**raw.message, "tool_calls": own}), True
+
+
+def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
+    if not reading.calls:
+        return replace(reading, receipts=receipts + reading.receipts)
+    call, *rest = reading.calls
+    return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
+
+
+def refusal_of(verdict: Verdict) -> str:
+    """Say why a reply is refused."""
+    errors = verdict.errors or (ErrorDetail(Code.TOOL_NOT_EXECUTED, verdict.notice),)
+    return refuse_calls(errors)

@@ -1,0 +1,413 @@
+"""One request of a client made reliable: sent, read, repaired, asked again, or refused.
+
+The steps are tried in one order and paid from one budget. What is delivered is clean, or says what
+was done to it; what is refused says why, in the format of the client.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Any, Final, Literal
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.formats.teach import tell_not_executed
+from surecall.jsontext import encode
+from surecall.reading import RULES
+from surecall.records import Defect, Message, Receipt, Reply, Usage, clip
+
+from .clean import Clean, read_clean
+from .history import EchoCache
+from .judge import REPAIR_RULES, SCHEMA_RULES, Judge, Verdict, refusal_of
+from .policy import Delivered, Outcome, ParseError, Policy, Route, Send, Sent, Step, StepName
+from .prepare import Asked, Mode, Preparation, pass_on
+from .request import ClientRequest, add_members
+from .wording import EMPTY_ANSWER, REFUSED_HINT, write_envelope
+
+_log: Final = logging.getLogger("surecall.exchange")
+_ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
+_EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
+_MEMBER: Final = "surecall"
+_MAX_ECHO_CHARS: Final = 4000
+_NOTHING: Final = "(nothing)"
+
+
+async def mediate(
+    request: ClientRequest,
+    route: Route,
+    policy: Policy,
+    send: Send,
+    *,
+    echoes: EchoCache | None = None,
+    scope: str = "",
+    clock: Callable[[], float] = monotonic,
+) -> Delivered:
+    """Make one request of a client reliable.
+
+    Args:
+        request: What the client asked.
+        route: Where it goes.
+        policy: What may be done for it.
+        send: Sends a body to the endpoint.
+        echoes: What clients should send back and may leave out, kept from earlier replies.
+        scope: Whose conversation it is, such as the name of a key.
+        clock: The time in seconds.
+    """
+    began_s = clock()
+    asked = pass_on(request, route)
+    sent = None
+    if asked is not None:
+        try:
+            sent = await send(asked.body)
+        except ProviderError as error:
+            sent = error
+        else:
+            clean = read_clean(request, sent.body, policy.limits, text_formats=policy.text_formats)
+            if clean is not None and _needs_nothing(clean, sent, request, policy, echoes):
+                return Delivered(
+                    status=sent.status,
+                    body=sent.body,
+                    outcome="clean",
+                    usage=clean.usage,
+                    model_answered=clean.model,
+                    upstream_s=clock() - began_s,
+                    calls=clean.calls,
+                )
+    exchange = _Exchange(request, route, policy, send, echoes, scope, clock, began_s)
+    try:
+        return await exchange.run(asked, sent)
+    except SurecallError as error:
+        return exchange.fail(error)
+    except Exception as error:  # a client is owed an answer, whatever goes wrong here
+        _log.exception("a reply could not be read")
+        return exchange.fail(_internal(error))
+
+
+def _needs_nothing(
+    clean: Clean,
+    sent: Sent,
+    request: ClientRequest,
+    policy: Policy,
+    echoes: EchoCache | None,
+) -> bool:
+    """Tell whether a clean reply is delivered as it is, and nothing of it has to be kept."""
+    return (
+        200 <= sent.status < 300
+        and not policy.show_receipts
+        and (clean.calls < 2 or not request.one_call)
+        and (echoes is None or not clean.echoes)
+    )
+
+
+def _internal(error: Exception) -> SurecallError:
+    return SurecallError(
+        Code.INTERNAL_ERROR,
+        f"The reply could not be read: {type(error).__name__}.",
+        hint="Please report this with the reply that caused it.",
+    )
+
+
+class _Exchange:
+    """One request of a client, and what was asked and used for it."""
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        route: Route,
+        policy: Policy,
+        send: Send,
+        echoes: EchoCache | None,
+        scope: str,
+        clock: Callable[[], float],
+        began_s: float,
+    ) -> None:
+        self._request = request
+        self._route = route
+        self._policy = policy
+        self._send = send
+        self._echoes = echoes
+        self._scope = scope
+        self._clock = clock
+        self._began_s = began_s
+        self._upstream_s = 0.0
+        self._requests = 0
+        self._usage: Usage | None = None
+        self._steps: list[Step] = []
+        self._parse_error: ParseError | None = None
+        self._prepare = Preparation(request, route, policy, echoes, scope)
+        self._judge = Judge(request, route, policy)
+        self._first: Asked | None = None
+        self._said: Sequence[Message] = ()
+        """What was said since the client's request, and led to nothing yet."""
+
+    async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
+        """Go on from what was sent already, if anything was."""
+        first = self._first = self._prepare.first() if asked is None else asked
+        if sent is not None:
+            self._upstream_s = self._clock() - self._began_s
+        verdict = await self._ask(first, sent)
+        if verdict.body is not None and not verdict.receipts and not verdict.changed:
+            return self._deliver(verdict, "repaired" if first.receipts else "clean", first)
+        if verdict.error is not None:
+            verdict = await self._after_error(verdict, first)
+        if verdict.body is not None:
+            self._count_repairs(verdict)
+            return self._deliver(verdict, self._outcome_of(verdict, first), first)
+        if verdict.error is not None:
+            return self._pass_on(verdict, verdict.error)
+        self._parse_error = verdict.parse_error
+        return await self._escalate(verdict, first)
+
+    # Asking
+
+    async def _ask(self, asked: Asked, sent: Sent | ProviderError | None = None) -> Verdict:
+        self._requests += 1
+        if sent is None:
+            began_s = self._clock()
+            try:
+                sent = await self._send(asked.body)
+            except ProviderError as error:
+                sent = error
+            self._upstream_s += self._clock() - began_s
+        if isinstance(sent, ProviderError):
+            return Verdict(error=sent)
+        verdict = await self._judge.judge(sent, asked)
+        if verdict.usage is not None:
+            self._usage = verdict.usage if self._usage is None else self._usage + verdict.usage
+        return verdict
+
+    def _may_ask(self) -> bool:
+        policy = self._policy
+        used = 0 if self._usage is None else self._usage.total_tokens
+        return (
+            self._requests < policy.max_requests
+            and (policy.max_tokens is None or used < policy.max_tokens)
+            and self._clock() - self._began_s < policy.max_seconds
+        )
+
+    async def _after_error(self, verdict: Verdict, first: Asked) -> Verdict:
+        """Ask once more for a reply that was no reply, or without tools that nobody takes."""
+        error = verdict.error
+        policy = self._policy
+        if error is None or not self._may_ask():
+            return verdict
+        lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
+        if lacks_tools and first.mode == "native" and policy.allows("taught"):
+            asked = self._plan("taught", verdict, "native", ())
+            return verdict if asked is None else await self._take("taught", asked, verdict)
+        if isinstance(error, ProviderReplyError) and error.retryable and policy.allows("reask"):
+            return await self._take("retry", first, verdict)
+        return verdict
+
+    async def _take(self, name: str, asked: Asked, otherwise: Verdict) -> Verdict:
+        verdict = await self._ask(asked)
+        self._steps.append(Step(name, "failed" if verdict.body is None else "ok", 1))
+        return otherwise if verdict.error is not None else verdict
+
+    # Escalation
+
+    async def _escalate(self, bad: Verdict, last: Asked) -> Delivered:
+        """Try what is left to make the model's calls usable."""
+        for step in _ASKING:
+            if not self._policy.allows(step):
+                continue
+            if not self._may_ask() or self._request.choices > 1:
+                break
+            said = [*self._said, *_follow_up(bad, last.mode)]
+            asked = self._plan(step, bad, last.mode, said)
+            if asked is None:
+                self._steps.append(Step(step, "skipped"))
+                continue
+            verdict = await self._ask(asked)
+            self._steps.append(Step(step, "failed" if verdict.body is None else "ok", 1))
+            if verdict.body is not None:
+                self._count_repairs(verdict)
+                return self._deliver(verdict, "reasked", asked)
+            if verdict.error is None:
+                bad, last, self._said = verdict, asked, said
+        if bad.fallback is not None:  # an empty answer is not wrong, and there is no other
+            verdict = replace(bad, body=bad.fallback, defects=(*bad.defects, _EMPTY))
+            return self._deliver(verdict, "reasked" if self._requests > 1 else "clean", last)
+        return self._refuse(bad)
+
+    def _plan(
+        self, step: StepName, bad: Verdict, mode: Mode, said: Sequence[Message]
+    ) -> Asked | None:
+        """Return the request of a step, or `None` when there is no way to take it."""
+        assert self._first is not None
+        is_native = self._first.mode == "native"
+        try:
+            if step == "reask" and mode == "native":
+                return self._prepare.continue_from(self._first, said)
+            if step == "reask":
+                return self._prepare.render(said, mode=mode)
+            if step == "force" and not bad.is_empty:
+                return self._force(bad, said)
+            if step == "taught" and is_native and not bad.is_empty:
+                return self._prepare.render(said, mode="fenced")
+        except SurecallError as error:
+            _log.debug("a step could not be taken: %s", error)
+        return None
+
+    def _force(self, bad: Verdict, said: Sequence[Message]) -> Asked | None:
+        """Demand the one tool whose call could not be used, in the way the endpoint offers."""
+        assert self._first is not None
+        capabilities = self._route.capabilities
+        tools = bad.stuck_tools
+        if len(tools) != 1 or tools[0] not in self._request.tools.names.names:
+            return None
+        if "named" in capabilities.tool_choices and self._first.mode == "native":
+            return self._prepare.continue_from(self._first, said, forced_tool=tools[0])
+        if capabilities.json_schema:
+            return self._prepare.render(said, mode="object", forced_tool=tools[0])
+        return None
+
+    # Ends
+
+    def _outcome_of(self, verdict: Verdict, first: Asked) -> Outcome:
+        if self._requests > 1:
+            return "reasked"
+        if first.mode != "native":
+            expected = {"read_call_from_text"}
+            return "repaired" if any(r.rule not in expected for r in verdict.receipts) else "clean"
+        return "repaired" if verdict.receipts or first.receipts else "clean"
+
+    def _count_repairs(self, verdict: Verdict) -> None:
+        rules = {receipt.rule for receipt in verdict.receipts}
+        if rules & REPAIR_RULES or any(rule not in RULES for rule in rules):
+            self._steps.insert(0, Step("repair", "ok"))
+        if rules & SCHEMA_RULES:
+            self._steps.insert(0, Step("coerce", "ok"))
+
+    def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
+        body = verdict.body or b""
+        receipts = verdict.receipts
+        if asked.receipts:
+            receipts = asked.receipts + receipts
+        if verdict.echoes and self._echoes is not None:
+            self._keep_echoes(verdict, asked)
+        steps = tuple(self._steps)
+        if self._policy.show_receipts:
+            body = add_members(body, {_MEMBER: _report(outcome, receipts, steps, self._requests)})
+        defects = verdict.defects
+        if asked.losses:
+            defects = (*defects, *map(_note_loss, asked.losses))
+        return Delivered(
+            status=200,
+            body=body,
+            outcome=outcome,
+            receipts=receipts,
+            defects=defects,
+            steps=steps,
+            parse_error=self._parse_error,
+            upstream_requests=self._requests,
+            usage=self._usage,
+            model_answered=verdict.model,
+            upstream_s=self._upstream_s,
+            calls=verdict.calls,
+        )
+
+    def _refuse(self, bad: Verdict) -> Delivered:
+        error = ProviderReplyError(
+            Code.CALLS_REFUSED, refusal_of(bad), hint=REFUSED_HINT, status=200
+        )
+        failed = self.fail(error)
+        return replace(
+            failed,
+            outcome="refused",
+            defects=bad.defects,
+            receipts=() if bad.reading is None else _receipts_in(bad),
+            should_retry=False,
+            model_answered=bad.model,
+        )
+
+    def _pass_on(self, verdict: Verdict, error: ProviderError) -> Delivered:
+        """Pass the endpoint's error on: as it is where the client knows its form."""
+        failed = self.fail(error)
+        if verdict.error_body is None or self._policy.show_receipts:
+            return failed
+        return replace(failed, status=error.status or failed.status, body=verdict.error_body)
+
+    def fail(self, error: SurecallError) -> Delivered:
+        """Answer with an error, in the format of the client."""
+        wire = self._request.protocol.render_error(error)
+        outcome: Literal["failed", "refused"] = "failed"
+        headers: dict[str, str] = {}
+        should_retry: bool | None = False
+        if isinstance(error, ProviderError):
+            headers = {k: v for k, v in error.headers.items() if k != "content-type"}
+            should_retry = error.retryable
+        body: dict[str, Any] = wire.body
+        if self._policy.show_receipts:
+            report = _report(outcome, (), tuple(self._steps), self._requests)
+            body = {**body, _MEMBER: report}
+        return Delivered(
+            status=wire.status,
+            body=encode(body),
+            outcome=outcome,
+            headers=headers,
+            steps=tuple(self._steps),
+            parse_error=self._parse_error,
+            upstream_requests=self._requests,
+            usage=self._usage,
+            upstream_s=self._upstream_s,
+            should_retry=should_retry,
+            error=error,
+        )
+
+    def _keep_echoes(self, verdict: Verdict, asked: Asked) -> None:
+        assert self._echoes is not None
+        reply = verdict.reply
+        if reply is None and verdict.body is not None:
+            try:
+                raw = self._route.protocol.parse_body(verdict.body)
+            except ProviderError:
+                return
+            reply = self._route.protocol.parse_message(raw)
+        if reply is None:
+            return
+        calls = reply.calls if verdict.reading is None else verdict.reading.calls
+        for call in calls:
+            call_id = call.id if isinstance(call.id, str) else ""
+            self._echoes.keep(
+                self._scope, call_id, str(call.name), call.arguments, reply.extra, call.extra
+            )
+
+
+def _note_loss(name: str) -> Defect:
+    return Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
+
+
+def _follow_up(bad: Verdict, mode: Mode) -> list[Message]:
+    """Return the model's own reply and what is wrong with it, as the conversation goes on."""
+    if bad.is_empty:
+        return [Message("user", EMPTY_ANSWER)]
+    reply, reading = bad.reply or Reply(), bad.reading
+    if reading is None or not reading.calls:
+        way = "object" if mode == "object" else "fenced"
+        content = clip(reply.content or "", _MAX_ECHO_CHARS) or _NOTHING
+        notice = tell_not_executed(bad.notice, way)
+        return [Message("assistant", content), Message("user", notice)]
+    results = [
+        Message("tool", write_envelope(answer), tool_call_id=call.id, extra={"is_error": True})
+        for call, answer in zip(reading.calls, bad.answers, strict=True)
+    ]
+    said = Message("assistant", reading.content or None, reading.calls, extra=reply.extra)
+    return [said, *results]
+
+
+def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:
+    calls = () if bad.reading is None else bad.reading.calls
+    return tuple(receipt for call in calls for receipt in call.receipts)
+
+
+def _report(
+    outcome: str, receipts: tuple[Receipt, ...], steps: tuple[Step, ...], requests: int
+) -> dict[str, Any]:
+    return {
+        "outcome": outcome,
+        "upstream_requests": requests,
+        "receipts": list(receipts),
+        "steps": list(steps),
+    }

@@ -1,0 +1,139 @@
+"""What may be done for one request of a client, where it goes, and what comes of it: as data."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from surecall.errors import SurecallError
+from surecall.profiles import Capabilities
+from surecall.protocols import WireProtocol
+from surecall.reading import ReadingLimits
+from surecall.records import Defect, Receipt, Usage
+
+StepName = Literal["repair", "coerce", "reask", "force", "taught"]
+"""What is tried for a call that cannot be used, in this order."""
+STEPS: Final[tuple[StepName, ...]] = ("repair", "coerce", "reask", "force", "taught")
+
+LikelyCalls = Literal["reask", "deliver", "leave"]
+"""What becomes of a call of which a part may be missing: the model is asked again, it is delivered
+with its receipt, or the reply is left as it arrived."""
+
+Outcome = Literal["clean", "repaired", "reasked", "refused", "relayed", "failed"]
+"""What became of a request: nothing to do, repaired, asked again, refused with reasons, passed on
+without being read, or failed at the endpoint."""
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What may be done to make the calls of one reply usable, and at what cost."""
+
+    steps: tuple[StepName, ...] = STEPS
+    """The steps that may be taken; none but these."""
+    max_requests: int = 3
+    """Requests to the endpoint for one request of the client, the first among them."""
+    max_tokens: int | None = None
+    """Tokens of all replies together; nothing more is asked once they are used up."""
+    max_seconds: float = 120.0
+    """How long after the first request another may begin."""
+    likely_calls: LikelyCalls = "reask"
+    likely_calls_by_tool: Mapping[str, LikelyCalls] = {}
+    text_formats: bool = True
+    """Whether calls that were written as text are looked for, where tools were offered."""
+    repair_history: bool = True
+    """Whether the conversation is mended before it is sent."""
+    show_receipts: bool = False
+    """Whether the reply gets a `surecall` member that says what was done."""
+    limits: ReadingLimits = ReadingLimits()
+    """How large arguments may be."""
+
+    def allows(self, step: StepName) -> bool:
+        """Tell whether a step may be taken."""
+        return step in self.steps
+
+    def treats_likely(self, tool: str) -> LikelyCalls:
+        """Return what becomes of a call to this tool that is only likely whole."""
+        return self.likely_calls_by_tool.get(tool, self.likely_calls)
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """Where a request goes: the endpoint's wire format and model, and what that can do."""
+
+    protocol: WireProtocol
+    model: str
+    capabilities: Capabilities = Capabilities()
+    known: frozenset[str] = frozenset()
+    """The capabilities that were declared or found out; the others are only assumed."""
+    strategy: Literal["native", "taught"] = "native"
+    request_defaults: dict[str, Any] = {}
+    """Fields of the body for requests that do not have them."""
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the endpoint is known to demand nothing of a conversation."""
+        wanted = self.capabilities
+        return (
+            self.strategy == "native"
+            and not self.known
+            and wanted.tool_id_pattern is None
+            and not wanted.needs_reasoning_echo
+        )
+
+    def lacks(self, capability: str) -> bool:
+        """Tell whether a capability is known to be missing."""
+        return capability in self.known and not getattr(self.capabilities, capability)
+
+
+class Sent(Struct, frozen=True):
+    """What the endpoint answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+Send = Callable[[bytes], Awaitable[Sent]]
+"""Sends a body to the endpoint of a route; raises `ProviderError` when nothing comes back."""
+
+
+class Step(Struct, frozen=True):
+    """One step that was taken, what came of it, and how many requests it cost."""
+
+    name: str
+    outcome: Literal["ok", "failed", "skipped"]
+    requests: int = 0
+
+
+class ParseError(Struct, frozen=True):
+    """Why the first reply could not be used as it was."""
+
+    mode: str
+    """How calls were to be written: `native`, `fenced` or `object`."""
+    error: str
+    snippet: str
+
+
+class Delivered(Struct, frozen=True, kw_only=True):
+    """What the client is answered, and how it came about."""
+
+    status: int
+    body: bytes
+    """In the wire format of the client."""
+    outcome: Outcome
+    headers: Mapping[str, str] = {}
+    """Headers of the endpoint's answer that are the client's business, such as `retry-after`."""
+    receipts: tuple[Receipt, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    steps: tuple[Step, ...] = ()
+    parse_error: ParseError | None = None
+    upstream_requests: int = 1
+    usage: Usage | None = None
+    """The tokens of all requests together."""
+    model_answered: str | None = None
+    upstream_s: float = 0.0
+    should_retry: bool | None = None
+    """Whether the client should try again, where that is known."""
+    error: SurecallError | None = None
+    """Why there is no reply, when there is none."""
+    calls: int = 0
+    """How many calls were delivered."""

@@ -1,0 +1,259 @@
+"""What is sent to the endpoint: the client's own bytes, or its request in another form."""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from surecall.errors import Code, RequestError
+from surecall.jsontext import decode, encode
+from surecall.loop.history import HistoryRules, fit_history
+from surecall.loop.prompting import PromptMode, name_choice, present_tools
+from surecall.narrow import as_fields, as_list
+from surecall.protocols import translate_asked
+from surecall.protocols.call_ids import find_id_shape, pair_calls
+from surecall.records import Message, ModelRequest, Receipt, WireRequest
+
+from .history import LIST_KEYS, EchoCache, repair_body, repair_history
+from .policy import Policy, Route
+from .request import ClientRequest, add_members, replace_model
+from .wording import LOSSES_HINT, refuse_losses
+
+Mode = Literal["native", "fenced", "object"]
+"""How the model is to write its calls: as the endpoint defines it, as a fenced block, or as one
+object that the endpoint holds it to."""
+
+_PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
+    "fenced": "taught",
+    "native": "native",
+    "object": "constrained",
+}
+_CHOICE_KEYS: Final = {"gemini": "toolConfig"}
+_REFUSED_LOSSES: Final = frozenset({"response_format", "tool_choice", "tools"})
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One request to the endpoint."""
+
+    body: bytes
+    mode: Mode = "native"
+    is_own: bool = True
+    """Whether the endpoint was asked in the client's format, so that its reply is in it too."""
+    renamed: dict[str, str] = {}
+    losses: tuple[str, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    offered: frozenset[str] | None = None
+    """The tools that may be called, where these are fewer than the client has."""
+
+
+def pass_on(request: ClientRequest, route: Route) -> Asked | None:
+    """Return a request that needs nothing but perhaps another model; `None` for any other."""
+    if request.protocol.name != route.protocol.name or not route.takes_bytes or request.has_calls:
+        return None
+    return Asked(body=request.body_for(route.model, route.request_defaults))
+
+
+class Preparation:
+    """Prepares the requests that are made for one of a client."""
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        route: Route,
+        policy: Policy,
+        echoes: EchoCache | None = None,
+        scope: str = "",
+    ) -> None:
+        self._request = request
+        self._route = route
+        self._policy = policy
+        self._echoes = echoes
+        self._scope = scope
+        self._is_same = request.protocol.name == route.protocol.name
+        self._asked: ModelRequest | None = None
+        self._receipts: tuple[Receipt, ...] = ()
+
+    def first(self) -> Asked:
+        """Prepare what the client asked.
+
+        Raises:
+            RequestError: The endpoint's format cannot carry it.
+        """
+        request, route = self._request, self._route
+        if self._is_same and route.strategy == "native" and not self._needs_records():
+            return self._pass_on()
+        if request.choices > 1:
+            field = "candidateCount" if request.protocol.name == "gemini" else "n"
+            raise _refuse(self._losses_in((field,)))
+        mode: Mode = "native" if route.strategy == "native" else "fenced"
+        return self.render((), mode=mode)
+
+    def render(
+        self, follow_up: Sequence[Message], *, mode: Mode, forced_tool: str | None = None
+    ) -> Asked:
+        """Prepare the whole request in the endpoint's format, with what was said since.
+
+        Raises:
+            RequestError: The request has something that cannot be translated.
+        """
+        source, target = self._request.protocol, self._route.protocol
+        asked = self._understand()
+        asked = replace(asked, messages=(*asked.messages, *follow_up), stream=False)
+        messages, _ = fit_history(asked.messages, self._rules())
+        if self._route.lacks("supports_parallel_tools"):
+            asked = replace(asked, parallel_tool_calls=None)
+        asked = replace(asked, messages=messages, model=self._route.model)
+        kinds = {f"messages.{kind}" for kind in _part_kinds(asked.messages)}
+        if mode != "native":
+            must_call = asked.tool_choice not in (None, "auto", "none")
+            asked = present_tools(
+                asked,
+                _PROMPT_MODES[mode],
+                self._route.capabilities,
+                forced_tool=forced_tool,
+                must_call=must_call,
+            )
+        renamed: dict[str, str] = {}
+        losses: tuple[str, ...] = ()
+        if self._is_same:
+            wire = source.render_request(asked)
+        else:
+            translated = translate_asked(asked, source, target)
+            wire, renamed, losses = translated.request, translated.renamed, translated.dropped
+            refused = [name for name in losses if name in kinds or name in _REFUSED_LOSSES]
+            if refused:
+                raise _refuse(self._losses_in(refused))
+        body = wire.body
+        if target.name != "gemini":
+            body = {**body, "model": self._route.model}
+        written = encode(body)
+        if self._route.request_defaults:
+            written = add_members(written, self._route.request_defaults)
+        return Asked(
+            body=written,
+            mode=mode,
+            is_own=self._is_same and mode == "native",
+            renamed=renamed,
+            losses=losses,
+            receipts=self._receipts,
+            offered=None if forced_tool is None else frozenset({forced_tool}),
+        )
+
+    def continue_from(
+        self, first: Asked, follow_up: Sequence[Message], *, forced_tool: str | None = None
+    ) -> Asked:
+        """Prepare a request that goes on from another one; all that was sent stays as it was."""
+        target = self._route.protocol
+        document = as_fields(decode(first.body, surrogates="replace"))
+        key = LIST_KEYS[target.name]
+        items: Any = document.get(key)
+        if isinstance(items, str):
+            items = [{"role": "user", "content": items}]
+        elif isinstance(items, dict):
+            items = [as_fields(items)]
+        messages = tuple(_rename(message, first.renamed) for message in follow_up)
+        if self._route.capabilities.tool_id_pattern is not None:
+            shape = find_id_shape(self._route.capabilities.tool_id_pattern)
+            messages = pair_calls(messages, shape.open())
+        bare = ModelRequest(model=self._route.model, messages=messages)
+        added = as_list(target.render_request(bare).body.get(key))
+        document = {**document, key: [*as_list(items), *added]}
+        if forced_tool is not None:
+            document |= self._render_choice(first.renamed.get(forced_tool, forced_tool))
+        return replace(first, body=encode(document))
+
+    def _render_choice(self, tool: str) -> dict[str, Any]:
+        target = self._route.protocol
+        specs = tuple(
+            replace(spec, name=tool)
+            for spec in self._request.tools.specs[:1]  # the schema does not matter for the choice
+        )
+        asked = ModelRequest(
+            model=self._route.model,
+            messages=(Message("user", "x"),),
+            tools=specs,
+            tool_choice=name_choice(tool),
+        )
+        key = _CHOICE_KEYS.get(target.name, "tool_choice")
+        return {key: target.render_request(asked).body[key]}
+
+    def _pass_on(self) -> Asked:
+        request, route = self._request, self._route
+        body, receipts = request.body, ()
+        if self._policy.repair_history and request.has_calls:
+            body, receipts = repair_body(
+                body,
+                request.protocol.name,
+                echoes=self._echoes,
+                scope=self._scope,
+                with_reasoning=bool(route.capabilities.needs_reasoning_echo),
+            )
+        if request.protocol.name != "gemini" and route.model != request.model:
+            body = replace_model(body, route.model)
+        if route.request_defaults:
+            body = add_members(body, route.request_defaults)
+        return Asked(body=body, receipts=receipts)
+
+    def _understand(self) -> ModelRequest:
+        """Return the client's request with its history mended, understood."""
+        if self._asked is None:
+            request = self._request
+            if request.tools.others and not self._is_same:
+                raise _refuse(self._losses_in(f"the tool {name}" for name in request.tools.others))
+            if not request.has_calls:
+                self._asked = request.ask()
+                return self._asked
+            document, self._receipts = repair_history(
+                request.document, request.protocol.name, echoes=self._echoes, scope=self._scope
+            )
+            wire = WireRequest(path=request.path, body=document)
+            self._asked = request.protocol.parse_request(wire)
+        return self._asked
+
+    def _rules(self) -> HistoryRules:
+        capabilities = self._route.capabilities
+        return HistoryRules(
+            one_call_each=self._route.lacks("supports_parallel_tools"),
+            system_first=self._route.lacks("allows_midturn_system"),
+            echo_reasoning=bool(capabilities.needs_reasoning_echo),
+            id_pattern=capabilities.tool_id_pattern,
+        )
+
+    def _needs_records(self) -> bool:
+        """Tell whether the endpoint demands something that the client's bytes may not meet."""
+        rules = self._rules()
+        body = self._request.body
+        if not any(rules):
+            return False
+        if self._request.tools.others or self._request.choices > 1:
+            return False  # they pass untouched or not at all
+        if rules.system_first and body.count(b'"system"') + body.count(b'"developer"') > 1:
+            return True
+        if rules.one_call_each and b'"parallel_tool_calls"' in body:
+            return True
+        return self._request.has_calls and (
+            rules.one_call_each or rules.echo_reasoning or rules.id_pattern is not None
+        )
+
+    def _losses_in(self, names: Any) -> str:
+        return refuse_losses(names, self._route.protocol.name)
+
+
+def _part_kinds(messages: Sequence[Message]) -> set[str]:
+    contents = (message.content for message in messages)
+    parts = (part for content in contents if isinstance(content, list) for part in content)
+    return {str(part.get("type")) for part in parts} - {"text"}
+
+
+def _rename(message: Message, renamed: dict[str, str]) -> Message:
+    if not renamed or not message.tool_calls:
+        return message
+    calls = tuple(
+        replace(call, name=renamed.get(call.name, call.name)) for call in message.tool_calls
+    )
+    return replace(message, tool_calls=calls)
+
+
+def _refuse(message: str) -> RequestError:
+    return RequestError(Code.CAPABILITY_UNSUPPORTED, message, hint=LOSSES_HINT)

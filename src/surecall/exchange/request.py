@@ -1,0 +1,379 @@
+"""What a client asks, read only as far as needed, with its own bytes kept."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surecall.errors import Code, JSONTextError, RequestError
+from surecall.formats import ToolNames
+from surecall.jsontext import decode, encode
+from surecall.narrow import as_fields, as_list, text_or_none
+from surecall.protocols import WireProtocol, find_protocol
+from surecall.records import ModelRequest, ToolSpec, WireRequest
+
+_MAX_CACHED_TOOLS: Final = 256
+_MAX_CACHED_BYTES: Final = 256 * 1024
+_NO_TOOLS: Final = (b"", b"[]", b"null")
+_MODEL: Final = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")')
+_OBJECT: Final = "Send one JSON object."
+_CALL_MARKS: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "chat_completions": (b'"tool_call', b'"function_call"'),
+    "gemini": (b'"functionCall"', b'"functionResponse"', b'"function_call"', b'"function_resp'),
+    "messages": (b'"tool_use',),
+    "responses": (b'"function_call',),
+}
+"""What the body of a request with calls or results has in it, by wire format."""
+
+
+class CompiledTools(Struct, frozen=True, kw_only=True):
+    """The tools of a request, ready to check calls with."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    """The functions that a client offers."""
+    names: ToolNames
+    is_legacy: bool = False
+    """Whether they came in the older field `functions`, so that calls belong into another field."""
+    others: tuple[str, ...] = ()
+    """Kinds of tools that the endpoint runs, or whose calls are not JSON: they are left alone."""
+
+
+NO_TOOLS: Final = CompiledTools(names=ToolNames())
+
+
+class _Narrow(Struct):
+    """What decides about a request, in any of the formats."""
+
+    model: Any = None
+    stream: Any = None
+    tools: Raw = Raw()
+    functions: Raw = Raw()
+    tool_choice: Raw = Raw()
+    function_call: Raw = Raw()
+    n: Any = None
+    parallel_tool_calls: Any = None
+
+
+class _NarrowGemini(Struct):
+    tools: Raw = Raw()
+    toolConfig: Raw = Raw()  # noqa: N815 - the name on the wire
+    tool_config: Raw = Raw()
+    generationConfig: Raw = Raw()  # noqa: N815 - the name on the wire
+
+
+_decode_narrow: Final = msgspec.json.Decoder(_Narrow).decode
+_decode_gemini: Final = msgspec.json.Decoder(_NarrowGemini).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class ClientRequest:
+    """One request of a client.
+
+    Only what decides about its way is read at once; the whole is read when it has to be changed.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_document",
+        "_has_calls",
+        "_refusal",
+        "body",
+        "choice",
+        "choices",
+        "model",
+        "offers_tools",
+        "one_call",
+        "path",
+        "protocol",
+        "stream",
+        "tools",
+    )
+
+    def __init__(
+        self,
+        protocol: WireProtocol,
+        body: bytes,
+        *,
+        model: str,
+        stream: bool = False,
+        tools: CompiledTools = NO_TOOLS,
+        choice: bytes = b"",
+        choices: int = 1,
+        one_call: bool = False,
+        path: str = "",
+    ) -> None:
+        self.protocol = protocol
+        self.body = body
+        """The very bytes that the client sent."""
+        self.model = model
+        self.stream = stream
+        self.tools = tools
+        self.choice = choice
+        """The choice of a tool, as it was written; empty when there is none."""
+        self.offers_tools = bool(tools.specs) and not (choice and _forbids_calls(choice))
+        """Whether the model may call a function."""
+        self.choices = choices
+        """How many replies are asked for at once."""
+        self.one_call = one_call
+        """Whether the client takes one call in a reply only."""
+        self.path = path
+        """Of a format that names the model there."""
+        self._has_calls: bool | None = None
+        self._document: dict[str, Any] | None = None
+        self._asked: ModelRequest | None = None
+        self._refusal: RequestError | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        protocol: WireProtocol | str,
+        body: bytes,
+        *,
+        model: str | None = None,
+        stream: bool | None = None,
+    ) -> "ClientRequest":
+        """Read what decides about a request.
+
+        Args:
+            protocol: The wire format of the client, or its name.
+            body: What the client sent.
+            model: The model, where the format names it in the path.
+            stream: Whether a stream is asked for, where the path says so.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`: the body is not a request at all.
+        """
+        wire = find_protocol(protocol) if isinstance(protocol, str) else protocol
+        try:
+            if wire.name == "gemini":
+                return cls._parse_gemini(wire, body, model or "", stream=bool(stream))
+            return cls._parse(wire, body, model, stream)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _invalid("The body is not a JSON object.") from error
+
+    @classmethod
+    def _parse(
+        cls, wire: WireProtocol, body: bytes, model: str | None, stream: bool | None
+    ) -> "ClientRequest":
+        narrow = _decode_narrow(body)
+        named = model or narrow.model
+        if named.__class__ is not str or not named:
+            raise _invalid("The request names no model.", "Set model to the name of one.")
+        tools = bytes(narrow.tools)
+        legacy = bytes(narrow.functions)
+        key = "tools"
+        if tools in _NO_TOOLS and legacy not in _NO_TOOLS:
+            key, tools = "functions", legacy
+        count = narrow.n
+        return cls(
+            wire,
+            body,
+            model=named,
+            stream=narrow.stream is True if stream is None else stream,
+            tools=NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools, key),
+            choice=_written(narrow.tool_choice) or _written(narrow.function_call),
+            choices=count if count.__class__ is int and count > 1 else 1,
+            one_call=narrow.parallel_tool_calls is False or _takes_one(narrow.tool_choice),
+        )
+
+    @classmethod
+    def _parse_gemini(
+        cls, wire: WireProtocol, body: bytes, model: str, *, stream: bool
+    ) -> "ClientRequest":
+        narrow = _decode_gemini(body)
+        if not model:
+            raise _invalid("The request names no model.", "Name the model in the path.")
+        tools, config = bytes(narrow.tools), _written(narrow.generationConfig)
+        count: Any = as_fields(decode(config)).get("candidateCount") if config else None
+        method = "streamGenerateContent" if stream else "generateContent"
+        return cls(
+            wire,
+            body,
+            model=model,
+            stream=stream,
+            tools=NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools),
+            choice=_written(narrow.toolConfig) or _written(narrow.tool_config),
+            choices=count if count.__class__ is int and count > 1 else 1,
+            path=f"/models/{model}:{method}",
+        )
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the conversation may hold calls or results of tools."""
+        if self._has_calls is None:
+            self._has_calls = False
+            for mark in _CALL_MARKS[self.protocol.name]:
+                if mark in self.body:
+                    self._has_calls = True
+                    break
+        return self._has_calls
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether the client looks for a call in the older field."""
+        return self.tools.is_legacy
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The whole request, decoded; not to be changed.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`.
+        """
+        if self._document is None:
+            try:
+                value = decode(self.body, surrogates="replace")
+            except JSONTextError as error:
+                raise _invalid(f"The body cannot be read: {error.message}") from error
+            self._document = as_fields(value)
+        return self._document
+
+    def ask(self) -> ModelRequest:
+        """Return the whole request, understood.
+
+        Raises:
+            RequestError: It has something that the records do not know, such as a built-in tool.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        if self._asked is None:
+            wire = WireRequest(path=self.path, body=self.document, stream=self.stream)
+            try:
+                self._asked = self.protocol.parse_request(wire)
+            except RequestError as error:
+                self._refusal = error
+                raise
+        return self._asked
+
+    def body_for(self, model: str, defaults: Mapping[str, Any] | None = None) -> bytes:
+        """Return the body for a model, with fields it lacks; all other bytes stay as they are."""
+        body = self.body
+        if self.protocol.name != "gemini" and model != self.model:
+            body = replace_model(body, model)
+        return add_members(body, defaults) if defaults else body
+
+
+def replace_model(body: bytes, model: str) -> bytes:
+    """Return the body of a request with the name of another model; no other byte changes."""
+    if _decode_narrow(body).model == model:
+        return body
+    written = encode(model)
+    for found in _MODEL.finditer(body):
+        start, end = found.span(1)
+        spliced = body[:start] + written + body[end:]
+        try:
+            if _decode_narrow(spliced).model == model:
+                return spliced
+        except msgspec.DecodeError:  # pragma: no cover - one text was replaced by another
+            break
+    return encode({**as_fields(decode(body, surrogates="replace")), "model": model})
+
+
+def add_members(body: bytes, members: Mapping[str, Any]) -> bytes:
+    """Return the body with members that it does not have yet, behind its own."""
+    there = _decode_members(body)
+    added = {key: value for key, value in members.items() if key not in there}
+    if not added:
+        return body
+    end = body.rstrip().removesuffix(b"}").rstrip()
+    return end + (b"," if there else b"") + encode(added)[1:]
+
+
+# Tools
+
+_compiled: dict[tuple[str, str, bytes], CompiledTools] = {}
+
+
+def compile_tools(wire: WireProtocol, written: bytes, key: str = "tools") -> CompiledTools:
+    """Return the tools of a request, compiled once for the same bytes.
+
+    Raises:
+        RequestError: A function has no name, or no schema that can be read.
+    """
+    place = (wire.name, key, written)
+    found = _compiled.get(place)
+    if found is None:
+        found = _compile(wire, written, key)
+        if len(written) <= _MAX_CACHED_BYTES:
+            while len(_compiled) >= _MAX_CACHED_TOOLS:
+                _compiled.pop(next(iter(_compiled)), None)
+            _compiled[place] = found
+    return found
+
+
+def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
+    specs: list[ToolSpec] = []
+    others: list[str] = []
+    for entry in as_list(decode(written, surrogates="replace")):
+        if (kind := _other_kind(wire.name, as_fields(entry))) is not None:
+            others.append(kind)
+        if wire.name == "gemini" and not _declares(as_fields(entry)):
+            continue
+        if wire.name != "gemini" and kind is not None:
+            continue
+        specs += _parse_tool(wire, entry, key)
+    names = ToolNames(specs)
+    for spec in specs:
+        names.checker(spec)
+    is_legacy = key == "functions"
+    return CompiledTools(specs=tuple(specs), names=names, is_legacy=is_legacy, others=tuple(others))
+
+
+def _declares(entry: dict[str, Any]) -> bool:
+    return bool(entry.get("functionDeclarations") or entry.get("function_declarations"))
+
+
+def _other_kind(name: str, entry: dict[str, Any]) -> str | None:
+    """Return the kind of a tool that is not a function of the client."""
+    if name == "gemini":
+        kinds = entry.keys() - {"functionDeclarations", "function_declarations"}
+        return min(kinds) if kinds else None
+    kind = text_or_none(entry.get("type"))
+    plain = ("function", "custom") if name == "messages" else ("function",)
+    return None if kind is None or kind in plain else kind
+
+
+def _parse_tool(wire: WireProtocol, entry: Any, key: str) -> tuple[ToolSpec, ...]:
+    """Understand one tool with the server half of its format."""
+    if wire.name == "gemini":
+        fields = as_fields(entry)
+        entry = {name: fields[name] for name in fields if name.startswith("function")}
+    said = {"role": "user", "content": "x"}
+    body: dict[str, Any] = {"model": "x", "messages": [said], "max_tokens": 1, key: [entry]}
+    if wire.name == "responses":
+        body["input"] = "x"
+    if wire.name == "gemini":
+        body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], key: [entry]}
+    path = "/models/x:generateContent" if wire.name == "gemini" else ""
+    return wire.parse_request(WireRequest(path=path, body=body)).tools
+
+
+# Choices
+
+
+def _written(raw: Raw) -> bytes:
+    written = bytes(raw)
+    return b"" if written == b"null" else written
+
+
+def _forbids_calls(choice: bytes) -> bool:
+    if b"one" not in choice and b"ONE" not in choice:
+        return False
+    value = decode(choice)
+    config = as_fields(value).get("functionCallingConfig")
+    config = config or as_fields(value).get("function_calling_config")
+    fields = as_fields(config) or as_fields(value)
+    return value == "none" or fields.get("type") == "none" or fields.get("mode") == "NONE"
+
+
+def _takes_one(choice: Raw) -> bool:
+    written = bytes(choice)
+    if b"disable_parallel_tool_use" not in written:
+        return False
+    return as_fields(decode(written)).get("disable_parallel_tool_use") is True
+
+
+def _invalid(message: str, hint: str = _OBJECT) -> RequestError:
+    return RequestError(Code.INVALID_REQUEST, message, hint=hint)

@@ -1,0 +1,5 @@
+"""Streams made reliable: text flows at once, calls go out when they are whole and checked."""
+
+from .relay import Ending, StreamRelay
+
+__all__ = ["Ending", "StreamRelay"]

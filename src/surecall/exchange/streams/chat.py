@@ -1,0 +1,312 @@
+"""Streams of chat completions."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from surecall.jsontext import encode_text
+from surecall.narrow import as_fields, as_list, text_or_none
+from surecall.protocols.chat_completions.replies import parse_usage
+from surecall.records import RawCall, ToolCall, Usage
+
+from .wire import (
+    CALL,
+    END,
+    NOTHING,
+    PASS,
+    TEXT,
+    THOUGHT,
+    UNREADABLE,
+    Wire,
+    event_of,
+    fields_of,
+    is_there,
+    same_event,
+    value_of,
+)
+
+_DONE: Final = b"[DONE]"
+_CALL_KEYS: Final = ("tool_calls", "function_call")
+_TEXT_KEYS: Final = ("content", "refusal")
+_PLAIN_ENDS: Final = frozenset({"stop", "function_call", "end_turn", "eos"})
+
+
+class _Function(Struct, gc=False):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(Struct, gc=False):
+    index: int
+    id: str | None = None
+    type: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct, gc=False):
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: Raw = NOTHING
+    refusal: str | None = None
+
+
+class _Choice(Struct, gc=False):
+    index: int = 0
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    message: Raw = NOTHING
+    error: Raw = NOTHING
+
+
+class _Chunk(Struct, gc=False):
+    choices: list[_Choice] | None = None
+    error: Raw = NOTHING
+    usage: Raw = NOTHING
+    model: str | None = None
+    object: str | None = None
+
+
+class _Partial:
+    __slots__ = ("arguments", "id", "name")
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.name: str | None = None
+        self.arguments: list[str] = []
+
+
+_decode: Final = msgspec.json.Decoder(_Chunk).decode
+
+
+class ChatWire(Wire):
+    """The chunks of one completion, or of several at once."""
+
+    def __init__(self, *args: Any, choices: int = 1) -> None:
+        super().__init__(*args)
+        self._expected = choices
+        self._ended: set[int] = set()
+        self._seen: set[int] = set()
+        self._partial: dict[int, _Partial] = {}
+        self._usage: Raw = Raw()
+        self._choice: int | None = None
+        self._plain_index: int | None = None
+        """The index of the one reply, once the first piece of it has come."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return parse_usage(value_of(self._usage))
+
+    def calls(self) -> list[RawCall] | None:
+        """Return the calls if nothing about them is odd."""
+        if self.is_odd:
+            return None
+        return [
+            RawCall(call.id, call.name, "".join(call.arguments)) for call in self._partial.values()
+        ]
+
+    def take(self, data: bytes, name: bytes) -> int:
+        """Take the data of the next event, and return what it brought."""
+        self.events += 1
+        self.piece = ""
+        if name == b"error":
+            return self._take_unusual(data, name)
+        try:
+            chunk = _decode(data)
+        except UNREADABLE:
+            return self._take_unusual(data, name)
+        if chunk.usage is not NOTHING and is_there(chunk.usage):
+            self._usage = chunk.usage.copy()
+        choices = chunk.choices
+        if choices is not None and len(choices) == 1 and self._plain_index is not None:
+            choice = choices[0]
+            delta = choice.delta
+            if (
+                delta is not None
+                and delta.content
+                and choice.finish_reason is None
+                and choice.index == self._plain_index
+                and not delta.tool_calls
+                and delta.function_call is NOTHING
+                and choice.message is NOTHING
+                and choice.error is NOTHING
+                and chunk.error is NOTHING
+                and not self.is_finished
+            ):
+                self.piece = delta.content
+                return TEXT
+        if is_there(chunk.error) or chunk.object == "error":
+            raise self._read_error(self._decode_whole(data))
+        if self.model is None:
+            self.model = chunk.model
+        if not choices:
+            return END if self.is_finished else PASS
+        if len(choices) == 1:
+            return self._take_choice(choices[0], data)
+        return max([self._take_choice(choice, data) for choice in choices])
+
+    def _take_choice(self, choice: _Choice, data: bytes) -> int:
+        if is_there(choice.error):
+            raise self._read_error(as_fields(self._decode_whole(data))["choices"][0])
+        index = choice.index
+        if index != self._choice:
+            if self._choice is None:
+                self._choice = index
+                self._plain_index = index if self._expected == 1 else None
+            elif self._expected == 1:
+                return END if self.is_finished else PASS
+        if self._expected > 1:
+            self._seen.add(index)
+        kind = PASS if choice.delta is None else self._take_delta(choice.delta)
+        if is_there(choice.message):
+            self.is_odd = True
+            self.has_calls = self.has_calls or b"_call" in data
+            kind = CALL
+        if self.is_finished and kind in (TEXT, CALL) and not choice.finish_reason:
+            self.is_odd = True
+        if choice.finish_reason:
+            self._take_finish(choice.finish_reason, index)
+        return END if self.is_finished and kind != CALL else kind
+
+    def _take_delta(self, delta: _Delta) -> int:
+        if delta.content:
+            self.piece = delta.content
+        if delta.tool_calls:
+            self._take_calls(delta.tool_calls)
+            return CALL
+        if is_there(delta.function_call):
+            self.has_calls = self.is_odd = True
+            return CALL
+        return TEXT if delta.content else THOUGHT
+
+    def _take_finish(self, finish: str, index: int) -> None:
+        if self.finish is None or self.finish in _PLAIN_ENDS:
+            self.finish = finish
+        if self._expected > 1:
+            self._ended.add(index)
+            self.is_finished = len(self._ended) >= self._expected
+        else:
+            self.is_finished = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all replies came to their end, also when they are fewer than were asked for."""
+        return self.is_finished or (bool(self._ended) and self._ended >= self._seen)
+
+    def _take_calls(self, calls: list[_Call]) -> None:
+        self.has_calls = True
+        for piece in calls:
+            call = self._partial.get(piece.index)
+            if call is None:
+                call = self._partial[piece.index] = _Partial()
+                if piece.index != len(self._partial) - 1:
+                    self.is_odd = True
+                call.id = piece.id
+            elif piece.id:
+                self.is_odd = True
+            function = piece.function
+            if function is None:
+                self.is_odd = self.is_odd or piece.type != "custom"
+                continue
+            if function.name:
+                if call.name is not None:
+                    self.is_odd = True
+                call.name = function.name
+            if function.arguments:
+                call.arguments.append(function.arguments)
+
+    def _take_done(self) -> int:
+        self.done = True
+        return END
+
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
+        if fields.get("error"):
+            raise self._read_error(fields)
+        self.model = self.model or text_or_none(fields.get("model"))
+        choices = fields.get("choices")
+        if choices is None:
+            return PASS
+        if not isinstance(choices, list) or not all(isinstance(i, dict) for i in as_list(choices)):
+            raise self._refuse(data, "its choices are not a list of objects.")
+        kind = PASS
+        for item in as_list(choices):
+            choice = as_fields(item)
+            if choice.get("error"):
+                raise self._read_error(choice)
+            piece = choice.get("delta") or choice.get("message")
+            if piece and not isinstance(piece, dict):
+                raise self._refuse(data, "its delta is not an object.")
+            delta = as_fields(piece)
+            if any(delta.get(key) for key in _CALL_KEYS):
+                self.has_calls = self.is_odd = True
+                kind = CALL
+            elif content := delta.get("content"):
+                self.piece = content if isinstance(content, str) else encode_text(content)
+                kind = max(kind, TEXT)
+            if finish := choice.get("finish_reason"):
+                self.is_odd = True
+                self.is_finished = True
+                self.finish = self.finish or str(finish)
+        if self.is_finished and kind != CALL:
+            return END
+        return kind
+
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
+        """Return the held chunks with these calls before the finish."""
+        written: list[bytes] = []
+        is_written = False
+        for data in held:
+            if data.strip() == _DONE:
+                written.append(same_event(data))
+                continue
+            fields = fields_of(data)
+            choice = next((as_fields(item) for item in as_list(fields.get("choices"))), None)
+            if choice is None:
+                written.append(same_event(data))
+                continue
+            delta = as_fields(choice.get("delta") or choice.get("message"))
+            dropped = [key for key in _CALL_KEYS if key in delta]
+            if text is not None:
+                dropped += [key for key in _TEXT_KEYS if delta.get(key)]
+            kept = {key: value for key, value in delta.items() if key not in dropped}
+            finish = choice.get("finish_reason")
+            if finish is not None and not is_written:
+                is_written = True
+                written += self._write(fields, calls, text)
+            ended = "tool_calls" if calls else "stop" if is_again else finish
+            if finish is not None and finish != ended:
+                choice = {**choice, "finish_reason": ended}
+            elif not dropped:
+                written.append(same_event(data))
+                continue
+            if finish is None and not any(kept.get(key) for key in kept if key != "role"):
+                continue
+            shown = {key: value for key, value in choice.items() if key != "message"}
+            written.append(event_of({**fields, "choices": [{**shown, "delta": kept}]}))
+        return b"".join(written)
+
+    def _write(
+        self, fields: dict[str, Any], calls: Sequence[ToolCall], text: str | None
+    ) -> list[bytes]:
+        head = {key: value for key, value in fields.items() if key not in ("choices", "usage")}
+        index = self._choice or 0
+
+        def chunk(delta: dict[str, Any]) -> bytes:
+            choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
+            return event_of({**head, "choices": [choice]})
+
+        written = [chunk({"content": text})] if text else []
+        for number, call in enumerate(calls):
+            function = {"name": call.name, "arguments": encode_text(call.arguments)}
+            entry = {"index": number, "id": call.id, "type": "function", "function": function}
+            written.append(chunk({"tool_calls": [entry | call.extra | entry]}))
+        return written

@@ -1,0 +1,138 @@
+"""The bytes of an event stream, cut into events, each of which keeps its own bytes."""
+
+import re
+from typing import Final
+
+from surecall.errors import Code, ProviderReplyError
+from surecall.jsontext import SSEReader
+from surecall.limits import MAX_LINE_BYTES, MIB
+
+MAX_STREAM_BYTES: Final = 128 * MIB
+_BLANK_LINE: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_MARK: Final = b"\xef\xbb\xbf"
+_DATA: Final = b"data: "
+_EVENT: Final = b"event: "
+_COLON: Final = 0x3A
+
+
+class EventCutter:
+    """Cuts the bytes of one stream behind blank lines; any split of them gives the same events.
+
+    A line, an event or a stream that is too long raises `STREAM_TOO_LARGE`.
+    """
+
+    __slots__ = ("_has_returns", "_max_event_bytes", "_max_stream_bytes", "_partial", "_received")
+
+    def __init__(
+        self,
+        *,
+        max_event_bytes: int = MAX_LINE_BYTES,
+        max_stream_bytes: int = MAX_STREAM_BYTES,
+    ) -> None:
+        self._partial = bytearray()
+        self._has_returns = False
+        self._received = 0
+        self._max_event_bytes = max_event_bytes
+        self._max_stream_bytes = max_stream_bytes
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return all whole events that are there now."""
+        self._received += len(chunk)
+        if self._received > self._max_stream_bytes:
+            raise _too_large("The stream", self._max_stream_bytes)
+        if not self._has_returns and b"\r" in chunk:
+            self._has_returns = True
+        partial = self._partial
+        if not partial:
+            end = self._last_end(chunk, 0)
+            if end == len(chunk):
+                return chunk
+            partial += chunk[end:] if end else chunk
+            data = chunk[:end]
+        else:
+            searched = max(0, len(partial) - 3)
+            partial += chunk
+            end = self._last_end(partial, searched)
+            data = bytes(partial[:end])
+            del partial[:end]
+        if len(partial) > self._max_event_bytes:
+            raise _too_large("An event of the stream", self._max_event_bytes)
+        return data
+
+    def close(self) -> bytes:
+        """Return the bytes behind the last whole event."""
+        rest = bytes(self._partial)
+        self._partial.clear()
+        return rest
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Return each of some whole events, with everything up to the next."""
+        if not self._has_returns:
+            blocks = data.split(b"\n\n")
+            last = blocks.pop()
+            events = [block + b"\n\n" for block in blocks]
+            return [*events, last] if last else events
+        events, start = list[bytes](), 0
+        for found in _BLANK_LINE.finditer(data):
+            events.append(data[start : found.end()])
+            start = found.end()
+        return [*events, data[start:]] if start < len(data) else events
+
+    def read(self, data: bytes) -> list[tuple[bytes, bytes, int]]:
+        """Return the data and the name of each of some whole events, and its size.
+
+        One that is only a comment, or blank, has no data.
+        """
+        if self._has_returns:
+            return [(*read_event(event), len(event)) for event in self.split(data)]
+        blocks = data.split(b"\n\n")
+        last = blocks.pop()
+        if data.count(b"\n") == 2 * len(blocks) and not last:  # every event is one line
+            found = [
+                (block[6:], b"", len(block) + 2)
+                if block[:6] == _DATA
+                else (*read_event(block), len(block) + 2)
+                for block in blocks
+            ]
+        else:
+            found = [(*read_event(block), len(block) + 2) for block in blocks]
+        if last:
+            found.append((*read_event(last), len(last)))
+        return found
+
+    def _last_end(self, data: bytes | bytearray, start: int) -> int:
+        if not self._has_returns:
+            return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
+        end = 0
+        for found in _BLANK_LINE.finditer(data, start):
+            if found.end() < len(data) or not data.endswith(b"\r"):  # a line feed may follow
+                end = found.end()
+        return end
+
+
+def read_event(block: bytes) -> tuple[bytes, bytes]:
+    """Return the data and the name of one event; no data when it is only a comment or blank."""
+    if block[:7] == _EVENT:
+        line = block.find(b"\n") + 1
+        is_plain = block[line : line + 6] == _DATA and block.find(b"\n", line) < 0
+        if line and is_plain and b"\r" not in block:
+            return block[line + 6 :], block[7 : line - 1]
+    elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
+        return b"", b""
+    block = block.rstrip(b"\r\n")
+    if block[:6] == _DATA and b"\n" not in block and b"\r" not in block:
+        return block[6:], b""
+    events = SSEReader().feed(block.removeprefix(_MARK) + b"\n\n")
+    if not events:
+        return b"", b""
+    event = events[-1]
+    name = "" if event.event == "message" else event.event
+    return event.data.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass")
+
+
+def _too_large(what: str, max_bytes: int) -> ProviderReplyError:
+    return ProviderReplyError(
+        Code.STREAM_TOO_LARGE,
+        f"{what} is longer than {max_bytes} bytes.",
+        hint="Ask for less with `max_tokens`, or look at what the provider sends.",
+    )

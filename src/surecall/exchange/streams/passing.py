@@ -1,0 +1,374 @@
+"""A stream in the client's own format: its events go on as they are, unless calls are damaged."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.exchange.policy import Policy
+from surecall.exchange.prepare import Asked
+from surecall.exchange.request import ClientRequest
+from surecall.limits import MIB
+from surecall.reading.calls import read_clean_calls
+from surecall.reading.truncation import came_to_its_end
+from surecall.records import RawCall, Reply, ToolCall, Usage
+
+from .chat import ChatWire
+from .events import EventCutter, read_event
+from .gemini import GeminiWire
+from .judging import StreamJudge
+from .messages import MessagesWire
+from .responses import ResponsesWire
+from .sides import Found, Side
+from .watch import TextWatch
+from .wire import CALL, END, PASS, PING, TEXT, Wire
+
+_MAX_KEPT_BYTES: Final = MIB
+_MAX_HELD_BYTES: Final = 16 * MIB
+_COLON: Final = 0x3A
+_WIRES: Final[Mapping[str, Any]] = {
+    "chat_completions": ChatWire,
+    "gemini": GeminiWire,
+    "messages": MessagesWire,
+    "responses": ResponsesWire,
+}
+_COUNTED: Final = ("chat_completions", "gemini")
+_CALL_ENDS: Final = frozenset(
+    {"tool_calls", "function_call", "tool_use", "MALFORMED_FUNCTION_CALL"}
+)
+_OWN: Final = Asked(body=b"")
+
+
+class Passing(Side):
+    """Passes the events of one stream on.
+
+    Args:
+        request: What the client asked.
+        policy: What may be done.
+        judge: Reads what is not clean.
+        headers: Headers of the answer.
+    """
+
+    keeps_form = True
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        policy: Policy,
+        judge: StreamJudge,
+        headers: Mapping[str, str],
+    ) -> None:
+        self._request = request
+        self._policy = policy
+        self._judge = judge
+        self._headers = headers
+        name = request.protocol.name
+        several = request.choices > 1 and name in _COUNTED
+        counted = {"choices": request.choices} if several else {}
+        self._wire: Wire = _WIRES[name](request.protocol, headers, **counted)
+        self._is_relayed = several
+        self._cutter = EventCutter()
+        self._watch: TextWatch | None = None
+        looks = policy.text_formats and policy.allows("repair") and not several
+        if looks and request.offers_tools:
+            self._watch = TextWatch(request.tools.names, policy.limits, judge.used_ids)
+        self._kept: list[bytes] = []
+        """Events besides text that were passed on, for the whole reader of the format."""
+        self._kept_bytes = 0
+        self._has_kept_text = False
+        self._waiting: list[tuple[bytes, int]] = []
+        """Events that are held back, and how much text had come with each."""
+        self._waiting_bytes = 0
+        self._is_holding = False
+        self._error: SurecallError | None = None
+        self._has_text = False
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more of what the endpoint sends is of use."""
+        return self._error is not None or self._wire.done
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return self._wire.model
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return self._wire.usage
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return those for the client."""
+        if self._error is not None or self._wire.done:
+            return b""
+        try:
+            data = self._cutter.feed(chunk)
+        except ProviderError as error:
+            self._error = error
+            return b""
+        if not data:
+            return b""
+        return self._hold(data, 0) if self._is_holding else self._flow(data)
+
+    def _flow(self, data: bytes) -> bytes:
+        """Pass on what is certain; what follows the beginning of a call is held."""
+        wire, watch = self._wire, self._watch
+        take = wire.take
+        texts: list[str] = []
+        marks: list[int] = []
+        start = chars = 0
+        for body, name, size in self._cutter.read(data):
+            following = start + size
+            if body:
+                try:
+                    kind = take(body, name)
+                except SurecallError as error:
+                    self._error = error
+                    break
+                if kind == TEXT:
+                    piece = wire.piece
+                    texts.append(piece)
+                    chars += len(piece)
+                    if not self._has_kept_text:
+                        self._has_kept_text = True
+                        self._keep(data[start:following])
+                elif kind in (CALL, END):
+                    self._is_holding = True
+                    break
+                elif kind == PASS:
+                    self._keep(data[start:following])
+            marks.append(chars)
+            start = following
+        passed = data[:start]
+        text = "".join(texts)
+        self._has_text = self._has_text or bool(text)
+        if watch is not None and (text or self._waiting):
+            passed = self._release(passed, marks, text, watch)
+        if self._is_holding and start < len(data) and self._error is None:
+            if wire.piece and watch is not None:
+                watch.feed(wire.piece)
+            return passed + self._hold(data, start, is_taken=True)
+        return passed
+
+    def _release(self, data: bytes, marks: list[int], text: str, watch: TextWatch) -> bytes:
+        """Return what of the events may be passed on now; the others wait for more text.
+
+        Where a call may begin, every event is decided about by itself, however they came.
+        """
+        base = watch.fed
+        is_plain = watch.take_plain(text)
+        count = 0
+        if is_plain and not self._waiting:
+            count = bisect_right(marks, watch.decided - base)
+            if count == len(marks):
+                watch.settle(watch.fed)
+                return data
+            if count:
+                watch.settle(base + marks[count - 1])
+        events = self._cutter.split(data)
+        out = events[:count]
+        at = 0
+        for event, mark in zip(events[count:], marks[count:], strict=True):
+            if not is_plain and mark > at:
+                watch.feed(text[at:mark])
+                at = mark
+            if event[0] == _COLON:
+                out.append(event)  # a comment, which has no place among the others
+                continue
+            self._wait(event, base + mark)
+            if not watch.has_calls:
+                out += self._release_waiting(watch)
+        self._is_holding = self._is_holding or watch.has_calls
+        return b"".join(out)
+
+    def _release_waiting(self, watch: TextWatch) -> list[bytes]:
+        if not self._waiting or self._waiting[0][1] > watch.decided:
+            return []
+        count = bisect_right(self._waiting, watch.decided, key=itemgetter(1))
+        released, self._waiting = self._waiting[:count], self._waiting[count:]
+        if released:
+            self._waiting_bytes -= sum(len(event) for event, _ in released)
+            watch.settle(released[-1][1])
+        return [event for event, _ in released]
+
+    def _hold(self, data: bytes, start: int, *, is_taken: bool = False) -> bytes:
+        """Hold events back until the end of the reply says what they are; comments go on."""
+        wire, watch = self._wire, self._watch
+        out: list[bytes] = []
+        texts: list[str] = []
+        kept_from = start
+        for body, name, size in self._cutter.read(data[start:] if start else data):
+            following = start + size
+            kind = PASS
+            if is_taken:
+                is_taken = False
+            elif body:
+                try:
+                    kind = wire.take(body, name)
+                except SurecallError as error:
+                    self._error = error
+                    break
+                if wire.piece:
+                    texts.append(wire.piece)
+            elif data[start] == _COLON:
+                kind = PING
+            if kind == PING:
+                self._wait(data[kept_from:start], 0)
+                out.append(data[start:following])
+                kept_from = following
+            start = following
+            if wire.done:
+                break
+        self._wait(data[kept_from:start], 0)
+        if texts and watch is not None:
+            watch.feed("".join(texts))
+        return b"".join(out)
+
+    def _wait(self, data: bytes, text_end: int) -> None:
+        if not data:
+            return
+        self._waiting.append((data, text_end))
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes > _MAX_HELD_BYTES:
+            self._error = ProviderReplyError(
+                Code.STREAM_TOO_LARGE,
+                f"Calls of more than {_MAX_HELD_BYTES} bytes would have to be held back.",
+                hint="Ask for less with `max_tokens`, or without streaming.",
+            )
+            self._waiting.clear()
+
+    def _keep(self, event: bytes) -> None:
+        if self._kept_bytes + len(event) <= _MAX_KEPT_BYTES:
+            self._kept.append(event)
+            self._kept_bytes += len(event)
+
+    # the end
+
+    def close(self, error: SurecallError | None) -> Found:
+        """Return what came, or raise why it is not whole."""
+        wire = self._wire
+        if self._error is None and not wire.done:
+            if error is not None:
+                self._error = error
+            else:
+                self._take_last(self._cutter.close())
+        if self._error is not None:
+            raise self._error
+        if not wire.has_ended:
+            if not wire.events:
+                self._fold(b"")  # which says what is wrong with a body that holds no event
+            raise wire.truncated()
+        data = b"".join([event for event, _ in self._waiting])
+        if self._is_relayed:
+            return Found(data=data, outcome="relayed")
+        if wire.has_calls or wire.is_odd:
+            return self._read_calls(data)
+        watch = self._watch
+        if watch is None:
+            return Found(data=data)
+        if not watch.fed or not came_to_its_end(wire.finish) or wire.finish in _CALL_ENDS:
+            return self._read_silence(data)
+        reading, rest = watch.close(wire.finish)
+        if not reading.calls:
+            return Found(data=data)
+        reply = Reply(content=reading.content, finish_reason=wire.finish)
+        return Found(reading=reading, reply=reply, data=data, text=rest)
+
+    def _take_last(self, rest: bytes) -> None:
+        """Take the last event, behind which the blank line is missing; it may be cut short."""
+        if not rest.strip():
+            return
+        body, name = read_event(rest.rstrip(b"\r\n"))
+        if not body:
+            return
+        try:
+            self._wire.take(body, name)
+        except SurecallError as error:
+            if error.code != Code.UPSTREAM_BAD_EVENT:
+                self._error = error
+            return
+        if self._wire.piece and self._watch is not None:
+            self._watch.feed(self._wire.piece)
+        self._wait(rest.rstrip(b"\r\n") + b"\n\n", 0)
+
+    def _read_calls(self, data: bytes) -> Found:
+        calls = self._clean_calls()
+        if calls is not None:
+            return Found(data=data, calls=calls)
+        reply = self._fold(data)
+        if not reply.calls:
+            return Found(data=data)
+        return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+
+    def _read_silence(self, data: bytes) -> Found:
+        """Read a reply without calls that says nothing, or that was meant to have some."""
+        watch, wire = self._watch, self._wire
+        assert watch is not None
+        reading, rest = watch.close(wire.finish)
+        if reading.calls:
+            reply = Reply(content=reading.content, finish_reason=wire.finish)
+            return Found(reading=reading, reply=reply, data=data, text=rest)
+        if watch.fed and wire.finish not in _CALL_ENDS:
+            return Found(data=data)
+        reply = self._fold(data)
+        return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+
+    def _fold(self, data: bytes) -> Reply:
+        """Read the events with the whole reader of the format; most of the text is left out."""
+        folder = self._wire.protocol.open_stream(self._headers)
+        folder.feed(b"".join(self._kept))
+        folder.feed(data)
+        return self._wire.protocol.parse_message(folder.close())
+
+    def _clean_calls(self) -> int | None:
+        """Return how many calls there are if all of them can be delivered as they are."""
+        calls = self._wire.calls()
+        if calls is None or not came_to_its_end(self._wire.finish):
+            return None
+        names = self._request.tools.names
+        checked: list[RawCall] = []
+        for call in calls:
+            name = call.name
+            if name.__class__ is not str or (names and names.spec(name) is None):
+                return None
+            if call.arguments == "" and self._wire.blank_is_empty:
+                call = RawCall(call.id, name, "{}")
+            if (
+                self._request.has_calls
+                and call.id.__class__ is str
+                and _is_used(call.id, self._request.body)
+            ):
+                return None
+            checked.append(call)
+        if len(checked) > 1 and self._request.one_call:
+            return None
+        clean = read_clean_calls(checked, names, (), self._policy.limits)
+        return None if clean is None else len(clean)
+
+    @property
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text."""
+        return self._has_text if self._watch is None else self._watch.passed > 0
+
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
+        """Return the end of the stream with these calls."""
+        return self._wire.rewrite(list(self._held_events()), calls, text, is_again=is_again)
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the stream off, in the way a client of the format notices."""
+        return self._wire.fail(error, next(self._held_events(), None))
+
+    def _held_events(self) -> Iterator[bytes]:
+        for data, _ in self._waiting:
+            for body, _, _ in self._cutter.read(data):
+                if body:
+                    yield body
+
+
+def _is_used(call_id: Any, body: bytes) -> bool:
+    """Tell whether the conversation may have an earlier call with this id."""
+    return len(call_id) > 1 and call_id.encode("utf-8", "replace") in body

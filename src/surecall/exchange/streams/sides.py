@@ -1,0 +1,75 @@
+"""What passes events on within one format and what translates them have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from surecall.errors import SurecallError
+from surecall.exchange.policy import Outcome
+from surecall.records import Reading, Reply, ToolCall, Usage
+
+
+class Found(Struct, kw_only=True):
+    """What a stream that came to its end holds."""
+
+    reading: Reading | None = None
+    """What was read; `None` when nothing about it has to change."""
+    reply: Reply | None = None
+    data: bytes = b""
+    """The end as it came."""
+    outcome: Outcome = "clean"
+    calls: int = 0
+    text: str | None = None
+    """What comes in the place of held text; `None` leaves it as it is."""
+
+
+class Side(ABC):
+    """One stream, on its way to the client."""
+
+    keeps_form: bool
+    """Whether the events are in the client's own format."""
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether nothing more of what the endpoint sends is of use."""
+
+    @property
+    @abstractmethod
+    def model(self) -> str | None:
+        """The model that answered."""
+
+    @property
+    @abstractmethod
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+
+    @property
+    @abstractmethod
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text."""
+
+    @abstractmethod
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return those for the client."""
+
+    @abstractmethod
+    def close(self, error: SurecallError | None) -> Found:
+        """Return what came, or raise why it is not whole."""
+
+    @abstractmethod
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
+        """Return the end of the stream with these calls.
+
+        Args:
+            calls: The calls.
+            text: What comes in the place of held text; `None` leaves it as it is.
+            is_again: Whether all of it is from another reply, which came to its end.
+        """
+
+    @abstractmethod
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the stream off, in the way a client of the format notices."""

@@ -1,0 +1,198 @@
+"""A stream of another format, or one that is no stream: read as it comes and written anew."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from surecall.errors import ProviderError, SurecallError
+from surecall.exchange.policy import Policy, Route
+from surecall.exchange.prepare import Asked
+from surecall.exchange.request import ClientRequest
+from surecall.jsontext import encode_text
+from surecall.protocols import StreamDelta
+from surecall.protocols.substitutes import restore_names
+from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
+from surecall.reading.truncation import came_to_its_end
+from surecall.records import RawCall, Reading, Reply, ToolCall, Usage
+
+from .judging import StreamJudge
+from .sides import Found, Side
+
+
+class Translating(Side):
+    """Reads a stream in the endpoint's format and writes it in the client's."""
+
+    keeps_form = False
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        policy: Policy,
+        judge: StreamJudge,
+        route: Route,
+        asked: Asked,
+        headers: Mapping[str, str],
+    ) -> None:
+        self._request = request
+        self._judge = judge
+        self._protocol = route.protocol
+        self._asked = asked
+        self._folder = route.protocol.open_stream(headers)
+        self._writer = request.protocol.open_writer(model=request.model)
+        self._reader: ReplyReader | None = None
+        is_taught = asked.mode != "native"
+        if request.offers_tools and (policy.text_formats or is_taught):
+            self._reader = ReplyReader(
+                request.tools.names,
+                used_ids=judge.used_ids(),
+                limits=policy.limits,
+                taught=is_taught,
+            )
+        self._has_begun = False
+        self._shown = 0
+        self._thought = 0
+        self._read_chars = 0
+        self._has_text = False
+        self._reply: Reply | None = None
+        self._error: SurecallError | None = None
+
+    @property
+    def has_sent_text(self) -> bool:
+        """Whether the client has any of the text."""
+        return self._has_text
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more of what the endpoint sends is of use."""
+        return self._error is not None or self._folder.done
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return None if self._reply is None else self._reply.model
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+        return None if self._reply is None else self._reply.usage
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes and return those for the client."""
+        if self._error is not None:
+            return b""
+        try:
+            deltas = self._folder.feed(chunk)
+        except ProviderError as error:
+            self._error = error
+            return b""
+        if not deltas:
+            return b""
+        written = [self._begin()]
+        written += [self._write(delta) for delta in deltas]
+        return b"".join(written)
+
+    def close(self, error: SurecallError | None) -> Found:
+        """Return what came, or raise why it is not whole."""
+        if self._error is not None:
+            raise self._error
+        if error is not None and not self._folder.done:
+            raise error
+        reply = self._protocol.parse_message(self._folder.close())
+        self._reply = reply = restore_names(reply, self._asked.renamed)
+        reading, text = self._read(reply)
+        if not reading.calls:
+            is_plain = bool((reply.content or "").strip()) and not reply.defects
+            if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
+                return Found(data=self._end(reply, (), text))
+        elif reply.calls and self._is_clean(reading):
+            return Found(data=self._end(reply, reading.calls, None), calls=len(reading.calls))
+        data = b"" if reading.calls else self._end(reply, (), text)
+        return Found(reading=reading, reply=reply, text=text, data=data)
+
+    def _is_clean(self, reading: Reading) -> bool:
+        """Tell whether all calls can be delivered as they came."""
+        names = self._request.tools.names
+        if reading.receipts or (len(reading.calls) > 1 and self._request.one_call):
+            return False
+        return all(
+            call.arguments is not None
+            and not call.errors
+            and not call.receipts
+            and call.certainty == "certain"
+            and (not names or call.name in names.names)
+            for call in reading.calls
+        )
+
+    def _read(self, reply: Reply) -> tuple[Reading, str | None]:
+        """Read the whole reply; also return the text that is left to write."""
+        reader = self._reader
+        if reply.calls or reader is None:
+            return self._judge.read(reply, self._asked), None
+        content = reply.content or ""
+        before = reader.last_retraction
+        rest = content[self._shown :]  # of a body that came whole
+        reading = reader.read_whole(rest, reply.finish_reason)
+        text = reading.content
+        if reader.last_retraction is before:
+            text = text[self._read_chars :]
+        return replace(reading, defects=(*reply.defects, *reading.defects)), text
+
+    def deliver(
+        self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False
+    ) -> bytes:
+        """Return the end of the stream with these calls."""
+        assert self._reply is not None
+        reply = replace(self._reply, finish_reason="stop") if is_again else self._reply
+        return self._end(reply, calls, text)
+
+    def fail(self, error: SurecallError) -> bytes:
+        """Break the stream off, in the way a client of the format notices."""
+        return self._begin() + self._writer.fail(error)
+
+    def _end(self, reply: Reply, calls: Sequence[ToolCall], text: str | None) -> bytes:
+        writer = self._writer
+        written = [self._begin()]
+        thoughts = (reply.reasoning or "")[self._thought :]
+        written.append(writer.reasoning(thoughts, reply.extra))
+        if text is None:
+            sent = self._shown if self._reader is None else self._read_chars
+            text = (reply.content or "")[sent:]
+        written.append(writer.text(text))
+        raw = [
+            RawCall(call.id, call.name, encode_text(call.arguments), extra=call.extra)
+            for call in calls
+        ]
+        written += [writer.call(call) for call in raw]
+        finish = reply.finish_reason
+        if calls and came_to_its_end(finish):
+            finish = "tool_calls"
+        written.append(writer.end(replace(reply, calls=tuple(raw), finish_reason=finish)))
+        return b"".join(written)
+
+    def _begin(self) -> bytes:
+        if self._has_begun:
+            return b""
+        self._has_begun = True
+        return self._writer.begin()
+
+    def _write(self, delta: StreamDelta) -> bytes:
+        if delta.kind == "reasoning":
+            self._thought += len(delta.text)
+            return self._writer.reasoning(delta.text, delta.extra)
+        self._shown += len(delta.text)
+        if self._reader is None:
+            self._has_text = self._has_text or bool(delta.text)
+            return self._writer.text(delta.text)
+        return self._take(self._reader.feed(delta.text))
+
+    def _take(self, events: Sequence[ReadEvent]) -> bytes:
+        """Write what the reader is certain of."""
+        written: list[bytes] = []
+        for event in events:
+            if isinstance(event, TextRead):
+                self._read_chars += len(event.text)
+                self._has_text = True
+                written.append(self._writer.text(event.text))
+            elif isinstance(event, ReasoningRead):
+                written.append(self._writer.reasoning(event.text))
+        return b"".join(written)

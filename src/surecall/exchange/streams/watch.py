@@ -1,0 +1,168 @@
+"""Text of a stream that may be a call, held back only as long as it may be."""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from msgspec.structs import replace
+
+from surecall.errors import Code
+from surecall.formats import FORMATS, ToolNames, openers_of
+from surecall.limits import MIB
+from surecall.reading import (
+    ReadEvent,
+    ReadingLimits,
+    ReplyReader,
+    TextRead,
+    TextWasReasoning,
+)
+from surecall.records import Defect, Reading
+
+_MAX_WATCHED_CHARS: Final = MIB
+_UNREAD: Final = Defect(
+    Code.READING_BUDGET_EXCEEDED,
+    f"Only the first {_MAX_WATCHED_CHARS} characters of the text were looked at for calls.",
+)
+
+
+class TextWatch:
+    """Watches the text of one reply; what cannot begin a call costs one search.
+
+    Args:
+        names: The tools that may be called.
+        limits: How large arguments may be.
+        used_ids: Returns the ids of earlier calls, which are not given again.
+    """
+
+    def __init__(
+        self,
+        names: ToolNames,
+        limits: ReadingLimits,
+        used_ids: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        self._names = names
+        self._limits = limits
+        self._used_ids = used_ids
+        self._openers = openers_of(names, FORMATS)
+        self._reader: ReplyReader | None = None
+        self._past: list[str] = []
+        """Text that the reader has not seen, because nothing in it can begin a call."""
+        self._tail = ""
+        """The end of it, which may be the beginning of a mark."""
+        self._content_chars = 0
+        self._rest: list[str] = []
+        """Content that was read and not passed on."""
+        self._recent: list[str] = []
+        """All text that was not passed on."""
+        self.passed = 0
+        """How many characters were passed on."""
+        self._is_after_space = False
+        """Whether white space that the reader may still hold was passed on already."""
+        self._is_off = False
+        self.fed = 0
+        """How many characters have come."""
+        self.decided = 0
+        """How many of them, from the first on, are certain to be no part of a call."""
+        self.has_calls = False
+
+    def take_plain(self, text: str) -> bool:
+        """Take text of several events at once, if no call can begin in it; tell whether it was."""
+        if self._reader is not None and not self._is_off:
+            return False
+        if not self._is_off and self._openers.search(self._tail + text, 0) is not None:
+            return False
+        self.feed(text)
+        return True
+
+    def feed(self, text: str) -> None:
+        """Take the text of the next event."""
+        self.fed += len(text)
+        self._recent.append(text)
+        if self._is_off:
+            self.decided = self.fed
+            return
+        reader = self._reader
+        if reader is None:
+            reader = self._feed_plain(text)
+            if reader is None:
+                return
+        else:
+            self._take(reader.feed(text))
+        self.has_calls = reader.has_calls
+        if not self.has_calls:
+            self.decided = self.fed - reader.held_characters
+            if self.decided > _MAX_WATCHED_CHARS:
+                self._give_up()
+
+    def settle(self, position: int) -> None:
+        """Note that the text up to a position, which is decided, was passed on."""
+        if position == self.passed and not self._recent:
+            return
+        text = "".join(self._recent)
+        at = position - self.passed
+        decided = text[: self.decided - self.passed]
+        if decided:
+            self._is_after_space = decided[-1].isspace()
+        self._rest = [decided[at:]]
+        self._recent = [text[at:]] if at < len(text) else []
+        self.passed = position
+
+    def close(self, finish_reason: str | None) -> tuple[Reading, str]:
+        """Return the reading of the whole text, and what of it besides calls was not passed on."""
+        reader = self._reader
+        if reader is None:
+            defects = (_UNREAD,) if self._is_off else ()
+            return Reading(finish_reason=finish_reason, defects=defects), ""
+        before = reader.last_retraction
+        reading = reader.close(finish_reason)
+        unread = reading.content
+        if reader.last_retraction is before:
+            unread = unread[self._content_chars :]
+        if self._is_after_space:
+            unread = unread.lstrip()
+        rest = "".join([*self._rest, unread])
+        if self._is_off:
+            reading = replace(reading, defects=(*reading.defects, _UNREAD))
+        return reading, rest
+
+    def _feed_plain(self, text: str) -> ReplyReader | None:
+        """Look for the first mark; without one, no reader is needed."""
+        found = self._tail + text
+        if self._openers.search(found, 0) is None:
+            at = self._openers.held_from(found, 0)
+            self._past.append(found[:at])
+            self._rest.append(found[:at])
+            self._tail = found[at:]
+            self.decided = self.fed - len(self._tail)
+            if self.decided > _MAX_WATCHED_CHARS:
+                self._give_up()
+            return None
+        reader = self._reader = ReplyReader(
+            self._names, used_ids=self._used_ids(), limits=self._limits
+        )
+        before = "".join(self._past)
+        plain, self._rest = self._rest, []
+        self._take(reader.feed(before))
+        self._rest = plain
+        self._is_after_space = before[-1:].isspace()
+        self._past.clear()
+        self._tail = ""
+        self._take(reader.feed(found))
+        return reader
+
+    def _take(self, events: list[ReadEvent]) -> None:
+        for event in events:
+            if isinstance(event, TextRead):
+                self._content_chars += len(event.text)
+                text = event.text.lstrip() if self._is_after_space else event.text
+                self._is_after_space = self._is_after_space and not text
+                self._rest.append(text)
+            elif isinstance(event, TextWasReasoning):
+                self._content_chars = 0
+
+    def _give_up(self) -> None:
+        """Look at no more text: so much of it is not the answer of a model that calls tools."""
+        self._is_off = True
+        self._reader = None
+        self._past.clear()
+        self._tail = ""
+        self.decided = self.fed

@@ -1,0 +1,187 @@
+"""What the events of every wire format are asked: what they bring, and how they are written."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from surecall.errors import (
+    Code,
+    JSONTextError,
+    ProviderError,
+    ProviderReplyError,
+    SurecallError,
+)
+from surecall.jsontext import decode, encode
+from surecall.narrow import as_fields
+from surecall.protocols import WireProtocol
+from surecall.protocols.errors import parse_error_object
+from surecall.records import RawCall, ToolCall, Usage, clip
+
+PASS: Final = 0
+"""Something else, which is passed on."""
+TEXT: Final = 1
+"""A piece of the text, which is in `piece`."""
+THOUGHT: Final = 2
+"""A piece of the reasoning."""
+CALL: Final = 3
+"""A piece of a call."""
+END: Final = 4
+"""What ends the reply: the finish, and what comes behind it."""
+PING: Final = 5
+"""A sign of life, which has no place among the other events."""
+
+NOTHING: Final = Raw()
+_MAX_SNIPPET: Final = 200
+_DONE: Final = b"[DONE]"
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding an event of another form than expected raises."""
+_decode_any: Final = msgspec.json.Decoder().decode
+
+
+class Wire(ABC):
+    """Reads the events of one stream as far as needed, and writes calls among them."""
+
+    end_is = "a finish reason"
+    """What a stream must have to be complete, in words."""
+    blank_is_empty = False
+    """Whether a call without arguments is written without any piece of them."""
+
+    def __init__(self, protocol: WireProtocol, headers: Mapping[str, str]) -> None:
+        self.protocol = protocol
+        self._headers = headers
+        self.events = 0
+        self.piece = ""
+        """The text of the last event."""
+        self.finish: str | None = None
+        """Why the model stopped, in the words of the format."""
+        self.is_finished = False
+        """Whether the reply came to its end."""
+        self.done = False
+        """Whether nothing more will come."""
+        self.is_odd = False
+        """Whether something came that only the whole reader of the format understands."""
+        self.has_calls = False
+        self.model: str | None = None
+
+    @abstractmethod
+    def take(self, data: bytes, name: bytes) -> int:
+        """Take the data of the next event, and return what it brought.
+
+        Raises:
+            ProviderError: It is an error, or cannot be read.
+        """
+
+    def _take_unusual(self, data: bytes, name: bytes) -> int:
+        """Take an event that is not in the usual form."""
+        if data.startswith(_DONE) and data.strip() == _DONE:
+            return self._take_done()
+        if name == b"error":
+            raise self._read_error(self._decode_whole(data, else_text=True))
+        fields = self._decode_whole(data)
+        if not isinstance(fields, dict):
+            raise self._refuse(data, "it is not a JSON object.")
+        return self._take_odd(as_fields(fields), data, name)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the reply came to its end, now that nothing more will come."""
+        return self.is_finished
+
+    @property
+    @abstractmethod
+    def usage(self) -> Usage | None:
+        """The tokens, as far as they are known."""
+
+    @abstractmethod
+    def calls(self) -> list[RawCall] | None:
+        """Return the calls if nothing about them is odd."""
+
+    @abstractmethod
+    def rewrite(
+        self,
+        held: Sequence[bytes],
+        calls: Sequence[ToolCall],
+        text: str | None,
+        *,
+        is_again: bool = False,
+    ) -> bytes:
+        """Return the held events with these calls in the place of their own.
+
+        Args:
+            held: The data of the events that were held back.
+            calls: The calls that the client gets.
+            text: What comes in the place of the held text; `None` leaves it as it is.
+            is_again: Whether all of it is from another reply, which came to its end.
+        """
+
+    @abstractmethod
+    def _take_odd(self, fields: dict[str, Any], data: bytes, name: bytes) -> int:
+        """Take an event of another form."""
+
+    def _take_done(self) -> int:
+        """Take `[DONE]`, which says nothing in most formats."""
+        return PASS
+
+    def _decode_whole(self, data: bytes, *, else_text: bool = False) -> Any:
+        try:
+            return decode(data, surrogates="replace")
+        except JSONTextError as error:
+            if else_text:
+                return data.decode("utf-8", "replace")
+            raise self._refuse(data, error.message) from None
+
+    def _refuse(self, data: bytes, why: str) -> ProviderReplyError:
+        """Return the error for an event that cannot be read."""
+        message = f"Event {self.events} of the stream cannot be read: {why}"
+        snippet = clip(data[: 4 * _MAX_SNIPPET].decode("utf-8", "replace"), _MAX_SNIPPET)
+        return ProviderReplyError(Code.UPSTREAM_BAD_EVENT, message, body=snippet)
+
+    def _read_error(self, value: Any) -> ProviderError:
+        """Return what an error event stands for."""
+        return parse_error_object(value, 200, self._headers, fallback=Code.STREAM_ERROR)
+
+    def fail(self, error: SurecallError, held: bytes | None) -> bytes:
+        """Return the events that break the stream off.
+
+        Args:
+            error: Why.
+            held: The data of the first event that was held back, in whose place they come.
+        """
+        return self.protocol.open_writer(model=self.model or "").fail(error)
+
+    def truncated(self) -> ProviderReplyError:
+        """Return the error of a stream that ended before its reply."""
+        message = f"The stream ended without {self.end_is} after {self.events} events."
+        return ProviderReplyError(Code.STREAM_TRUNCATED, message, retryable=False)
+
+
+def fields_of(data: bytes) -> dict[str, Any]:
+    """Return the object that an event carries."""
+    return as_fields(decode(data, surrogates="replace"))
+
+
+def is_there(raw: Raw) -> bool:
+    """Tell whether a part was written, and is not null."""
+    return raw is not NOTHING and bytes(raw) not in (b"", b"null")
+
+
+def value_of(raw: Raw) -> Any:
+    """Return the value of a part that was left as it was written."""
+    written = bytes(raw)
+    return _decode_any(written) if written else None
+
+
+def event_of(value: Any, name: str = "") -> bytes:
+    """Return one event."""
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + encode(value) + b"\n\n"
+
+
+def same_event(data: bytes, name: str = "") -> bytes:
+    """Return an event with the data it had."""
+    lines = data.split(b"\n")
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"

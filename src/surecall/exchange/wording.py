@@ -1,0 +1,73 @@
+"""What a model or a client reads from an exchange: why a call was not used, and what is missing."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from surecall.errors import Code
+from surecall.jsontext import encode_text
+from surecall.records import Envelope, ErrorDetail, clip
+from surecall.tools.outputs import render_envelope
+
+_MAX_REASONS: Final = 3
+_MAX_REASON_CHARS: Final = 300
+
+NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
+CHECK_STATE: Final = "Check the state before you repeat it."
+EMPTY_ANSWER: Final = "Please give your final answer to the user now, as plain text."
+NOT_CERTAIN_HINT: Final = (
+    "Send the complete call again, with every argument and everything that closes it."
+)
+_NOT_RUN: Final = ErrorDetail(
+    Code.CALL_NOT_CERTAIN,
+    "This call was not run, because another call of the same reply could not be used.",
+    "Make it again, together with the corrected one.",
+)
+
+
+def write_envelope(envelope: Envelope) -> str:
+    """Write what became of a call as a model reads it."""
+    return encode_text(render_envelope(envelope))
+
+
+def explain_not_run(tool_name: str) -> Envelope:
+    """Build the answer to a good call whose reply was not used because of another one."""
+    return Envelope(ok=False, tool_name=tool_name, errors=(_NOT_RUN,))
+
+
+def explain_doubt(tool_name: str, doubt: str) -> Envelope:
+    """Build the answer to a call of which a part may be missing."""
+    seen = clip(doubt, _MAX_REASON_CHARS) or "A part of the call may be missing."
+    return Envelope.failure(
+        tool_name, Code.CALL_NOT_CERTAIN, f"{seen} The call was not run.", hint=NOT_CERTAIN_HINT
+    )
+
+
+def missing_result(tool_name: str) -> str:
+    """Write the result of a call that has none in the history."""
+    error = ErrorDetail(Code.OUTCOME_UNKNOWN, NO_RESULT, CHECK_STATE)
+    return write_envelope(Envelope(ok=False, tool_name=tool_name, errors=(error,)))
+
+
+def tell_lost_result(call_id: Any, text: str) -> str:
+    """Tell as text a result whose call is not in the history."""
+    named = f" {clip(call_id, 80)}" if isinstance(call_id, str) and call_id else ""
+    return f"[Result of the tool call{named}, which is not part of this conversation:]\n{text}"
+
+
+def refuse_calls(errors: Iterable[ErrorDetail]) -> str:
+    """Say to a client why no call of the reply can be delivered."""
+    reasons = list(dict.fromkeys(error.message for error in errors))
+    shown = " ".join(clip(reason, _MAX_REASON_CHARS) for reason in reasons[:_MAX_REASONS])
+    more = f" (and {len(reasons) - _MAX_REASONS} more)" if len(reasons) > _MAX_REASONS else ""
+    return f"The model's tool calls cannot be used, and asking again did not help: {shown}{more}"
+
+
+REFUSED_HINT: Final = "Sending the same request again is unlikely to help; use another model."
+
+
+def refuse_losses(names: Iterable[str], target: str) -> str:
+    """Say to a client what of its request the endpoint's format cannot carry."""
+    return f"The endpoint speaks {target}, which cannot carry: {', '.join(names)}."
+
+
+LOSSES_HINT: Final = "Leave it out, or use a model whose endpoint speaks the format of the request."

@@ -1,0 +1,241 @@
+"""One socket to the upstream: the request goes out, the answer comes in, and a clock runs.
+
+There is one timer for each connection, however many pieces arrive and requests are sent: moving
+a deadline only stores a number, and the timer looks at it when it fires.
+"""
+
+import asyncio
+import select
+from math import inf
+from typing import Final, Protocol, cast
+
+from surecall.errors import Code
+from surecall.transport import Deadlines
+from surecall.transport.failures import deadline_passed
+
+from .answers import Answer
+from .limits import ClientLimits
+
+_CAN_POLL: Final = hasattr(select, "poll")
+_JOINED_BYTES: Final = 64 * 1024
+"""A head and a body up to this size are sent as one; larger bodies are not copied."""
+
+
+class Keeper(Protocol):
+    """Who keeps connections while no request is on them."""
+
+    limits: ClientLimits
+
+    def take_back(self, connection: "Connection") -> None:
+        """Keep a clean connection for the next request."""
+        ...
+
+    def drop(self, connection: "Connection") -> None:
+        """Do not use a connection again that is about to be closed."""
+        ...
+
+    def forget(self, connection: "Connection") -> None:
+        """Take note that a connection is no more."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """A connection of an origin, with at most one request on it."""
+
+    __slots__ = (
+        "_answer",
+        "_deadlines",
+        "_due",
+        "_holds",
+        "_is_writing_late",
+        "_keeper",
+        "_loop",
+        "_readable",
+        "_timer",
+        "_timer_due",
+        "_total_due",
+        "_transport",
+        "_unsent_bytes",
+        "is_lost",
+        "is_made",
+        "sent_at",
+        "uses",
+    )
+
+    def __init__(self, keeper: Keeper, loop: asyncio.AbstractEventLoop) -> None:
+        self._keeper = keeper
+        self._loop = loop
+        self._answer: Answer | None = None
+        self._deadlines: Deadlines | None = None
+        self._due = self._total_due = self._timer_due = inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._holds = False
+        self._is_writing_late = False
+        self._unsent_bytes = 0
+        self._readable: select.poll | None = None
+        self.is_made = False
+        self.is_lost = False
+        self.uses = 0
+        self.sent_at = 0.0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a request can be sent."""
+        return not self.is_lost and not self._transport.is_closing()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether a request can be sent and nothing has arrived since the last answer.
+
+        What lies in the socket would be taken for the answer, so the socket is asked.
+        """
+        if self.is_lost or self._transport.is_closing():
+            return False
+        readable = self._readable
+        return readable is None or not readable.poll(0)
+
+    # what the origin does
+
+    def send(
+        self, answer: Answer, head: bytes, body: bytes, deadlines: Deadlines, total_due: float
+    ) -> None:
+        """Send a request and give what comes to its answer."""
+        self._answer = answer
+        self._deadlines = deadlines
+        self._total_due = total_due
+        self.uses += 1
+        transport = self._transport
+        if len(body) <= _JOINED_BYTES:
+            transport.write(head + body if body else head)
+        else:
+            transport.write(head)
+            transport.write(body)
+        self.sent_at = now = self._loop.time()
+        self._move_due(now + deadlines.first_byte_s)
+
+    def close(self) -> None:
+        """Close the socket at once, with whatever is on its way."""
+        if not self.is_lost:
+            self._transport.abort()
+
+    # what the answer does
+
+    def finish(self, *, reusable: bool) -> None:
+        """Take leave of an answer: keep the connection if it is clean, or close it."""
+        self._answer = None
+        transport = self._transport
+        if not reusable or self.is_lost or transport.get_write_buffer_size():
+            self.close()
+            return
+        if self._holds:
+            self.hold(wanted=False)
+        self._total_due = inf
+        self._move_due(self._loop.time() + self._keeper.limits.max_idle_s)
+        self._keeper.take_back(self)
+
+    def hold(self, *, wanted: bool) -> None:
+        """Stop taking bytes off the socket, or take them again."""
+        if wanted == self._holds or not self.is_usable:
+            return
+        self._holds = wanted
+        transport = self._transport
+        if wanted:
+            transport.pause_reading()
+            return
+        transport.resume_reading()
+        if self._answer is not None and self._deadlines is not None and self._answer.has_head:
+            self._move_due(self._loop.time() + self._deadlines.idle_s)
+
+    # what the event loop does
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        sock = transport.get_extra_info("socket")
+        if _CAN_POLL and sock is not None:
+            self._readable = select.poll()
+            self._readable.register(sock.fileno(), select.POLLIN)
+        self.is_made = True
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived; bytes that nobody asked for end the connection."""
+        answer = self._answer
+        if answer is None:
+            self._keeper.drop(self)
+            self.close()
+            return
+        answer.take(data)
+        if self._answer is answer and answer.has_head:
+            deadlines = self._deadlines
+            assert deadlines is not None
+            self._move_due(self._loop.time() + deadlines.idle_s)
+
+    def eof_received(self) -> None:
+        """Take the end of what the upstream sends; the transport closes itself."""
+        if self._answer is not None:
+            self._answer.take_end()
+        else:
+            self._keeper.drop(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Take the end of the connection."""
+        self.is_lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer.take_end(exc if exc is not None else ConnectionResetError())
+        if self.is_made:
+            self._keeper.forget(self)
+
+    def pause_writing(self) -> None:
+        """The upstream takes the request slowly."""
+        self._is_writing_late = True
+        self._unsent_bytes = self._transport.get_write_buffer_size()
+
+    def resume_writing(self) -> None:
+        """Most of the request has been taken: the answer is awaited from now."""
+        self._is_writing_late = False
+        answer, deadlines = self._answer, self._deadlines
+        if answer is not None and deadlines is not None and not answer.has_head:
+            self._move_due(self._loop.time() + deadlines.first_byte_s)
+
+    # the clock
+
+    def _move_due(self, due: float) -> None:
+        self._due = due
+        if due > self._total_due:
+            due = self._total_due
+        if due < self._timer_due or self._timer is None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_due = due
+            self._timer = self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._timer_due = inf
+        now = self._loop.time()
+        if now < min(self._due, self._total_due):
+            self._move_due(self._due)
+            return
+        answer, deadlines = self._answer, self._deadlines
+        if answer is None or deadlines is None:
+            self._keeper.drop(self)
+            self.close()
+        elif now >= self._total_due:
+            answer.fail(deadline_passed(Code.TOTAL_TIMEOUT, deadlines.total_s))
+        elif answer.has_head:
+            if self._holds or not answer.is_awaited:
+                self._move_due(now + deadlines.idle_s)
+            else:
+                answer.fail(deadline_passed(Code.IDLE_TIMEOUT, deadlines.idle_s))
+        elif self._is_writing_late and self._has_written_more():
+            self._move_due(now + deadlines.first_byte_s)
+        else:
+            answer.fail(deadline_passed(Code.FIRST_BYTE_TIMEOUT, deadlines.first_byte_s))
+
+    def _has_written_more(self) -> bool:
+        before, self._unsent_bytes = self._unsent_bytes, self._transport.get_write_buffer_size()
+        return self._unsent_bytes < before

@@ -1,0 +1,71 @@
+"""What is sent: the head of a request, rendered so that nothing in it can end it early."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from surecall.errors import Code, RequestError
+from surecall.transport.bodies import ACCEPT_ENCODING
+
+_NAME_MARKS: Final = "!#$%&'*+-.^_`|~"
+_FRAMING: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+_WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
+_MAX_KNOWN: Final = 512
+
+_known_names: set[str] = set()
+"""Names that were checked before; a bounded memory, since clients may send anything."""
+
+
+def render_head(
+    method: str, path: str, host: str, headers: Iterable[tuple[str, str]], size: int
+) -> bytes:
+    """Return the request line and the headers, ready to be sent.
+
+    Raises:
+        RequestError: Something would break the framing of the request or change who it is for.
+    """
+    if method not in _METHODS:
+        raise _refuse(f"The method {method[:20]!r} is not sent.")
+    if path[:1] != "/" or not path.isascii() or not path.isprintable() or " " in path:
+        raise _refuse("The path has characters that cannot be sent.")
+    lines = [f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {ACCEPT_ENCODING}"]
+    known = _known_names
+    for name, value in headers:
+        if name not in known:
+            _check_name(name)
+        if not (value.isascii() and value.isprintable()):
+            raise _refuse(f"The value of the header {name!r} has characters that cannot be sent.")
+        lines.append(f"{name}: {value}")
+    if size or method not in _WITHOUT_BODY:
+        lines.append(f"Content-Length: {size}")
+    lines.append("\r\n")
+    return "\r\n".join(lines).encode("ascii")
+
+
+def _check_name(name: str) -> None:
+    plain = name.isascii() and all(char.isalnum() or char in _NAME_MARKS for char in name)
+    if not plain or not name:
+        raise _refuse(f"The header {name[:60]!r} has characters that cannot be sent.")
+    if name.lower() in _FRAMING:
+        raise _refuse(f"The header {name!r} is set by the client itself.")
+    if len(_known_names) < _MAX_KNOWN and len(name) <= 64:
+        _known_names.add(name)
+
+
+def _refuse(problem: str) -> RequestError:
+    return RequestError(Code.INVALID_REQUEST, problem, hint="Nothing was sent.")

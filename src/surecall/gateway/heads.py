@@ -1,0 +1,246 @@
+"""The head of a client's request: whether it may come in, who sends it, and what is passed on.
+
+One walk over the headers finds everything. Only headers that are listed here go to an upstream,
+and only those that are listed here come back.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from msgspec import Struct
+
+from surecall.errors import Code, RequestError
+from surecall.exchange import STEPS, StepName
+from surecall.redaction import Secret
+from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
+
+RawHeaders = Iterable[tuple[bytes, bytes]]
+
+_JSON: Final = b"application/json"
+_AUTH: Final = frozenset({b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"})
+_BEARER: Final = b"bearer "
+_SUSPECT: Final = frozenset(
+    {
+        *(b"origin", b"sec-fetch-site", b"upgrade"),
+        *(b"sec-websocket-key", b"sec-websocket-protocol", b"sec-websocket-version"),
+    }
+)
+"""Headers that programs do not send: then everything is looked at closely."""
+_PASSED: Final = frozenset(
+    {
+        b"accept",
+        b"idempotency-key",
+        b"traceparent",
+        b"tracestate",
+        b"user-agent",
+        b"x-client-request-id",
+    }
+)
+_PASSED_OF_FORMAT: Final = frozenset(
+    {
+        *(b"anthropic-beta", b"anthropic-dangerous-direct-browser-access", b"anthropic-version"),
+        *(b"http-referer", b"openai-beta", b"openai-organization", b"openai-project"),
+        *(b"x-goog-api-client", b"x-goog-user-project", b"x-title"),
+    }
+)
+"""Passed on where the upstream speaks the client's format."""
+_RETURNED: Final = frozenset(
+    {
+        b"content-type",
+        b"openai-model",
+        b"openai-organization",
+        b"openai-processing-ms",
+        b"openai-version",
+        b"request-id",
+        b"retry-after",
+        b"retry-after-ms",
+        b"x-request-id",
+        b"x-should-retry",
+    }
+)
+_RETURNED_STARTS: Final = (b"x-ratelimit-", b"anthropic-ratelimit-")
+
+# What a header that matters is.
+_HOST, _TYPE, _KEY, _PASS, _FORMAT, _LENGTH, _WISH, _ENCODING, _STRANGE = range(9)
+_KINDS: Final[Mapping[bytes, int]] = {
+    b"host": _HOST,
+    b"content-type": _TYPE,
+    b"content-length": _LENGTH,
+    b"content-encoding": _ENCODING,
+    b"x-surecall": _WISH,
+    **dict.fromkeys(_AUTH, _KEY),
+    **dict.fromkeys(_PASSED, _PASS),
+    **dict.fromkeys(_PASSED_OF_FORMAT, _FORMAT),
+    **dict.fromkeys(_SUSPECT, _STRANGE),
+}
+
+PLACEHOLDERS: Final = frozenset(
+    {"", "-", "dummy", "ignored", "key", "no-key", "none", "not-needed", "sk-none", "surecall", "unused", "x"}
+)
+"""What people write where a client insists on a key and they have none."""
+
+
+class Wishes(Struct, frozen=True):
+    """What the header `x-surecall` asks for."""
+
+    off: bool = False
+    receipts: bool = False
+    without: frozenset[StepName] = frozenset()
+
+
+_NO_WISHES: Final = Wishes()
+
+
+class Head:
+    """What the headers of one request say."""
+
+    __slots__ = (
+        "auth",
+        "encoding",
+        "formal",
+        "is_json",
+        "length",
+        "passed",
+        "refusal",
+        "token",
+        "wish",
+    )
+
+    def __init__(
+        self, headers: RawHeaders, hosts: frozenset[bytes], plain_hosts: frozenset[str]
+    ) -> None:
+        self.token = ""
+        """The key that the client presents, in whatever header."""
+        self.auth: list[tuple[str, str]] = []
+        """The headers with that key, as they came."""
+        self.passed: list[tuple[str, str]] = []
+        self.formal: list[tuple[str, str]] = []
+        """Headers that only the client's own format knows."""
+        self.length = -1
+        self.encoding = b""
+        self.wish = b""
+        self.is_json = False
+        has_host = is_strange = False
+        kinds = _KINDS
+        for name, value in headers:
+            kind = kinds.get(name)
+            if kind is None:
+                continue
+            if kind == _PASS:
+                self.passed.append((name.decode("ascii"), value.decode("latin-1")))
+            elif kind == _HOST:
+                is_strange = is_strange or has_host or value not in hosts
+                has_host = True
+            elif kind == _TYPE:
+                self.is_json = value == _JSON or value.partition(b";")[0].strip().lower() == _JSON
+            elif kind == _KEY:
+                self._take_key(name, value)
+            elif kind == _LENGTH:
+                self.length = int(value) if value.isdigit() and len(value) < 16 else -1
+            elif kind == _FORMAT:
+                self.formal.append((name.decode("ascii"), value.decode("latin-1")))
+            elif kind == _WISH:
+                self.wish = value if not self.wish else b"%b,%b" % (self.wish, value)
+            elif kind == _ENCODING:
+                self.encoding = value
+            else:
+                is_strange = True
+        self.refusal: Refusal | None = None
+        if is_strange or not has_host:
+            # Bodies are looked at by whoever takes them.
+            plain = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+            self.refusal = check_admission("GET", plain, plain_hosts)
+
+    def _take_key(self, name: bytes, value: bytes) -> None:
+        self.auth.append((name.decode("ascii"), value.decode("latin-1")))
+        if value[:7].lower() == _BEARER:
+            value = value[7:]
+        if not self.token:
+            self.token = value.strip().decode("latin-1")
+
+    @property
+    def key(self) -> str:
+        """The key of the client, empty when it has none or only a stand-in for one."""
+        return "" if self.token.lower() in PLACEHOLDERS else self.token
+
+    def wishes(self) -> Wishes:
+        """Return what the client asks of the gateway itself.
+
+        Raises:
+            RequestError: A word that is not known.
+        """
+        return _read_wishes(self.wish) if self.wish else _NO_WISHES
+
+
+@lru_cache(maxsize=64)
+def _read_wishes(text: bytes) -> Wishes:
+    off = receipts = False
+    without: set[StepName] = set()
+    steps: dict[str, StepName] = {f"no-{step}": step for step in STEPS}
+    for raw in text.decode("latin-1").split(","):
+        word = raw.strip().lower()
+        if word == "off":
+            off = True
+        elif word == "receipts":
+            receipts = True
+        elif word in steps:
+            without.add(steps[word])
+        elif word:
+            raise RequestError(
+                Code.INVALID_REQUEST,
+                f"The header x-surecall has the word {word[:40]!r}.",
+                hint=f"It may have: off, receipts, {', '.join(steps)}.",
+            )
+    return Wishes(off, receipts, frozenset(without))
+
+
+class Hosts:
+    """Which values of `Host` are the gateway's own.
+
+    Args:
+        names: Names and addresses it is known by, besides those of this machine.
+        allowed: Whole values that are allowed as they are, such as `llm.lan:8787`.
+    """
+
+    def __init__(self, names: Iterable[str], allowed: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._allowed = frozenset(item.lower() for item in allowed)
+        self._known: dict[Any, tuple[frozenset[bytes], frozenset[str]]] = {}
+
+    def at(self, address: "tuple[str, int | None] | None") -> tuple[frozenset[bytes], frozenset[str]]:
+        """Return the values for the address that a client connected to."""
+        found = self._known.get(address)
+        if found is None:
+            host, port = address if address is not None else ("", 0)
+            plain = list_hosts(port or 0, (*LOOPBACK_NAMES, *self._names, host)) | self._allowed
+            found = (frozenset(item.encode("latin-1") for item in plain), plain)
+            if len(self._known) < 64:
+                self._known[address] = found
+        return found
+
+
+def returned_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an upstream that go to the client."""
+    return [
+        item
+        for item in headers
+        if item[0] in _RETURNED or item[0].startswith(_RETURNED_STARTS)
+    ]
+
+
+def returned_plain(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an upstream that go to the client, but for the type of the body."""
+    return [
+        item
+        for item in returned_headers(
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+        )
+        if item[0] != b"content-type"
+    ]
+
+
+@lru_cache(maxsize=256)
+def hide_key(token: str) -> Secret | None:
+    """Make a client's key known as a secret while it is in use, and some time after."""
+    return Secret(token) if token else None

@@ -1,0 +1,170 @@
+"""The one interface of stores for requests: filters, pages, retention, and what a store does."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from surecall.errors import Code, StoreError
+from surecall.limits import MIB
+
+from .record import RequestRecord, first_id_at
+
+MAX_PAGE: Final = 1000
+"""The most records of one page."""
+
+DAY_S: Final = 86_400.0
+
+
+class RecordFilter(Struct, frozen=True, kw_only=True):
+    """Which records are wanted; what is unset does not matter."""
+
+    since: float | None = None
+    """Seconds since 1970; from this moment on."""
+    until: float | None = None
+    """Seconds since 1970; before this moment."""
+    model: str | None = None
+    """The model asked for, or the one that answered."""
+    upstream: str | None = None
+    outcome: str | None = None
+    code: str | None = None
+    """The code of a defect, or of the error that ended the request."""
+    key_id: str | None = None
+
+
+class RecordPage(Struct, frozen=True, kw_only=True):
+    """Some records, the latest first, without their bodies."""
+
+    records: tuple[RequestRecord, ...]
+    next: str | None = None
+    """Give this as `before` to get the page that follows; None when there is none."""
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long and how many records are kept; None means without limit."""
+
+    max_age_s: float | None = 30 * DAY_S
+    max_records: int | None = 1_000_000
+
+
+class StoreCounts(Struct, kw_only=True):
+    """What a store has done since it was opened."""
+
+    stored: int = 0
+    batches: int = 0
+    spooled: int = 0
+    """Records that went to the spool because the store was away."""
+    replayed: int = 0
+    """Records that came back from the spool into the store."""
+    dropped: int = 0
+    """Records that are nowhere: the spool was full or failed, too."""
+
+
+DEFAULT_SPOOL_BYTES: Final = 256 * MIB
+
+
+class RecordStore(Protocol):
+    """Where requests are kept."""
+
+    counts: StoreCounts
+
+    async def add(self, record: RequestRecord) -> None:
+        """Keep a record; when this returns it survives the death of the process.
+
+        A record whose id is there already is left out. A caller that is cancelled while it waits
+        has its record kept all the same.
+
+        Raises:
+            StoreError: It could not be kept.
+        """
+        ...
+
+    def add_soon(self, record: RequestRecord) -> None:
+        """Keep a record without waiting for it, as after a client that has left."""
+        ...
+
+    async def list(
+        self, wanted: RecordFilter = ..., *, before: str | None = None, limit: int = 50
+    ) -> RecordPage:
+        """Return a page of records, the latest first."""
+        ...
+
+    async def get(self, record_id: str) -> RequestRecord | None:
+        """Return one record with its bodies."""
+        ...
+
+    def export(self, wanted: RecordFilter = ...) -> AsyncIterator[RequestRecord]:
+        """Yield all records that are wanted, the earliest first, with their bodies."""
+        ...
+
+    async def prune(self, retention: Retention) -> int:
+        """Remove what need not be kept any more, and return how many records that were."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is waiting, and let go of everything."""
+        ...
+
+
+def closed_store() -> StoreError:
+    """Return the error for a store that is used after it was closed."""
+    return StoreError(Code.STORE_WRITE_FAILED, "the store of requests is closed.")
+
+
+def render_filter(
+    wanted: RecordFilter,
+    sign: str,
+    find: str,
+    *,
+    before: str | None = None,
+    after: str | None = None,
+) -> tuple[str, list[str]]:
+    """Return a filter as a condition of SQL on the table `r`, and its values.
+
+    Args:
+        wanted: What is looked for.
+        sign: What numbered values begin with: `?` or `$`.
+        find: The function that finds a text inside another.
+        before: The page begins below this id.
+        after: The page begins above this id.
+    """
+    conditions: list[str] = []
+    values: list[str] = []
+    for condition, value in _conditions(wanted, find, before, after):
+        values.append(value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
+        conditions.append(condition.replace("?", f"{sign}{len(values)}"))
+    return " AND ".join(conditions) or "1 = 1", values
+
+
+def _conditions(
+    wanted: RecordFilter, find: str, before: str | None, after: str | None
+) -> Iterator[tuple[str, str]]:
+    if wanted.since is not None:
+        yield "r.id >= ?", first_id_at(wanted.since)
+    if wanted.until is not None:
+        yield "r.id < ?", first_id_at(wanted.until)
+    if before is not None:
+        yield "r.id < ?", before
+    if after is not None:
+        yield "r.id > ?", after
+    if wanted.model is not None:
+        yield "(r.model_asked = ? OR r.model_answered = ?)", wanted.model
+    if wanted.upstream is not None:
+        yield "r.upstream = ?", wanted.upstream
+    if wanted.outcome is not None:
+        # Said twice, so that the index of what is not clean can be used.
+        also = "" if wanted.outcome == "clean" else " AND r.outcome <> 'clean'"
+        yield f"r.outcome = ?{also}", wanted.outcome
+    if wanted.key_id is not None:
+        yield "r.key_id = ?", wanted.key_id
+    if wanted.code is not None:
+        yield f"r.findings IS NOT NULL AND {find}(r.findings, ?) > 0", f"|{wanted.code}|"
+
+
+def first_kept(retention: Retention, beyond: str | None) -> str:
+    """Return the id below which records go; `beyond` is the latest that is one too many."""
+    last = ""
+    if retention.max_age_s is not None:
+        last = first_id_at(time.time() - retention.max_age_s)
+    return last if beyond is None else max(last, f"{beyond}0")

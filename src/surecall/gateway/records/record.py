@@ -1,0 +1,276 @@
+"""Records of requests as stores keep them: redacted, bounded, in columns, and found by their id.
+
+An id is the moment of the request and chance, so that ids sort by time; it never changes and is
+never given twice.
+"""
+
+import os
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, astuple, replace
+
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode_own
+from surecall.loop.stored import encode_kept
+from surecall.records import Defect, Receipt
+from surecall.redaction import redact, redact_name, redact_start
+from surecall.telemetry.record import ParseError, ProbeNote, RequestRecord, StepNote
+
+MAX_BODY_BYTES: Final = 64 * 1024
+"""How much of a request or a reply is kept; the rest is counted."""
+MAX_TEXT_CHARS: Final = 2000
+"""How much of a text is kept inside a receipt or a defect."""
+MAX_FINDINGS: Final = 200
+"""How many receipts, and how many defects, of one request are kept."""
+
+_MAX_NAME_CHARS: Final = 200
+_MAX_COUNT: Final = 2**53
+"""An upstream may report any number of tokens; no database takes any."""
+_TIME_DIGITS: Final = 11
+_RANDOM_BITS: Final = 56
+_MAX_MS: Final = 16**_TIME_DIGITS - 1
+_COMPRESSION: Final = 1
+_SMALL_BODY_BYTES: Final = 4096
+_AS_IT_IS: Final = b"\0"
+_PACKED: Final = b"\1"
+
+_chance: Final = Random()  # noqa: S311 - ids are not secret
+if hasattr(os, "register_at_fork"):  # two workers must not go on with the same numbers
+    os.register_at_fork(after_in_child=_chance.seed)
+
+_TEXT: Final = ("TEXT NOT NULL", "text")
+_WHOLE: Final = ("INTEGER NOT NULL", "bigint")
+
+_OWN_TYPES: Final = {
+    "id": ("TEXT PRIMARY KEY", "text"),
+    **dict.fromkeys(("time", "upstream_ms", "added_ms"), ("REAL NOT NULL", "double precision")),
+    "first_byte_ms": ("REAL", "double precision"),
+    **dict.fromkeys(("stream", "client_closed", "status", "calls", "retries"), _WHOLE),
+    **dict.fromkeys(("upstream_requests", "prompt_tokens", "completion_tokens"), _WHOLE),
+    **dict.fromkeys(("request_bytes", "reply_bytes"), _WHOLE),
+}
+_PLAIN: Final = RequestRecord.__struct_fields__.index("probe")
+"""How many fields have a column of their own."""
+
+COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+    **{name: _OWN_TYPES.get(name, _TEXT) for name in RequestRecord.__struct_fields__[:_PLAIN]},
+    "findings": ("TEXT", "text"),
+    "details": ("BLOB", "bytea"),
+}
+"""The columns of a request with their types in SQLite and PostgreSQL.
+
+`findings` has the codes of defects and of the error, each between bars, and is null when there are
+none; `details` is what has no column of its own, as JSON.
+"""
+
+
+class _Details(Struct, omit_defaults=True):
+    probe: ProbeNote | None = None
+    steps: tuple[StepNote, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    parse_error: ParseError | None = None
+
+
+def new_request_id(now_s: float | None = None) -> str:
+    """Return an id that sorts by time: 11 digits of milliseconds and 14 of chance, hexadecimal."""
+    now = time.time() if now_s is None else now_s
+    return f"{int(now * 1000):011x}{_chance.getrandbits(_RANDOM_BITS):014x}"
+
+
+def first_id_at(moment_s: float) -> str:
+    """Return what every id of this moment or later is not below."""
+    return f"{min(max(int(moment_s * 1000), 0), _MAX_MS):011x}"
+
+
+class StoredRow(NamedTuple):
+    """A record as stores keep it."""
+
+    columns: tuple[Any, ...]
+    """Its values, in the order of `COLUMNS`."""
+    bodies: tuple[str, bytes | None, bytes | None] | None
+    """Its id and its bodies, when there are any."""
+
+
+def encode_row(record: RequestRecord) -> StoredRow:
+    """Return a record as it is kept: redacted, bounded, and valid whatever it was given."""
+    if not _is_plain(record):
+        record = _mend_names(record)
+    bodies = details = findings = None
+    if record.request_body is not None or record.reply_body is not None:
+        record = _redact_bodies(record)
+        bodies = (record.id, _pack(record.request_body), _pack(record.reply_body))
+    if record.receipts or record.defects or record.steps or record.parse_error or record.probe:
+        record = _redact_findings(record)
+        details = encode_kept(_Details(*astuple(record)[_PLAIN:-2]))
+    if record.defects or record.error_code:
+        codes = dict.fromkeys((*(item.code for item in record.defects), record.error_code))
+        findings = _column(f"|{'|'.join(filter(None, codes))}|")
+    return StoredRow((*astuple(record)[:_PLAIN], findings, details), bodies)
+
+
+def _is_plain(record: RequestRecord) -> bool:
+    """Tell whether the names and figures can be kept as they are, which almost all can."""
+    names = f"{record.model_asked}\n{record.model_answered}\n{record.upstream}\n{record.key_id}"
+    return (
+        names.isascii()
+        and len(names) <= _MAX_NAME_CHARS
+        and "\0" not in names
+        and redact_name(names) == names
+        and record.prompt_tokens <= _MAX_COUNT
+        and record.completion_tokens <= _MAX_COUNT
+    )
+
+
+def _mend_names(record: RequestRecord) -> RequestRecord:
+    """Return the record with names that hold no secret and that every database takes."""
+    return replace(
+        record,
+        model_asked=_column(_name(record.model_asked)),
+        model_answered=_column(_name(record.model_answered)),
+        upstream=_column(record.upstream),
+        key_id=_column(record.key_id),
+        prompt_tokens=min(record.prompt_tokens, _MAX_COUNT),
+        completion_tokens=min(record.completion_tokens, _MAX_COUNT),
+    )
+
+
+def decode_row(
+    columns: Sequence[Any], request: bytes | None = None, reply: bytes | None = None
+) -> RequestRecord:
+    """Return the record of a stored row.
+
+    Raises:
+        ValueError: The row is not what was kept.
+    """
+    fields = dict(zip(COLUMNS, columns, strict=True))
+    details = fields.pop("details")
+    del fields["findings"]
+    for name in ("stream", "client_closed"):
+        fields[name] = bool(fields[name])
+    try:
+        if details is not None:
+            fields |= asdict(msgspec.convert(decode_own(details), _Details))
+        record = msgspec.convert(fields, RequestRecord)
+        if request is None and reply is None:
+            return record
+        return replace(record, request_body=_unpack(request), reply_body=_unpack(reply))
+    except JSONTextError as error:
+        raise ValueError(error.message.rstrip(".")) from error
+    except (TypeError, zlib.error) as error:
+        raise ValueError(f"a request cannot be unpacked: {error}") from error
+
+
+def encode_line(record: RequestRecord) -> bytes:
+    """Return a record on one line, bodies included, as a spool keeps it."""
+    return encode_kept(_redact_bodies(_redact_findings(_mend_names(record))))
+
+
+def decode_line(line: bytes) -> RequestRecord:
+    """Return the record of a line, or raise `ValueError`."""
+    try:
+        return msgspec.convert(decode_own(line), RequestRecord)
+    except JSONTextError as error:
+        raise ValueError(error.message.rstrip(".")) from error
+
+
+def _redact_bodies(record: RequestRecord) -> RequestRecord:
+    request, reply = record.request_body, record.reply_body
+    return replace(
+        record,
+        request_body=clip_body(request),
+        reply_body=clip_body(reply),
+        request_bytes=max(record.request_bytes, len(request or b"")),
+        reply_bytes=max(record.reply_bytes, len(reply or b"")),
+    )
+
+
+def clip_body(body: bytes | None) -> bytes | None:
+    """Return the start of a body without secrets; one that the limit would cut in two is out."""
+    if body is None:
+        return None
+    text = body.decode("utf-8", "surrogateescape")
+    kept = redact_start(text, MAX_BODY_BYTES) if len(text) > MAX_BODY_BYTES else redact(text)
+    return kept.encode("utf-8", "surrogateescape")[:MAX_BODY_BYTES]
+
+
+def _redact_findings(record: RequestRecord) -> RequestRecord:
+    probe, parse_error = record.probe, record.parse_error
+    if parse_error is not None:
+        snippet = redact_start(parse_error.snippet, _MAX_NAME_CHARS)
+        parse_error = ParseError(parse_error.mode, _text(parse_error.error), snippet)
+    if probe is not None and probe.error:
+        probe = ProbeNote(probe.ok, _text(probe.error))
+    receipts = tuple(
+        replace(item, before=_plain(item.before), after=_plain(item.after), why=_text(item.why))
+        for item in record.receipts[:MAX_FINDINGS]
+    )
+    defects = tuple(
+        replace(item, message=_text(item.message), place=_text(item.place))
+        for item in record.defects[:MAX_FINDINGS]
+    )
+    return replace(record, probe=probe, parse_error=parse_error, receipts=receipts, defects=defects)
+
+
+def _text(text: str) -> str:
+    return redact(text) if len(text) <= MAX_TEXT_CHARS else redact_start(text, MAX_TEXT_CHARS) + "…"
+
+
+def _name(text: str) -> str:
+    """Return the name of a model, which comes from strangers and may hold a key as any text."""
+    return (
+        redact_name(text) if len(text) <= _MAX_NAME_CHARS else redact_start(text, _MAX_NAME_CHARS)
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a receipt as it may be kept: of a large one the start of its text."""
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = encode_kept(value)
+    if len(text) > MAX_TEXT_CHARS:
+        return _text(text.decode("utf-8"))
+    return _redact_values(decode_own(text))
+
+
+def _redact_values(value: Any) -> Any:
+    """Redact every text in a JSON value; it is small, so it cannot nest too deep."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {redact(key): _redact_values(item) for key, item in items}
+    if isinstance(value, list):
+        return [_redact_values(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _column(text: str) -> str:
+    """Return text that every database takes: without NUL and halves of characters."""
+    if text.isascii() and "\0" not in text:
+        return text
+    mended = text.encode("utf-8", "replace").decode("utf-8")
+    return mended.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _pack(body: bytes | None) -> bytes | None:
+    """Return a body as it is kept: packing a small one costs more than it saves."""
+    if body is None:
+        return None
+    if len(body) <= _SMALL_BODY_BYTES:
+        return _AS_IT_IS + body
+    return _PACKED + zlib.compress(body, _COMPRESSION)
+
+
+def _unpack(body: bytes | None) -> bytes | None:
+    if body is None:
+        return None
+    return body[1:] if body[:1] == _AS_IT_IS else zlib.decompress(body[1:])

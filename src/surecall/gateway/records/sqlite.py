@@ -1,0 +1,413 @@
+"""Requests in SQLite: group commit on the event loop, checkpoints and reading on threads.
+
+With `durable="process"` a record survives the death of the process; a loss of power may take the
+last moments. With `durable="power"` it survives that, too: every batch waits for the disk, on a
+thread, because waiting on the loop would stop every stream.
+
+Each worker has a file of its own, since two writers of one file wait for each other; readers
+merge the files.
+"""
+
+import asyncio
+import heapq
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+from surecall.database import (
+    check_owner,
+    connect,
+    damaged,
+    explain_database_errors,
+    read_version,
+    transaction,
+)
+from surecall.errors import Code, StoreError
+from surecall.limits import MIB
+from surecall.redaction import open_log
+
+from .base import (
+    MAX_PAGE,
+    RecordFilter,
+    RecordPage,
+    Retention,
+    StoreCounts,
+    closed_store,
+    first_kept,
+    render_filter,
+)
+from .batches import Waiting, WaitingRows, settle
+from .record import (
+    COLUMNS,
+    RequestRecord,
+    StoredRow,
+    decode_row,
+    encode_row,
+)
+
+Durability = Literal["process", "power"]
+"""What a record survives once `add` has returned."""
+
+T = TypeVar("T")
+
+APPLICATION_ID: Final = 0x53_43_52_51  # "SCRQ"
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    f"""
+    CREATE TABLE requests (
+        {", ".join(f"{name} {types[0]}" for name, types in COLUMNS.items())}
+    ) WITHOUT ROWID;
+    CREATE INDEX requests_with_findings ON requests (id) WHERE findings IS NOT NULL;
+    CREATE INDEX requests_not_clean ON requests (id) WHERE outcome <> 'clean';
+    CREATE TABLE bodies (
+        id TEXT PRIMARY KEY,
+        request BLOB,
+        reply BLOB
+    ) WITHOUT ROWID;
+    """,
+)
+"""What leads from each layout of the file to the next; the first makes an empty file one."""
+
+_NAMES: Final = ", ".join(f"r.{name}" for name in COLUMNS)
+_INSERT: Final = (
+    f"INSERT OR IGNORE INTO requests ({', '.join(COLUMNS)}) "  # noqa: S608 - names of our own
+    f"VALUES ({', '.join('?' * len(COLUMNS))})"
+)
+_INSERT_BODY: Final = "INSERT OR IGNORE INTO bodies (id, request, reply) VALUES (?, ?, ?)"
+_SELECT: Final = (
+    f"SELECT {_NAMES}, b.request, b.reply FROM requests r "  # noqa: S608 - names of our own
+    "LEFT JOIN bodies b ON b.id = r.id"
+)
+_SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM requests r"  # noqa: S608
+
+_BUSY_S: Final = 2.0
+"""How long a writer may wait for the file, which stops the loop; nobody else should write to it."""
+_READ_BUSY_S: Final = 10.0
+_CACHE_KIB: Final = 2048
+_CHECKPOINT_BYTES: Final = 4 * MIB
+_MAX_LOG_BYTES: Final = 64 * MIB
+"""With a log of this size writing waits until a checkpoint has taken all of it."""
+_CHECKPOINT_ROUNDS: Final = 4
+_PLAIN_ROW_BYTES: Final = 400
+_PRUNE_ROWS: Final = 200
+"""Removed at a time: more would stop the loop for longer than a few milliseconds."""
+
+_log = open_log("surecall.gateway")
+
+
+def worker_path(path: str | Path, worker: int) -> Path:
+    """Return the file of a worker: the first has the one that was named."""
+    path = Path(path)
+    return path if worker == 0 else path.with_name(f"{path.stem}.w{worker}{path.suffix}")
+
+
+def store_files(path: str | Path) -> list[Path]:
+    """Return the files of all workers that are there."""
+    path = Path(path)
+    others = sorted(path.parent.glob(f"{path.stem}.w[0-9]*{path.suffix}"))
+    return [file for file in (path, *others) if file.exists()]
+
+
+class SqliteRecords:
+    """The requests of one worker in a file, and of all workers for reading.
+
+    Args:
+        path: The file of the first worker; those of others are next to it.
+        worker: Number of this worker.
+        durable: What a record survives once `add` has returned.
+    """
+
+    def __init__(
+        self, path: str | Path, *, worker: int = 0, durable: Durability = "process"
+    ) -> None:
+        self.path = Path(path)
+        self.file = worker_path(path, worker)
+        self.counts = StoreCounts()
+        self._durable = durable
+        with explain_database_errors(self.file.parent):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        self._database: sqlite3.Connection | None = connect(
+            self.file, self._prepare, busy_s=_BUSY_S
+        )
+        self._waiting = WaitingRows(self._write_waiting)
+        self._checkpointer = ThreadPoolExecutor(1, "surecall-checkpoint")
+        self._writer = ThreadPoolExecutor(1, "surecall-records") if durable == "power" else None
+        self._bytes_since = 0
+        self._is_checkpointing = False
+        self._is_writing = False
+        self._is_held = False
+        """While a long log is being taken over, nothing is written."""
+
+    def __repr__(self) -> str:
+        return f"SqliteRecords({str(self.file)!r})"
+
+    def _prepare(self, database: sqlite3.Connection, path: Path) -> None:
+        migrate(database, path)
+        database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        level = "FULL" if self._durable == "power" else "NORMAL"
+        database.execute(f"PRAGMA synchronous = {level}")
+        # Taking over the log inside a commit would delay it: a thread does that.
+        database.execute("PRAGMA wal_autocheckpoint = 0")
+
+    # writing
+
+    async def add(self, record: RequestRecord) -> None:
+        """Keep a record; when this returns it is durable."""
+        if self._database is None:
+            raise closed_store()
+        future = self._waiting.put(encode_row(record))
+        assert future is not None
+        await future
+
+    def add_soon(self, record: RequestRecord) -> None:
+        """Keep a record without waiting for it."""
+        if self._database is None:
+            raise closed_store()
+        self._waiting.put(encode_row(record), waits=False)
+
+    def _write_waiting(self) -> None:
+        if self._is_held or self._is_writing:
+            return  # whoever holds it writes what has gathered meanwhile
+        taken = self._waiting.take()
+        if not taken:
+            return
+        if self._writer is not None:
+            self._is_writing = True
+            loop = asyncio.get_running_loop()
+            written = loop.run_in_executor(self._writer, self._try_write, taken)
+            written.add_done_callback(lambda done: self._finish_write(taken, done.result()))
+            return
+        self._finish_write(taken, self._try_write(taken))
+
+    def _finish_write(self, taken: Sequence[Waiting], error: StoreError | None) -> None:
+        if error is None:
+            self.counts.stored += len(taken)
+            self.counts.batches += 1
+            self._bytes_since += sum(_row_bytes(row) for row, _ in taken)
+        settle(taken, error)
+        if self._is_writing:
+            self._is_writing = False
+            if len(self._waiting):
+                self._write_waiting()
+        if self._bytes_since > _CHECKPOINT_BYTES and not self._is_checkpointing:
+            self._begin_checkpoint()
+
+    def _try_write(self, taken: Sequence[Waiting]) -> StoreError | None:
+        database = self._database
+        if database is None:
+            return closed_store()
+        rows = [row for row, _ in taken]
+        try:
+            _write(database, rows)
+        except (sqlite3.Error, OSError) as error:
+            return self._explain(error)
+        return None
+
+    def _explain(self, error: Exception) -> StoreError:
+        try:
+            with explain_database_errors(self.file):
+                raise error
+        except StoreError as explained:
+            return explained
+
+    # checkpoints
+
+    def _begin_checkpoint(self) -> None:
+        self._is_checkpointing = True
+        self._bytes_since = 0
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._checkpointer, _take_over_log, self.file)
+        done.add_done_callback(lambda done: self._finish_checkpoint(done.result()))
+
+    def _finish_checkpoint(self, left_bytes: int) -> None:
+        self._is_checkpointing = False
+        was_held, self._is_held = self._is_held, False
+        if self._database is not None and left_bytes > _MAX_LOG_BYTES and not was_held:
+            # Written faster than it is taken over: hold the next batches for one round.
+            self._is_held = True
+            self._begin_checkpoint()
+            return
+        if was_held and len(self._waiting):
+            self._write_waiting()
+
+    # reading
+
+    async def list(
+        self,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+        *,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> RecordPage:
+        """Return a page of records of all workers, the latest first."""
+        limit = max(1, min(limit, MAX_PAGE))
+        where, values = render_filter(wanted, "?", "instr", before=before)
+        query = f"{_SELECT_ROWS} WHERE {where} ORDER BY r.id DESC LIMIT {limit + 1}"
+        found = await asyncio.to_thread(self._read_all, query, values, limit + 1, latest_first=True)
+        records = tuple(record for _, record in islice(found, limit))
+        is_more = len(found) > limit
+        return RecordPage(records=records, next=records[-1].id if is_more else None)
+
+    async def get(self, record_id: str) -> RequestRecord | None:
+        """Return one record with its bodies."""
+        query = f"{_SELECT} WHERE r.id = ?"
+        found = await asyncio.to_thread(self._read_all, query, [record_id])
+        return found[0][1] if found else None
+
+    async def export(
+        self,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> AsyncIterator[RequestRecord]:
+        """Yield all records that are wanted, the earliest first, with their bodies."""
+        after = ""
+        while True:
+            where, values = render_filter(wanted, "?", "instr", after=after)
+            query = f"{_SELECT} WHERE {where} ORDER BY r.id LIMIT {MAX_PAGE}"
+            found = await asyncio.to_thread(self._read_all, query, values, MAX_PAGE)
+            for _, record in found:
+                yield record
+            if len(found) < MAX_PAGE:
+                return
+            after = found[-1][0]
+
+    def _read_all(
+        self, query: str, values: Sequence[Any], limit: int = 1, *, latest_first: bool = False
+    ) -> Sequence[tuple[str, RequestRecord]]:
+        """Ask the files of all workers for so many rows each, and merge what they say."""
+        pages = [
+            _read_file(file, lambda database: database.execute(query, values).fetchall())
+            for file in store_files(self.path)
+        ]
+        merged = heapq.merge(*pages, key=lambda row: row[0], reverse=latest_first)
+        return [(row[0], self._decode(row)) for row in islice(merged, limit)]
+
+    def _decode(self, row: Any) -> RequestRecord:
+        try:
+            return decode_row(row[:-2], *row[-2:])
+        except (ValueError, TypeError) as error:
+            raise damaged(self.path, str(error)) from error
+
+    # keeping it small
+
+    async def prune(self, retention: Retention) -> int:
+        """Remove what this worker need not keep, a little at a time."""
+        found: Sequence[Any] = ()
+        if retention.max_records is not None:
+            query = "SELECT id FROM requests ORDER BY id DESC LIMIT 1 OFFSET ?"
+            bound = (max(retention.max_records, 0),)
+            found = await asyncio.to_thread(
+                _read_file, self.file, lambda file: file.execute(query, bound).fetchall()
+            )
+        last = first_kept(retention, found[0][0] if found else None)
+        removed = 0
+        while last:
+            database = self._database
+            if database is None:
+                raise closed_store()
+            if self._is_held or self._is_writing:
+                await asyncio.sleep(0.001)
+                continue
+            with explain_database_errors(self.file):
+                count = _remove(database, last)
+            removed += count
+            if count < _PRUNE_ROWS:
+                break
+            await asyncio.sleep(0)
+        return removed
+
+    async def close(self) -> None:
+        """Write what is waiting, take over the log, and close the file."""
+        while len(self._waiting) or self._is_writing:
+            self._write_waiting()
+            await asyncio.sleep(0)
+        database, self._database = self._database, None
+        if database is None:
+            return
+        for executor in (self._writer, self._checkpointer):
+            if executor is not None:
+                await asyncio.to_thread(executor.shutdown)
+        await asyncio.to_thread(database.close)
+
+
+def migrate(database: sqlite3.Connection, path: Path) -> None:
+    """Bring a file to the present layout; one that is not ours, or too new, is refused."""
+    newest = len(MIGRATIONS)
+    check_owner(database, path, APPLICATION_ID, newest)
+    if read_version(database) == newest:
+        return
+    database.execute("PRAGMA journal_mode = WAL")
+    with transaction(database):
+        # Two processes may meet here: the second finds what the first has done.
+        for step in MIGRATIONS[read_version(database) :]:
+            for statement in step.split(";\n"):
+                database.execute(statement)
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {newest}")
+
+
+def _write(database: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
+    """Write some rows durably: all of them, or none."""
+    bodies = [row.bodies for row in rows if row.bodies is not None]
+    if len(rows) == 1 and not bodies:  # one statement is a transaction of its own
+        database.execute(_INSERT, rows[0].columns)
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        database.executemany(_INSERT, [row.columns for row in rows])
+        if bodies:
+            database.executemany(_INSERT_BODY, bodies)
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def _row_bytes(row: StoredRow) -> int:
+    """Return about how much a row adds to the log."""
+    size = _PLAIN_ROW_BYTES + len(row.columns[-1] or b"")
+    return size if row.bodies is None else size + sum(len(body or b"") for body in row.bodies[1:])
+
+
+def _remove(database: sqlite3.Connection, last: str) -> int:
+    """Remove some of the records up to an id, the earliest first."""
+    query = "SELECT id FROM requests WHERE id < ? ORDER BY id LIMIT ?"
+    ids = database.execute(query, (last, _PRUNE_ROWS)).fetchall()
+    if ids:
+        with transaction(database):
+            database.executemany("DELETE FROM requests WHERE id = ?", ids)
+            database.executemany("DELETE FROM bodies WHERE id = ?", ids)
+    return len(ids)
+
+
+def _take_over_log(file: Path) -> int:
+    """Move the log into the file and return how much of it is left."""
+    try:
+        with closing(sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None)) as database:
+            (page,) = database.execute("PRAGMA page_size").fetchone()
+            logged = 0
+            for _ in range(_CHECKPOINT_ROUNDS):
+                row = database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                _, logged, taken = row
+                if logged == taken:
+                    return 0
+            return max(logged, 0) * page
+    except sqlite3.Error as error:  # the next one may succeed, and commits say what is wrong
+        _log.warning("the log of %s was not taken over: %s", file, error)
+        return 0
+
+
+def _read_file(file: Path, read: Callable[[sqlite3.Connection], T]) -> T:
+    """Read from a file with a connection of its own, which never writes a record."""
+    with explain_database_errors(file):
+        if not file.exists():
+            raise StoreError(Code.STORE_WRITE_FAILED, f"{file} is not there.")
+        database = sqlite3.connect(file, timeout=_READ_BUSY_S, isolation_level=None)
+        with closing(database):
+            migrate(database, file)
+            database.execute("PRAGMA query_only = ON")
+            return read(database)

@@ -1,0 +1,423 @@
+"""What is passed on without being read: other paths of an upstream, and the list of models."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import Code, ProviderError, ProviderStatusError, StoreError, SurecallError
+from surecall.jsontext import decode, encode
+from surecall.narrow import as_fields, as_list, text_or_none
+from surecall.protocols import WireProtocol
+from surecall.redaction import open_log
+
+from .gates import overloaded
+from .heads import Head, hide_key, returned_headers
+from .keys import Caller, forbidden
+from .records import RequestRecord, new_request_id
+from .upstreams import Target, Upstream
+
+if TYPE_CHECKING:
+    from .app import Gateway, State
+    from .client import Answer
+
+_log = open_log("surecall.gateway")
+
+_LIST_S: Final = 10.0
+_MAX_MODELS: Final = 10_000
+_FAMILIES: Final = {"chat_completions": "openai", "responses": "openai"}
+
+
+def family_of(protocol: str) -> str:
+    """Return whose API a format belongs to: two of them are parts of one."""
+    return _FAMILIES.get(protocol, protocol)
+
+
+class _Model(Struct):
+    model: Any = None
+
+
+_decode_model: Final = msgspec.json.Decoder(_Model).decode
+
+
+def _client_headers(
+    upstream: Upstream, protocol: WireProtocol, head: Head, caller: Caller | None
+) -> tuple[list[tuple[str, str]], bool]:
+    """Return the headers for an upstream, and whether they have a key of the gateway."""
+    is_same = family_of(upstream.entry.protocol) == family_of(protocol.name)
+    headers = [*head.passed, *(head.formal if is_same else ())]
+    own = upstream.own_auth
+    if caller is not None or upstream.entry.embedded or (own is not None and not head.key):
+        return headers + list(own or ()), own is not None
+    if not head.token:
+        return headers, False
+    if is_same:
+        return headers + head.auth, False
+    return headers + list(upstream.protocol.render_auth(head.token).items()), False
+
+
+class RelayJob:
+    """One request to a path that the gateway does not read."""
+
+    def __init__(
+        self,
+        gateway: "Gateway",
+        state: "State",
+        protocol: WireProtocol,
+        head: Head,
+        caller: Caller | None,
+        asgi: tuple[Any, Any, Any],
+    ) -> None:
+        self._gateway = gateway
+        self._state = state
+        self._protocol = protocol
+        self._head = head
+        self._caller = caller
+        self._scope, self._receive, self._send = asgi
+        self._link = self._scope["surecall.link"]
+        self._secret = hide_key(head.token)
+        self.id = new_request_id()
+        self.time = time.time()
+        self._began_s = time.perf_counter()
+        self._upstream_s = 0.0
+        self._model = ""
+        self._upstream: Upstream | None = None
+        self._body = b""
+        self._answer: Answer | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._has_left = self._is_cut = self._is_over = self._has_started = False
+        self._sent_bytes = 0
+
+    async def run(self) -> None:
+        """Serve the request."""
+        from .jobs import ClientLeft, read_body
+
+        try:
+            limit = self._state.settings.limits.max_request_bytes
+            self._body = await read_body(self._receive, self._head, limit)
+        except ClientLeft:
+            return
+        except SurecallError as error:
+            await self._fail(error)
+            return
+        task = self._task = asyncio.current_task()
+        assert task is not None
+        self._link.on_lost = self._on_client_left
+        self._link.keep_reading()
+        gateway = self._gateway
+        gateway.live.add(self)
+        try:
+            await self._serve()
+        except SurecallError as error:
+            await self._fail(error)
+        except asyncio.CancelledError:
+            if not self._has_left and not self._is_cut:
+                raise
+            task.uncancel()
+            if self._has_left:
+                self._keep_soon(Code.CLIENT_CLOSED)
+            else:
+                await self._fail(overloaded("The gateway is being stopped.", 5.0))
+        finally:
+            self._is_over = True
+            self._link.on_lost = self._link.on_writable = None
+            gateway.live.discard(self)
+
+    def _on_client_left(self) -> None:
+        self._has_left = True
+        if self._answer is not None:
+            self._answer.abort()
+        if self._task is not None and not self._is_over:
+            self._task.cancel()
+
+    def cut(self) -> None:
+        """End the request now, because the gateway ends."""
+        self._is_cut = True
+        if self._task is not None and not self._is_over:
+            self._task.cancel()
+
+    async def _serve(self) -> None:
+        self._check_body()
+        rest = self._rest()
+        target = self._find_target(rest)
+        upstream = self._upstream = target.upstream
+        if family_of(upstream.entry.protocol) != family_of(self._protocol.name):
+            raise ProviderStatusError(
+                Code.NOT_FOUND,
+                f"The upstream {upstream.name} speaks {upstream.entry.protocol}, which has "
+                f"nothing at {self._scope['path'][:80]}.",
+                hint="Only the endpoints for messages are translated.",
+                status=404,
+            )
+        headers, is_ours = _client_headers(upstream, self._protocol, self._head, self._caller)
+        if is_ours and not self._is_listed(rest):
+            raise forbidden(f"{rest[:80]!r} is not relayed with a key of the gateway.")
+        if self._caller is not None:
+            if self._model and not self._caller.may_ask(self._model):
+                raise forbidden(f"The key may not ask for {self._model[:80]!r}.")
+            refusal = self._caller.begin(self.time)
+            if refusal is not None:
+                self._gateway.count_shed("rate_limit")
+                raise refusal
+        gate = self._gateway.gate
+        if not gate.try_enter():
+            await self._gateway.wait_at(gate)
+        try:
+            if not upstream.gate.try_enter():
+                await self._gateway.wait_at(upstream.gate)
+            try:
+                await self._relay(target, rest, headers)
+            finally:
+                upstream.leave()
+        finally:
+            gate.leave()
+
+    def _check_body(self) -> None:
+        head = self._head
+        if self._body and not head.is_json and not head.token:
+            # A form of another site can send any other type, but no key.
+            raise ProviderStatusError(
+                Code.UNSUPPORTED_CONTENT_TYPE, "The body must be application/json.", status=415
+            )
+        if head.encoding not in (b"", b"identity"):
+            raise ProviderStatusError(
+                Code.UNSUPPORTED_CONTENT_TYPE, "The body must not be compressed.", status=415
+            )
+
+    def _rest(self) -> str:
+        raw = self._scope["raw_path"].decode("ascii")
+        return raw.split("/", 2)[2]
+
+    def _find_target(self, rest: str) -> Target:
+        """Return where a path goes: by the model it names, or to the first of its family."""
+        state = self._state
+        name: Any = None
+        if self._head.is_json and self._body:
+            try:
+                name = _decode_model(self._body).model
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                name = None
+        kind, _, tail = rest.partition("/")
+        if not isinstance(name, str) and kind == "models" and tail:
+            name = tail.partition(":")[0]
+        if isinstance(name, str) and name:
+            self._model = name
+            return state.router.find(name)[0]
+        family = family_of(self._protocol.name)
+        for upstream in state.upstreams.values():
+            if family_of(upstream.entry.protocol) == family:
+                return Target(upstream, "")
+        return Target(next(iter(state.upstreams.values())), "")
+
+    def _is_listed(self, rest: str) -> bool:
+        kind, _, tail = rest.partition("/")
+        if kind == "models" and tail:
+            method = tail.partition(":")[2]
+            return method in ("", "countTokens", "embedContent", "batchEmbedContents")
+        return rest in self._state.settings.relay_paths
+
+    async def _relay(
+        self, target: Target, rest: str, headers: list[tuple[str, str]]
+    ) -> None:
+        upstream, body = target.upstream, self._body
+        if self._model and target.model != self._model:
+            if self._head.is_json and body:
+                from surecall.exchange.request import replace_model
+
+                body = replace_model(body, target.model)
+            if rest.startswith("models/"):
+                rest = rest.replace(self._model, target.model, 1)
+        kind = next(
+            (value for name, value in self._scope["headers"] if name == b"content-type"), b""
+        )
+        if body:
+            headers = [("content-type", kind.decode("latin-1")), *headers]
+        query = _clean_query(self._scope["query_string"])
+        path = upstream.relayed_path(rest) + (f"?{query}" if query else "")
+        began_s = time.perf_counter()
+        answer = self._answer = await upstream.send(self._scope["method"], path, headers, body)
+        shown = [
+            *returned_headers(answer.raw_headers),
+            (b"x-surecall-outcome", b"relayed"),
+            (b"x-surecall-request-id", self.id.encode()),
+        ]
+        is_stream = any(
+            name == b"content-type" and value.startswith(b"text/event-stream")
+            for name, value in shown
+        )
+        if not is_stream:
+            reply = await answer.read()
+            self._answer = None
+            self._upstream_s = time.perf_counter() - began_s
+            self._sent_bytes = len(reply)
+            await self._keep(answer.status, reply)
+            shown.append((b"content-length", str(len(reply)).encode()))
+            await self._send(
+                {"type": "http.response.start", "status": answer.status, "headers": shown}
+            )
+            await self._send({"type": "http.response.body", "body": reply, "more_body": False})
+            return
+        self._has_started = True
+        await self._send(
+            {"type": "http.response.start", "status": answer.status, "headers": shown}
+        )
+        await answer.pipe(self._write)
+        self._answer = None
+        self._upstream_s = time.perf_counter() - began_s
+        await self._keep(answer.status, None)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _write(self, chunk: bytes) -> None:
+        self._link.write_piece(chunk)
+        self._sent_bytes += len(chunk)
+        if self._link.is_slow and self._answer is not None:
+            self._answer.pause()
+            self._link.on_writable = self._answer.resume
+
+    async def _fail(self, error: SurecallError) -> None:
+        from .app import respond
+        from .jobs import render_error
+
+        if self._has_started:
+            await self._keep(200, None, str(error.code))
+            self._link.transport.close()
+            return
+        status, body = render_error(self._protocol, error)
+        extra = [(b"x-surecall-request-id", self.id.encode())]
+        if isinstance(error, ProviderStatusError) and error.retry_after_s is not None:
+            extra.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
+        else:
+            extra.append((b"x-should-retry", b"false"))
+        await self._keep(status, body, str(error.code))
+        await respond(self._send, status, body, extra=extra)
+
+    def _record(self, status: int, reply: bytes | None, error_code: str = "") -> RequestRecord:
+        from .jobs import find_usage
+
+        usage = find_usage(reply) if reply is not None else None
+        if self._caller is not None and self._upstream is not None:
+            tokens = usage.total_tokens if usage is not None else 0
+            self._caller.charge(self.time, tokens or (len(self._body) + self._sent_bytes) // 4)
+        total_s = time.perf_counter() - self._began_s
+        upstream = self._upstream
+        return RequestRecord(
+            id=self.id,
+            time=self.time,
+            key_id=self._caller.id if self._caller is not None else "",
+            client_protocol=self._protocol.name,
+            upstream=upstream.name if upstream is not None else "",
+            upstream_protocol=upstream.entry.protocol if upstream is not None else "",
+            model_asked=self._model,
+            status=status,
+            outcome="failed" if error_code else "relayed",
+            upstream_requests=1 if upstream is not None else 0,
+            prompt_tokens=usage.input_tokens if usage is not None else 0,
+            completion_tokens=usage.output_tokens if usage is not None else 0,
+            upstream_ms=round(self._upstream_s * 1000, 3),
+            added_ms=round(max(0.0, total_s - self._upstream_s) * 1000, 3),
+            error_code=error_code,
+            client_closed=error_code == Code.CLIENT_CLOSED,
+            request_bytes=len(self._body),
+            reply_bytes=self._sent_bytes,
+        )
+
+    async def _keep(self, status: int, reply: bytes | None, error_code: str = "") -> None:
+        record = self._record(status, reply, error_code)
+        self._gateway.observe(record)
+        try:
+            await self._gateway.store.add(record)
+        except StoreError as error:
+            _log.error("request %s was not recorded: %s", self.id, error)
+
+    def _keep_soon(self, code: str) -> None:
+        record = self._record(499, None, code)
+        self._gateway.observe(record)
+        try:
+            self._gateway.store.add_soon(record)
+        except StoreError as error:
+            _log.error("request %s was not recorded: %s", self.id, error)
+
+
+def _clean_query(query: bytes) -> str:
+    """Return the query without keys."""
+    parts = query.decode("latin-1").split("&") if query else []
+    return "&".join(part for part in parts if not part.lower().startswith(("key=", "api_key=")))
+
+
+# The list of models
+
+
+async def list_models(
+    gateway: "Gateway",
+    state: "State",
+    head: Head,
+    caller: Caller | None,
+    scope: Any,
+    send: Any,
+) -> None:
+    """List the names that a client may ask for, in the form that its format has for that."""
+    from .app import _guess_protocol, respond
+
+    protocol = _guess_protocol(scope["path"], head)
+    secret = hide_key(head.token)
+    lists = await asyncio.gather(
+        *(_fetch_names(item, protocol, head, caller) for item in state.upstreams.values())
+    )
+    names = list(dict.fromkeys([*state.router.names(), *(name for found in lists for name in found)]))
+    if caller is not None:
+        names = [name for name in names if caller.may_ask(name)]
+    del secret
+    is_google = protocol.name == "gemini" or any(n == "x-goog-api-key" for n, _ in head.auth)
+    await respond(send, 200, encode(_render_list(names, protocol.name, is_google=is_google)))
+
+
+async def _fetch_names(
+    upstream: Upstream, protocol: WireProtocol, head: Head, caller: Caller | None
+) -> list[str]:
+    """Return the models that an upstream lists; none when it does not answer in time."""
+    if upstream.entry.embedded:
+        return []
+    if upstream.entry.settings.models and not any("*" in g for g in upstream.entry.settings.models):
+        return []  # all names are known
+    headers, _ = _client_headers(upstream, protocol, head, caller)
+    try:
+        async with asyncio.timeout(_LIST_S):
+            answer = await upstream.send("GET", upstream.relayed_path("models"), headers, b"")
+            body = await answer.read()
+        document = as_fields(decode(body, surrogates="replace"))
+    except (ProviderError, TimeoutError, SurecallError):
+        return []
+    rows = as_list(document.get("data")) or as_list(document.get("models"))
+    found: list[str] = []
+    for row in rows[:_MAX_MODELS]:
+        fields = as_fields(row)
+        name = text_or_none(fields.get("id")) or text_or_none(fields.get("name"))
+        if name:
+            found.append(name.removeprefix("models/"))
+    return found
+
+
+def _render_list(names: list[str], protocol: str, *, is_google: bool) -> dict[str, Any]:
+    if protocol == "messages":
+        rows = [
+            {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+            for name in names
+        ]
+        ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+        return {"data": rows, "has_more": False, **ends}
+    if is_google:
+        methods = ["generateContent", "streamGenerateContent"]
+        return {
+            "models": [
+                {
+                    "name": f"models/{name}",
+                    "displayName": name,
+                    "supportedGenerationMethods": methods,
+                }
+                for name in names
+            ]
+        }
+    usual = {"object": "model", "created": 0, "owned_by": "surecall"}
+    return {"object": "list", "data": [{"id": name, **usual} for name in names]}

@@ -1,0 +1,394 @@
+"""The server under the gateway: uvicorn, with deadlines for slow clients and an orderly end.
+
+uvicorn itself waits without limit for the head and the body of a request and does not say at once
+when a client leaves; the protocol here does both.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from surecall.errors import invalid_config
+from surecall.redaction import open_log
+
+if TYPE_CHECKING:
+    from .app import Gateway
+    from .settings import LimitSettings
+
+_log = open_log("surecall.gateway")
+_CHECK_BODY_S: Final = 5.0
+_CUT_BEFORE_S: Final = 1.0
+_REASONS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
+
+
+class GatewayProtocol(HttpToolsProtocol):
+    """One connection of a client."""
+
+    limits: "LimitSettings"
+    """Set by `make_protocol`."""
+    on_lost: Callable[[], None] | None = None
+    """Called when the client has left, by whoever serves it at the moment."""
+    on_writable: Callable[[], None] | None = None
+    """Called when the client reads again."""
+    _timer: asyncio.TimerHandle | None = None
+    _begun_at = 0.0
+    _received = 0
+    _has_head = False
+    _in_request = False
+
+    # deadlines
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Expect the first head."""
+        super().connection_made(transport)
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent, and watch over what is missing."""
+        if not self._has_head:
+            self._received += len(data)
+        super().data_received(data)
+        if self._in_request:
+            if not self._has_head:
+                if self._received > self.limits.max_header_bytes:
+                    self._give_up(431)
+                elif self._timer is None:
+                    self._watch_head()
+            elif self._timer is None:
+                self._watch_body()
+
+    def on_message_begin(self) -> None:
+        """Note that a request begins."""
+        super().on_message_begin()
+        self._in_request = True
+        self.scope["surecall.link"] = self  # type: ignore[typeddict-unknown-key]
+
+    def on_headers_complete(self) -> None:
+        """Note that a head is complete."""
+        self._has_head = True
+        self._stop_watching()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Count the body."""
+        self._received += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that a request is complete."""
+        self._has_head = self._in_request = False
+        self._received = 0
+        self._stop_watching()
+        super().on_message_complete()
+
+    def _watch_head(self) -> None:
+        self._timer = self.loop.call_later(self.limits.header_s, self._give_up, 408)
+
+    def _watch_body(self) -> None:
+        self._begun_at = self.loop.time()
+        self._received = 0
+        self._timer = self.loop.call_later(self.limits.header_s, self._check_body)
+
+    def _check_body(self) -> None:
+        limits = self.limits
+        spent = self.loop.time() - self._begun_at
+        expected = (spent - limits.header_s) * limits.min_body_bytes_per_s
+        if spent >= limits.body_s or self._received < expected:
+            self._give_up(408)
+            return
+        wait = min(_CHECK_BODY_S, limits.body_s - spent)
+        self._timer = self.loop.call_later(wait, self._check_body)
+
+    def _stop_watching(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self, status: int) -> None:
+        self._stop_watching()
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        if self._in_request and (self.cycle is None or not self.cycle.response_started):
+            head = b"HTTP/1.1 %d %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            transport.write(head % (status, _REASONS[status]))
+        transport.close()
+
+    # the client
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever serves the client that it has left."""
+        self._stop_watching()
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def resume_writing(self) -> None:
+        """Tell whoever serves the client that it reads again."""
+        super().resume_writing()
+        if self.on_writable is not None:
+            self.on_writable()
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the client does not take what was written."""
+        return self.flow.write_paused
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing reaches the client any more."""
+        return self.transport.is_closing()
+
+    def keep_reading(self) -> None:
+        """Read on, so that the end of the connection is noticed."""
+        self.flow.resume_reading()
+
+    def write_piece(self, data: bytes) -> None:
+        """Write a piece of a body whose length is not known, without waiting."""
+        if not self.transport.is_closing():
+            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+
+def make_protocol(settings: "LimitSettings") -> type[GatewayProtocol]:
+    """Return the protocol with the limits of a gateway."""
+    return type("GatewayProtocol", (GatewayProtocol,), {"limits": settings})
+
+
+class GatewayServer(uvicorn.Server):
+    """uvicorn with the signals and the end of a gateway."""
+
+    def __init__(self, config: uvicorn.Config, gateway: "Gateway") -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self.on_ready: Callable[[], None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets)
+        if self.on_ready is not None and self.started:
+            self.on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no new work, let what is under way end, and cut what does not."""
+        gateway = self._gateway
+        gateway.begin_drain()
+        wait = max(0.1, gateway.settings.server.drain_s - _CUT_BEFORE_S)
+        handle = asyncio.get_running_loop().call_later(wait, gateway.cut_all)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            handle.cancel()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Drain on SIGTERM and SIGINT, reload on SIGHUP; unlike uvicorn, end with code 0."""
+        try:
+            loop = asyncio.get_running_loop()
+            for name in ("SIGTERM", "SIGINT"):
+                loop.add_signal_handler(getattr(signal, name), self._stop, name)
+            if hasattr(signal, "SIGHUP"):
+                loop.add_signal_handler(signal.SIGHUP, self._gateway.reload_soon)
+        except (NotImplementedError, RuntimeError, ValueError):
+            # Not the main thread, as in tests, or a system without these signals.
+            pass
+        yield
+
+    def _stop(self, name: str) -> None:
+        if self.should_exit and name == "SIGINT":
+            self.force_exit = True
+        self.should_exit = True
+
+
+def make_server(gateway: "Gateway") -> GatewayServer:
+    """Return a server for a gateway, ready to run."""
+    settings = gateway.settings
+    config = uvicorn.Config(
+        gateway,
+        host=settings.server.host,
+        port=settings.server.port,
+        loop="none",
+        http=make_protocol(settings.limits),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=settings.limits.max_connections,
+        timeout_keep_alive=max(1, int(settings.limits.idle_s)),
+        timeout_graceful_shutdown=max(1, int(settings.server.drain_s)),
+    )
+    return GatewayServer(config, gateway)
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        ConfigError: The address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host.strip("[]"), port))
+        sock.listen(2048)
+    except OSError as error:
+        sock.close()
+        raise invalid_config(
+            f"cannot listen on {host}:{port}: {error.strerror or error}.",
+            "Choose another --port, or stop what uses it.",
+        ) from error
+    sock.setblocking(False)
+    sock.set_inheritable(True)
+    return sock
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return the fastest loop that is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def run_server(
+    gateway: "Gateway", sock: socket.socket, on_ready: Callable[[], None] | None = None
+) -> None:
+    """Serve until a signal ends it."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve(gateway, sock, on_ready))
+
+
+async def serve(
+    gateway: "Gateway", sock: socket.socket, on_ready: Callable[[], None] | None = None
+) -> None:
+    """Open a gateway, serve until a signal ends it, and close it.
+
+    Raises:
+        SurecallError: It cannot be opened, such as for want of a model's weights.
+    """
+    server = make_server(gateway)
+    server.on_ready = on_ready
+    try:
+        await gateway.open()
+        await server.serve(sockets=[sock])
+    finally:
+        await gateway.close()
+
+
+def run_workers(
+    count: int,
+    make_gateway: Callable[[int], "Gateway"],
+    sock: socket.socket,
+    on_ready: Callable[[], None],
+) -> int:
+    """Serve with several processes that share one socket; return the exit code.
+
+    A worker that dies is replaced; one that dies at once, again and again, ends everything.
+    """
+    return _Supervisor(count, make_gateway, sock, on_ready).run()
+
+
+class _Supervisor:
+    def __init__(
+        self,
+        count: int,
+        make_gateway: Callable[[int], "Gateway"],
+        sock: socket.socket,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self._count = count
+        self._make = make_gateway
+        self._sock = sock
+        self._on_ready = on_ready
+        self._children: dict[int, int] = {}
+        self._stopping = False
+        self._deaths: list[float] = []
+
+    def run(self) -> int:
+        ready, is_ready = os.pipe()
+        for number in range(self._count):
+            self._fork(number, is_ready)
+        os.close(is_ready)
+        for name in ("SIGTERM", "SIGINT"):
+            signal.signal(getattr(signal, name), self._stop)
+        signal.signal(signal.SIGHUP, lambda *_: self._signal_all(signal.SIGHUP))
+        started = 0
+        while started < self._count and (said := os.read(ready, self._count)):
+            started += len(said)
+        os.close(ready)
+        if started == self._count:
+            self._on_ready()
+        return self._wait()
+
+    def _fork(self, number: int, is_ready: int = -1) -> None:
+        pid = os.fork()
+        if pid:
+            self._children[pid] = number
+            return
+        code = 1
+        try:
+            for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+                signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+            def say_ready() -> None:
+                if is_ready >= 0:
+                    os.write(is_ready, b".")
+                    os.close(is_ready)
+
+            run_server(self._make(number), self._sock, say_ready)
+            code = 0
+        except BaseException as error:  # noqa: BLE001 - the process ends here
+            _log.error("worker %d ended: %s", number, error)
+        finally:
+            os._exit(code)
+
+    def _wait(self) -> int:
+        import time
+
+        worst = 0
+        while self._children:
+            try:
+                pid, status = os.wait()
+            except ChildProcessError:
+                break
+            number = self._children.pop(pid, None)
+            if number is None:
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            if self._stopping:
+                if code != -signal.SIGTERM:  # it had not even begun
+                    worst = max(worst, abs(code))
+                continue
+            now = time.monotonic()
+            self._deaths = [at for at in self._deaths if now - at < 10.0] + [now]
+            _log.error("worker %d ended with code %d", number, code)
+            if len(self._deaths) > 3 * self._count:
+                _log.error("workers end again and again; giving up")
+                self._stop()
+                worst = 1
+            else:
+                self._fork(number)
+        return 1 if worst else 0
+
+    def _stop(self, *_: Any) -> None:
+        self._stopping = True
+        self._signal_all(signal.SIGTERM)
+
+    def _signal_all(self, number: int) -> None:
+        for pid in list(self._children):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass

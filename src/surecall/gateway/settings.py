@@ -1,0 +1,604 @@
+"""What a gateway is told: upstreams, names of models, keys, limits; read from TOML and checked.
+
+No key is ever in the file: it names a variable, a file, or the digest of a virtual key. Unknown
+keys are errors, and every error says which file and which key.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from surecall.config import parse_key, read_key
+from surecall.errors import ConfigError, did_you_mean, invalid_config
+from surecall.exchange import STEPS, LikelyCalls, StepName
+from surecall.limits import MAX_BODY_BYTES
+from surecall.profiles import (
+    RESERVED_REQUEST_KEYS,
+    Catalog,
+    embedded_name,
+    find_preset,
+    join_capabilities,
+    merge_presets,
+    presets_for,
+    split_capabilities,
+)
+from surecall.protocols import DEFAULT_PROTOCOL, PROTOCOLS
+from surecall.redaction import Secret
+from surecall.transport import EMBEDDED_DEADLINES, Deadlines
+from surecall.transport.urls import join_url
+
+_S = TypeVar("_S", bound=Struct)
+
+Role = Literal["call", "read-only", "admin"]
+"""What a virtual key may do: ask models, look at what was done, or everything."""
+ROLES: Final[tuple[Role, ...]] = ("call", "read-only", "admin")
+
+DEFAULT_PORT: Final = 8787
+DEFAULT_UPSTREAM: Final = "default"
+EMBEDDED_UPSTREAM: Final = "embedded"
+DEFAULT_EMBEDDED_MODEL: Final = "embedded:smollm2-135m"
+RELAYED_PATHS: Final = (
+    "audio/speech",
+    "completions",
+    "embeddings",
+    "images/generations",
+    "messages/count_tokens",
+    "moderations",
+    "rerank",
+    "responses/input_tokens",
+)
+"""What is relayed with a key of the gateway, apart from the endpoints that are read; a client
+that brings its own key may use every path of its upstream."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_HOST: Final = re.compile(r"[A-Za-z0-9.\-\[\]:]{1,255}")
+
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1)]
+Amount = Annotated[int, Meta(ge=0)]
+
+
+class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file; a key that it does not know is an error."""
+
+
+class ServerSettings(_Table, frozen=True, kw_only=True):
+    """Where the gateway listens, and who it lets in."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = DEFAULT_PORT
+    allow_hosts: tuple[str, ...] = ()
+    """Values of `Host` that are the gateway's own besides its addresses, such as `llm.lan:8787`."""
+    workers: Count = 1
+    drain_s: Positive = 30.0
+    """How long requests may go on after SIGTERM."""
+
+
+class LimitSettings(_Table, frozen=True, kw_only=True):
+    """What one worker takes on, and what a client may cost."""
+
+    max_request_bytes: Count = MAX_BODY_BYTES
+    max_header_bytes: Count = 64 * 1024
+    header_s: Positive = 10.0
+    """Until all headers of a request have arrived."""
+    body_s: Positive = 60.0
+    """Until its whole body has arrived."""
+    min_body_bytes_per_s: Amount = 1024
+    """How fast the body must come once `header_s` have passed."""
+    idle_s: Positive = 75.0
+    """How long a connection is kept between two requests."""
+    max_connections: Count = 4096
+    max_in_flight: Count = 256
+    max_waiting: Amount = 128
+    max_wait_s: Positive = 5.0
+    """How long a request waits for its turn before it is refused with 503."""
+    max_unsent_bytes: Count = 256 * 1024
+    """How much of a stream is held for a client that reads slowly."""
+
+
+class RetrySettings(_Table, frozen=True, kw_only=True):
+    """What is tried again by the gateway, before any byte of an answer was used."""
+
+    max_retries: Amount = 1
+    max_wait_s: Annotated[float, Meta(ge=0)] = 20.0
+    """How long an upstream may ask to wait; if it asks for more, the client learns of it."""
+    budget_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
+    """How many of the requests in flight may be retries at once."""
+    budget_floor: Amount = 3
+
+
+class PolicySettings(_Table, frozen=True, kw_only=True):
+    """What may be done to make calls usable; see `Policy`."""
+
+    steps: tuple[StepName, ...] = STEPS
+    max_requests: Count = 3
+    max_tokens: Count | None = None
+    max_seconds: Positive = 120.0
+    likely_calls: LikelyCalls = "reask"
+    likely_calls_by_tool: dict[str, LikelyCalls] = {}
+    text_formats: bool = True
+    repair_history: bool = True
+
+
+class DeadlineSettings(_Table, frozen=True, kw_only=True):
+    """How long to wait for an upstream; unset means the default."""
+
+    connect_s: Positive | None = None
+    first_byte_s: Positive | None = None
+    idle_s: Positive | None = None
+    total_s: Positive | None = None
+
+
+class UpstreamSettings(_Table, frozen=True, kw_only=True):
+    """One endpoint that answers."""
+
+    url: str
+    """Its address, or `embedded:NAME` for a model inside this process."""
+    protocol: str = ""
+    """Its wire format; empty means that of the provider, or chat completions."""
+    provider: str = ""
+    """Its name in the catalog; empty means by its host."""
+    api_prefix: str | None = None
+    api_key_env: str = ""
+    api_key_file: str = ""
+    key: Literal["needed", "none"] = "needed"
+    """`none` says that it takes no key, so that it may be probed without one."""
+    headers: dict[str, str] = {}
+    """Sent with every request; no secrets."""
+    models: tuple[str, ...] = ()
+    """Which names of models belong here, with `*`; none means all."""
+    max_in_flight: Count = 128
+    max_connections: Count = 256
+    deadlines: DeadlineSettings = DeadlineSettings()
+    probe: Literal["auto", "off"] = "auto"
+    capabilities: dict[str, Any] = {}
+    """What its models can do, where that is known better."""
+
+
+class TargetSettings(_Table, frozen=True, kw_only=True):
+    """A model at an upstream, and how often it is chosen."""
+
+    upstream: str
+    model: str
+    weight: Annotated[float, Meta(ge=0)] = 1.0
+
+
+class RouteSettings(_Table, frozen=True, kw_only=True):
+    """A name that stands for one of several models, with others to fall back on, in order."""
+
+    targets: Annotated[tuple[TargetSettings, ...], Meta(min_length=1)]
+    fallbacks: tuple[TargetSettings, ...] = ()
+
+
+class ModelSettings(_Table, frozen=True, kw_only=True):
+    """What holds for one model, as the upstream names it."""
+
+    upstream: str = ""
+    """Only at this upstream; empty means everywhere."""
+    preset: tuple[str, ...] = ()
+    """Presets whose fields of the request are used; `auto` means those of the catalog."""
+    request_defaults: dict[str, Any] = {}
+    """Fields of the body for requests that do not have them."""
+    request_overrides: dict[str, Any] = {}
+    """Fields of the body that replace those of the client."""
+    capabilities: dict[str, Any] = {}
+    strategy: Literal["auto", "native", "taught"] = "auto"
+    policy: PolicySettings | None = None
+
+
+class KeySettings(_Table, frozen=True, kw_only=True):
+    """A key that the gateway itself gives out."""
+
+    id: str
+    role: Role = "call"
+    key_env: str = ""
+    key_file: str = ""
+    key_sha256: str = ""
+    """The SHA-256 of the key in hexadecimal, so that the key itself is nowhere."""
+    models: tuple[str, ...] = ()
+    """Which names of models it may ask for, with `*`; none means all."""
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
+    requests_per_day: Count | None = None
+    tokens_per_day: Count | None = None
+
+
+class StoreSettings(_Table, frozen=True, kw_only=True):
+    """Where requests are recorded."""
+
+    path: str = ""
+    """A folder or file for SQLite, `off`, or empty for the default place."""
+    url_env: str = ""
+    """A variable with the address of a PostgreSQL server, for several gateways."""
+    keep_bodies: bool = False
+    max_age_days: Positive | None = 30.0
+    max_records: Count | None = 1_000_000
+
+
+class TelemetrySettings(_Table, frozen=True, kw_only=True):
+    """What is reported elsewhere; nothing by default."""
+
+    otel: bool = False
+    otel_content: bool = False
+
+
+class _File(_Table, frozen=True, kw_only=True):
+    server: ServerSettings = ServerSettings()
+    limits: LimitSettings = LimitSettings()
+    retry: RetrySettings = RetrySettings()
+    policy: PolicySettings = PolicySettings()
+    upstreams: dict[str, UpstreamSettings] = {}
+    aliases: dict[str, str] = {}
+    routes: dict[str, RouteSettings] = {}
+    models: dict[str, ModelSettings] = {}
+    keys: tuple[KeySettings, ...] = ()
+    relay_paths: tuple[str, ...] = RELAYED_PATHS
+    store: StoreSettings = StoreSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+
+class UpstreamEntry(Struct, frozen=True, kw_only=True):
+    """An upstream, checked and with its key."""
+
+    name: str
+    settings: UpstreamSettings
+    protocol: str
+    provider: str | None
+    base: str = ""
+    """Where its endpoints are, without a slash at the end; empty for an embedded model."""
+    embedded: str = ""
+    """The name of the embedded model, if it is one."""
+    key: Secret | None = None
+    deadlines: Deadlines = Deadlines()
+
+    @property
+    def may_be_probed(self) -> bool:
+        """Whether questions may be asked there: with a key of ours, or where none is needed."""
+        has_key = self.key is not None or bool(self.embedded) or self.settings.key == "none"
+        return has_key and self.settings.probe == "auto"
+
+
+class VirtualKey(Struct, frozen=True, kw_only=True):
+    """A key of the gateway, known by its digest only."""
+
+    settings: KeySettings
+    digest: bytes
+    secret: Secret | None = None
+    """Held while it is known, so that it is taken out of everything that is kept or shown."""
+
+
+class GatewaySettings(Struct, frozen=True, kw_only=True):
+    """All settings in force."""
+
+    server: ServerSettings = ServerSettings()
+    limits: LimitSettings = LimitSettings()
+    retry: RetrySettings = RetrySettings()
+    policy: PolicySettings = PolicySettings()
+    upstreams: dict[str, UpstreamEntry] = {}
+    aliases: dict[str, str] = {}
+    routes: dict[str, RouteSettings] = {}
+    models: dict[str, ModelSettings] = {}
+    keys: tuple[VirtualKey, ...] = ()
+    relay_paths: tuple[str, ...] = RELAYED_PATHS
+    store: StoreSettings = StoreSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    path: Path | None = None
+
+
+def load_settings(
+    path: "Path | None" = None,
+    *,
+    upstream: str | None = None,
+    server: Mapping[str, Any] | None = None,
+    store: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> GatewaySettings:
+    """Read the file, if there is one, and what the command line says, which wins.
+
+    Args:
+        path: The file.
+        upstream: The address of the only upstream, or the one that is asked before those of the
+            file; without either, the embedded model answers.
+        server: Host, port and workers of the command line; `None` means not given.
+        store: Where requests are recorded, as in `store.path`.
+        environ: Variables that hold keys; those of the process by default.
+
+    Raises:
+        ConfigError: `INVALID_CONFIG`, naming the key that is wrong.
+    """
+    shown = str(path) if path is not None else "the command line"
+    read = _read(path, shown) if path is not None else _File()
+    given = {name: value for name, value in (server or {}).items() if value is not None}
+    listening = _convert({**msgspec.to_builtins(read.server), **given}, ServerSettings, shown)
+    upstreams = dict(read.upstreams)
+    if upstream is not None:
+        upstreams = {DEFAULT_UPSTREAM: UpstreamSettings(url=upstream), **upstreams}
+    elif not upstreams:
+        upstreams = {EMBEDDED_UPSTREAM: UpstreamSettings(url=DEFAULT_EMBEDDED_MODEL)}
+    base = path.parent if path is not None else Path()
+    entries = {
+        name: _check_upstream(name, item, base, shown, environ) for name, item in upstreams.items()
+    }
+    checked = _Checker(read, entries, shown)
+    checked.check()
+    settings = GatewaySettings(
+        server=listening,
+        limits=read.limits,
+        retry=read.retry,
+        policy=read.policy,
+        upstreams=entries,
+        aliases=read.aliases,
+        routes=read.routes,
+        models={name: _resolve_model(name, item, shown) for name, item in read.models.items()},
+        keys=tuple(_read_virtual(item, base, shown, environ) for item in read.keys),
+        relay_paths=tuple(item.strip("/") for item in read.relay_paths),
+        store=read.store if store is None else replace(read.store, path=store, url_env=""),
+        telemetry=read.telemetry,
+        path=path,
+    )
+    _check_keys(settings, shown)
+    _check_exposure(settings, shown)
+    return settings
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address."""
+    name = host.strip("[]").lower()
+    return name in {"localhost", "::1"} or name.startswith("127.")
+
+
+def _read(path: Path, shown: str) -> _File:
+    try:
+        document = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise invalid_config(f"{shown} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise invalid_config(f"{shown} is not valid TOML: {error}.") from error
+    return _convert(document, _File, shown)
+
+
+def _convert(value: Any, kind: type[_S], shown: str) -> _S:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise invalid_config(
+            f"{shown}: {error}.", "docs/reference/gateway.md has all settings."
+        ) from error
+
+
+# Upstreams
+
+
+def _check_upstream(
+    name: str, item: UpstreamSettings, base: Path, shown: str, environ: Mapping[str, str] | None
+) -> UpstreamEntry:
+    place = f"{shown}: upstreams.{name}"
+    if not _NAME.fullmatch(name):
+        raise invalid_config(f"{place} is not a usable name.", "Use letters, digits, - and _.")
+    _check_capabilities(item.capabilities, place)
+    embedded = embedded_name(item.url)
+    if embedded is not None:
+        if not embedded:
+            raise invalid_config(f"{place}.url names no model.", "Write embedded:smollm2-135m.")
+        if item.protocol not in ("", DEFAULT_PROTOCOL):
+            raise invalid_config(f"{place}.protocol: an embedded model has {DEFAULT_PROTOCOL}.")
+        return UpstreamEntry(
+            name=name,
+            settings=item,
+            protocol=DEFAULT_PROTOCOL,
+            provider="embedded",
+            embedded=embedded,
+            deadlines=_deadlines(item, EMBEDDED_DEADLINES),
+        )
+    for header, value in item.headers.items():
+        if not _HEADER.fullmatch(header) or not (value.isascii() and value.isprintable()):
+            raise invalid_config(f"{place}.headers.{header} is not a usable header.")
+        if any(word in header.lower() for word in ("auth", "key", "token", "secret", "cookie")):
+            raise invalid_config(
+                f"{place}.headers.{header} would put a secret into the file.",
+                "Use api_key_env or api_key_file.",
+            )
+    provider, protocol = _know_upstream(item, place)
+    try:
+        from surecall.protocols import find_protocol
+
+        prefix = find_protocol(protocol).default_prefix
+        address = join_url(item.url, item.api_prefix, "", default_prefix=prefix)
+    except ConfigError as error:
+        raise invalid_config(f"{place}.url: {error.message}", error.hint) from error
+    return UpstreamEntry(
+        name=name,
+        settings=item,
+        protocol=protocol,
+        provider=provider,
+        base=address.rstrip("/"),
+        key=_read_key(item.api_key_env, item.api_key_file, base, f"{place}.api_key", environ),
+        deadlines=_deadlines(item, Deadlines()),
+    )
+
+
+def _know_upstream(item: UpstreamSettings, place: str) -> tuple[str | None, str]:
+    """Return the provider and the wire format of an upstream."""
+    catalog = Catalog.builtin()
+    parts = urlsplit(item.url)
+    provider = item.provider or (catalog.provider_at(parts.hostname) if parts.hostname else None)
+    protocol = item.protocol
+    if not protocol and not parts.path.rstrip("/").endswith("/openai"):
+        entry = catalog.find_provider(provider) if provider else None
+        protocol = entry.protocol or "" if entry else ""
+    protocol = protocol or DEFAULT_PROTOCOL
+    if protocol not in PROTOCOLS:
+        raise invalid_config(
+            f"{place}.protocol is {protocol!r}, which is not a wire format.",
+            did_you_mean(protocol, PROTOCOLS),
+        )
+    return provider, protocol
+
+
+def _deadlines(item: UpstreamSettings, base: Deadlines) -> Deadlines:
+    given = {
+        name: value
+        for name in item.deadlines.__struct_fields__
+        if (value := getattr(item.deadlines, name)) is not None
+    }
+    return replace(base, **given)
+
+
+def _check_capabilities(values: Mapping[str, Any], place: str) -> None:
+    try:
+        known = join_capabilities(*split_capabilities(dict(values)))
+    except (msgspec.ValidationError, ConfigError) as error:
+        raise invalid_config(f"{place}.capabilities: {error}.") from error
+    for name in values:
+        if name not in known:
+            raise invalid_config(
+                f"{place}.capabilities has no {name!r}.", did_you_mean(name, known)
+            )
+
+
+# Keys
+
+
+def _read_key(
+    variable: str, file: str, base: Path, place: str, environ: Mapping[str, str] | None
+) -> Secret | None:
+    if variable and file:
+        raise invalid_config(f"{place}_env and {place}_file are both given.", "Leave one out.")
+    if variable:
+        key = read_key(variable, environ)
+        where = f"the variable {variable}"
+    elif file:
+        path = base / Path(file).expanduser()
+        try:
+            key = parse_key(path.read_text("utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise invalid_config(f"{place}_file: {path} cannot be read: {error}.") from error
+        where = str(path)
+    else:
+        return None
+    if key is None:
+        raise invalid_config(f"{place}: {where} holds no key.", "Set it, or leave the entry out.")
+    return key
+
+
+def _read_virtual(
+    item: KeySettings, base: Path, shown: str, environ: Mapping[str, str] | None
+) -> VirtualKey:
+    from hashlib import sha256
+
+    place = f"{shown}: the key {item.id!r}"
+    if not _NAME.fullmatch(item.id):
+        raise invalid_config(f"{place} has an unusable id.", "Use letters, digits, - and _.")
+    if item.key_sha256:
+        digest = item.key_sha256.strip().lower()
+        if not _DIGEST.fullmatch(digest) or item.key_env or item.key_file:
+            raise invalid_config(
+                f"{place}: key_sha256 must be 64 hexadecimal digits, and the only one given."
+            )
+        return VirtualKey(settings=item, digest=bytes.fromhex(digest))
+    secret = _read_key(item.key_env, item.key_file, base, f"{place}: key", environ)
+    if secret is None:
+        raise invalid_config(f"{place} has no key.", "Give key_env, key_file or key_sha256.")
+    if len(secret.reveal()) < 16:
+        raise invalid_config(
+            f"{place} is shorter than 16 characters.",
+            "Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+        )
+    return VirtualKey(
+        settings=item, digest=sha256(secret.reveal().encode()).digest(), secret=secret
+    )
+
+
+def _check_keys(settings: GatewaySettings, shown: str) -> None:
+    ids = [key.settings.id for key in settings.keys]
+    digests = [key.digest for key in settings.keys]
+    if len(set(ids)) < len(ids) or len(set(digests)) < len(digests):
+        raise invalid_config(f"{shown}: two keys have the same id or the same value.")
+
+
+def _check_exposure(settings: GatewaySettings, shown: str) -> None:
+    server = settings.server
+    for host in server.allow_hosts:
+        if not _HOST.fullmatch(host):
+            raise invalid_config(f"{shown}: server.allow_hosts has {host!r}, which is not a host.")
+    if not is_loopback(server.host) and not settings.keys:
+        raise invalid_config(
+            f"{server.host} can be reached from other machines, and there is no key.",
+            "Add a [[keys]] entry to the file of --config, or listen on 127.0.0.1.",
+        )
+
+
+# Names of models
+
+
+class _Checker:
+    """Checks that every name leads somewhere."""
+
+    def __init__(self, read: _File, upstreams: Mapping[str, UpstreamEntry], shown: str) -> None:
+        self._read = read
+        self._upstreams = upstreams
+        self._shown = shown
+
+    def check(self) -> None:
+        read = self._read
+        for name, route in read.routes.items():
+            for target in (*route.targets, *route.fallbacks):
+                self._check_target(f"routes.{name}", target)
+            if not any(target.weight for target in route.targets):
+                raise self._invalid(f"routes.{name} has no target with a weight.")
+        for name, target in read.aliases.items():
+            if name in read.routes:
+                raise self._invalid(f"{name!r} is an alias and a route.")
+            if target in read.aliases:
+                raise self._invalid(f"aliases.{name} leads to another alias, {target!r}.")
+        for name, model in read.models.items():
+            place = f"{self._shown}: models.{name}"
+            _check_capabilities(model.capabilities, place)
+            if model.upstream and model.upstream not in self._upstreams:
+                raise self._unknown(f"models.{name}", model.upstream)
+            for field in ("request_defaults", "request_overrides"):
+                for key in getattr(model, field):
+                    if key in RESERVED_REQUEST_KEYS:
+                        raise self._invalid(f"models.{name}.{field} may not set {key!r}.")
+
+    def _check_target(self, place: str, target: TargetSettings) -> None:
+        if target.upstream not in self._upstreams:
+            raise self._unknown(place, target.upstream)
+
+    def _unknown(self, place: str, upstream: str) -> ConfigError:
+        return invalid_config(
+            f"{self._shown}: {place} names the upstream {upstream!r}, which there is not.",
+            did_you_mean(upstream, self._upstreams),
+        )
+
+    def _invalid(self, message: str) -> ConfigError:
+        return invalid_config(f"{self._shown}: {message}")
+
+
+def _resolve_model(name: str, item: ModelSettings, shown: str) -> ModelSettings:
+    """Return what holds for a model, with the fields that its presets set."""
+    if not item.preset:
+        return item
+    try:
+        found = [
+            preset
+            for wanted in item.preset
+            for preset in (presets_for(None, name) if wanted == "auto" else (find_preset(wanted),))
+        ]
+        merged = merge_presets([preset.layer for preset in found]).values
+    except ConfigError as error:
+        raise invalid_config(f"{shown}: models.{name}.preset: {error.message}", error.hint) from error
+    return replace(
+        item,
+        request_defaults={**merged.get("request_defaults", {}), **item.request_defaults},
+        request_overrides={**merged.get("request_overrides", {}), **item.request_overrides},
+    )

@@ -1,0 +1,389 @@
+"""Where requests go: upstreams with their connections and limits, and which one a model belongs to.
+
+Nothing a client sends decides about a host. A key of a client goes to the upstream that was chosen
+for its request, and to no other one.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from surecall.config import load_config
+from surecall.errors import (
+    Code,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderStatusError,
+    ProviderTimeoutError,
+    SurecallError,
+)
+from surecall.exchange import Route
+from surecall.profiles import embedded_name, find_weights, is_weights_path, matches_glob
+from surecall.protocols import WireProtocol, find_protocol
+from surecall.redaction import Secret
+from surecall.transport.urls import join_url
+
+from .gates import Gate
+from .settings import GatewaySettings, TargetSettings, UpstreamEntry
+
+if TYPE_CHECKING:
+    from surecall.transport import Engine
+
+    from .client import Answer, Origin
+
+Headers = Sequence[tuple[str, str]]
+
+_PATHS: Final[Mapping[str, str]] = {
+    "chat_completions": "/chat/completions",
+    "messages": "/messages",
+    "responses": "/responses",
+}
+_FIXED_HEADERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "messages": (("anthropic-version", "2023-06-01"),),
+}
+_WINDOW_S: Final = 5.0
+_OPEN_S: Final = 2.0
+_MIN_FAILURES: Final = 20
+_MIN_SHARE: Final = 0.8
+
+
+class Breaker:
+    """Stops asking an upstream that only fails, and tries one request now and then.
+
+    It opens when twenty requests failed within five seconds and they were most of all; two
+    seconds later one request is let through, and closes it when it succeeds.
+    """
+
+    __slots__ = ("_clock", "_failed", "_opened_at", "_passed", "_since", "_trying")
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since = 0.0
+        self._passed = 0
+        self._failed = 0
+        self._opened_at: float | None = None
+        self._trying = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are refused at the moment."""
+        if self._opened_at is None:
+            return False
+        return self._trying or self._clock() - self._opened_at < _OPEN_S
+
+    def begin(self) -> bool:
+        """Tell whether a request may be made; the first after a pause is a trial."""
+        if self._opened_at is None:
+            return True
+        if self.is_open:
+            return False
+        self._trying = True
+        return True
+
+    def note(self, *, failed: bool) -> None:
+        """Note how a request ended."""
+        if self._opened_at is not None:
+            self._trying = False
+            if failed:
+                self._opened_at = self._clock()
+            else:
+                self._opened_at = None
+                self._passed = self._failed = 0
+            return
+        if not failed:
+            self._passed += 1
+            if not self._failed:
+                return
+        now = self._clock()
+        if now - self._since > _WINDOW_S:
+            self._since, self._passed, self._failed = now, 0, 0
+        if failed:
+            self._failed += 1
+            share = self._failed / (self._failed + self._passed)
+            if self._failed >= _MIN_FAILURES and share >= _MIN_SHARE:
+                self._opened_at = now
+
+    def release(self) -> None:
+        """Note that a request ended without saying anything about the upstream."""
+        self._trying = False
+
+
+class Upstream:
+    """One endpoint at work: its connections, how much it takes at once, and how it does.
+
+    Args:
+        entry: Its settings.
+        max_waiting: How many requests may wait for it.
+        max_wait_s: How long.
+    """
+
+    def __init__(self, entry: UpstreamEntry, max_waiting: int, max_wait_s: float) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self.protocol: WireProtocol = find_protocol(entry.protocol)
+        self.gate = Gate(
+            entry.settings.max_in_flight, max_waiting, max_wait_s, f"The upstream {entry.name}"
+        )
+        self.breaker = Breaker()
+        self.key: Secret | None = entry.key
+        self.is_retired = False
+        self._engine: Engine | None = None
+        self._origin: Origin | None = None
+        self._opening: asyncio.Lock | None = None
+        self._prefix = ""
+        self._fixed = _FIXED_HEADERS.get(entry.protocol, ())
+        self._own = tuple(entry.settings.headers.items())
+        self._auth: tuple[tuple[str, str], ...] | None = None
+        self._paths: dict[tuple[str, bool], str] = {}
+        if not entry.embedded:
+            self._connect(entry.base)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can take a request now; an embedded model has to be loaded first."""
+        return self._origin is not None
+
+    @property
+    def base(self) -> str:
+        """Where its endpoints are."""
+        return self.entry.base
+
+    @property
+    def fact_address(self) -> str:
+        """The place that facts of probes are kept for."""
+        return "embedded" if self.entry.embedded else self.entry.base
+
+    @property
+    def own_auth(self) -> tuple[tuple[str, str], ...] | None:
+        """The headers with the key of the gateway, if it has one for this upstream."""
+        if self._auth is None and self.key is not None:
+            self._auth = tuple(self.protocol.render_auth(self.key.reveal()).items())
+        return self._auth
+
+    def _connect(self, base: str) -> None:
+        from .client import ClientLimits, Origin
+
+        parts = urlsplit(base)
+        limits = ClientLimits(max_connections=self.entry.settings.max_connections)
+        self._origin = Origin(f"{parts.scheme}://{parts.netloc}", limits=limits)
+        self._prefix = parts.path.rstrip("/")
+
+    async def open(self) -> None:
+        """Get ready; this loads an embedded model, which may take seconds."""
+        if self._origin is not None:
+            return
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._origin is None:
+                self._engine = engine = await asyncio.to_thread(self._load_engine)
+                self.key = engine.api_key
+                self._connect(join_url(engine.address, None, ""))
+
+    def _load_engine(self) -> "Engine":
+        from surecall.transport import load_embedded
+
+        config = load_config(search=False)
+        name = self.entry.embedded
+        local = {
+            field: value
+            for field in config.local.__struct_fields__
+            if (value := getattr(config.local, field)) is not None
+        }
+        model: Any = name if is_weights_path(name) else find_weights(name)
+        return load_embedded(model, cache_dir=config.cache_dir, **local)
+
+    async def close(self) -> None:
+        """Give up its connections."""
+        if self._origin is not None:
+            await self._origin.close()
+
+    def retire(self) -> None:
+        """Close it once nothing is under way: the settings do not name it any more."""
+        self.is_retired = True
+        self._close_when_idle()
+
+    def leave(self) -> None:
+        """Note that a request is over."""
+        self.gate.leave()
+        if self.is_retired:
+            self._close_when_idle()
+
+    def _close_when_idle(self) -> None:
+        if self.gate.inside == 0:
+            asyncio.get_running_loop().create_task(self.close())  # noqa: RUF006 - short
+
+    def path_of(self, model: str, *, stream: bool) -> str:
+        """Return the path of the endpoint that answers for a model."""
+        path = _PATHS.get(self.entry.protocol)
+        if path is not None:
+            return self._prefix + path
+        found = self._paths.get((model, stream))
+        if found is None:
+            method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+            found = f"{self._prefix}/models/{quote(model, safe='')}:{method}"
+            if len(self._paths) < 256:
+                self._paths[model, stream] = found
+        return found
+
+    def relayed_path(self, rest: str) -> str:
+        """Return the path for a part below the prefix of the upstream."""
+        return f"{self._prefix}/{rest}"
+
+    async def send(
+        self, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes
+    ) -> "Answer":
+        """Send a request and return its answer once the head is there.
+
+        Raises:
+            ProviderError: No answer came.
+        """
+        if self._origin is None:
+            await self.open()
+            assert self._origin is not None
+        if not self.breaker.begin():
+            raise ProviderConnectionError(
+                Code.CONNECTION_FAILED,
+                f"The upstream {self.name} has failed too often just now.",
+                hint="It is tried again in a moment.",
+                retry_after_s=_OPEN_S,
+            )
+        sent = {name.lower() for name, _ in headers}
+        extra = [item for item in (*self._fixed, *self._own) if item[0].lower() not in sent]
+        try:
+            answer = await self._origin.send(
+                method, path, (*headers, *extra), body, deadlines=self.entry.deadlines
+            )
+        except ProviderError as error:
+            self.breaker.note(failed=isinstance(error, ProviderConnectionError | ProviderTimeoutError))
+            raise
+        except BaseException:
+            self.breaker.release()
+            raise
+        self.breaker.note(failed=answer.status >= 500)
+        return answer
+
+
+class Target(Struct, frozen=True):
+    """A model at an upstream."""
+
+    upstream: Upstream
+    model: str
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What is known about a model at an upstream, and until when that is believed."""
+
+    route: Route
+    expires_at: float
+    knows_tools: bool = False
+    """Whether it is known if the model takes tools, or is being found out."""
+    probe_ok: bool | None = None
+    """What the last probe came to, if there was one."""
+    probe_error: str = ""
+
+
+def unknown_model(model: str) -> ProviderStatusError:
+    """Return the refusal of a name that leads nowhere."""
+    return ProviderStatusError(
+        Code.NOT_FOUND,
+        f"No upstream serves the model {model[:80]!r}.",
+        hint="GET /v1/models lists the names that lead somewhere.",
+        status=404,
+    )
+
+
+class Router:
+    """Finds where the request for a model goes.
+
+    An alias stands for another name. A route has targets with weights, and fallbacks in order.
+    `UPSTREAM/MODEL` names both. Any other name goes to the first upstream that claims it, by the
+    names it lists, or else to the first that lists none.
+    """
+
+    def __init__(self, settings: GatewaySettings, upstreams: Mapping[str, Upstream]) -> None:
+        self._settings = settings
+        self.upstreams = upstreams
+        self._random = random.Random()  # noqa: S311 - only shares the load
+        self._plain: dict[str, tuple[Target, ...]] = {}
+
+    def find(self, name: str) -> tuple[Target, ...]:
+        """Return the target of a name, and those to fall back on, in order.
+
+        Raises:
+            ProviderStatusError: `NOT_FOUND`.
+        """
+        found = self._plain.get(name)
+        if found is not None:
+            return found
+        settings = self._settings
+        wanted = settings.aliases.get(name, name)
+        route = settings.routes.get(wanted)
+        if route is not None:
+            first = self._choose(route.targets)
+            rest = [self._target(item) for item in route.fallbacks]
+            return (first, *(item for item in rest if item != first))
+        found = (self._find_plain(wanted),)
+        if len(self._plain) < 1024:
+            self._plain[name] = found
+        return found
+
+    def _choose(self, targets: Sequence[TargetSettings]) -> Target:
+        usable = [item for item in targets if item.weight]
+        healthy = [item for item in usable if not self.upstreams[item.upstream].breaker.is_open]
+        chosen = healthy or usable
+        if len(chosen) == 1:
+            return self._target(chosen[0])
+        weights = [item.weight for item in chosen]
+        return self._target(self._random.choices(chosen, weights)[0])
+
+    def _target(self, item: TargetSettings) -> Target:
+        return Target(self.upstreams[item.upstream], item.model)
+
+    def _find_plain(self, name: str) -> Target:
+        upstream, slash, model = name.partition("/")
+        if slash and model and upstream in self.upstreams:
+            return Target(self.upstreams[upstream], model)
+        for item in self.upstreams.values():
+            if any(matches_glob(glob, name) for glob in item.entry.settings.models):
+                return Target(item, name)
+        for item in self.upstreams.values():
+            if item.entry.settings.models:
+                continue
+            if item.entry.embedded and not _is_embedded(name, item.entry.embedded):
+                continue
+            return Target(item, name)
+        raise unknown_model(name)
+
+    def names(self) -> list[str]:
+        """List the names that the settings give out."""
+        settings = self._settings
+        plain = [
+            name
+            for upstream in self.upstreams.values()
+            for name in (
+                [f"embedded:{upstream.entry.embedded}"]
+                if upstream.entry.embedded
+                else upstream.entry.settings.models
+            )
+            if "*" not in name
+        ]
+        return list(dict.fromkeys((*settings.aliases, *settings.routes, *plain)))
+
+
+def _is_embedded(name: str, embedded: str) -> bool:
+    return (embedded_name(name) or name).lower() == embedded.lower()
+
+
+def may_fall_back(error: SurecallError | None) -> bool:
+    """Tell whether another upstream may do better."""
+    if not isinstance(error, ProviderError):
+        return False
+    if isinstance(error, ProviderConnectionError | ProviderTimeoutError):
+        return True
+    return error.retryable or error.code in {Code.RATE_LIMIT, Code.OVERLOADED, Code.UPSTREAM_5XX}

@@ -1,0 +1,31 @@
+"""What happens, counted and traced: metrics for Prometheus and spans for OpenTelemetry.
+
+Nothing leaves the process by itself: metrics are asked for, and spans go where the program sends
+them.
+"""
+
+from .metrics import CONTENT_TYPE, OTHER, Counter, Gauge, Histogram, Metrics, SeriesSnapshot
+from .otel import RequestSpans, RunSpans
+from .record import ParseError, ProbeNote, RequestRecord, StepNote
+from .requests import OUTCOMES, RequestMetrics
+from .runs import RunMetrics, observe
+
+__all__ = [
+    "CONTENT_TYPE",
+    "OTHER",
+    "OUTCOMES",
+    "Counter",
+    "Gauge",
+    "Histogram",
+    "Metrics",
+    "ParseError",
+    "ProbeNote",
+    "RequestMetrics",
+    "RequestRecord",
+    "RequestSpans",
+    "RunMetrics",
+    "RunSpans",
+    "SeriesSnapshot",
+    "StepNote",
+    "observe",
+]

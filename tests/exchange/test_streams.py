@@ -1,0 +1,451 @@
+"""What a client gets of a stream: text at once, whole calls, and an honest end."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surecall.errors import (
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    SurecallError,
+)
+from surecall.exchange import Policy
+from surecall.exchange.streams import StreamRelay
+from surecall.exchange.streams.events import EventCutter
+from surecall.faults import FAULTS
+from surecall.protocols import find_protocol
+from surecall.records import RawCall, Reply, Usage
+
+from .streaming import (
+    ARGUMENTS,
+    FORMATS,
+    PROMPT,
+    calls_in,
+    fold,
+    recorded,
+    relay,
+    relay_fault,
+    request_for,
+    route_to,
+    text_call,
+)
+
+EVERY_FORMAT = pytest.mark.parametrize("name", FORMATS)
+KINDS = ("calls", "text")
+COMMENT = b": surecall outcome=clean receipts=0 request=r-1\n\n"
+MARKS = (b'"tool_calls"', b"tool_use", b"function_call", b"functionCall", b"look", b"save")
+CALL_TEXT = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"what": "door"}}\n</tool_call>'
+RESET = ProviderConnectionError("CONNECTION_RESET", "The connection was reset.")
+
+
+def stream_of(
+    name: str, *calls: RawCall, text: str = "", finish: str = "tool_calls"
+) -> list[bytes]:
+    """Return the events of a reply with text and calls."""
+    writer = find_protocol(name).open_writer(model="m", reply_id="r1")
+    written = [writer.begin()]
+    written += [writer.text(word + " ") for word in text.split()]
+    written += [writer.call(call) for call in calls]
+    written.append(writer.end(Reply(calls=calls, finish_reason=finish, usage=Usage(3, 4, 7))))
+    return [event + b"\n\n" for event in b"".join(written).split(b"\n\n")[:-1]]
+
+
+# Clean streams
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [0, 1, 7, 10**6], ids=["events", "bytes", "sevens", "burst"])
+def test_a_clean_stream_comes_out_byte_for_byte(name: str, kind: str, size: int) -> None:
+    """Nothing but the comment at the end is added, however the bytes were cut."""
+    events = recorded(name, kind)
+    data = b"".join(events)
+    chunks = events if not size else [data[at : at + size] for at in range(0, len(data), size)]
+    got = relay(request_for(name), route_to(name), chunks)
+    assert got.sent == data + COMMENT
+    assert got.ending.outcome == "clean"
+    assert got.ending.calls == len(calls_in(fold(name, data)))
+    assert got.ending.model_answered
+    assert not any(mark in got.flowed for mark in MARKS)
+
+
+@EVERY_FORMAT
+def test_words_flow_at_once(name: str) -> None:
+    """Text that cannot begin a call is not held back."""
+    events = stream_of(name, text="The door is green, and Paris is far away. " * 3, finish="stop")
+    stream = StreamRelay(request_for(name), route_to(name), Policy())
+    sent = fed = 0
+    for event in events[:-6]:  # without the end
+        fed += 1
+        sent += stream.feed(event).count(b"data: ")
+        assert sent >= fed - 1  # a space may still be the beginning of something
+
+
+@EVERY_FORMAT
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_every_split_gives_the_same(name: str, data: st.DataObject) -> None:
+    """Where the bytes are cut makes no difference to what a client reads."""
+    kind = data.draw(st.sampled_from(("calls", "text", "tagged")))
+    events = text_call(name, CALL_TEXT) if kind == "tagged" else recorded(name, kind)
+    stream = b"".join(events)
+    if data.draw(st.booleans()):
+        stream = stream.replace(b"\n", b"\r\n")
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
+    chunks = [stream[a:b] for a, b in pairwise([0, *cuts, len(stream)])]
+    whole = relay(request_for(name), route_to(name), [stream])
+    split = relay(request_for(name), route_to(name), chunks)
+    assert split.ending.outcome == whole.ending.outcome
+    assert fold(name, split.sent) == fold(name, whole.sent)
+    if kind != "tagged":
+        assert split.sent == whole.sent
+
+
+@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("client", FORMATS)
+def test_every_format_is_answered_in_every_other(client: str, upstream: str) -> None:
+    """Calls arrive in the client's format with their names and arguments."""
+    events = recorded(upstream, "calls")
+    got = relay(request_for(client), route_to(upstream), events)
+    assert got.ending.outcome == "clean"
+    reply = fold(client, got.sent)
+    assert calls_in(reply) == calls_in(fold(upstream, b"".join(events)))
+    assert reply.finish_reason == "tool_calls"
+    assert got.ending.data.endswith(COMMENT)
+
+
+def test_several_replies_at_once_are_passed_on() -> None:
+    """Replies beside one another are not read, but their ends are looked for."""
+    request = request_for("chat_completions")
+    request.choices = 2
+    chunks: list[bytes] = []
+    for index in (0, 1):
+        for delta, finish in (({"content": f"t{index}"}, None), ({}, "stop")):
+            choice = {"index": index, "delta": delta, "finish_reason": finish}
+            chunks.append(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n")
+    chunks.append(b"data: [DONE]\n\n")
+    got = relay(request, route_to("chat_completions"), chunks)
+    assert got.ending.outcome == "relayed"
+    assert got.sent.startswith(b"".join(chunks))
+    assert relay(request, route_to("chat_completions"), chunks[:-2]).ending.outcome == "failed"
+
+
+# Cut streams
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("kind", [*KINDS, "tagged"])
+def test_a_cut_anywhere_gives_no_call_and_no_finish(name: str, kind: str) -> None:
+    """A stream that was cut ends with an error, and no call was sent before."""
+    events = text_call(name, CALL_TEXT) if kind == "tagged" else recorded(name, kind)
+    data = b"".join(events)
+    request, route = request_for(name), route_to(name)
+    step = 1 + len(data) // 350
+    for end in range(0, len(data), step):
+        got = relay(request, route, [data[:end]])
+        assert not any(mark in got.flowed for mark in (*MARKS, b"<tool_call>"))
+        try:
+            whole = fold(name, data[:end])
+        except ProviderError:
+            whole = None
+        if whole is None:
+            assert got.ending.outcome == "failed"
+            assert got.ending.error is not None
+            with pytest.raises(ProviderError):
+                fold(name, got.sent)
+        else:  # its end had come: what is left is usage, or a word of farewell
+            assert got.ending.outcome in ("clean", "repaired")
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize(
+    "error",
+    [RESET, ProviderTimeoutError("IDLE_TIMEOUT", "Nothing came for 60 seconds.")],
+    ids=["reset", "idle"],
+)
+def test_a_broken_connection_ends_with_an_error(name: str, error: SurecallError) -> None:
+    """What ended the connection is what the client reads."""
+    events = stream_of(name, RawCall("c1", "look", '{"what":"x"}'), text="Let us see")
+    last = 1 if name == "gemini" else 2
+    got = relay(request_for(name), route_to(name), events[:-last], error=error)
+    assert got.ending.error is error
+    assert b"functionCall" not in got.sent
+    assert b"[DONE]" not in got.sent
+    with pytest.raises(ProviderError):
+        fold(name, got.sent)
+    assert got.ending.data.endswith(b": surecall outcome=failed receipts=0 request=r-1\n\n")
+
+
+def test_errors_have_the_form_of_the_client() -> None:
+    """Each format has its own way to break a stream off."""
+    starts = {
+        "chat_completions": b'data: {"error":{"message":',
+        "responses": b'event: error\ndata: {"type":"error","sequence_number":',
+        "messages": b'event: error\ndata: {"type":"error","error":{"type":',
+        "gemini": b'data: {"error":{"code":',
+    }
+    for name, start in starts.items():
+        got = relay(request_for(name), route_to(name), recorded(name, "text")[:1])
+        assert got.ending.data.startswith(start)
+        assert (b"event: response.failed\n" in got.ending.data) == (name == "responses")
+
+
+def test_numbers_of_a_failed_response_go_on() -> None:
+    """The events of an error are numbered behind those that were sent."""
+    events = recorded("responses", "calls")
+    got = relay(request_for("responses"), route_to("responses"), events[:8])
+    numbers = [
+        json.loads(line.removeprefix(b"data: "))["sequence_number"]
+        for line in got.sent.split(b"\n")
+        if line.startswith(b"data: ")
+    ]
+    assert numbers == list(range(len(numbers)))
+    assert json.loads(got.ending.data.split(b"data: ")[2].split(b"\n")[0])["response"]["id"]
+
+
+# Damaged calls
+
+
+@EVERY_FORMAT
+def test_a_damaged_call_is_repaired(name: str) -> None:
+    """The client gets a valid call, and text, usage and finish as they were."""
+    damaged = '{"text": "a", "count": "3", "tags": ["x"],}'
+    call = RawCall("c1", "save", damaged)
+    if name in ("messages", "gemini"):  # their calls are objects
+        call = RawCall("c1", "save", '{"text": "a", "count": "3", "tags": ["x"]}')
+    events = stream_of(name, call, text="I save it")
+    got = relay(request_for(name), route_to(name), events)
+    assert got.ending.outcome == "repaired"
+    assert got.ending.receipts
+    reply = fold(name, got.sent)
+    assert calls_in(reply) == [("save", {"text": "a", "count": 3, "tags": ["x"]})]
+    assert (reply.content or "").strip() == "I save it"
+    assert reply.usage == Usage(3, 4, 7)
+    assert reply.finish_reason == "tool_calls"
+    assert not reply.defects
+
+
+@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("client", FORMATS)
+def test_a_call_written_as_text_becomes_one(client: str, upstream: str) -> None:
+    """The text around the call is sent, the call in text is not."""
+    events = text_call(upstream, CALL_TEXT)
+    got = relay(request_for(client), route_to(upstream), events)
+    assert got.ending.outcome == "repaired"
+    assert b"<tool_call>" not in got.sent
+    reply = fold(client, got.sent)
+    assert calls_in(reply) == [("look", {"what": "door"})]
+    assert (reply.content or "").strip() == "I look."
+    assert reply.finish_reason == "tool_calls"
+    assert not reply.defects
+
+
+@EVERY_FORMAT
+def test_text_that_only_looks_like_a_call_goes_on_as_it_is(name: str) -> None:
+    """Held text that turns out to be text keeps its bytes."""
+    text = "If a < b then use `x` [1] and {y}, or <b>this</b>. It is 5 < 6, is it not?"
+    events = text_call(name, text)
+    got = relay(request_for(name), route_to(name), events)
+    assert got.sent == b"".join(events) + COMMENT
+
+
+ODD = {"stream_differs", "text_promise", "id_repeated", "arguments_too_large"}
+"""Faults that nothing can be seen of, or that bring another call."""
+GROUPS = ("stream_", "text_", "arguments_", "id_", "name_")
+REPAIRABLE = [
+    fault
+    for fault in FAULTS
+    if fault.name.startswith(GROUPS)
+    and fault.name not in ODD
+    and not (fault.code or fault.refusal or fault.options)
+]
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("fault", REPAIRABLE, ids=lambda f: f.name)
+def test_repairable_faults_are_repaired(name: str, fault: Any) -> None:
+    """The call arrives as the model meant it, in the same and in another format."""
+    if fault.protocols and name not in fault.protocols:
+        pytest.skip("the fault has no form in this format")
+    other = "messages" if name != "messages" else "chat_completions"
+    for client in (name, other):
+        got = relay_fault(fault.name, client, name, PROMPT, Policy(steps=("repair", "coerce")))
+        assert got.ending.outcome in ("clean", "repaired"), got.ending
+        reply = fold(client, got.sent)
+        assert calls_in(reply) == [("save", ARGUMENTS)]
+        assert reply.finish_reason == "tool_calls"
+
+
+FATAL = [
+    fault
+    for fault in FAULTS
+    if fault.name.startswith("stream_") and fault.code and fault.name not in ODD
+]
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("fault", FATAL, ids=lambda f: f.name)
+def test_fatal_faults_end_with_an_error(name: str, fault: Any) -> None:
+    """No finish is invented, and nothing of a call is sent."""
+    if fault.protocols and name not in fault.protocols:
+        pytest.skip("the fault has no form in this format")
+    if name == "gemini" and fault.name == "stream_comments_forever":
+        pytest.skip("the two events before the comments are the whole reply")
+    for client in (name, "chat_completions"):
+        got = relay_fault(fault.name, client, name, PROMPT)
+        assert got.ending.outcome == "failed"
+        with pytest.raises(ProviderError):
+            fold(client, got.sent)
+        assert b"save" not in got.flowed
+
+
+# Asking again
+
+
+@EVERY_FORMAT
+def test_a_second_request_supplies_the_calls(name: str) -> None:
+    """Text that was sent is not sent again; the calls of the second reply follow it."""
+    wrong = RawCall("c1", "save", '{"text": "a"}')
+    stream = StreamRelay(request_for(name), route_to(name), Policy(), request_id="r-1")
+    flowed = b"".join([stream.feed(event) for event in stream_of(name, wrong, text="I save it")])
+    first = stream.finish()
+    assert first.ask is not None
+    assert first.data == b""
+    assert b"count" in first.ask
+    right = RawCall("c2", "save", '{"text": "a", "count": 1, "tags": []}')
+    for event in stream_of(name, right, text="Sorry again"):
+        assert stream.feed(event) == b""
+    ending = stream.finish()
+    assert ending.ask is None
+    assert ending.outcome == "reasked"
+    assert ending.upstream_requests == 2
+    assert ending.usage == Usage(6, 8, 14)
+    assert [(step.name, step.outcome) for step in ending.steps] == [("reask", "ok")]
+    assert ending.parse_error is not None
+    reply = fold(name, flowed + ending.data)
+    assert calls_in(reply) == [("save", {"text": "a", "count": 1, "tags": []})]
+    assert (reply.content or "").strip() == "I save it"
+    assert not reply.defects
+
+
+@EVERY_FORMAT
+def test_what_cannot_be_used_is_refused(name: str) -> None:
+    """When asking again does not help, the stream ends with the reason."""
+    wrong = RawCall("c1", "save", '{"text": "a"}')
+    stream = StreamRelay(request_for(name), route_to(name), Policy(max_requests=2))
+    flowed = b""
+    for _ in range(2):
+        flowed += b"".join([stream.feed(event) for event in stream_of(name, wrong, text="I see")])
+        ending = stream.finish()
+    assert ending.ask is None
+    assert ending.outcome == "refused"
+    assert ending.upstream_requests == 2
+    assert ending.error is not None
+    assert ending.error.code == "CALLS_REFUSED"
+    with pytest.raises(ProviderError):
+        fold(name, flowed + ending.data)
+
+
+@EVERY_FORMAT
+def test_a_whole_body_answers_a_second_request(name: str) -> None:
+    """The second answer need not be a stream, and its finish counts."""
+    cut = RawCall("c1", "save", '{"text": "a", "count": 1, "tags": []}')
+    stream = StreamRelay(request_for(name), route_to(name), Policy())
+    flowed = b"".join([stream.feed(event) for event in stream_of(name, cut, finish="length")])
+    assert stream.finish().ask is not None
+    body = find_protocol(name).render_reply(
+        Reply(calls=(cut,), finish_reason="tool_calls", model="m", id="r2")
+    )
+    stream.feed(json.dumps(body).encode())
+    ending = stream.finish()
+    assert ending.outcome == "reasked"
+    reply = fold(name, flowed + ending.data)
+    assert [call[0] for call in calls_in(reply)] == ["save"]
+    assert reply.finish_reason == "tool_calls"
+
+
+def test_a_likely_call_is_asked_for_again_delivered_or_left() -> None:
+    """The policy decides about a call that may not be whole."""
+    name = "chat_completions"
+    call = RawCall("c1", "look", '{"what": "x"}')
+    events = stream_of(name, call, finish="mystery")
+    got = relay(request_for(name), route_to(name), events, policy=Policy())
+    assert got.ending.ask is not None
+    got = relay(request_for(name), route_to(name), events, policy=Policy(likely_calls="leave"))
+    assert got.sent == b"".join(events) + COMMENT
+    got = relay(request_for(name), route_to(name), events, policy=Policy(likely_calls="deliver"))
+    assert calls_in(fold(name, got.sent)) == [("look", {"what": "x"})]
+
+
+# Limits and signs of life
+
+
+def test_comments_go_on_while_a_call_is_held() -> None:
+    """Signs of life keep the client waiting."""
+    events = recorded("chat_completions", "calls")
+    stream = StreamRelay(request_for("chat_completions"), route_to("chat_completions"), Policy())
+    for event in events[:3]:
+        stream.feed(event)
+    assert stream.feed(b": still working\n\n") == b": still working\n\n"
+    assert stream.feed(events[3]) == b""
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n'
+    stream = StreamRelay(request_for("messages"), route_to("messages"), Policy())
+    events = recorded("messages", "calls")
+    for event in events[:8]:
+        stream.feed(event)
+    assert stream.feed(ping) == ping
+
+
+def test_lines_and_streams_are_limited() -> None:
+    """Neither an event nor a stream goes on without end."""
+    cutter = EventCutter(max_event_bytes=100, max_stream_bytes=1000)
+    assert cutter.feed(b"data: 1\n\ndata: 2") == b"data: 1\n\n"
+    with pytest.raises(ProviderError, match="100 bytes"):
+        cutter.feed(b"x" * 100)
+    cutter = EventCutter(max_stream_bytes=50)
+    for _ in range(5):
+        cutter.feed(b"data: 1\n\n")
+    with pytest.raises(ProviderError, match="50 bytes"):
+        cutter.feed(b"data: 1\n\n")
+
+
+@EVERY_FORMAT
+def test_an_endless_line_is_refused(name: str) -> None:
+    """Nothing of it is sent, and reading stops."""
+    stream = StreamRelay(request_for(name), route_to(name), Policy())
+    stream.feed(b"data: ")
+    chunk = b"a" * 2**20
+    fed = 0
+    while not stream.done:
+        assert stream.feed(chunk) == b""
+        fed += 1
+        assert fed < 18
+    ending = stream.finish()
+    assert ending.error is not None
+    assert ending.error.code == "STREAM_TOO_LARGE"
+
+
+def test_a_body_in_the_place_of_a_stream_is_streamed() -> None:
+    """A client that asked for a stream gets one."""
+    reply = Reply(content="Hello", finish_reason="stop", model="m", id="r1")
+    for name in FORMATS:
+        body = json.dumps(find_protocol(name).render_reply(reply)).encode()
+        got = relay(request_for(name), route_to(name), [body])
+        assert fold(name, got.sent).content == "Hello"
+        assert got.ending.outcome == "clean"
+
+
+def test_the_request_to_another_format_asks_for_a_stream() -> None:
+    """The client's own bytes are sent where the format is the same."""
+    stream = StreamRelay(request_for("messages"), route_to("chat_completions", "big"), Policy())
+    body = json.loads(stream.body)
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["model"] == "big"
+    request = request_for("messages")
+    assert StreamRelay(request, route_to("messages"), Policy()).body is request.body

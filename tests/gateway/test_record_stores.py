@@ -1,0 +1,364 @@
+"""One contract for both stores of requests: SQLite, and a real PostgreSQL server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from support.request_records import START, make_record, run_postgres, stop_postgres
+from surecall.errors import StoreError
+from surecall.gateway.records import (
+    ParseError,
+    PostgresRecords,
+    ProbeNote,
+    RecordFilter,
+    RecordStore,
+    RequestRecord,
+    Retention,
+    Spool,
+    SpooledRecords,
+    SqliteRecords,
+    StepNote,
+    new_request_id,
+    open_records,
+)
+from surecall.gateway.records import postgres as postgres_module
+from surecall.records import Defect, Receipt
+from surecall.redaction import MASK, Secret
+
+FULL: dict[str, Any] = {
+    "probe": ProbeNote(ok=False, error="no tool use"),
+    "stream": True,
+    "outcome": "reasked",
+    "calls": 2,
+    "steps": (StepNote("repair", "failed", 0), StepNote("reask", "rescued", 1)),
+    "receipts": (Receipt("strip_code_fence", "/0", {"a": [1, "x"]}, None, why="fenced"),),
+    "defects": (Defect("ID_REPEATED", "the id was there", "/1"),),
+    "parse_error": ParseError("native", "not JSON", "{half"),
+    "retries": 1,
+    "prompt_tokens": 7,
+    "completion_tokens": 9,
+    "first_byte_ms": 3.5,
+    "error_code": "IDLE_TIMEOUT",
+    "client_closed": True,
+    "request_body": b'{"model":"small"}',
+    "reply_body": b"\xff\x00 not text",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """The one server of this file."""
+    with run_postgres() as started:
+        yield started
+
+
+@pytest.fixture(params=["sqlite", "sqlite, power", "postgres", "spooled"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RecordStore]:
+    """An empty store of each kind."""
+    made: RecordStore
+    if request.param == "postgres":
+        made = await empty_tables(request.getfixturevalue("server"))
+    elif request.param == "spooled":
+        made = open_records(tmp_path / "requests.db")
+    else:
+        durable = "power" if "power" in request.param else "process"
+        made = SqliteRecords(tmp_path / "requests.db", durable=durable)
+    yield made
+    await made.close()
+
+
+async def empty_tables(server: Any) -> PostgresRecords:
+    """Return a store on a database without our tables."""
+    import asyncpg
+
+    connection = await asyncpg.connect(server.get_uri())
+    for name in ("requests", "bodies", "layout"):
+        await connection.execute(f"DROP TABLE IF EXISTS surecall_{name}")
+    await connection.close()
+    return PostgresRecords(server.get_uri())
+
+
+async def add_all(store: RecordStore, *records: RequestRecord) -> None:
+    """Add records at the same time."""
+    await asyncio.gather(*map(store.add, records))
+
+
+async def ids(store: RecordStore, **wanted: Any) -> list[str]:
+    """Return the ids of what a filter finds."""
+    page = await store.list(RecordFilter(**wanted), limit=100)
+    return [record.id for record in page.records]
+
+
+async def test_a_record_comes_back_as_it_was_added(store: RecordStore) -> None:
+    """Every field of it; lists leave the bodies out."""
+    full, plain = make_record(1, **FULL), make_record(0)
+    await add_all(store, full, plain)
+    found = await store.get(full.id)
+    assert found is not None
+    assert found == replace(full, request_bytes=17, reply_bytes=11)
+    assert await store.get(plain.id) == plain
+    page = await store.list()
+    assert [record.id for record in page.records] == [full.id, plain.id]
+    assert page.records[0].request_body is None
+    assert page.records[0].receipts == full.receipts
+    assert page.next is None
+    assert [record async for record in store.export()] == [plain, found]
+    assert await store.get("nothing") is None
+    assert store.counts.stored == 2
+
+
+async def test_many_at_once_are_few_transactions(store: RecordStore) -> None:
+    """Whatever comes within a turn of the loop is written together."""
+    await add_all(store, *(make_record(number) for number in range(300)))
+    assert store.counts.stored == 300
+    assert store.counts.batches <= 10
+    assert len([record async for record in store.export()]) == 300
+
+
+async def test_a_record_is_kept_once(store: RecordStore) -> None:
+    """The first stays, also when both come together."""
+    first = make_record(0)
+    second = replace(first, model_asked="other", request_body=b"x")
+    await add_all(store, first, second)
+    await store.add(second)
+    found = await store.get(first.id)
+    assert found is not None
+    assert found.model_asked == "small"
+    assert len(await ids(store)) == 1
+
+
+async def test_filters(store: RecordStore) -> None:
+    """Time, models, upstream, outcome, codes and keys, alone and together."""
+    records = [
+        make_record(0),
+        make_record(1, upstream="spare", outcome="repaired"),
+        make_record(2, model_answered="large", outcome="refused", error_code="AUTH"),
+        make_record(3, key_id="team-b", defects=(Defect("ID_REPEATED", "m"),), outcome="repaired"),
+        make_record(4, model_asked="large", defects=(Defect("ID_REPEATED_TOO", "m"),)),
+    ]
+    await add_all(store, *records)
+    name = {record.id: number for number, record in enumerate(records)}
+
+    async def found(**wanted: Any) -> list[int]:
+        return [name[record_id] for record_id in await ids(store, **wanted)]
+
+    assert await found() == [4, 3, 2, 1, 0]
+    assert await found(since=START + 2) == [4, 3, 2]
+    assert await found(until=START + 2) == [1, 0]
+    assert await found(since=START + 1, until=START + 3) == [2, 1]
+    assert await found(model="large") == [4, 2]
+    assert await found(upstream="spare") == [1]
+    assert await found(outcome="repaired") == [3, 1]
+    assert await found(outcome="clean") == [4, 0]
+    assert await found(code="ID_REPEATED") == [3]
+    assert await found(code="AUTH") == [2]
+    assert await found(key_id="team-b", outcome="repaired") == [3]
+    assert await found(model="it's; DROP TABLE requests\0") == []
+    exported = [name[record.id] async for record in store.export(RecordFilter(outcome="repaired"))]
+    assert exported == [1, 3]
+
+
+async def test_pages_follow_one_another(store: RecordStore) -> None:
+    """Nothing twice and nothing left out, also while records are added."""
+    await add_all(store, *(make_record(number) for number in range(25)))
+    seen: list[str] = []
+    before: str | None = None
+    for _ in range(3):
+        page = await store.list(before=before, limit=10)
+        seen += [record.id for record in page.records]
+        before = page.next
+        await store.add(make_record(100))
+    assert before is None
+    assert len(seen) == len(set(seen)) == 25
+    assert seen == sorted(seen, reverse=True)
+    assert len((await store.list(limit=0)).records) == 1
+
+
+async def test_retention_by_age_and_number(store: RecordStore) -> None:
+    """The earliest go first, with their bodies."""
+    now = time.time()
+    old = [make_record(number, request_body=b"x") for number in range(20)]
+    new = [RequestRecord(id=new_request_id(now + at), time=now + at) for at in range(30)]
+    await add_all(store, *old, *new)
+    assert await store.prune(Retention(max_age_s=None, max_records=None)) == 0
+    assert await store.prune(Retention(max_age_s=3600)) == 20
+    assert sorted(await ids(store)) == sorted(record.id for record in new)
+    assert await store.get(old[0].id) is None
+    assert await store.prune(Retention(max_records=10)) == 20
+    assert sorted(await ids(store)) == sorted(record.id for record in new)[20:]
+    assert await store.prune(Retention(max_records=0)) == 10
+
+
+async def test_one_who_is_cancelled_neither_hangs_the_rest_nor_loses_its_record(
+    store: RecordStore,
+) -> None:
+    """A client that left is recorded like any other."""
+    records = [make_record(number) for number in range(6)]
+    tasks = [asyncio.ensure_future(store.add(record)) for record in records]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    tasks[3].cancel()
+    done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
+    assert [isinstance(item, asyncio.CancelledError) for item in done].count(True) <= 2
+    assert [item for item in done if isinstance(item, StoreError)] == []
+    store.add_soon(make_record(7))
+    await store.add(make_record(8))
+    for _ in range(100):
+        if len(await ids(store)) == 8:
+            break
+        await asyncio.sleep(0.01)
+    assert len(await ids(store)) == 8
+
+
+async def test_whatever_a_record_holds_can_be_kept(store: RecordStore) -> None:
+    """Halves of characters, NULs, numbers without end, and counts that no database takes."""
+    nasty = "a\0b\ud800\u202e=cmd"
+    record = make_record(
+        model_asked=nasty,
+        model_answered="m" * 5000,
+        upstream="\0up",
+        prompt_tokens=10**30,
+        receipts=(Receipt("r", nasty, float("nan"), {"k": [nasty, 10**40]}, why=nasty),),
+        defects=(Defect("ODD", nasty),),
+        parse_error=ParseError("native", nasty, nasty),
+        reply_body=b"\0\xff",
+    )
+    await store.add(record)
+    found = await store.get(record.id)
+    assert found is not None
+    assert len(found.model_answered) <= 201
+    assert found.model_asked.startswith("a")
+    assert found.reply_body == b"\0\xff"
+    assert found.prompt_tokens < 2**63
+    assert await ids(store, code="ODD") == [record.id]
+
+
+async def test_secrets_are_not_kept(store: RecordStore) -> None:
+    """Known ones and what looks like a key, wherever they are."""
+    secret = Secret("correct-horse-battery")
+    key = "sk-proj-abcdefghij0123456789"
+    texts = [f"before {secret.reveal()} after", f"before {key} after"]
+    for number, text in enumerate(texts):
+        record = make_record(
+            number,
+            model_asked=text,
+            model_answered=text,
+            probe=ProbeNote(ok=False, error=text),
+            receipts=(Receipt("r", "/0", text, {text: [text]}, why=text),),
+            defects=(Defect("ODD", text, text),),
+            parse_error=ParseError("native", text, text),
+            request_body=text.encode(),
+            reply_body=(text * 10_000).encode(),
+        )
+        await store.add(record)
+        found = await store.get(record.id)
+        assert found is not None
+        assert found.reply_body is not None
+        assert len(found.reply_body) <= 64 * 1024
+        assert found.reply_bytes == len(text) * 10_000
+        assert found.request_body == f"before {MASK} after".encode()
+        assert secret.reveal() not in repr(found)
+        assert key not in repr(found)
+
+
+async def test_a_closed_store_takes_nothing(store: RecordStore) -> None:
+    """What was waiting is written first."""
+    record = make_record()
+    waiting = asyncio.ensure_future(store.add(record))
+    await asyncio.sleep(0)
+    await store.close()
+    await waiting
+    assert store.counts.stored == 1
+    if not isinstance(store, SpooledRecords):
+        with pytest.raises(StoreError, match="closed"):
+            await store.add(make_record(1))
+
+
+# what only PostgreSQL does
+
+
+async def test_several_gateways_share_a_server(server: Any) -> None:
+    """They begin together on an empty database, and read what the others wrote."""
+    await (await empty_tables(server)).close()
+    stores = [PostgresRecords(server.get_uri()) for _ in range(4)]
+    await asyncio.gather(*(one.add(make_record(number)) for number, one in enumerate(stores)))
+    assert [len(await ids(one)) for one in stores] == [4] * 4
+    keep_one = Retention(max_age_s=None, max_records=1)
+    removed = await asyncio.gather(*(one.prune(keep_one) for one in stores))
+    assert sum(removed) == 3
+    await asyncio.gather(*(one.close() for one in stores))
+
+
+async def test_a_server_with_a_later_layout_is_left_alone(server: Any) -> None:
+    """The tables stay as they are."""
+    import asyncpg
+
+    store = await empty_tables(server)
+    await store.add(make_record())
+    await store.close()
+    connection = await asyncpg.connect(server.get_uri())
+    await connection.execute("UPDATE surecall_layout SET version = 99")
+    late = PostgresRecords(server.get_uri())
+    with pytest.raises(StoreError) as caught:
+        await late.add(make_record(1))
+    assert caught.value.code == "STORE_TOO_NEW"
+    await connection.execute("UPDATE surecall_layout SET version = 1")
+    await connection.execute("ALTER TABLE surecall_requests RENAME COLUMN calls TO other")
+    with pytest.raises(StoreError) as caught:
+        await late.add(make_record(2))
+    assert caught.value.code == "STORE_CORRUPT"
+    await late.close()
+    await connection.execute("DROP TABLE surecall_requests")
+    await connection.close()
+
+
+async def test_the_tables_are_brought_up_to_date(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records of before stay, and each step is done once."""
+    store = await empty_tables(server)
+    record = make_record()
+    await store.add(record)
+    await store.close()
+    step = "ALTER TABLE surecall_requests ADD COLUMN later text"
+    monkeypatch.setattr(postgres_module, "MIGRATIONS", (*postgres_module.MIGRATIONS, step))
+    for _ in range(2):
+        newer = PostgresRecords(server.get_uri())
+        assert await newer.get(record.id) == record
+        await newer.close()
+
+
+async def test_a_server_that_is_not_there_has_a_code(tmp_path: Path) -> None:
+    """And its password is shown nowhere."""
+    store = PostgresRecords("postgresql://user:pass-word-123@127.0.0.1:9/none")
+    with pytest.raises(StoreError) as caught:
+        await asyncio.wait_for(store.add(make_record()), 10)
+    assert caught.value.code == "STORE_WRITE_FAILED"
+    assert "127.0.0.1:9/none" in str(caught.value)
+    assert "pass-word" not in f"{caught.value!r} {store!r}"
+    await store.close()
+
+
+async def test_a_server_that_goes_away_and_comes_back(server: Any, tmp_path: Path) -> None:
+    """Records wait on disk meanwhile, and none is lost or there twice."""
+    inner = await empty_tables(server)
+    store = SpooledRecords(inner, Spool(tmp_path / "spool"))
+    records = [make_record(number, request_body=b"body") for number in range(40)]
+    await asyncio.gather(*map(store.add, records[:10]))
+    stop_postgres(server)
+    await asyncio.gather(*map(store.add, records[10:30]))
+    assert store.is_away
+    assert store.counts.spooled == 20
+    server.ensure_postgres_running()
+    await asyncio.gather(*map(store.add, records[30:]))
+    await store.replay()
+    assert not store.is_away
+    assert sorted(await ids(store)) == sorted(record.id for record in records)
+    assert (await store.get(records[15].id)) is not None
+    assert store.counts.dropped == 0
+    await store.close()

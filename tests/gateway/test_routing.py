@@ -1,0 +1,313 @@
+"""Where requests go: names, weights, fallbacks, retries, strategies, and what clients wish for."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from .harness import (
+    CALL,
+    STREAM_END,
+    STREAM_HEAD,
+    ask,
+    chat,
+    completion,
+    free_port,
+    make_settings,
+    piece,
+    reply,
+    serve_faults,
+    serve_gateway,
+    serve_stub,
+    serve_stubbed,
+)
+
+CHAT = "/v1/chat/completions"
+BROKEN = reply({"error": {"message": "broken", "type": "server_error"}}, 500)
+STREAM = [STREAM_HEAD, piece("Hello"), piece("", "stop"), STREAM_END]
+
+
+def two_upstreams(first: str, second: str) -> str:
+    return (
+        f'[upstreams.a]\nurl = "{first}"\nprobe = "off"\n'
+        f'[upstreams.b]\nurl = "{second}"\nprobe = "off"\n'
+        '[routes.smart]\ntargets = [{upstream = "a", model = "big"}]\n'
+        'fallbacks = [{upstream = "b", model = "small"}]\n'
+    )
+
+
+# retries and fallbacks
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_dead_upstream_is_asked_twice_at_most(stream: bool, tmp_path: Path) -> None:
+    """A client with retries of its own causes one retry, by the gateway, and no more."""
+    async with serve_stubbed(tmp_path, [BROKEN]) as (served, stub):
+        async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="k-123456") as client:
+            with pytest.raises(openai.InternalServerError) as caught:
+                await client.chat.completions.create(**chat("m"), stream=stream)
+        assert len(stub.heads) == 2
+        assert caught.value.response.headers["x-should-retry"] == "false"
+        assert served.last.retries == 1
+        assert served.last.upstream_requests == 2
+        assert served.last.error_code == "UPSTREAM_5XX"
+
+
+async def test_nobody_listens(tmp_path: Path) -> None:
+    """A refused connection is an error in the client's format, with its code in the record."""
+    settings = make_settings(tmp_path, upstream=f"http://127.0.0.1:{free_port()}/v1")
+    async with serve_gateway(settings) as served:
+        got = await ask(served, "POST", CHAT, chat("m"))
+        assert got.status == 503
+        assert got.headers["x-should-retry"] == "false"
+        assert served.last.error_code == "CONNECTION_REFUSED"
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked"),
+    [
+        (reply({"error": {"message": "later"}}, 429, retry_after="86400"), 1),
+        (reply({"error": {"message": "no"}}, 503, x_should_retry="false"), 1),
+        (reply({"error": {"message": "no", "code": "insufficient_quota"}}, 429), 1),
+        (reply({"error": {"message": "no"}}, 400), 1),
+        (reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 2),
+    ],
+    ids=["too long", "told not to", "quota", "bad request", "soon"],
+)
+async def test_what_is_tried_again(answer: bytes, asked: int, tmp_path: Path) -> None:
+    """Only what may help, only once, and only after a wait that is short enough."""
+    async with serve_stubbed(tmp_path, [answer]) as (served, stub):
+        got = await ask(served, "POST", CHAT, chat("m"))
+        assert len(stub.heads) == asked
+        assert got.status in (400, 429, 503)
+        assert got.headers["x-should-retry"] == "false"
+        if b"86400" in answer:
+            assert got.headers["retry-after"] == "86400"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_fallback_answers_before_the_first_byte(stream: bool, tmp_path: Path) -> None:
+    """The next one in order is asked for its own model, with no retry in between."""
+    good = STREAM if stream else [reply(completion("From b."))]
+    async with serve_stub([BROKEN]) as first, serve_stub(good) as second:
+        settings = make_settings(tmp_path, two_upstreams(first.url, second.url))
+        async with serve_gateway(settings) as served:
+            headers = {"authorization": "Bearer key-of-a-123456"}
+            got = await ask(served, "POST", CHAT, chat("smart", stream=stream), headers)
+            assert got.status == 200
+            assert (len(first.heads), len(second.heads)) == (1, 1)
+            assert json.loads(first.bodies[0])["model"] == "big"
+            assert json.loads(second.bodies[0])["model"] == "small"
+            assert "key-of-a" in first.heads[0]
+            assert "key-of-a" not in second.heads[0]
+            assert (served.last.upstream, served.last.model_asked) == ("b", "smart")
+
+
+async def test_no_fallback_after_the_first_byte(tmp_path: Path) -> None:
+    """A stream that breaks ends with an error event; two answers are never joined."""
+    cut = [STREAM_HEAD, piece("Hello"), b"5\r\nda"]
+    async with serve_stub([*cut, b""]) as first, serve_stub(STREAM) as second:
+        first.answers = [[*cut, 0.05]]
+        settings = make_settings(tmp_path, two_upstreams(first.url, second.url))
+        async with serve_gateway(settings) as served:
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            data = json.dumps(chat("smart", "Hi", stream=True)).encode()
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1:{served.port}\r\nconnection: close\r\n"
+            head += f"content-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+            writer.write(head.encode() + data)
+            await reader.readuntil(b"Hello")
+            await asyncio.sleep(0.1)
+            first_server_gone = asyncio.get_running_loop().time()
+            for job in served.gateway.live:
+                assert job._answer is not None
+                job._answer.abort()
+            rest = await asyncio.wait_for(reader.read(), 2)
+            assert asyncio.get_running_loop().time() - first_server_gone < 1
+            assert b'"error"' in rest
+            assert b"[DONE]" not in rest
+            assert not second.heads
+            assert served.last.outcome == "failed"
+            writer.close()
+
+
+async def test_weights_share_the_load(tmp_path: Path) -> None:
+    """A target with no weight is never chosen, the others are."""
+    async with serve_stub([reply(completion())]) as first, serve_stub([reply(completion())]) as two:
+        text = (
+            f'[upstreams.a]\nurl = "{first.url}"\n[upstreams.b]\nurl = "{two.url}"\n'
+            '[routes.r]\ntargets = [{upstream = "a", model = "x", weight = 3},'
+            '{upstream = "b", model = "y", weight = 1}, {upstream = "b", model = "z", weight = 0}]\n'
+        )
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            for _ in range(40):
+                assert (await ask(served, "POST", CHAT, chat("r"))).status == 200
+        assert len(first.heads) > len(two.heads) > 0
+        assert {json.loads(body)["model"] for body in two.bodies} == {"y"}
+
+
+async def test_names_lead_to_upstreams(tmp_path: Path) -> None:
+    """An alias, an upstream before a slash, and globs; what leads nowhere is 404."""
+    async with serve_stub([reply(completion())]) as first, serve_stub([reply(completion())]) as two:
+        text = (
+            f'[upstreams.a]\nurl = "{first.url}"\nmodels = ["gpt-*"]\n'
+            f'[upstreams.b]\nurl = "{two.url}"\nmodels = ["claude-*"]\n'
+            '[aliases]\nfast = "gpt-mini"\n'
+        )
+        async with serve_gateway(make_settings(tmp_path, text)) as served:
+            for name in ("fast", "gpt-5", "a/other"):
+                assert (await ask(served, "POST", CHAT, chat(name))).status == 200
+            assert (await ask(served, "POST", CHAT, chat("claude-5"))).status == 200
+            unknown = await ask(served, "POST", CHAT, chat("nothing"))
+            assert unknown.status == 404
+            assert "nothing" in unknown.json["error"]["message"]
+        asked = [json.loads(body)["model"] for body in first.bodies]
+        assert asked == ["gpt-mini", "gpt-5", "other"]
+        assert len(two.heads) == 1
+
+
+# what clients wish for
+
+
+async def test_off_passes_everything_on_as_it_is(tmp_path: Path) -> None:
+    """Request and reply keep their bytes, whole and streamed, also broken ones."""
+    strange = b'{ "id":"c-1", "choices":[{"message":{"content":"<tool_call>{"}}] ,"x":1}'
+    async with serve_stubbed(tmp_path, [reply(strange)], STREAM) as (served, stub):
+        body = json.dumps(chat("m"), indent=3).encode()
+        got = await ask(served, "POST", CHAT, body, {"x-surecall": "off"})
+        assert got.body == strange
+        assert stub.bodies[0] == body
+        assert got.headers["x-surecall-outcome"] == "relayed"
+        got = await ask(served, "POST", CHAT, chat("m", stream=True), {"x-surecall": "off"})
+        assert got.body == b"".join(part.split(b"\r\n", 1)[1][:-2] for part in STREAM[1:3]) + (
+            b"data: [DONE]\n\n"
+        )
+        assert [record.outcome for record in served.store.records] == ["relayed", "relayed"]
+        assert served.store.records[0].upstream_requests == 1
+
+
+async def test_receipts_come_when_asked_for(tmp_path: Path) -> None:
+    """A repaired reply says what was changed, and a step can be switched off."""
+    async with serve_faults(tmp_path) as (served, provider):
+        body = chat("faults:arguments_trailing_comma")
+        plain = await ask(served, "POST", CHAT, body)
+        assert plain.headers["x-surecall-outcome"] == "repaired"
+        assert int(plain.headers["x-surecall-receipts"]) > 0
+        assert "surecall" not in plain.json
+        shown = await ask(served, "POST", CHAT, body, {"x-surecall": "receipts"})
+        assert shown.json["surecall"]["outcome"] == "repaired"
+        assert shown.json["surecall"]["receipts"]
+        before = provider.requests
+        words = "no-repair, no-reask,no-force, no-taught"
+        off = await ask(served, "POST", CHAT, body, {"x-surecall": words})
+        assert off.headers["x-surecall-outcome"] == "refused"
+        assert off.headers["x-should-retry"] == "false"
+        assert provider.requests == before + 1
+        wrong = await ask(served, "POST", CHAT, body, {"x-surecall": "please"})
+        assert wrong.status == 400
+        assert "please" in wrong.json["error"]["message"]
+
+
+async def test_clean_replies_keep_their_bytes(tmp_path: Path) -> None:
+    """Where both sides speak the same format, whole and streamed."""
+    spaced = json.dumps(completion(), indent=1).encode()
+    async with serve_stubbed(tmp_path, [reply(spaced)], STREAM) as (served, stub):
+        body = json.dumps(chat("m", "Hi", unknown_field={"a": 1})).encode()
+        got = await ask(served, "POST", CHAT, body)
+        assert got.body == spaced
+        assert stub.bodies[0] == body
+        got = await ask(served, "POST", CHAT, chat("m", "Hi", stream=True))
+        events = b"".join(part.split(b"\r\n", 1)[1][:-2] for part in STREAM[1:3])
+        assert got.body.startswith(events + b"data: [DONE]\n\n")
+        comment = got.body.removeprefix(events + b"data: [DONE]\n\n").decode()
+        assert comment == f": surecall outcome=clean receipts=0 request={served.last.id}\n\n"
+
+
+# what is declared and found out
+
+
+async def test_settings_of_a_model(tmp_path: Path) -> None:
+    """Fields that are missing are added, others replaced; a taught format where tools are not."""
+    text = (
+        "[models.m]\nrequest_defaults = {temperature = 0.1, top_p = 0.5}\n"
+        "request_overrides = {seed = 7}\n"
+        "[models.old]\ncapabilities = {supports_tool_use = false}\n"
+    )
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, stub):
+        await ask(served, "POST", CHAT, chat("m", "Hi", temperature=0.9, seed=1))
+        sent = json.loads(stub.bodies[0])
+        assert (sent["temperature"], sent["top_p"], sent["seed"]) == (0.9, 0.5, 7)
+        await ask(served, "POST", CHAT, chat("old", "Hi"))
+        assert "tools" not in json.loads(stub.bodies[1])
+        assert served.last.strategy == "taught"
+
+
+async def test_a_model_is_probed_with_a_key_of_the_gateway_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a key of its own the gateway asks nothing; with one it asks in the background."""
+    monkeypatch.setenv("STUB_KEY", "probe-key-0123456789")
+    for key, is_probed in (("", False), ('api_key_env = "STUB_KEY"\n', True)):
+        text = f'[upstreams.a]\nurl = "{{url}}"\n{key}'
+        folder = tmp_path / str(is_probed)
+        folder.mkdir()
+        async with serve_faults(folder, text) as (served, provider):
+            headers = {"authorization": "Bearer client-key-0123456"}
+            got = await ask(served, "POST", CHAT, chat(), headers)
+            assert got.status == 200
+            await asyncio.gather(*served.gateway.state.strategies._probes.values())
+            assert (provider.requests > 1) is is_probed
+            await ask(served, "POST", CHAT, chat(), headers)
+            assert (served.last.probe is not None) is is_probed
+            if is_probed:
+                assert served.last.probe is not None
+                assert served.last.probe.ok
+
+
+# what is left behind
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_the_record_is_durable_before_the_last_byte(stream: bool, tmp_path: Path) -> None:
+    """As long as the record is not stored, the client does not have its answer."""
+    async with serve_faults(tmp_path) as (served, _):
+        may_store = asyncio.Event()
+        add = served.store.add
+
+        async def add_later(record: Any) -> None:
+            await may_store.wait()
+            await add(record)
+
+        served.store.add = add_later  # type: ignore[method-assign]
+        task = asyncio.ensure_future(ask(served, "POST", CHAT, chat(stream=stream)))
+        await asyncio.sleep(0.2)
+        assert not task.done()
+        may_store.set()
+        got = await task
+        assert got.status == 200
+        record = served.last
+        assert record.outcome == "clean"
+        assert record.upstream_ms > 0
+        assert record.request_body is None
+        assert record.reply_body is None
+
+
+async def test_the_other_endpoints(tmp_path: Path) -> None:
+    """Health is for everybody; tokens are counted by an upstream of the same family."""
+    async with serve_faults(tmp_path) as (served, _):
+        assert (await ask(served, "GET", "/healthz")).json == {"status": "ok"}
+        assert (await ask(served, "GET", "/readyz")).json == {"status": "ready"}
+        metrics = await ask(served, "GET", "/metrics")
+        assert metrics.headers["content-type"].startswith("text/plain")
+        counted = await ask(served, "POST", "/v1/messages/count_tokens", {"model": "m"})
+        assert counted.status == 404
+        assert "chat_completions" in counted.json["error"]["message"]
+        assert (await ask(served, "GET", CHAT)).status == 405
+        events = "/v1beta/models/m:streamGenerateContent"
+        assert (await ask(served, "POST", events, {"contents": []})).status == 400
+        bad = await ask(served, "POST", CHAT, b"[1]")
+        assert bad.status == 400
+        assert served.last.status == 400
+        assert CALL

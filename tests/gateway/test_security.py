@@ -1,0 +1,225 @@
+"""Who gets in: keys and roles on every route, hosts and origins, headers, and addresses."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surecall.errors import ConfigError
+from surecall.gateway.app import ENDPOINTS
+from surecall.gateway.keys import Counts, Keyring
+from surecall.gateway.settings import load_settings
+
+from .harness import (
+    ask,
+    chat,
+    completion,
+    make_settings,
+    reply,
+    serve_gateway,
+    serve_stub,
+    serve_stubbed,
+)
+
+KEYS = {role: f"virtual-{role}-key-0123456789" for role in ("call", "read-only", "admin")}
+UPSTREAM_KEY = "upstream-own-key-987654321"
+
+
+def key_tables(**extra: str) -> str:
+    def table(role: str, key: str) -> str:
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        more = extra.get(role.replace("-", "_"), "")
+        return f'[[keys]]\nid = "{role}-id"\nrole = "{role}"\nkey_sha256 = "{digest}"\n{more}\n'
+
+    return "".join(table(role, key) for role, key in KEYS.items())
+
+
+def bodies(path: str) -> Any:
+    if ":" in path:
+        return {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    said = [{"role": "user", "content": "Hi"}]
+    return {"model": "m", "messages": said, "input": "Hi", "max_tokens": 9}
+
+
+async def test_every_route_asks_for_a_key_with_the_right_role(tmp_path: Path) -> None:
+    """Each route, without a key, with one nobody knows, and with one of each role."""
+    async with serve_stubbed(tmp_path, [reply(completion())], text=key_tables()) as (served, stub):
+        for endpoint in ENDPOINTS:
+            path = endpoint.path.replace("{model}", "m").replace("{path}", "embeddings")
+            body = bodies(path) if endpoint.method in {"POST", "PUT", "PATCH"} else None
+            if endpoint.path.endswith("streamGenerateContent"):
+                path += "?alt=sse"
+            if endpoint.role is None:
+                assert (await ask(served, endpoint.method, path)).status == 200
+                continue
+            asked = len(stub.heads)
+            for key in (None, "virtual-call-key-012345678X", "", KEYS["call"].upper()):
+                headers = {} if key is None else {"authorization": f"Bearer {key}"}
+                answer = await ask(served, endpoint.method, path, body, headers)
+                assert answer.status == 401, endpoint
+            for role, key in KEYS.items():
+                answer = await ask(served, endpoint.method, path, body, {"x-api-key": key})
+                if role not in (endpoint.role, "admin"):
+                    assert answer.status == 403, (endpoint, role)
+                    assert len(stub.heads) == asked
+                else:
+                    assert answer.status not in (401, 403), (endpoint, role, answer.body)
+                    asked = len(stub.heads)
+        sent = "".join(stub.heads)
+        assert "virtual-" not in sent
+
+
+async def test_a_virtual_key_is_replaced_by_the_upstreams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The upstream gets its own key, and nothing of the client's."""
+    monkeypatch.setenv("STUB_KEY", UPSTREAM_KEY)
+    text = 'api_key_env = "STUB_KEY"\n' + key_tables()
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, stub):
+        headers = {
+            "authorization": f"Bearer {KEYS['call']}",
+            "cookie": "session=1",
+            "x-forwarded-for": "10.0.0.1",
+            "x-evil": "1",
+            "openai-organization": "org-1",
+        }
+        answer = await ask(served, "POST", "/v1/chat/completions", chat("m"), headers)
+        assert answer.status == 200
+        head = stub.heads[-1].lower()
+        assert f"authorization: bearer {UPSTREAM_KEY}" in head
+        assert "openai-organization: org-1" in head
+        for name in ("cookie", "x-forwarded-for", "x-evil", "virtual-"):
+            assert name not in head
+        assert served.last.key_id == "call-id"
+        # A key of the gateway opens the paths that are listed, and no others.
+        listed = await ask(served, "POST", "/v1/embeddings", {"model": "m"}, headers)
+        assert listed.status == 200
+        files = await ask(served, "GET", "/v1/files", None, headers)
+        assert files.status == 403
+        assert len(stub.heads) == 2
+
+
+async def test_a_clients_key_passes_through_without_virtual_keys(tmp_path: Path) -> None:
+    """The client's key goes to its upstream; what the upstream says comes back filtered."""
+    answer = reply(
+        completion(), x_request_id="r-1", set_cookie="a=b", x_ratelimit_limit_requests="9", server="x"
+    )
+    async with serve_stubbed(tmp_path, [answer]) as (served, stub):
+        headers = {"authorization": "Bearer my-own-key-123456"}
+        got = await ask(served, "POST", "/v1/chat/completions", chat("m"), headers)
+        assert "authorization: Bearer my-own-key-123456" in stub.heads[-1]
+        assert got.headers["x-surecall-outcome"] == "clean"
+        assert got.headers["x-surecall-receipts"] == "0"
+        assert got.headers["x-surecall-request-id"] == served.last.id
+        assert got.json == completion()
+        for name in ("set-cookie", "server"):
+            assert name not in got.headers
+        files = await ask(served, "GET", "/v1/files?limit=2&key=abc", None, headers)
+        assert files.status == 200
+        assert "GET /v1/files?limit=2 " in stub.heads[-1]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"host": "localhost.evil.example:{port}"}, 403),
+        ({"host": "127.0.0.1.evil.example:{port}"}, 403),
+        ({"host": "127.0.0.1"}, 403),
+        ({"host": "127.0.0.1:1"}, 403),
+        ({"host": "user@127.0.0.1:{port}"}, 403),
+        ({"host": "127.0.0.1:{port}/"}, 403),
+        ({"host": "0.0.0.0:{port}"}, 403),
+        ({"host": ""}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost.evil.example"}, 403),
+        ({"origin": "http://127.0.0.1"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"content-type": "text/plain"}, 415),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415),
+        ({"content-type": "multipart/form-data; boundary=x"}, 415),
+        ({"content-type": ""}, 415),
+        ({"content-encoding": "gzip"}, 415),
+        ({"host": "localhost:{port}"}, 200),
+        ({"origin": "http://127.0.0.1:{port}", "sec-fetch-site": "same-origin"}, 200),
+        ({"content-type": "application/json; charset=utf-8"}, 200),
+    ],
+)
+async def test_pages_of_other_sites_get_nothing(
+    headers: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    """A page in a browser on this machine reaches no model, whatever it tries."""
+    async with serve_stubbed(tmp_path, [reply(completion())]) as (served, stub):
+        filled = {name: value.format(port=served.port) for name, value in headers.items()}
+        got = await ask(served, "POST", "/v1/chat/completions", chat("m"), filled)
+        assert got.status == status
+        assert len(stub.heads) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/../admin", "/v1//x", "/v1/%2e%2e/x", "/v1/a%2fb", "/v1/a\\b", "/", "/v2/x", "/ui/../v1"],
+)
+async def test_paths_cannot_leave_the_prefix(path: str, tmp_path: Path) -> None:
+    """Nothing but plain paths below the prefix is relayed."""
+    async with serve_stubbed(tmp_path, [reply({})]) as (served, stub):
+        got = await ask(served, "GET", path, None, {"authorization": "Bearer k-123456"})
+        assert got.status == 404
+        assert not stub.heads
+
+
+async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
+    """A key has what it was given and no more; switching the gateway off changes nothing."""
+    text = key_tables(call="tokens_per_day = 10", admin='requests_per_minute = 2\nmodels = ["m*"]')
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, stub):
+        call = {"authorization": f"Bearer {KEYS['call']}", "x-surecall": "off"}
+        statuses = [
+            (await ask(served, "POST", "/v1/chat/completions", chat("m"), call)).status
+            for _ in range(3)
+        ]
+        assert statuses == [200, 200, 429]  # 7 tokens each
+        admin = {"authorization": f"Bearer {KEYS['admin']}"}
+        answers = [
+            await ask(served, "POST", "/v1/chat/completions", chat("m"), admin) for _ in range(3)
+        ]
+        assert [answer.status for answer in answers] == [200, 200, 429]
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+        other = await ask(served, "POST", "/v1/chat/completions", chat("other"), admin)
+        assert other.status == 403
+        assert len(stub.heads) == 4
+
+
+async def test_reloading_needs_an_admin_key(tmp_path: Path) -> None:
+    """Without keys, nobody reloads over HTTP."""
+    async with serve_stub([reply({})]) as stub:
+        settings = make_settings(tmp_path, upstream=stub.url)
+        async with serve_gateway(settings) as served:
+            assert (await ask(served, "POST", "/admin/reload", {})).status == 403
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.com"])
+def test_other_machines_need_a_key(host: str) -> None:
+    """Off loopback the gateway does not start without a key."""
+    with pytest.raises(ConfigError, match="no key"):
+        load_settings(upstream="http://127.0.0.1:1/v1", server={"host": host})
+
+
+def test_keys_are_compared_whole() -> None:
+    """Parts, changes and other forms of a key are not the key."""
+    secret = "virtual-key-of-tests-123"
+    settings = load_settings(
+        upstream="http://127.0.0.1:1/v1",
+    )
+    assert not Keyring(settings.keys, Counts())
+    digest = hashlib.sha256(secret.encode()).digest()
+    from surecall.gateway.settings import KeySettings, VirtualKey
+
+    ring = Keyring([VirtualKey(settings=KeySettings(id="a"), digest=digest)], Counts())
+    caller = ring.find(secret)
+    assert caller is not None
+    assert caller.id == "a"
+    for wrong in ("", secret[:-1], secret + "x", secret.upper(), digest.hex(), "x" * 10_000):
+        assert ring.find(wrong) is None

@@ -1,0 +1,137 @@
+"""`surecall serve` as a process: it says when it is ready, reloads, drains, and shares its work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it needs signals")
+
+
+@contextmanager
+def run_command(*words: str, cwd: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Run a command that serves, and return it with the address it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "surecall", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        assert line, process.stderr.read() if process.stderr else ""
+        yield process, line.removeprefix("ready on ")
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def ask(url: str, model: str = "faults:arguments_single_quotes") -> Any:
+    tool = {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": 'call get_weather with {"city": "Rome"}'}],
+        "tools": [{"type": "function", "function": tool}],
+    }
+    request = urllib.request.Request(
+        f"{url}/v1/chat/completions",
+        data=json.dumps(body).encode(),
+        headers={"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def call_of(document: Any) -> Any:
+    function = document["choices"][0]["message"]["tool_calls"][0]["function"]
+    return json.loads(function["arguments"])
+
+
+def test_serve_from_start_to_end(tmp_path: Path) -> None:
+    """Ready, a repaired call, a reload that is refused, an orderly end, and a record."""
+    with run_command("faults", "serve", cwd=tmp_path) as (_, upstream):
+        config = tmp_path / "gateway.toml"
+        config.write_text(f'[upstreams.a]\nurl = "{upstream}"\n')
+        words = ("serve", "--config", "gateway.toml", "--port", "0", "--store", "kept/requests.db")
+        with run_command(*words, cwd=tmp_path) as (process, url):
+            assert url.startswith("http://127.0.0.1:")
+            assert process.stdout is not None
+            assert any("ANTHROPIC_BASE_URL" in process.stdout.readline() for _ in range(40))
+            assert call_of(ask(url)) == {"city": "Rome"}
+            config.write_text("[upstreams]\na = 1\n")
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.2)
+            assert call_of(ask(url)) == {"city": "Rome"}
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=10)
+            assert process.returncode == 0
+            assert "the old ones stay" in err
+    listed = subprocess.run(
+        [sys.executable, "-m", "surecall", "requests", "list", "--store", "kept/requests.db", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listed.stdout.count('"repaired"') == 2
+
+
+def test_several_workers_share_one_address(tmp_path: Path) -> None:
+    """Each has its own file, one that dies is replaced, and all end together."""
+    with run_command("faults", "serve", cwd=tmp_path) as (_, upstream):
+        words = ("serve", "--upstream", upstream, "--port", "0", "--workers", "2", "--store", "r.db")
+        with run_command(*words, cwd=tmp_path) as (process, url):
+            for _ in range(4):
+                assert call_of(ask(url)) == {"city": "Rome"}
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            if children.exists():
+                before = children.read_text().split()
+                assert len(before) == 2
+                os.kill(int(before[0]), signal.SIGKILL)
+                end = time.monotonic() + 10
+                while set(children.read_text().split()) <= set(before):
+                    assert time.monotonic() < end
+                    time.sleep(0.02)
+                assert call_of(ask(url)) == {"city": "Rome"}
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=10)
+            assert process.returncode == 0
+    assert (tmp_path / "r.db").exists()
+
+
+def test_serve_refuses_to_be_reached_without_a_key(tmp_path: Path) -> None:
+    """Off loopback there must be a key; a port in use is said so."""
+    words = [sys.executable, "-m", "surecall", "serve", "--upstream", "http://127.0.0.1:1"]
+    done = subprocess.run(
+        [*words, "--host", "0.0.0.0"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4
+    assert "no key" in done.stderr
+
+
+def test_env_prints_exports_alone(tmp_path: Path) -> None:
+    """Every line can be given to a shell."""
+    done = subprocess.run(
+        [sys.executable, "-m", "surecall", "env", "--port", "9000"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert "export OPENAI_BASE_URL=http://127.0.0.1:9000/v1" in lines
+    assert all(line.startswith("export ") for line in lines)

@@ -1,0 +1,254 @@
+"""Requests in SQLite files: private, whole, refused with a code, merged from all workers."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.request_records import make_record
+from surecall.errors import StoreError
+from surecall.gateway.records import RecordFilter, SqliteRecords, sqlite
+from surecall.gateway.records.record import encode_row, first_id_at, new_request_id
+
+
+def change(path: Path, *statements: str) -> None:
+    """Change a file behind the back of its store."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+async def fill(path: Path, count: int = 3) -> list[str]:
+    """Make a file with some records, and return their ids."""
+    store = SqliteRecords(path)
+    records = [make_record(number, error_code="AUTH") for number in range(count)]
+    await asyncio.gather(*map(store.add, records))
+    await store.close()
+    return [record.id for record in records]
+
+
+async def code_of(path: Path) -> str:
+    """Return the code of what opening, writing and reading a file raises."""
+    try:
+        store = SqliteRecords(path)
+        try:
+            await store.list()
+            await store.add(make_record(50))
+        finally:
+            await store.close()
+    except StoreError as error:
+        return error.code
+    return "none"
+
+
+async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """The log of the database, too, whatever the mask of the process."""
+    before = os.umask(0)
+    try:
+        store = SqliteRecords(tmp_path / "deep" / "requests.db")
+        await store.add(make_record())
+        files = list((tmp_path / "deep").iterdir())
+        assert len(files) == 3
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        await store.close()
+    finally:
+        os.umask(before)
+
+
+async def test_every_worker_has_a_file_and_all_are_read(tmp_path: Path) -> None:
+    """Pages and exports are in order over all files."""
+    path = tmp_path / "requests.db"
+    stores = [SqliteRecords(path, worker=number) for number in range(3)]
+    records = [make_record(number) for number in range(30)]
+    await asyncio.gather(*(stores[at % 3].add(one) for at, one in enumerate(records)))
+    assert sorted(file.name for file in tmp_path.glob("*.db")) == [
+        "requests.db",
+        "requests.w1.db",
+        "requests.w2.db",
+    ]
+    page = await stores[1].list(limit=7)
+    assert [one.id for one in page.records] == [one.id for one in reversed(records[23:])]
+    page = await stores[2].list(before=page.next, limit=100)
+    assert [one.id for one in page.records] == [one.id for one in reversed(records[:23])]
+    assert [one.id async for one in stores[0].export()] == [one.id for one in records]
+    assert await stores[0].get(records[4].id) == records[4]
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        pytest.param(lambda path: path.write_bytes(b"x" * 5000), "STORE_CORRUPT", id="not one"),
+        pytest.param(
+            lambda path: change(path, "PRAGMA application_id = 7"), "STORE_CORRUPT", id="foreign"
+        ),
+        pytest.param(
+            lambda path: change(path, "PRAGMA user_version = 99"), "STORE_TOO_NEW", id="too new"
+        ),
+        pytest.param(
+            lambda path: change(path, "DROP TABLE requests"), "STORE_CORRUPT", id="no table"
+        ),
+        pytest.param(
+            lambda path: change(path, "UPDATE requests SET status = 'many'"),
+            "STORE_CORRUPT",
+            id="wrong type",
+        ),
+        pytest.param(
+            lambda path: change(path, "UPDATE requests SET details = '{half'"),
+            "STORE_CORRUPT",
+            id="wrong details",
+        ),
+        pytest.param(
+            lambda path: change(path, "UPDATE requests SET outcome = 'odd'"),
+            "STORE_CORRUPT",
+            id="unknown outcome",
+        ),
+        pytest.param(
+            lambda path: change(path, "UPDATE requests SET upstream = CAST(x'ff' AS TEXT)"),
+            "STORE_CORRUPT",
+            id="not UTF-8",
+        ),
+    ],
+)
+async def test_a_damaged_file_has_a_code(
+    spoil: Callable[[Path], None], code: str, tmp_path: Path
+) -> None:
+    """Whatever is wrong with it."""
+    path = tmp_path / "requests.db"
+    await fill(path)
+    spoil(path)
+    assert await code_of(path) == code
+
+
+async def test_a_page_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
+    """Damage in the middle is noticed by whoever reads there."""
+    path = tmp_path / "requests.db"
+    await fill(path, 400)
+    data = bytearray(path.read_bytes())
+    data[4096 * 3 : 4096 * 6] = os.urandom(4096 * 3)
+    path.write_bytes(data)
+    store = SqliteRecords(path)
+    with pytest.raises(StoreError) as caught:
+        await store.list(limit=400)
+    assert caught.value.code == "STORE_CORRUPT"
+    await store.close()
+
+
+async def test_a_full_disk_fails_the_batch_and_nothing_else(tmp_path: Path) -> None:
+    """What was there stays, and with room again it goes on."""
+    store = SqliteRecords(tmp_path / "requests.db")
+    await store.add(make_record(0))
+    assert store._database is not None
+    (pages,) = store._database.execute("PRAGMA page_count").fetchone()
+    store._database.execute(f"PRAGMA max_page_count = {pages + 1}")
+    large = [make_record(at, reply_body=os.urandom(9000)) for at in range(1, 5)]
+    done = await asyncio.gather(*map(store.add, large), return_exceptions=True)
+    assert [getattr(error, "code", None) for error in done] == ["DISK_FULL"] * 4
+    store._database.execute("PRAGMA max_page_count = 100000")
+    await asyncio.gather(*map(store.add, large))
+    assert len((await store.list()).records) == 5
+    await store.close()
+
+
+async def test_a_file_that_somebody_else_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails with a code after a bounded time."""
+    monkeypatch.setattr(sqlite, "_BUSY_S", 0.02)
+    path = tmp_path / "requests.db"
+    store = SqliteRecords(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError) as caught:
+            await store.add(make_record())
+        assert caught.value.code == "STORE_WRITE_FAILED"
+    await store.add(make_record())
+    await store.close()
+
+
+async def test_a_place_that_cannot_be_used(tmp_path: Path) -> None:
+    """A file where a folder should be."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError) as caught:
+        SqliteRecords(tmp_path / "file" / "requests.db")
+    assert caught.value.code == "STORE_WRITE_FAILED"
+
+
+async def test_a_file_of_before_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a reader as well as by a writer; its records stay."""
+    path = tmp_path / "requests.db"
+    kept = await fill(path)
+    await fill(tmp_path / "requests.w1.db")
+    step = "ALTER TABLE requests ADD COLUMN later TEXT"
+    monkeypatch.setattr(sqlite, "MIGRATIONS", (*sqlite.MIGRATIONS, step))
+    store = SqliteRecords(path)
+    await store.add(make_record(9))
+    assert len((await store.list()).records) == 7
+    assert await store.get(kept[0]) is not None
+    await store.close()
+    for file in tmp_path.glob("*.db"):
+        with closing(sqlite3.connect(file)) as database:
+            assert database.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+async def test_the_log_is_taken_over_beside_the_work(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it is so long that writing has to wait for it."""
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_BYTES", 10_000)
+    monkeypatch.setattr(sqlite, "_MAX_LOG_BYTES", limit)
+    store = SqliteRecords(tmp_path / "requests.db")
+
+    async def work(start: int) -> None:
+        for number in range(60):
+            await store.add(make_record(start + number))
+
+    await asyncio.gather(*(work(1000 * start) for start in range(8)))
+    await store.close()
+    again = SqliteRecords(tmp_path / "requests.db")
+    assert len([one async for one in again.export()]) == 480
+    await again.close()
+
+
+async def test_looking_for_what_is_rare_uses_an_index(tmp_path: Path) -> None:
+    """Neither a code nor an outcome makes the database read every row."""
+    await fill(tmp_path / "requests.db")
+    with closing(sqlite3.connect(tmp_path / "requests.db")) as database:
+        for wanted in (RecordFilter(code="AUTH"), RecordFilter(outcome="refused")):
+            where, values = sqlite.render_filter(wanted, "?", "instr")
+            query = f"EXPLAIN QUERY PLAN {sqlite._SELECT_ROWS} WHERE {where} ORDER BY r.id DESC"
+            plan = str(database.execute(query, values).fetchall())
+            assert "USING INDEX requests_" in plan, plan
+
+
+def test_ids_sort_by_time_and_differ() -> None:
+    """Within one millisecond, too, and after a fork."""
+    made = [new_request_id(1_790_000_000 + at / 1000) for at in range(1000)]
+    assert made == sorted(made)
+    assert len({new_request_id(1_790_000_000) for _ in range(5000)}) == 5000
+    assert first_id_at(1_790_000_000) <= new_request_id(1_790_000_000) < first_id_at(1_790_000_001)
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, new_request_id(5.0).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(read, 100).decode() != new_request_id(5.0)
+    os.close(read)
+    os.close(write)
+
+
+def test_a_plain_record_is_kept_without_details() -> None:
+    """The common case costs no more than it must."""
+    row = encode_row(make_record())
+    assert row.columns[-2:] == (None, None)
+    assert row.bodies is None
