@@ -275,9 +275,15 @@ REFUSED = (
     pytest.param(Broken(), Code.INVALID_REPLY, id="failing object"),
     pytest.param(ENDLESS, Code.INVALID_REPLY, id="without end"),
     pytest.param({"role": "user", "content": "Hi"}, Code.INVALID_MESSAGE, id="user"),
-    pytest.param('{"role": "tool", "content": "Hi"}', Code.INVALID_MESSAGE, id="tool as text"),
+    pytest.param(b'{"role": "tool", "content": "Hi"}', Code.INVALID_MESSAGE, id="tool as bytes"),
     pytest.param(b"ab\xff", Code.INVALID_UTF8, id="not UTF-8"),
 )
+
+
+def test_text_that_a_model_wrote_is_never_refused() -> None:
+    """It may be an object that looks like the message of somebody else."""
+    text = '{"role": "tool", "content": "Hi"}'
+    assert read_reply(text, tools=[]).content == text
 
 
 @pytest.mark.parametrize(("value", "code"), REFUSED)

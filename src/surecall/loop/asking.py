@@ -80,7 +80,7 @@ def read_answer(
     may_call = state.tools_enabled and plan.tool_choice != "none"
     reads_text = way is not None or (
         plan.reads_text(tools_offered=may_call)
-        and (bool(reply.malformed) or _MARKED.search(reply.content or "") is not None)
+        and (says_malformed(reply.finish_reason) or _MARKED.search(reply.content or "") is not None)
     )
     given, receipts = reply, ()
     if way == "object":

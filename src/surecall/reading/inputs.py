@@ -129,11 +129,12 @@ def _tell_text(text: str, given: str | bytes, protocol: str | None) -> ReplyInpu
     if head.startswith(_FIELD_STARTS):
         found = _tell_events(_to_bytes(given), protocol)
     elif head[:1] in ("{", "[") and (protocol is not None or _MARKS.search(text)):
-        found = _tell_json(text, _to_bytes(given), protocol)
+        found = _tell_json(text, given, protocol)
     return found or ReplyInput(kind="text", value=text)
 
 
-def _tell_json(text: str, data: bytes, protocol: str | None) -> ReplyInput | None:
+def _tell_json(text: str, given: str | bytes, protocol: str | None) -> ReplyInput | None:
+    data = _to_bytes(given)
     try:
         value = decode(data, surrogates="replace")
     except JSONTextError:
@@ -148,6 +149,8 @@ def _tell_json(text: str, data: bytes, protocol: str | None) -> ReplyInput | Non
     fields = as_fields(value)
     found = tell_document(fields, is_text=True)
     if role := tell_other_role(fields):
+        if isinstance(given, str) and protocol is None:
+            return None  # a model may write such an object, and text of a model is never refused
         raise _refuse_role(role)
     if protocol is not None and (found is None or found.protocol != protocol):
         found = Document("body", protocol)

@@ -27,8 +27,16 @@ from .inputs import parse_input, tell_input
 from .rules import BLANK_TRANSFORM, FUNCTION_CALL_TO_CALLS, TAGS_TO_CALLS
 from .tags import TAG_FORMATS, TAG_OPENER
 from .tools import ToolsLike, parse_tools
-from .truncation import came_to_its_end, cut_cause, doubt_finish
-from .wording import MALFORMED, MAY_GO_ON, REPEATED_KEY, doubt_judgement, note_unread, refuse_cut
+from .truncation import came_to_its_end, cut_cause, doubt_finish, says_malformed
+from .wording import (
+    MALFORMED,
+    MAY_GO_ON,
+    REPEATED_KEY,
+    doubt_judgement,
+    note_malformed,
+    note_unread,
+    refuse_cut,
+)
 
 _LEGACY_ID_PREFIX: Final = "call_"
 _TAG_ID_PREFIX: Final = "tag_call_"
@@ -296,6 +304,8 @@ def read_reply(
         reply = parse_input(tell_input(message, protocol), choice)
     if finish_reason is not None:
         reply = replace(reply, finish_reason=finish_reason)
+    if says_malformed(reply.finish_reason):
+        reply = _as_malformed(reply)
     open_reader = partial(ReplyReader, names, used_ids=used_ids, limits=limits)
     may_call = bool(names) or names.is_unknown
     if may_call and reply.content and not (reply.calls or reply.malformed):
@@ -360,6 +370,15 @@ def _note_other_calls(reading: Reading, names: ToolNames) -> Reading:
     if not seen:
         return reading
     return replace(reading, seen=seen, defects=(*reading.defects, *map(note_unread, seen)))
+
+
+def _as_malformed(reply: Reply) -> Reply:
+    """Take the text of a reply for the call that its provider says it could not read."""
+    if not reply.content or reply.calls or reply.malformed:
+        return reply
+    note = Defect(Code.MALFORMED_FUNCTION_CALL, note_malformed(reply.content))
+    defects = (*reply.defects, note)
+    return replace(reply, content=None, malformed=reply.content, defects=defects)
 
 
 def _read_malformed(reply: Reply, reading: Reading, reader: ReplyReader, accept: Accept) -> Reading:

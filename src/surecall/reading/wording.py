@@ -218,6 +218,11 @@ def doubt_judgement(why: str) -> str:
     return f"The call is not in the form of a tool call; it was read from text: {why}."
 
 
+def note_malformed(written: str) -> str:
+    """Say what the provider could not read."""
+    return f"The provider could not read the call that the model wrote: {clip(written)}"
+
+
 def note_unread(call: ToolCall) -> Defect:
     """Note a call that a text probably makes, and that was not read as one."""
     message = f"The text seems to call {clip(call.name, 64)}; it was not read as a call."
