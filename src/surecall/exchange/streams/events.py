@@ -122,8 +122,8 @@ def read_event(block: bytes) -> tuple[bytes, bytes]:
     elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
         return b"", b""
     block = block.rstrip(b"\r\n")
-    if block[:6] == _DATA and b"\n" not in block and b"\r" not in block:
-        return block[6:], b""
+    if block[:5] == b"data:" and b"\n" not in block and b"\r" not in block:
+        return block[6 if block[5:6] == b" " else 5 :], b""
     events = SSEReader().feed(block.removeprefix(_MARK) + b"\n\n")
     if not events:
         return b"", b""
