@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.formats.teach import tell_not_executed
 from surecall.jsontext import encode
-from surecall.reading import RULES
 from surecall.records import Defect, Message, Receipt, Reply, Usage, clip
 
 from .clean import Clean, read_clean
 from .history import EchoCache
-from .judge import REPAIR_RULES, SCHEMA_RULES, Judge, Verdict, refusal_of
+from .judge import SCHEMA_RULES, Judge, Verdict, refusal_of
 from .policy import Delivered, Outcome, ParseError, Policy, Route, Send, Sent, Step, StepName
 from .prepare import Asked, Mode, Preparation, pass_on
 from .request import ClientRequest, add_members
@@ -275,10 +274,10 @@ class _Exchange:
 
     def _count_repairs(self, verdict: Verdict) -> None:
         rules = {receipt.rule for receipt in verdict.receipts}
-        if rules & REPAIR_RULES or any(rule not in RULES for rule in rules):
-            self._steps.insert(0, Step("repair", "ok"))
         if rules & SCHEMA_RULES:
             self._steps.insert(0, Step("coerce", "ok"))
+        if rules - SCHEMA_RULES:
+            self._steps.insert(0, Step("repair", "ok"))
 
     def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
         body = verdict.body or b""
