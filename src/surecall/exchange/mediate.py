@@ -252,11 +252,13 @@ class _Exchange:
                 self._steps.append(Step(step, "skipped"))
                 continue
             verdict = await self._ask(asked)
-            self._steps.append(Step(step, "failed" if verdict.body is None else "ok", 1))
-            if verdict.body is not None:
+            # Where a call is demanded, words are not what the model wanted to do.
+            is_good = verdict.body is not None and (step == "reask" or verdict.calls > 0)
+            self._steps.append(Step(step, "ok" if is_good else "failed", 1))
+            if is_good:
                 self._count_repairs(verdict)
                 return self._deliver(verdict, "reasked", asked)
-            if verdict.error is None:
+            if verdict.error is None and verdict.body is None:
                 bad, last, self._said = verdict, asked, said
         if bad.fallback is not None:  # an empty answer is not wrong, and there is no other
             verdict = replace(bad, body=bad.fallback, defects=(*bad.defects, _EMPTY))
@@ -277,7 +279,7 @@ class _Exchange:
             if step == "force" and not bad.is_empty:
                 return self._force(bad, said)
             if step == "taught" and is_native and not bad.is_empty:
-                return self._prepare.render(said, mode="fenced")
+                return self._prepare.render(said, mode="fenced", must_call=bool(bad.answers))
         except SurecallError as error:
             _log.debug("a step could not be taken: %s", error)
         return None
