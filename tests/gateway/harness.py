@@ -197,7 +197,7 @@ class Stub:
         self.asked = asyncio.Event()
         self.gone = asyncio.Event()
         self.answers: list[Any] = []
-        """Bytes to send, seconds to wait, or None to close; the last list is used again and again."""
+        """Bytes to send, seconds to wait, or None to close; the last list is used again."""
         self.url = ""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -135,6 +135,15 @@ async def test_every_client_gets_right_calls(upstream: str, stream: bool, tmp_pa
         assert not served.gateway.live
 
 
+async def read_all(client: openai.AsyncOpenAI, *, stream: bool) -> None:
+    """Ask for a call that cannot be made right, and read the answer to its end."""
+    made = await client.chat.completions.create(
+        **chat("faults:arguments_missing_field"), stream=stream
+    )
+    if stream:
+        [event async for event in made]
+
+
 async def test_a_refusal_is_an_error_of_the_client(tmp_path: Path) -> None:
     """What cannot be made right is refused in the client's format, and not tried again."""
     text = '[upstreams.a]\nurl = "{url}"\nprobe = "off"\n[policy]\nsteps = ["repair"]\n'
@@ -142,11 +151,8 @@ async def test_a_refusal_is_an_error_of_the_client(tmp_path: Path) -> None:
         for stream in (False, True):
             before = provider.requests
             async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=KEY) as client:
-                asking = client.chat.completions.create(
-                    **chat("faults:arguments_missing_field"), stream=stream
-                )
                 with pytest.raises(openai.APIError):
-                    await asking
+                    await read_all(client, stream=stream)
             assert served.last.outcome == "refused"
             assert provider.requests - before == 1
 
