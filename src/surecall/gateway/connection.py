@@ -36,6 +36,7 @@ class GatewayProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Expect the first head."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=self.limits.max_unsent_bytes)
         self._watch_head()
 
     def data_received(self, data: bytes) -> None:
