@@ -197,7 +197,7 @@ class Stub:
         self.asked = asyncio.Event()
         self.gone = asyncio.Event()
         self.answers: list[Any] = []
-        """Bytes to send, or seconds to wait; the last list is used again and again."""
+        """Bytes to send, seconds to wait, or None to close; the last list is used again."""
         self.url = ""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -207,13 +207,19 @@ class Stub:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 self.heads.append(head)
                 length = next(
-                    (int(line.split(":")[1]) for line in head.lower().split("\r\n")
-                     if line.startswith("content-length:")), 0,
+                    (
+                        int(line.split(":")[1])
+                        for line in head.lower().split("\r\n")
+                        if line.startswith("content-length:")
+                    ),
+                    0,
                 )
                 self.bodies.append(await reader.readexactly(length))
                 self.asked.set()
                 turn = min(len(self.heads), len(self.answers)) - 1
                 for step in self.answers[turn]:
+                    if step is None:
+                        return
                     if isinstance(step, bytes):
                         writer.write(step)
                         await writer.drain()

@@ -23,6 +23,7 @@ Calls = list[tuple[str, Any]]
 
 
 async def ask_chat(url: str, model: str, *, stream: bool) -> Calls:
+    """Return the calls that the client of chat completions gets."""
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
         if not stream:
             whole = await client.chat.completions.create(**chat(model))
@@ -43,6 +44,7 @@ async def ask_chat(url: str, model: str, *, stream: bool) -> Calls:
 
 
 async def ask_responses(url: str, model: str, *, stream: bool) -> Calls:
+    """Return the calls that the client of responses gets."""
     tools = [{"type": "function", **FUNCTION, "strict": False}]
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as client:
         made: Any = await client.responses.create(
@@ -57,6 +59,7 @@ async def ask_responses(url: str, model: str, *, stream: bool) -> Calls:
 
 
 async def ask_messages(url: str, model: str, *, stream: bool) -> Calls:
+    """Return the calls that the client of messages gets."""
     tool = {key: FUNCTION[key] for key in ("name", "description")}
     asked: Any = {
         "model": model,
@@ -75,6 +78,7 @@ async def ask_messages(url: str, model: str, *, stream: bool) -> Calls:
 
 
 async def ask_gemini(url: str, model: str, *, stream: bool) -> Calls:
+    """Return the calls that the client of Gemini's format gets."""
     client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=url))
     declared = types.FunctionDeclaration(
         name=FUNCTION["name"],
@@ -131,6 +135,15 @@ async def test_every_client_gets_right_calls(upstream: str, stream: bool, tmp_pa
         assert not served.gateway.live
 
 
+async def read_all(client: openai.AsyncOpenAI, *, stream: bool) -> None:
+    """Ask for a call that cannot be made right, and read the answer to its end."""
+    made = await client.chat.completions.create(
+        **chat("faults:arguments_missing_field"), stream=stream
+    )
+    if stream:
+        [event async for event in made]
+
+
 async def test_a_refusal_is_an_error_of_the_client(tmp_path: Path) -> None:
     """What cannot be made right is refused in the client's format, and not tried again."""
     text = '[upstreams.a]\nurl = "{url}"\nprobe = "off"\n[policy]\nsteps = ["repair"]\n'
@@ -139,11 +152,7 @@ async def test_a_refusal_is_an_error_of_the_client(tmp_path: Path) -> None:
             before = provider.requests
             async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=KEY) as client:
                 with pytest.raises(openai.APIError):
-                    made = await client.chat.completions.create(
-                        **chat("faults:arguments_missing_field"), stream=stream
-                    )
-                    if stream:
-                        [event async for event in made]
+                    await read_all(client, stream=stream)
             assert served.last.outcome == "refused"
             assert provider.requests - before == 1
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surecall.errors import ConfigError
-from surecall.gateway.app import ENDPOINTS
+from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.keys import Counts, Keyring
 from surecall.gateway.settings import load_settings
 
@@ -27,6 +27,8 @@ UPSTREAM_KEY = "upstream-own-key-987654321"
 
 
 def key_tables(**extra: str) -> str:
+    """Return the tables of a key for each role."""
+
     def table(role: str, key: str) -> str:
         digest = hashlib.sha256(key.encode()).hexdigest()
         more = extra.get(role.replace("-", "_"), "")
@@ -36,6 +38,7 @@ def key_tables(**extra: str) -> str:
 
 
 def bodies(path: str) -> Any:
+    """Return a body that every format takes."""
     if ":" in path:
         return {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
     said = [{"role": "user", "content": "Hi"}]
@@ -103,7 +106,11 @@ async def test_a_virtual_key_is_replaced_by_the_upstreams(
 async def test_a_clients_key_passes_through_without_virtual_keys(tmp_path: Path) -> None:
     """The client's key goes to its upstream; what the upstream says comes back filtered."""
     answer = reply(
-        completion(), x_request_id="r-1", set_cookie="a=b", x_ratelimit_limit_requests="9", server="x"
+        completion(),
+        x_request_id="r-1",
+        set_cookie="a=b",
+        x_ratelimit_limit_requests="9",
+        server="x",
     )
     async with serve_stubbed(tmp_path, [answer]) as (served, stub):
         headers = {"authorization": "Bearer my-own-key-123456"}
@@ -120,54 +127,51 @@ async def test_a_clients_key_passes_through_without_virtual_keys(tmp_path: Path)
         assert "GET /v1/files?limit=2 " in stub.heads[-1]
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"host": "evil.example"}, 403),
-        ({"host": "localhost.evil.example:{port}"}, 403),
-        ({"host": "127.0.0.1.evil.example:{port}"}, 403),
-        ({"host": "127.0.0.1"}, 403),
-        ({"host": "127.0.0.1:1"}, 403),
-        ({"host": "user@127.0.0.1:{port}"}, 403),
-        ({"host": "127.0.0.1:{port}/"}, 403),
-        ({"host": "0.0.0.0:{port}"}, 403),
-        ({"host": ""}, 403),
-        ({"origin": "https://evil.example"}, 403),
-        ({"origin": "null"}, 403),
-        ({"origin": "http://localhost.evil.example"}, 403),
-        ({"origin": "http://127.0.0.1"}, 403),
-        ({"sec-fetch-site": "cross-site"}, 403),
-        ({"sec-fetch-site": "same-site"}, 403),
-        ({"content-type": "text/plain"}, 415),
-        ({"content-type": "application/x-www-form-urlencoded"}, 415),
-        ({"content-type": "multipart/form-data; boundary=x"}, 415),
-        ({"content-type": ""}, 415),
-        ({"content-encoding": "gzip"}, 415),
-        ({"host": "localhost:{port}"}, 200),
-        ({"origin": "http://127.0.0.1:{port}", "sec-fetch-site": "same-origin"}, 200),
-        ({"content-type": "application/json; charset=utf-8"}, 200),
-    ],
-)
-async def test_pages_of_other_sites_get_nothing(
-    headers: dict[str, str], status: int, tmp_path: Path
-) -> None:
+VECTORS: list[tuple[dict[str, str], int]] = [
+    ({"host": "evil.example"}, 403),
+    ({"host": "localhost.evil.example:{port}"}, 403),
+    ({"host": "127.0.0.1.evil.example:{port}"}, 403),
+    ({"host": "127.0.0.1"}, 403),
+    ({"host": "127.0.0.1:1"}, 403),
+    ({"host": "user@127.0.0.1:{port}"}, 403),
+    ({"host": "127.0.0.1:{port}/"}, 403),
+    ({"host": "0.0.0.0:{port}"}, 403),
+    ({"host": ""}, 403),
+    ({"origin": "https://evil.example"}, 403),
+    ({"origin": "null"}, 403),
+    ({"origin": "http://localhost.evil.example"}, 403),
+    ({"origin": "http://127.0.0.1"}, 403),
+    ({"sec-fetch-site": "cross-site"}, 403),
+    ({"sec-fetch-site": "same-site"}, 403),
+    ({"content-type": "text/plain"}, 415),
+    ({"content-type": "application/x-www-form-urlencoded"}, 415),
+    ({"content-type": "multipart/form-data; boundary=x"}, 415),
+    ({"content-type": ""}, 415),
+    ({"content-encoding": "gzip"}, 415),
+    ({"host": "localhost:{port}"}, 200),
+    ({"origin": "http://127.0.0.1:{port}", "sec-fetch-site": "same-origin"}, 200),
+    ({"content-type": "application/json; charset=utf-8"}, 200),
+]
+
+
+async def test_pages_of_other_sites_get_nothing(tmp_path: Path) -> None:
     """A page in a browser on this machine reaches no model, whatever it tries."""
     async with serve_stubbed(tmp_path, [reply(completion())]) as (served, stub):
-        filled = {name: value.format(port=served.port) for name, value in headers.items()}
-        got = await ask(served, "POST", "/v1/chat/completions", chat("m"), filled)
-        assert got.status == status
-        assert len(stub.heads) == (status == 200)
+        for headers, status in VECTORS:
+            before = len(stub.heads)
+            filled = {name: value.format(port=served.port) for name, value in headers.items()}
+            got = await ask(served, "POST", "/v1/chat/completions", chat("m"), filled)
+            assert got.status == status, headers
+            assert len(stub.heads) - before == (status == 200), headers
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/v1/../admin", "/v1//x", "/v1/%2e%2e/x", "/v1/a%2fb", "/v1/a\\b", "/", "/v2/x", "/ui/../v1"],
-)
-async def test_paths_cannot_leave_the_prefix(path: str, tmp_path: Path) -> None:
+async def test_paths_cannot_leave_the_prefix(tmp_path: Path) -> None:
     """Nothing but plain paths below the prefix is relayed."""
+    paths = ("/v1/../admin", "/v1//x", "/v1/%2e%2e/x", "/v1/a%2fb", "/v1/a\\b", "/", "/v2/x")
     async with serve_stubbed(tmp_path, [reply({})]) as (served, stub):
-        got = await ask(served, "GET", path, None, {"authorization": "Bearer k-123456"})
-        assert got.status == 404
+        for path in (*paths, "/ui/../v1"):
+            got = await ask(served, "GET", path, None, {"authorization": "Bearer k-123456"})
+            assert got.status == 404, path
         assert not stub.heads
 
 

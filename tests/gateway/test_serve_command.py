@@ -41,6 +41,7 @@ def run_command(*words: str, cwd: Path) -> Iterator[tuple["subprocess.Popen[str]
 
 
 def ask(url: str, model: str = "faults:arguments_single_quotes") -> Any:
+    """Return the reply to a request that should give a call."""
     tool = {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}
     body = {
         "model": model,
@@ -57,6 +58,7 @@ def ask(url: str, model: str = "faults:arguments_single_quotes") -> Any:
 
 
 def call_of(document: Any) -> Any:
+    """Return the arguments of the call in a reply."""
     function = document["choices"][0]["message"]["tool_calls"][0]["function"]
     return json.loads(function["arguments"])
 
@@ -81,7 +83,16 @@ def test_serve_from_start_to_end(tmp_path: Path) -> None:
             assert process.returncode == 0
             assert "the old ones stay" in err
     listed = subprocess.run(
-        [sys.executable, "-m", "surecall", "requests", "list", "--store", "kept/requests.db", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "surecall",
+            "requests",
+            "list",
+            "--store",
+            "kept/requests.db",
+            "--json",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -93,7 +104,17 @@ def test_serve_from_start_to_end(tmp_path: Path) -> None:
 def test_several_workers_share_one_address(tmp_path: Path) -> None:
     """Each has its own file, one that dies is replaced, and all end together."""
     with run_command("faults", "serve", cwd=tmp_path) as (_, upstream):
-        words = ("serve", "--upstream", upstream, "--port", "0", "--workers", "2", "--store", "r.db")
+        words = (
+            "serve",
+            "--upstream",
+            upstream,
+            "--port",
+            "0",
+            "--workers",
+            "2",
+            "--store",
+            "r.db",
+        )
         with run_command(*words, cwd=tmp_path) as (process, url):
             for _ in range(4):
                 assert call_of(ask(url)) == {"city": "Rome"}

@@ -1,6 +1,7 @@
 """`surecall serve` and `surecall env`: a gateway that any client reaches by its base URL."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,15 +20,13 @@ _KEY_OF_YOURS: Final = "YOUR_KEY"
 
 def _need_extra() -> None:
     """Refuse to go on without the packages of the extra."""
-    try:
-        import httptools  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
+    missing = [name for name in ("httptools", "uvicorn") if find_spec(name) is None]
+    if missing:
         raise ConfigError(
             Code.EXTRA_MISSING,
-            "the gateway needs packages that are not installed.",
+            f"the gateway needs {' and '.join(missing)}, which is not installed.",
             hint="Run: pip install 'surecall[gateway]'",
-        ) from error
+        )
 
 
 @click.command
@@ -165,5 +164,3 @@ def env(output: Output, host: str, port: int, key: str | None) -> None:
         output.data({"exports": dict(list_exports(url, shown))})
         return
     output.text(render_exports(url, shown))
-
-

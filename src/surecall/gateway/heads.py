@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.errors import Code, RequestError
+from surecall.errors import Code, ProviderStatusError, RequestError
 from surecall.exchange import STEPS, StepName
 from surecall.redaction import Secret
 from surecall.transport.admission import LOOPBACK_NAMES, Refusal, check_admission, list_hosts
@@ -76,7 +76,20 @@ _KINDS: Final[Mapping[bytes, int]] = {
 }
 
 PLACEHOLDERS: Final = frozenset(
-    {"", "-", "dummy", "ignored", "key", "no-key", "none", "not-needed", "sk-none", "surecall", "unused", "x"}
+    {
+        "",
+        "-",
+        "dummy",
+        "ignored",
+        "key",
+        "no-key",
+        "none",
+        "not-needed",
+        "sk-none",
+        "surecall",
+        "unused",
+        "x",
+    }
 )
 """What people write where a client insists on a key and they have none."""
 
@@ -208,7 +221,9 @@ class Hosts:
         self._allowed = frozenset(item.lower() for item in allowed)
         self._known: dict[Any, tuple[frozenset[bytes], frozenset[str]]] = {}
 
-    def at(self, address: "tuple[str, int | None] | None") -> tuple[frozenset[bytes], frozenset[str]]:
+    def at(
+        self, address: "tuple[str, int | None] | None"
+    ) -> tuple[frozenset[bytes], frozenset[str]]:
         """Return the values for the address that a client connected to."""
         found = self._known.get(address)
         if found is None:
@@ -223,9 +238,7 @@ class Hosts:
 def returned_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers of an upstream that go to the client."""
     return [
-        item
-        for item in headers
-        if item[0] in _RETURNED or item[0].startswith(_RETURNED_STARTS)
+        item for item in headers if item[0] in _RETURNED or item[0].startswith(_RETURNED_STARTS)
     ]
 
 
@@ -244,3 +257,43 @@ def returned_plain(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 def hide_key(token: str) -> Secret | None:
     """Make a client's key known as a secret while it is in use, and some time after."""
     return Secret(token) if token else None
+
+
+class ClientLeft(Exception):  # noqa: N818 - a signal
+    """The client left before its request was complete."""
+
+
+async def read_body(receive: Any, head: Head, limit: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        ProviderStatusError: `REQUEST_TOO_LARGE`.
+        ClientLeft: It never came in full.
+    """
+    if head.length > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientLeft
+    body: bytes = message["body"]
+    if not message["more_body"]:
+        return body
+    pieces, size = [body], len(body)
+    while message["more_body"]:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        pieces.append(message["body"])
+        size += len(message["body"])
+        if size > limit:
+            raise _too_large(limit)
+    return b"".join(pieces)
+
+
+def _too_large(limit: int) -> ProviderStatusError:
+    return ProviderStatusError(
+        Code.REQUEST_TOO_LARGE,
+        f"The body has more than {limit} bytes.",
+        hint="Send less, or raise limits.max_request_bytes.",
+        status=413,
+    )

@@ -148,7 +148,9 @@ class SharedCounts:
                 "requests = requests + excluded.requests, tokens = tokens + excluded.tokens",
                 [(*window, *item) for window, item in taken.items()],
             )
-            database.execute("DELETE FROM counts WHERE (number + ?) * length < ?", (_KEPT_DAYS, now))
+            database.execute(
+                "DELETE FROM counts WHERE (number + ?) * length < ?", (_KEPT_DAYS, now)
+            )
             rows = database.execute(
                 "SELECT * FROM counts WHERE (number + 1) * length > ?", (now,)
             ).fetchall()

@@ -1,8 +1,4 @@
-"""The server under the gateway: uvicorn, with deadlines for slow clients and an orderly end.
-
-uvicorn itself waits without limit for the head and the body of a request and does not say at once
-when a client leaves; the protocol here does both.
-"""
+"""The server under the gateway: uvicorn with an orderly end, in one process or several."""
 
 import asyncio
 import os
@@ -13,152 +9,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from surecall.errors import invalid_config
 from surecall.redaction import open_log
 
+from .connection import make_protocol
+
 if TYPE_CHECKING:
     from .app import Gateway
-    from .settings import LimitSettings
 
 _log = open_log("surecall.gateway")
-_CHECK_BODY_S: Final = 5.0
 _CUT_BEFORE_S: Final = 1.0
-_REASONS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
-
-
-class GatewayProtocol(HttpToolsProtocol):
-    """One connection of a client."""
-
-    limits: "LimitSettings"
-    """Set by `make_protocol`."""
-    on_lost: Callable[[], None] | None = None
-    """Called when the client has left, by whoever serves it at the moment."""
-    on_writable: Callable[[], None] | None = None
-    """Called when the client reads again."""
-    _timer: asyncio.TimerHandle | None = None
-    _begun_at = 0.0
-    _received = 0
-    _has_head = False
-    _in_request = False
-
-    # deadlines
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect the first head."""
-        super().connection_made(transport)
-        self._watch_head()
-
-    def data_received(self, data: bytes) -> None:
-        """Take what the client sent, and watch over what is missing."""
-        if not self._has_head:
-            self._received += len(data)
-        super().data_received(data)
-        if self._in_request:
-            if not self._has_head:
-                if self._received > self.limits.max_header_bytes:
-                    self._give_up(431)
-                elif self._timer is None:
-                    self._watch_head()
-            elif self._timer is None:
-                self._watch_body()
-
-    def on_message_begin(self) -> None:
-        """Note that a request begins."""
-        super().on_message_begin()
-        self._in_request = True
-        self.scope["surecall.link"] = self  # type: ignore[typeddict-unknown-key]
-
-    def on_headers_complete(self) -> None:
-        """Note that a head is complete."""
-        self._has_head = True
-        self._stop_watching()
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Count the body."""
-        self._received += len(body)
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """Note that a request is complete."""
-        self._has_head = self._in_request = False
-        self._received = 0
-        self._stop_watching()
-        super().on_message_complete()
-
-    def _watch_head(self) -> None:
-        self._timer = self.loop.call_later(self.limits.header_s, self._give_up, 408)
-
-    def _watch_body(self) -> None:
-        self._begun_at = self.loop.time()
-        self._received = 0
-        self._timer = self.loop.call_later(self.limits.header_s, self._check_body)
-
-    def _check_body(self) -> None:
-        limits = self.limits
-        spent = self.loop.time() - self._begun_at
-        expected = (spent - limits.header_s) * limits.min_body_bytes_per_s
-        if spent >= limits.body_s or self._received < expected:
-            self._give_up(408)
-            return
-        wait = min(_CHECK_BODY_S, limits.body_s - spent)
-        self._timer = self.loop.call_later(wait, self._check_body)
-
-    def _stop_watching(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _give_up(self, status: int) -> None:
-        self._stop_watching()
-        transport = self.transport
-        if transport is None or transport.is_closing():
-            return
-        if self._in_request and (self.cycle is None or not self.cycle.response_started):
-            head = b"HTTP/1.1 %d %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            transport.write(head % (status, _REASONS[status]))
-        transport.close()
-
-    # the client
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever serves the client that it has left."""
-        self._stop_watching()
-        super().connection_lost(exc)
-        if self.on_lost is not None:
-            self.on_lost()
-
-    def resume_writing(self) -> None:
-        """Tell whoever serves the client that it reads again."""
-        super().resume_writing()
-        if self.on_writable is not None:
-            self.on_writable()
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the client does not take what was written."""
-        return self.flow.write_paused
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether nothing reaches the client any more."""
-        return self.transport.is_closing()
-
-    def keep_reading(self) -> None:
-        """Read on, so that the end of the connection is noticed."""
-        self.flow.resume_reading()
-
-    def write_piece(self, data: bytes) -> None:
-        """Write a piece of a body whose length is not known, without waiting."""
-        if not self.transport.is_closing():
-            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
-
-
-def make_protocol(settings: "LimitSettings") -> type[GatewayProtocol]:
-    """Return the protocol with the limits of a gateway."""
-    return type("GatewayProtocol", (GatewayProtocol,), {"limits": settings})
 
 
 class GatewayServer(uvicorn.Server):
@@ -248,8 +109,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}:{port}: {error.strerror or error}.",
             "Choose another --port, or stop what uses it.",
         ) from error
-    sock.setblocking(False)
-    sock.set_inheritable(True)
+    sock.settimeout(0)
     return sock
 
 
@@ -323,7 +183,7 @@ class _Supervisor:
         os.close(is_ready)
         for name in ("SIGTERM", "SIGINT"):
             signal.signal(getattr(signal, name), self._stop)
-        signal.signal(signal.SIGHUP, lambda *_: self._signal_all(signal.SIGHUP))
+        signal.signal(signal.SIGHUP, self._reload)
         started = 0
         while started < self._count and (said := os.read(ready, self._count)):
             started += len(said)
@@ -349,7 +209,7 @@ class _Supervisor:
 
             run_server(self._make(number), self._sock, say_ready)
             code = 0
-        except BaseException as error:  # noqa: BLE001 - the process ends here
+        except BaseException as error:
             _log.error("worker %d ended: %s", number, error)
         finally:
             os._exit(code)
@@ -385,6 +245,9 @@ class _Supervisor:
     def _stop(self, *_: Any) -> None:
         self._stopping = True
         self._signal_all(signal.SIGTERM)
+
+    def _reload(self, *_: Any) -> None:
+        self._signal_all(signal.SIGHUP)
 
     def _signal_all(self, number: int) -> None:
         for pid in list(self._children):

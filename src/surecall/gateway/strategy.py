@@ -188,8 +188,8 @@ class Strategies:
 
 
 async def _open_transport(upstream: Upstream) -> "Transport":
-    from surecall.transport import EmbeddedTransport, HttpTransport
     from surecall.profiles import find_weights, is_weights_path
+    from surecall.transport import EmbeddedTransport, HttpTransport
 
     entry = upstream.entry
     if entry.embedded:

@@ -216,7 +216,7 @@ class Upstream:
 
     def _close_when_idle(self) -> None:
         if self.gate.inside == 0:
-            asyncio.get_running_loop().create_task(self.close())  # noqa: RUF006 - short
+            asyncio.get_running_loop().create_task(self.close())
 
     def path_of(self, model: str, *, stream: bool) -> str:
         """Return the path of the endpoint that answers for a model."""
@@ -260,7 +260,9 @@ class Upstream:
                 method, path, (*headers, *extra), body, deadlines=self.entry.deadlines
             )
         except ProviderError as error:
-            self.breaker.note(failed=isinstance(error, ProviderConnectionError | ProviderTimeoutError))
+            self.breaker.note(
+                failed=isinstance(error, ProviderConnectionError | ProviderTimeoutError)
+            )
             raise
         except BaseException:
             self.breaker.release()

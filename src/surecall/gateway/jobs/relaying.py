@@ -2,28 +2,25 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from surecall.errors import Code, ProviderError, ProviderStatusError, StoreError, SurecallError
+from surecall.errors import Code, ProviderError, ProviderStatusError, SurecallError
+from surecall.gateway.answers import render_error, respond
+from surecall.gateway.core import State
+from surecall.gateway.endpoints import guess_protocol
+from surecall.gateway.heads import Head, hide_key, returned_headers
+from surecall.gateway.keys import Caller, forbidden
+from surecall.gateway.records import RequestRecord
+from surecall.gateway.upstreams import Target, Upstream
 from surecall.jsontext import decode, encode
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import WireProtocol
-from surecall.redaction import open_log
 
-from .gates import overloaded
-from .heads import Head, hide_key, returned_headers
-from .keys import Caller, forbidden
-from .records import RequestRecord, new_request_id
-from .upstreams import Target, Upstream
-
-if TYPE_CHECKING:
-    from .app import Gateway, State
-    from .client import Answer
-
-_log = open_log("surecall.gateway")
+from .base import ClientJob
+from .usage import find_usage
 
 _LIST_S: Final = 10.0
 _MAX_MODELS: Final = 10_000
@@ -58,85 +55,13 @@ def _client_headers(
     return headers + list(upstream.protocol.render_auth(head.token).items()), False
 
 
-class RelayJob:
+class RelayJob(ClientJob):
     """One request to a path that the gateway does not read."""
 
-    def __init__(
-        self,
-        gateway: "Gateway",
-        state: "State",
-        protocol: WireProtocol,
-        head: Head,
-        caller: Caller | None,
-        asgi: tuple[Any, Any, Any],
-    ) -> None:
-        self._gateway = gateway
-        self._state = state
-        self._protocol = protocol
-        self._head = head
-        self._caller = caller
-        self._scope, self._receive, self._send = asgi
-        self._link = self._scope["surecall.link"]
-        self._secret = hide_key(head.token)
-        self.id = new_request_id()
-        self.time = time.time()
-        self._began_s = time.perf_counter()
-        self._upstream_s = 0.0
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._model = ""
         self._upstream: Upstream | None = None
-        self._body = b""
-        self._answer: Answer | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._has_left = self._is_cut = self._is_over = self._has_started = False
-        self._sent_bytes = 0
-
-    async def run(self) -> None:
-        """Serve the request."""
-        from .jobs import ClientLeft, read_body
-
-        try:
-            limit = self._state.settings.limits.max_request_bytes
-            self._body = await read_body(self._receive, self._head, limit)
-        except ClientLeft:
-            return
-        except SurecallError as error:
-            await self._fail(error)
-            return
-        task = self._task = asyncio.current_task()
-        assert task is not None
-        self._link.on_lost = self._on_client_left
-        self._link.keep_reading()
-        gateway = self._gateway
-        gateway.live.add(self)
-        try:
-            await self._serve()
-        except SurecallError as error:
-            await self._fail(error)
-        except asyncio.CancelledError:
-            if not self._has_left and not self._is_cut:
-                raise
-            task.uncancel()
-            if self._has_left:
-                self._keep_soon(Code.CLIENT_CLOSED)
-            else:
-                await self._fail(overloaded("The gateway is being stopped.", 5.0))
-        finally:
-            self._is_over = True
-            self._link.on_lost = self._link.on_writable = None
-            gateway.live.discard(self)
-
-    def _on_client_left(self) -> None:
-        self._has_left = True
-        if self._answer is not None:
-            self._answer.abort()
-        if self._task is not None and not self._is_over:
-            self._task.cancel()
-
-    def cut(self) -> None:
-        """End the request now, because the gateway ends."""
-        self._is_cut = True
-        if self._task is not None and not self._is_over:
-            self._task.cancel()
 
     async def _serve(self) -> None:
         self._check_body()
@@ -147,7 +72,7 @@ class RelayJob:
             raise ProviderStatusError(
                 Code.NOT_FOUND,
                 f"The upstream {upstream.name} speaks {upstream.entry.protocol}, which has "
-                f"nothing at {self._scope['path'][:80]}.",
+                f"nothing at {self._asgi_scope['path'][:80]}.",
                 hint="Only the endpoints for messages are translated.",
                 status=404,
             )
@@ -159,14 +84,14 @@ class RelayJob:
                 raise forbidden(f"The key may not ask for {self._model[:80]!r}.")
             refusal = self._caller.begin(self.time)
             if refusal is not None:
-                self._gateway.count_shed("rate_limit")
+                self._core.count_shed("rate_limit")
                 raise refusal
-        gate = self._gateway.gate
+        gate = self._core.gate
         if not gate.try_enter():
-            await self._gateway.wait_at(gate)
+            await self._core.wait_at(gate)
         try:
             if not upstream.gate.try_enter():
-                await self._gateway.wait_at(upstream.gate)
+                await self._core.wait_at(upstream.gate)
             try:
                 await self._relay(target, rest, headers)
             finally:
@@ -187,7 +112,7 @@ class RelayJob:
             )
 
     def _rest(self) -> str:
-        raw = self._scope["raw_path"].decode("ascii")
+        raw = self._asgi_scope["raw_path"].decode("ascii")
         return raw.split("/", 2)[2]
 
     def _find_target(self, rest: str) -> Target:
@@ -218,9 +143,7 @@ class RelayJob:
             return method in ("", "countTokens", "embedContent", "batchEmbedContents")
         return rest in self._state.settings.relay_paths
 
-    async def _relay(
-        self, target: Target, rest: str, headers: list[tuple[str, str]]
-    ) -> None:
+    async def _relay(self, target: Target, rest: str, headers: list[tuple[str, str]]) -> None:
         upstream, body = target.upstream, self._body
         if self._model and target.model != self._model:
             if self._head.is_json and body:
@@ -230,14 +153,14 @@ class RelayJob:
             if rest.startswith("models/"):
                 rest = rest.replace(self._model, target.model, 1)
         kind = next(
-            (value for name, value in self._scope["headers"] if name == b"content-type"), b""
+            (value for name, value in self._asgi_scope["headers"] if name == b"content-type"), b""
         )
         if body:
             headers = [("content-type", kind.decode("latin-1")), *headers]
-        query = _clean_query(self._scope["query_string"])
+        query = _clean_query(self._asgi_scope["query_string"])
         path = upstream.relayed_path(rest) + (f"?{query}" if query else "")
         began_s = time.perf_counter()
-        answer = self._answer = await upstream.send(self._scope["method"], path, headers, body)
+        answer = self._answer = await upstream.send(self._asgi_scope["method"], path, headers, body)
         shown = [
             *returned_headers(answer.raw_headers),
             (b"x-surecall-outcome", b"relayed"),
@@ -252,7 +175,7 @@ class RelayJob:
             self._answer = None
             self._upstream_s = time.perf_counter() - began_s
             self._sent_bytes = len(reply)
-            await self._keep(answer.status, reply)
+            await self._keep(self._record(answer.status, reply))
             shown.append((b"content-length", str(len(reply)).encode()))
             await self._send(
                 {"type": "http.response.start", "status": answer.status, "headers": shown}
@@ -260,28 +183,16 @@ class RelayJob:
             await self._send({"type": "http.response.body", "body": reply, "more_body": False})
             return
         self._has_started = True
-        await self._send(
-            {"type": "http.response.start", "status": answer.status, "headers": shown}
-        )
+        await self._send({"type": "http.response.start", "status": answer.status, "headers": shown})
         await answer.pipe(self._write)
         self._answer = None
         self._upstream_s = time.perf_counter() - began_s
-        await self._keep(answer.status, None)
+        await self._keep(self._record(answer.status, None))
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _write(self, chunk: bytes) -> None:
-        self._link.write_piece(chunk)
-        self._sent_bytes += len(chunk)
-        if self._link.is_slow and self._answer is not None:
-            self._answer.pause()
-            self._link.on_writable = self._answer.resume
-
     async def _fail(self, error: SurecallError) -> None:
-        from .app import respond
-        from .jobs import render_error
-
         if self._has_started:
-            await self._keep(200, None, str(error.code))
+            await self._keep(self._record(200, None, str(error.code)))
             self._link.transport.close()
             return
         status, body = render_error(self._protocol, error)
@@ -290,12 +201,10 @@ class RelayJob:
             extra.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
         else:
             extra.append((b"x-should-retry", b"false"))
-        await self._keep(status, body, str(error.code))
+        await self._keep(self._record(status, body, str(error.code)))
         await respond(self._send, status, body, extra=extra)
 
     def _record(self, status: int, reply: bytes | None, error_code: str = "") -> RequestRecord:
-        from .jobs import find_usage
-
         usage = find_usage(reply) if reply is not None else None
         if self._caller is not None and self._upstream is not None:
             tokens = usage.total_tokens if usage is not None else 0
@@ -323,21 +232,8 @@ class RelayJob:
             reply_bytes=self._sent_bytes,
         )
 
-    async def _keep(self, status: int, reply: bytes | None, error_code: str = "") -> None:
-        record = self._record(status, reply, error_code)
-        self._gateway.observe(record)
-        try:
-            await self._gateway.store.add(record)
-        except StoreError as error:
-            _log.error("request %s was not recorded: %s", self.id, error)
-
-    def _keep_soon(self, code: str) -> None:
-        record = self._record(499, None, code)
-        self._gateway.observe(record)
-        try:
-            self._gateway.store.add_soon(record)
-        except StoreError as error:
-            _log.error("request %s was not recorded: %s", self.id, error)
+    def _describe_left(self) -> RequestRecord:
+        return self._record(499, None, Code.CLIENT_CLOSED)
 
 
 def _clean_query(query: bytes) -> str:
@@ -350,22 +246,21 @@ def _clean_query(query: bytes) -> str:
 
 
 async def list_models(
-    gateway: "Gateway",
-    state: "State",
+    state: State,
     head: Head,
     caller: Caller | None,
     scope: Any,
     send: Any,
 ) -> None:
     """List the names that a client may ask for, in the form that its format has for that."""
-    from .app import _guess_protocol, respond
-
-    protocol = _guess_protocol(scope["path"], head)
+    protocol = guess_protocol(scope["path"], head)
     secret = hide_key(head.token)
     lists = await asyncio.gather(
         *(_fetch_names(item, protocol, head, caller) for item in state.upstreams.values())
     )
-    names = list(dict.fromkeys([*state.router.names(), *(name for found in lists for name in found)]))
+    names = list(
+        dict.fromkeys([*state.router.names(), *(name for found in lists for name in found)])
+    )
     if caller is not None:
         names = [name for name in names if caller.may_ask(name)]
     del secret
@@ -402,7 +297,12 @@ async def _fetch_names(
 def _render_list(names: list[str], protocol: str, *, is_google: bool) -> dict[str, Any]:
     if protocol == "messages":
         rows = [
-            {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+            {
+                "type": "model",
+                "id": name,
+                "display_name": name,
+                "created_at": "1970-01-01T00:00:00Z",
+            }
             for name in names
         ]
         ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}

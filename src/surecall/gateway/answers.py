@@ -1,0 +1,50 @@
+"""Answers of the gateway itself: whole bodies, and errors in the format of a client."""
+
+from typing import Any
+
+from surecall.errors import ProviderStatusError, SurecallError
+from surecall.jsontext import encode
+from surecall.protocols import WireProtocol
+from surecall.transport.admission import Refusal
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+async def respond(
+    send: Any,
+    status: int,
+    body: bytes,
+    *,
+    content_type: str = "application/json",
+    extra: RawHeaders | None = None,
+) -> None:
+    """Send a whole answer."""
+    headers = [
+        (b"content-type", content_type.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        *(extra or ()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def status_of_refusal(refusal: Refusal) -> ProviderStatusError:
+    """Return the error that a refused request is answered with."""
+    return ProviderStatusError(refusal.code, refusal.message, status=refusal.status)
+
+
+def render_error(protocol: WireProtocol, error: SurecallError) -> tuple[int, bytes]:
+    """Return the status and the body of an error in the format of a client."""
+    wire = protocol.render_error(error)
+    status = wire.status
+    if isinstance(error, ProviderStatusError) and error.status in {403, 413, 415, 429, 503}:
+        status = error.status
+    return status, encode(wire.body)
+
+
+def end_retries(headers: RawHeaders) -> RawHeaders:
+    """Say that a client need not try again: the gateway has."""
+    kept = [item for item in headers if item[0] != b"x-should-retry"]
+    return [*kept, (b"x-should-retry", b"false")]

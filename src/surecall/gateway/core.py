@@ -1,0 +1,178 @@
+"""What all requests of a gateway share: settings in force, limits, the store, and counts."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from surecall.errors import ProviderStatusError
+from surecall.exchange import EchoCache, Policy
+from surecall.telemetry import Metrics, RequestMetrics
+
+from .gates import Gate, RetryBudget
+from .heads import Hosts
+from .keys import Counts, Keyring
+from .records import RequestRecord, Retention, StoreCounts
+from .settings import GatewaySettings, PolicySettings
+from .strategy import Strategies
+from .upstreams import Router, Target, Upstream
+
+if TYPE_CHECKING:
+    from .records import RecordStore
+
+_MAX_NAMED: Final = 100
+_MAX_NAME_CHARS: Final = 100
+
+
+class State:
+    """The settings in force, and everything that is made of them."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        upstreams: Mapping[str, Upstream],
+        counts: Counts,
+        *,
+        facts: Path | None = None,
+    ) -> None:
+        self.settings = settings
+        self.upstreams = upstreams
+        self.router = Router(settings, upstreams)
+        self.strategies = Strategies(settings, facts=facts)
+        self.keyring = Keyring(settings.keys, counts)
+        self.hosts = Hosts((settings.server.host,), settings.server.allow_hosts)
+        self._policy = _make_policy(settings.policy)
+        self._policies = {
+            name: _make_policy(item.policy)
+            for name, item in settings.models.items()
+            if item.policy is not None
+        }
+
+    def policy_for(self, target: Target) -> Policy:
+        """Return what may be done for requests to a model."""
+        if self._policies and (found := self._policies.get(target.model)) is not None:
+            return found
+        return self._policy
+
+
+def _make_policy(settings: PolicySettings) -> Policy:
+    return Policy(
+        **{name: getattr(settings, name) for name in settings.__struct_fields__}  # the same names
+    )
+
+
+class NoRecords:
+    """Keeps nothing."""
+
+    def __init__(self) -> None:
+        self.counts = StoreCounts()
+
+    async def add(self, record: RequestRecord) -> None:
+        """Keep nothing."""
+
+    def add_soon(self, record: RequestRecord) -> None:
+        """Keep nothing."""
+
+    async def prune(self, retention: Retention) -> int:
+        """Remove nothing."""
+        return 0
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Core:
+    """What requests need of their gateway, whatever its settings are at the moment.
+
+    Args:
+        settings: The settings it begins with.
+        store: Where requests are recorded.
+    """
+
+    def __init__(self, settings: GatewaySettings, store: "RecordStore | NoRecords") -> None:
+        self.store: Any = store
+        self.live: set[Any] = set()
+        """The requests under way."""
+        self.is_draining = False
+        self.echoes = EchoCache()
+        limits = settings.limits
+        self.gate = Gate(limits.max_in_flight, limits.max_waiting, limits.max_wait_s, "The gateway")
+        self.budget = RetryBudget(settings.retry.budget_share, settings.retry.budget_floor)
+        self._named = set(list_models_of(settings))
+        self.metrics = Metrics()
+        self.request_metrics = RequestMetrics(
+            self.metrics, upstreams=tuple(settings.upstreams), models=tuple(self._named)
+        )
+        self._spans: Any = None
+        if settings.telemetry.otel:
+            from surecall.telemetry import RequestSpans
+
+            self._spans = RequestSpans(content=settings.telemetry.otel_content)
+
+    def take_settings(self, settings: GatewaySettings) -> None:
+        """Follow a change of the settings."""
+        limits = settings.limits
+        self.gate.limit, self.gate.max_waiting = limits.max_in_flight, limits.max_waiting
+        self.gate.max_wait_s = limits.max_wait_s
+        self._declare(settings.upstreams, list_models_of(settings))
+
+    def observe(self, record: RequestRecord) -> None:
+        """Count a request that is over."""
+        if record.status == 200 and record.model_asked not in self._named:
+            self._declare_model(record.model_asked)
+        self.request_metrics.observe(record)
+        if self._spans is not None:
+            self._spans.observe(record)
+
+    def count_shed(self, reason: str) -> None:
+        """Count a request that was refused at the entrance."""
+        self.request_metrics.shed.add(reason)
+
+    async def wait_at(self, gate: Gate) -> None:
+        """Enter a gate that was not free at once.
+
+        Raises:
+            ProviderStatusError: `OVERLOADED`.
+        """
+        try:
+            await gate.enter()
+        except ProviderStatusError:
+            self.count_shed("overload")
+            raise
+
+    def render_metrics(self, upstreams: Iterable[Upstream]) -> bytes:
+        """Return all metrics in the text form of Prometheus."""
+        metrics = self.request_metrics
+        metrics.in_flight.set(self.gate.inside)
+        metrics.waiting.set(self.gate.waiting + sum(item.gate.waiting for item in upstreams))
+        counts = self.store.counts
+        for result in ("stored", "spooled", "dropped"):
+            metrics.records.cell(result)[0] = getattr(counts, result)
+        spool = getattr(self.store, "spool", None)
+        if spool is not None:
+            metrics.spool_bytes.set(spool.size_bytes)
+        return self.metrics.render()
+
+    def _declare_model(self, name: str) -> None:
+        """Count a model apart that an upstream has answered for, as long as these are few."""
+        if len(self._named) < _MAX_NAMED and len(name) <= _MAX_NAME_CHARS:
+            self._named.add(name)
+            self._declare((), (name,))
+
+    def _declare(self, upstreams: Iterable[str], models: Iterable[str]) -> None:
+        """Count more upstreams and models apart."""
+        for series in vars(self.request_metrics).values():
+            labels = getattr(series, "labels", ())
+            if "upstream" in labels:
+                series.allow("upstream", upstreams)
+            if "model" in labels:
+                series.allow("model", models)
+
+
+def list_models_of(settings: GatewaySettings) -> tuple[str, ...]:
+    """Return the names of models that the settings have."""
+    names = [*settings.aliases, *settings.routes, *settings.models]
+    for entry in settings.upstreams.values():
+        names += [name for name in entry.settings.models if "*" not in name]
+        if entry.embedded:
+            names += [entry.embedded, f"embedded:{entry.embedded}"]
+    return tuple(dict.fromkeys(names))

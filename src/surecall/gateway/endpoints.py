@@ -1,0 +1,111 @@
+"""What is served, where, and which role a virtual key needs for it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from surecall.errors import Code, ProviderStatusError
+from surecall.protocols import WireProtocol, find_protocol
+
+from .heads import Head
+from .settings import Role
+
+_GEMINI: Final = re.compile(
+    r"/v1(?:beta|alpha)?/(?:models|tunedModels)/(?P<model>[^?#]+):"
+    r"(?P<method>generateContent|streamGenerateContent)"
+)
+_PREFIXES: Final = ("/v1/", "/v1beta/", "/v1alpha/")
+_UNSAFE_PATH: Final = re.compile(r"\.\.|//|\\|%2e|%2f|%5c|[\x00-\x20\x7f]", re.IGNORECASE)
+MODEL_PATHS: Final[Mapping[str, str]] = {
+    "/v1/chat/completions": "chat_completions",
+    "/v1/messages": "messages",
+    "/v1/responses": "responses",
+}
+_RELAYED_METHODS: Final = frozenset({"DELETE", "GET", "PATCH", "POST", "PUT"})
+
+Kind = Literal["model", "models", "relay", "health", "ready", "metrics", "reload"]
+
+
+class Endpoint(Struct, frozen=True):
+    """Something the gateway serves."""
+
+    method: str
+    path: str
+    """With `{model}` and `{path}` for what may be anything."""
+    role: Role | None
+    """The role that a virtual key needs; `None` is for everybody."""
+    kind: Kind
+
+
+ENDPOINTS: Final = (
+    Endpoint("POST", "/v1/chat/completions", "call", "model"),
+    Endpoint("POST", "/v1/responses", "call", "model"),
+    Endpoint("POST", "/v1/messages", "call", "model"),
+    Endpoint("POST", "/v1beta/models/{model}:generateContent", "call", "model"),
+    Endpoint("POST", "/v1beta/models/{model}:streamGenerateContent", "call", "model"),
+    Endpoint("GET", "/v1/models", "call", "models"),
+    Endpoint("GET", "/v1beta/models", "call", "models"),
+    *(Endpoint(method, "/v1/{path}", "call", "relay") for method in sorted(_RELAYED_METHODS)),
+    *(Endpoint(method, "/v1beta/{path}", "call", "relay") for method in sorted(_RELAYED_METHODS)),
+    Endpoint("GET", "/healthz", None, "health"),
+    Endpoint("GET", "/readyz", None, "ready"),
+    Endpoint("GET", "/metrics", "read-only", "metrics"),
+    Endpoint("POST", "/admin/reload", "admin", "reload"),
+)
+"""Everything that is served; the test of keys walks through it."""
+_PLAIN: Final = {(item.method, item.path): item for item in ENDPOINTS if "{" not in item.path}
+_PLAIN_PATHS: Final = frozenset(path for _, path in _PLAIN)
+MODEL_ENDPOINT: Final = Endpoint("POST", "", "call", "model")
+_RELAY: Final = Endpoint("", "", "call", "relay")
+
+EVENTS_ONLY: Final = ProviderStatusError(
+    Code.INVALID_REQUEST, "Streams are served as events only: add ?alt=sse.", status=400
+)
+_protocols: dict[str, WireProtocol] = {}
+
+
+def protocol_of(name: str) -> WireProtocol:
+    """Return a format; there is one of each."""
+    found = _protocols.get(name)
+    if found is None:
+        found = _protocols[name] = find_protocol(name)
+    return found
+
+
+def find_endpoint(
+    method: str, path: str, raw_path: bytes
+) -> tuple[Endpoint, WireProtocol | None, tuple[str, bool] | None]:
+    """Return what is at a path, in which format, and what the path itself says."""
+    plain = _PLAIN.get((method, path))
+    if plain is not None:
+        return plain, None, None
+    if path in _PLAIN_PATHS:
+        raise ProviderStatusError(Code.NOT_FOUND, f"{method} is not served at {path}.", status=405)
+    found = _GEMINI.fullmatch(path)
+    if found is not None and method == "POST":
+        named = (unquote(found["model"]), found["method"] == "streamGenerateContent")
+        return MODEL_ENDPOINT, protocol_of("gemini"), named
+    if method in _RELAYED_METHODS and path.startswith(_PREFIXES):
+        if _UNSAFE_PATH.search(raw_path.decode("latin-1")):
+            raise ProviderStatusError(Code.NOT_FOUND, "The path is not usable.", status=404)
+        return _RELAY, None, None
+    raise ProviderStatusError(Code.NOT_FOUND, "There is nothing at this path.", status=404)
+
+
+def guess_protocol(path: str, head: Head) -> WireProtocol:
+    """Return the format in which a path is answered that has none of its own."""
+    if path in MODEL_PATHS:
+        return protocol_of(MODEL_PATHS[path])
+    if path.startswith(("/v1beta", "/v1alpha")):
+        return protocol_of("gemini")
+    if path.startswith("/v1/messages") or any(n == "anthropic-version" for n, _ in head.formal):
+        return protocol_of("messages")
+    return protocol_of("responses" if path.startswith("/v1/responses") else "chat_completions")
+
+
+def wants_events(scope: Any) -> bool:
+    """Tell whether a client of Gemini's format asks for a stream of events."""
+    return b"alt=sse" in scope["query_string"].split(b"&")

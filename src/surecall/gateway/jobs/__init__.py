@@ -1,0 +1,12 @@
+"""One request at a time: for a model, or for another path of an upstream.
+
+`base` is what all share, from the body to the last byte; `asking` reaches an upstream; `answering`
+delivers and records; `streaming` passes streams on; `model` ties these together. `relaying` does
+what is not read.
+"""
+
+from .base import ClientJob
+from .model import Job
+from .relaying import RelayJob, list_models
+
+__all__ = ["ClientJob", "Job", "RelayJob", "list_models"]

@@ -1,0 +1,133 @@
+"""Reaching an upstream for a job: with the right key, and at most one retry."""
+
+import asyncio
+import time
+from random import random
+from typing import TYPE_CHECKING, Any
+
+from surecall.errors import ProviderError
+from surecall.exchange import Sent
+from surecall.gateway.upstreams import Target
+from surecall.protocols import WireProtocol
+from surecall.transport.retry import RetryPolicy, parse_retry_after, plan_wait
+
+from .base import ClientJob
+
+if TYPE_CHECKING:
+    from surecall.gateway.client import Answer
+
+
+class AskingJob(ClientJob):
+    """A job that asks models."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._requests = 0
+        self._retries = 0
+        self._waited_s = 0.0
+
+    def count_request(self) -> None:
+        """Count a request to an upstream."""
+        self._requests += 1
+
+    async def wait_to_retry(self, error: ProviderError) -> bool:
+        """Wait before a retry; return whether there is one."""
+        settings = self._state.settings.retry
+        if self._has_started or self._has_left or self._is_cut:
+            return False
+        policy = RetryPolicy(max_retries=settings.max_retries, max_wait_s=settings.max_wait_s)
+        wait_s = plan_wait(
+            policy, error, retries=self._retries, waited_s=self._waited_s, random=random
+        )
+        budget = self._core.budget
+        if wait_s is None or not budget.try_begin():
+            return False
+        try:
+            await asyncio.sleep(wait_s)
+        finally:
+            budget.end()
+        self._waited_s += wait_s
+        self._retries += 1
+        return True
+
+    def headers_for(self, target: Target, first: Target) -> list[tuple[str, str]]:
+        """Return the headers for an upstream, with the key that is meant for it."""
+        head, upstream = self._head, target.upstream
+        is_same = upstream.protocol.name == self._protocol.name
+        headers = [("content-type", "application/json"), *head.passed]
+        if is_same:
+            headers += head.formal
+        own = upstream.own_auth
+        if self._caller is not None or upstream.entry.embedded:
+            return headers + list(own or ())
+        is_meant = upstream.base == first.upstream.base
+        if own is not None and (not head.key or not is_meant):
+            return headers + list(own)
+        if not is_meant or not head.token:
+            return headers
+        if is_same:
+            return headers + head.auth
+        return headers + list(upstream.protocol.render_auth(head.token).items())
+
+
+class Asking:
+    """Asks one target on behalf of a job, with at most one retry before the first byte."""
+
+    __slots__ = ("_headers", "_job", "is_last", "target")
+
+    def __init__(self, job: "AskingJob", target: Target, first: Target, *, is_last: bool) -> None:
+        self._job = job
+        self._headers = job.headers_for(target, first)
+        self.target = target
+        self.is_last = is_last
+
+    async def send(self, body: bytes) -> Sent:
+        """Send a body and return the whole answer; `Send` of the exchange."""
+        job = self._job
+        while True:
+            job.count_request()
+            try:
+                answer = await self.send_once(body, stream=False)
+                data = await answer.read()
+            except ProviderError as error:
+                if not self.is_last or not await job.wait_to_retry(error):
+                    raise
+                continue
+            sent = Sent(answer.status, dict(answer.headers), data)
+            if sent.status < 400 or not self.is_last:
+                return sent
+            if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
+                return sent
+
+    async def open(self, body: bytes, *, stream: bool) -> "Answer | Sent":
+        """Send a body and return the open answer, or all of it when it is an error."""
+        job = self._job
+        while True:
+            job.count_request()
+            try:
+                answer = await self.send_once(body, stream=stream)
+                if answer.status < 400:
+                    return answer
+                sent = Sent(answer.status, dict(answer.headers), await answer.read())
+            except ProviderError as error:
+                if not self.is_last or not await job.wait_to_retry(error):
+                    raise
+                continue
+            if not self.is_last:
+                return sent
+            if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
+                return sent
+
+    async def send_once(self, body: bytes, *, stream: bool) -> "Answer":
+        """Send a body and return the answer, whatever it is."""
+        target = self.target
+        path = target.upstream.path_of(target.model, stream=stream)
+        return await target.upstream.send("POST", path, self._headers, body)
+
+
+def read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:
+    """Return the error that an answer stands for."""
+    error = protocol.parse_error(sent.status, sent.headers, sent.body)
+    if error.retry_after_s is None:
+        error.retry_after_s = parse_retry_after(sent.headers, time.time())
+    return error

@@ -1,0 +1,156 @@
+"""What every request of a client goes through: it comes in, may be left or cut, is recorded."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from surecall.errors import Code, StoreError, SurecallError
+from surecall.gateway.core import Core, State
+from surecall.gateway.gates import overloaded
+from surecall.gateway.heads import ClientLeft, Head, hide_key, read_body
+from surecall.gateway.keys import Caller
+from surecall.gateway.records import RequestRecord, new_request_id
+from surecall.protocols import WireProtocol
+from surecall.redaction import open_log
+
+if TYPE_CHECKING:
+    from surecall.gateway.client import Answer
+    from surecall.gateway.connection import GatewayProtocol
+
+_log = open_log("surecall.gateway")
+
+
+class ClientJob(ABC):
+    """One request of a client, in the task of the server.
+
+    Args:
+        core: What all requests share.
+        state: The settings in force when it came.
+        protocol: The format of the client.
+        head: What its headers say.
+        caller: The virtual key it came with, if there are any.
+        asgi: Scope, receive and send of the server.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        state: State,
+        protocol: WireProtocol,
+        head: Head,
+        caller: Caller | None,
+        asgi: tuple[Any, Any, Any],
+    ) -> None:
+        self._core = core
+        self._state = state
+        self._protocol = protocol
+        self._head = head
+        self._caller = caller
+        self._asgi_scope, self._receive, self._send = asgi
+        self._link: GatewayProtocol = self._asgi_scope["surecall.link"]
+        self._secret = hide_key(head.token)
+        self.id = new_request_id()
+        self.time = time.time()
+        self._began_s = time.perf_counter()
+        self._upstream_s: float = 0.0
+        self._body = b""
+        self._task: asyncio.Task[Any] | None = None
+        self._answer: Answer | None = None
+        self._has_started = False
+        self._is_over = False
+        self._has_left = False
+        self._is_cut = False
+        self._sent_bytes = 0
+
+    @abstractmethod
+    async def _serve(self) -> None:
+        """Serve the request, whose body is there."""
+
+    @abstractmethod
+    async def _fail(self, error: SurecallError) -> None:
+        """Answer with an error, also where an answer has begun."""
+
+    @abstractmethod
+    def _describe_left(self) -> RequestRecord:
+        """Return the record of a request whose client has left."""
+
+    async def run(self) -> None:
+        """Serve the request; whatever happens, the client gets an answer and a record is left."""
+        core = self._core
+        try:
+            limit = self._state.settings.limits.max_request_bytes
+            self._body = await read_body(self._receive, self._head, limit)
+        except ClientLeft:
+            return
+        except SurecallError as error:
+            await self._fail(error)
+            return
+        task = self._task = asyncio.current_task()
+        assert task is not None
+        self._link.on_lost = self._on_client_left
+        self._link.keep_reading()
+        core.live.add(self)
+        try:
+            await self._serve()
+        except SurecallError as error:
+            await self._fail(error)
+        except asyncio.CancelledError:
+            if not self._has_left and not self._is_cut:
+                raise
+            task.uncancel()
+            await self._end_early()
+        except Exception:
+            _log.exception("request %s failed", self.id)
+            await self._fail(
+                SurecallError(
+                    Code.INTERNAL_ERROR,
+                    "The gateway failed.",
+                    hint=f"Its log has more under {self.id}.",
+                )
+            )
+        finally:
+            self._is_over = True
+            self._link.on_lost = self._link.on_writable = None
+            core.live.discard(self)
+
+    def _on_client_left(self) -> None:
+        self._has_left = True
+        if self._answer is not None:
+            self._answer.abort()
+        if self._task is not None and not self._is_over:
+            self._task.cancel()
+
+    def cut(self) -> None:
+        """End the request now, because the gateway ends."""
+        self._is_cut = True
+        if self._task is not None and not self._is_over:
+            self._task.cancel()
+
+    async def _end_early(self) -> None:
+        if not self._has_left:
+            await self._fail(overloaded("The gateway is being stopped.", 5.0))
+            return
+        record = self._describe_left()
+        self._core.observe(record)
+        try:
+            self._core.store.add_soon(record)
+        except StoreError as error:
+            _log.error("request %s was not recorded: %s", self.id, error)
+
+    async def _keep(self, record: RequestRecord) -> None:
+        """Record the request; when this returns the record is durable."""
+        self._core.observe(record)
+        try:
+            await self._core.store.add(record)
+        except StoreError as error:
+            _log.error("request %s was not recorded: %s", self.id, error)
+
+    def _write(self, data: bytes) -> None:
+        """Send a piece of a stream now; a client that does not read stops the upstream."""
+        link = self._link
+        link.write_piece(data)
+        self._sent_bytes += len(data)
+        if link.is_slow and self._answer is not None:
+            self._answer.pause()
+            link.on_writable = self._answer.resume

@@ -1,0 +1,200 @@
+"""One request for a model: where it goes, what may be done for it, and what comes back."""
+
+import time
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, ProviderError, ProviderStatusError
+from surecall.exchange import ClientRequest, Policy, Route, mediate
+from surecall.gateway.heads import Wishes, returned_headers
+from surecall.gateway.keys import forbidden
+from surecall.gateway.upstreams import Target, may_fall_back
+from surecall.jsontext import encode
+
+from .asking import Asking
+from .streaming import StreamingJob
+from .usage import find_stream_usage, find_usage
+
+_TAIL_BYTES: Final = 16 * 1024
+_DONE_NOTHING: Final = Policy(
+    steps=(), max_requests=1, likely_calls="deliver", text_formats=False, repair_history=False
+)
+
+
+class Job(StreamingJob):
+    """One request for a model; `named` is what the path says: the model, and whether to stream."""
+
+    def __init__(self, *args: Any, named: tuple[str, bool] | None = None) -> None:
+        super().__init__(*args)
+        self._named = named
+        self._tail = b""
+
+    async def _serve(self) -> None:
+        state, head = self._state, self._head
+        if not head.is_json:
+            raise ProviderStatusError(
+                Code.UNSUPPORTED_CONTENT_TYPE, "The body must be application/json.", status=415
+            )
+        if head.encoding not in (b"", b"identity"):
+            raise ProviderStatusError(
+                Code.UNSUPPORTED_CONTENT_TYPE, "The body must not be compressed.", status=415
+            )
+        wishes = head.wishes()
+        model, stream = self._named or (None, None)
+        request = ClientRequest.parse(self._protocol, self._body, model=model, stream=stream)
+        self._request = request
+        if self._caller is not None:
+            if not self._caller.may_ask(request.model):
+                raise forbidden(f"The key may not ask for {request.model[:80]!r}.")
+            refusal = self._caller.begin(self.time)
+            if refusal is not None:
+                self._core.count_shed("rate_limit" if refusal.code == Code.RATE_LIMIT else "budget")
+                raise refusal
+        targets = state.router.find(request.model)
+        gate = self._core.gate
+        if not gate.try_enter():
+            await self._core.wait_at(gate)
+        self._core.budget.live += 1
+        try:
+            await self._try_targets(targets, wishes)
+        finally:
+            self._core.budget.live -= 1
+            gate.leave()
+
+    async def _try_targets(self, targets: tuple[Target, ...], wishes: Wishes) -> None:
+        """Ask one target after the other, as long as nothing was delivered."""
+        assert self._request is not None
+        first = targets[0]
+        for target in targets:
+            is_last = target is targets[-1]
+            upstream = target.upstream
+            if upstream.breaker.is_open and not is_last:
+                continue
+            if not upstream.gate.try_enter():
+                try:
+                    await self._core.wait_at(upstream.gate)
+                except ProviderStatusError:
+                    if is_last:
+                        raise
+                    continue
+            try:
+                self._target = target
+                asking = Asking(self, target, first, is_last=is_last)
+                if await self._ask(asking, wishes):
+                    return
+            finally:
+                upstream.leave()
+
+    async def _ask(self, asking: Asking, wishes: Wishes) -> bool:
+        """Ask a target; return whether the client has its answer."""
+        request, target = self._request, asking.target
+        assert request is not None
+        strategies = self._state.strategies
+        known = strategies.recall(target)
+        if known is None or (request.offers_tools and not known.knows_tools):
+            known = await strategies.find(target, with_tools=request.offers_tools)
+        self._known = known
+        route = known.route
+        is_same = route.protocol.name == self._protocol.name
+        if wishes.off and is_same:
+            return await self._relay_untouched(asking)
+        policy = self._state.policy_for(target)
+        if wishes.off:
+            policy = _DONE_NOTHING
+            if route.strategy != "native":
+                route = replace(route, strategy="native")
+        elif wishes.receipts or wishes.without:
+            policy = replace(
+                policy,
+                steps=tuple(step for step in policy.steps if step not in wishes.without),
+                show_receipts=wishes.receipts,
+            )
+        request = self._override(request, target)
+        if request.stream:
+            return await self._stream(request, route, policy, asking)
+        return await self._whole(request, route, policy, asking)
+
+    def _override(self, request: ClientRequest, target: Target) -> ClientRequest:
+        """Return the request with the fields that the settings replace."""
+        model = self._state.strategies.model_settings(target)
+        if model is None or not model.request_overrides:
+            return request
+        body = encode({**request.document, **model.request_overrides})
+        return ClientRequest.parse(self._protocol, body, model=request.model, stream=request.stream)
+
+    async def _whole(
+        self, request: ClientRequest, route: Route, policy: Policy, asking: Asking
+    ) -> bool:
+        delivered = await mediate(
+            request,
+            route,
+            policy,
+            asking.send,
+            echoes=self._core.echoes,
+            scope=self._scope,
+        )
+        error = delivered.error
+        self._upstream_s += delivered.upstream_s
+        if delivered.outcome == "failed" and not asking.is_last and may_fall_back(error):
+            return False
+        await self._deliver(delivered)
+        return True
+
+    async def _relay_untouched(self, asking: Asking) -> bool:
+        """Pass request and reply on as they are."""
+        request = self._request
+        assert request is not None
+        body = request.body_for(asking.target.model)
+        self._requests += 1
+        began_s = time.perf_counter()
+        answer = await asking.send_once(body, stream=request.stream)
+        self._answer = answer
+        headers = returned_headers(answer.raw_headers)
+        own = self._own_headers("relayed", 0)
+        is_stream = any(
+            name == b"content-type" and value.startswith(b"text/event-stream")
+            for name, value in headers
+        )
+        if not is_stream:
+            reply = await answer.read()
+            self._upstream_s += time.perf_counter() - began_s
+            record = self._record(
+                status=answer.status, outcome="relayed", usage=find_usage(reply), reply=reply
+            )
+            await self._keep(record)
+            length = (b"content-length", str(len(reply)).encode())
+            await self._respond(answer.status, [*headers, *own, length], reply)
+            return True
+        self._has_started = True
+        self._first_byte_s = time.perf_counter() - self._began_s
+        await self._send(
+            {"type": "http.response.start", "status": answer.status, "headers": [*headers, *own]}
+        )
+        held = b""
+
+        def feed(chunk: bytes) -> None:
+            nonlocal held
+            if held:
+                self._write(held)
+            held = chunk  # the last bytes wait for the record
+            self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
+
+        failure: ProviderError | None = None
+        try:
+            await answer.pipe(feed)
+        except ProviderError as error:
+            failure = error
+        self._answer = None
+        self._upstream_s += time.perf_counter() - began_s
+        usage = find_stream_usage(self._tail)
+        await self._keep(
+            self._record(status=answer.status, outcome="relayed", usage=usage, error=failure)
+        )
+        if failure is not None:  # the client sees what came: a body that ends too early
+            if held:
+                self._write(held)
+            self._link.transport.close()
+            return True
+        await self._send({"type": "http.response.body", "body": held, "more_body": False})
+        return True

@@ -1,0 +1,269 @@
+"""Streams on their way to a client: bytes go from socket to socket without an await in between.
+
+The last bytes wait until the record is durable. Nothing is sent before there is something to send:
+until then another upstream may answer, and an error has a status of its own.
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, ProviderError, SurecallError
+from surecall.exchange import ClientRequest, Delivered, Policy, Route, Sent, mediate
+from surecall.exchange.streams import Ending, StreamRelay
+from surecall.gateway.answers import render_error
+from surecall.gateway.heads import returned_headers
+from surecall.gateway.upstreams import may_fall_back
+
+from .answering import AnsweringJob
+from .asking import Asking, read_error
+
+if TYPE_CHECKING:
+    from surecall.gateway.client import Answer
+
+_LINGER_S: Final = 1.0
+"""How long an upstream may keep its connection open behind the end of a stream."""
+_STREAM_HEADERS: Final = (
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class StreamingJob(AnsweringJob):
+    """A job that may answer with a stream."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._relay: StreamRelay | None = None
+
+    @property
+    def _scope(self) -> str:
+        """Whose conversation it is."""
+        return self._caller.id if self._caller is not None else self._head.token
+
+    async def _fail(self, error: SurecallError) -> None:
+        """Answer with an error, in the format of the client, also inside a stream."""
+        if self._has_started:
+            await self._finish_stream(self._broken(error), error)
+        else:
+            await super()._fail(error)
+
+    async def _stream(
+        self, request: ClientRequest, route: Route, policy: Policy, asking: Asking
+    ) -> bool:
+        relay = StreamRelay(
+            request,
+            route,
+            policy,
+            request_id=self.id,
+            echoes=self._core.echoes,
+            scope=self._scope,
+        )
+        try:
+            opened = await asking.open(relay.body, stream=True)
+        except ProviderError as error:
+            if not asking.is_last and may_fall_back(error):
+                return False
+            raise
+        if isinstance(opened, Sent):
+            return await self._pass_error(opened, request, route, policy, asking)
+        relay.take_headers(dict(opened.headers))
+        self._relay = relay
+        failure = await self._pipe(opened, relay)
+        ending = relay.finish(failure)
+        while ending.ask is not None:
+            ending = await self._ask_again(relay, ending.ask, asking)
+        if not self._has_started and ending.error is not None:
+            if ending.outcome == "failed" and not asking.is_last and may_fall_back(ending.error):
+                return False
+            await self._refuse_stream(ending, ending.error)
+            return True
+        await self._finish_stream(ending, ending.error)
+        return True
+
+    async def _pipe(self, answer: "Answer", relay: StreamRelay) -> ProviderError | None:
+        """Pass a stream on until it ends; return why it ended too early."""
+        self._answer = answer
+        lingering: asyncio.TimerHandle | None = None
+
+        def feed(chunk: bytes) -> None:
+            nonlocal lingering
+            data = relay.feed(chunk)
+            if data:
+                self._write(data)
+            if lingering is None and relay.done and not answer.is_complete:
+                loop = asyncio.get_running_loop()
+                lingering = loop.call_later(_LINGER_S, answer.abort)
+
+        began_s = time.perf_counter()
+        try:
+            await answer.pipe(feed)
+        except ProviderError as error:
+            return None if relay.done else error
+        finally:
+            self._upstream_s += time.perf_counter() - began_s
+            self._answer = None
+            if lingering is not None:
+                lingering.cancel()
+        return None
+
+    async def _ask_again(self, relay: StreamRelay, body: bytes, asking: Asking) -> Ending:
+        try:
+            opened = await asking.open(body, stream=True)
+        except ProviderError as error:
+            return relay.finish(error)
+        if isinstance(opened, Sent):
+            return relay.finish(read_error(asking.target.upstream.protocol, opened))
+        failure = await self._pipe(opened, relay)
+        return relay.finish(failure)
+
+    def _start_stream(self, extra: "tuple[tuple[bytes, bytes], ...]" = ()) -> None:
+        self._has_started = True
+        self._first_byte_s = time.perf_counter() - self._began_s
+        headers = [
+            (b"content-type", b"text/event-stream; charset=utf-8"),
+            *_STREAM_HEADERS,
+            (b"x-surecall-request-id", self.id.encode()),
+            *extra,
+        ]
+        if self._answer is not None:
+            headers += [
+                item
+                for item in returned_headers(self._answer.raw_headers)
+                if item[0] != b"content-type"
+            ]
+        _send_now(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
+
+    async def _pass_error(
+        self,
+        sent: Sent,
+        request: ClientRequest,
+        route: Route,
+        policy: Policy,
+        asking: Asking,
+    ) -> bool:
+        """Answer with the error of an upstream, which came in the place of a stream."""
+        error = read_error(route.protocol, sent)
+        if not asking.is_last and may_fall_back(error):
+            return False
+        if request.offers_tools and sent.status < 500:
+            if error.code == Code.NO_TOOL_USE_ENDPOINT and policy.allows("taught"):
+                if route.strategy == "native":
+                    taught = replace(route, strategy="taught")
+                    return await self._stream(request, taught, policy, asking)
+            elif await self._rescue(sent, request, route, policy):
+                return True
+        status, body = render_error(self._protocol, error)
+        if route.protocol.name == request.protocol.name and sent.body[:1] == b"{":
+            status, body = sent.status, sent.body
+        await self._deliver(
+            Delivered(
+                status=status,
+                body=body,
+                outcome="failed",
+                headers=error.headers,
+                error=error,
+                upstream_requests=self._requests,
+            )
+        )
+        return True
+
+    async def _rescue(
+        self, sent: Sent, request: ClientRequest, route: Route, policy: Policy
+    ) -> bool:
+        """Deliver the call that an error holds, as some upstreams answer what they cannot read."""
+
+        async def send(_: bytes) -> Sent:
+            return sent
+
+        one = replace(policy, max_requests=1, show_receipts=False)
+        delivered = await mediate(request, route, one, send)
+        if delivered.error is not None or not delivered.calls:
+            return False
+        own = Route(protocol=request.protocol, model=route.model)
+        relay = StreamRelay(request, own, one, request_id=self.id)
+        written = relay.feed(delivered.body)
+        ending = relay.finish()
+        if ending.error is not None or ending.ask is not None:
+            return False
+        await self._finish_stream(
+            replace(
+                ending,
+                data=written + ending.data,
+                outcome=delivered.outcome,
+                receipts=delivered.receipts,
+                defects=delivered.defects,
+                steps=delivered.steps,
+                calls=delivered.calls,
+            ),
+            None,
+        )
+        return True
+
+    async def _refuse_stream(self, ending: Ending, error: SurecallError) -> None:
+        """Answer with a plain error, since nothing of the stream was sent yet."""
+        status, body = render_error(self._protocol, error)
+        await self._deliver(
+            Delivered(
+                status=status,
+                body=body,
+                outcome=ending.outcome,
+                headers=error.headers if isinstance(error, ProviderError) else {},
+                receipts=ending.receipts,
+                defects=ending.defects,
+                steps=ending.steps,
+                parse_error=ending.parse_error,
+                usage=ending.usage,
+                model_answered=ending.model_answered,
+                error=error,
+            )
+        )
+
+    def _broken(self, error: SurecallError) -> Ending:
+        """Return the end of a stream that cannot go on."""
+        if self._relay is None:
+            return Ending(outcome="failed", error=error)
+        ending = self._relay.finish(error)
+        return Ending(outcome="failed", error=error) if ending.ask is not None else ending
+
+    async def _finish_stream(self, ending: Ending, error: SurecallError | None) -> None:
+        """Send the end of a stream, once its record is durable."""
+        record = self._record(
+            status=200,
+            outcome=ending.outcome,
+            receipts=ending.receipts,
+            defects=ending.defects,
+            steps=ending.steps,
+            parse_error=ending.parse_error,
+            usage=ending.usage,
+            model_answered=ending.model_answered,
+            calls=ending.calls,
+            error=error,
+        )
+        await self._keep(record)
+        if not self._has_started:
+            self._start_stream(
+                (
+                    (b"x-surecall-outcome", ending.outcome.encode()),
+                    (b"x-surecall-receipts", str(len(ending.receipts)).encode()),
+                )
+            )
+        await self._send({"type": "http.response.body", "body": ending.data, "more_body": False})
+
+    def _write(self, data: bytes) -> None:
+        """Send a piece of a stream now; the first begins the answer."""
+        if not self._has_started:
+            self._start_stream()
+        super()._write(data)
+
+
+def _send_now(sending: Any) -> None:
+    """Run a coroutine that does not wait."""
+    try:
+        sending.send(None)
+    except StopIteration:
+        return
+    sending.close()
+    raise RuntimeError("the server waits where it should not")

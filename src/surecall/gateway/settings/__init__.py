@@ -1,0 +1,43 @@
+"""What a gateway is told: upstreams, names of models, keys, limits; read from TOML and checked.
+
+No key is ever in the file: it names a variable, a file, or the digest of a virtual key. Unknown
+keys are errors, and every error says which file and which key.
+"""
+
+from .load import GatewaySettings, UpstreamEntry, VirtualKey, is_loopback, load_settings
+from .tables import (
+    DEFAULT_PORT,
+    RELAYED_PATHS,
+    ROLES,
+    KeySettings,
+    LimitSettings,
+    ModelSettings,
+    PolicySettings,
+    Role,
+    RouteSettings,
+    ServerSettings,
+    SettingsFile,
+    TargetSettings,
+    UpstreamSettings,
+)
+
+__all__ = [
+    "DEFAULT_PORT",
+    "RELAYED_PATHS",
+    "ROLES",
+    "GatewaySettings",
+    "KeySettings",
+    "LimitSettings",
+    "ModelSettings",
+    "PolicySettings",
+    "Role",
+    "RouteSettings",
+    "ServerSettings",
+    "SettingsFile",
+    "TargetSettings",
+    "UpstreamEntry",
+    "UpstreamSettings",
+    "VirtualKey",
+    "is_loopback",
+    "load_settings",
+]

@@ -1,0 +1,214 @@
+"""The tables of the file of settings, with their defaults; nothing is checked across them here."""
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from surecall.exchange import STEPS, LikelyCalls, StepName
+from surecall.limits import MAX_BODY_BYTES
+
+Role = Literal["call", "read-only", "admin"]
+"""What a virtual key may do: ask models, look at what was done, or everything."""
+ROLES: Final[tuple[Role, ...]] = ("call", "read-only", "admin")
+
+DEFAULT_PORT: Final = 8787
+DEFAULT_UPSTREAM: Final = "default"
+EMBEDDED_UPSTREAM: Final = "embedded"
+DEFAULT_EMBEDDED_MODEL: Final = "embedded:smollm2-135m"
+RELAYED_PATHS: Final = (
+    "audio/speech",
+    "completions",
+    "embeddings",
+    "images/generations",
+    "messages/count_tokens",
+    "moderations",
+    "rerank",
+    "responses/input_tokens",
+)
+"""What is relayed with a key of the gateway, apart from the endpoints that are read; a client
+that brings its own key may use every path of its upstream."""
+
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1)]
+Amount = Annotated[int, Meta(ge=0)]
+
+
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file; a key that it does not know is an error."""
+
+
+class ServerSettings(Table, frozen=True, kw_only=True):
+    """Where the gateway listens, and who it lets in."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = DEFAULT_PORT
+    allow_hosts: tuple[str, ...] = ()
+    """Values of `Host` that are the gateway's own besides its addresses, such as `llm.lan:8787`."""
+    workers: Count = 1
+    drain_s: Positive = 30.0
+    """How long requests may go on after SIGTERM."""
+
+
+class LimitSettings(Table, frozen=True, kw_only=True):
+    """What one worker takes on, and what a client may cost."""
+
+    max_request_bytes: Count = MAX_BODY_BYTES
+    max_header_bytes: Count = 64 * 1024
+    header_s: Positive = 10.0
+    """Until all headers of a request have arrived."""
+    body_s: Positive = 60.0
+    """Until its whole body has arrived."""
+    min_body_bytes_per_s: Amount = 1024
+    """How fast the body must come once `header_s` have passed."""
+    idle_s: Positive = 75.0
+    """How long a connection is kept between two requests."""
+    max_connections: Count = 4096
+    max_in_flight: Count = 256
+    max_waiting: Amount = 128
+    max_wait_s: Positive = 5.0
+    """How long a request waits for its turn before it is refused with 503."""
+    max_unsent_bytes: Count = 256 * 1024
+    """How much of a stream is held for a client that reads slowly."""
+
+
+class RetrySettings(Table, frozen=True, kw_only=True):
+    """What is tried again by the gateway, before any byte of an answer was used."""
+
+    max_retries: Amount = 1
+    max_wait_s: Annotated[float, Meta(ge=0)] = 20.0
+    """How long an upstream may ask to wait; if it asks for more, the client learns of it."""
+    budget_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
+    """How many of the requests in flight may be retries at once."""
+    budget_floor: Amount = 3
+
+
+class PolicySettings(Table, frozen=True, kw_only=True):
+    """What may be done to make calls usable; see `Policy`."""
+
+    steps: tuple[StepName, ...] = STEPS
+    max_requests: Count = 3
+    max_tokens: Count | None = None
+    max_seconds: Positive = 120.0
+    likely_calls: LikelyCalls = "reask"
+    likely_calls_by_tool: dict[str, LikelyCalls] = {}
+    text_formats: bool = True
+    repair_history: bool = True
+
+
+class DeadlineSettings(Table, frozen=True, kw_only=True):
+    """How long to wait for an upstream; unset means the default."""
+
+    connect_s: Positive | None = None
+    first_byte_s: Positive | None = None
+    idle_s: Positive | None = None
+    total_s: Positive | None = None
+
+
+class UpstreamSettings(Table, frozen=True, kw_only=True):
+    """One endpoint that answers."""
+
+    url: str
+    """Its address, or `embedded:NAME` for a model inside this process."""
+    protocol: str = ""
+    """Its wire format; empty means that of the provider, or chat completions."""
+    provider: str = ""
+    """Its name in the catalog; empty means by its host."""
+    api_prefix: str | None = None
+    api_key_env: str = ""
+    api_key_file: str = ""
+    key: Literal["needed", "none"] = "needed"
+    """`none` says that it takes no key, so that it may be probed without one."""
+    headers: dict[str, str] = {}
+    """Sent with every request; no secrets."""
+    models: tuple[str, ...] = ()
+    """Which names of models belong here, with `*`; none means all."""
+    max_in_flight: Count = 128
+    max_connections: Count = 256
+    deadlines: DeadlineSettings = DeadlineSettings()
+    probe: Literal["auto", "off"] = "auto"
+    capabilities: dict[str, Any] = {}
+    """What its models can do, where that is known better."""
+
+
+class TargetSettings(Table, frozen=True, kw_only=True):
+    """A model at an upstream, and how often it is chosen."""
+
+    upstream: str
+    model: str
+    weight: Annotated[float, Meta(ge=0)] = 1.0
+
+
+class RouteSettings(Table, frozen=True, kw_only=True):
+    """A name that stands for one of several models, with others to fall back on, in order."""
+
+    targets: Annotated[tuple[TargetSettings, ...], Meta(min_length=1)]
+    fallbacks: tuple[TargetSettings, ...] = ()
+
+
+class ModelSettings(Table, frozen=True, kw_only=True):
+    """What holds for one model, as the upstream names it."""
+
+    upstream: str = ""
+    """Only at this upstream; empty means everywhere."""
+    preset: tuple[str, ...] = ()
+    """Presets whose fields of the request are used; `auto` means those of the catalog."""
+    request_defaults: dict[str, Any] = {}
+    """Fields of the body for requests that do not have them."""
+    request_overrides: dict[str, Any] = {}
+    """Fields of the body that replace those of the client."""
+    capabilities: dict[str, Any] = {}
+    strategy: Literal["auto", "native", "taught"] = "auto"
+    policy: PolicySettings | None = None
+
+
+class KeySettings(Table, frozen=True, kw_only=True):
+    """A key that the gateway itself gives out."""
+
+    id: str
+    role: Role = "call"
+    key_env: str = ""
+    key_file: str = ""
+    key_sha256: str = ""
+    """The SHA-256 of the key in hexadecimal, so that the key itself is nowhere."""
+    models: tuple[str, ...] = ()
+    """Which names of models it may ask for, with `*`; none means all."""
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
+    requests_per_day: Count | None = None
+    tokens_per_day: Count | None = None
+
+
+class StoreSettings(Table, frozen=True, kw_only=True):
+    """Where requests are recorded."""
+
+    path: str = ""
+    """A folder or file for SQLite, `off`, or empty for the default place."""
+    url_env: str = ""
+    """A variable with the address of a PostgreSQL server, for several gateways."""
+    keep_bodies: bool = False
+    max_age_days: Positive | None = 30.0
+    max_records: Count | None = 1_000_000
+
+
+class TelemetrySettings(Table, frozen=True, kw_only=True):
+    """What is reported elsewhere; nothing by default."""
+
+    otel: bool = False
+    otel_content: bool = False
+
+
+class SettingsFile(Table, frozen=True, kw_only=True):
+    """The whole file."""
+
+    server: ServerSettings = ServerSettings()
+    limits: LimitSettings = LimitSettings()
+    retry: RetrySettings = RetrySettings()
+    policy: PolicySettings = PolicySettings()
+    upstreams: dict[str, UpstreamSettings] = {}
+    aliases: dict[str, str] = {}
+    routes: dict[str, RouteSettings] = {}
+    models: dict[str, ModelSettings] = {}
+    keys: tuple[KeySettings, ...] = ()
+    relay_paths: tuple[str, ...] = RELAYED_PATHS
+    store: StoreSettings = StoreSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
