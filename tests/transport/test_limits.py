@@ -13,7 +13,7 @@ def test_the_shipped_limits() -> None:
     limits = WireLimits()
     assert limits.max_body_bytes == 33_554_432
     assert limits.max_stream_bytes == 134_217_728
-    assert limits.max_error_body_bytes == 65_536
+    assert limits.max_error_body_bytes == 524_288
     assert (limits.max_ratio, limits.ratio_free_bytes) == (100, 1_048_576)
 
 

@@ -3,7 +3,7 @@
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
 from collections.abc import AsyncIterator
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 import surecall
 from surecall import (
@@ -40,6 +40,7 @@ from surecall import (
     load_trace,
     read_arguments,
     read_reply,
+    read_value,
     repair_json,
     run,
     run_sync,
@@ -190,6 +191,7 @@ def reading_alone() -> None:
         print(event)
     assert_type(reader.close("stop").calls, tuple[ToolCall, ...])
     assert_type(read_reply("hi", tools=[add.spec]).content, str)
+    assert_type(read_value("3", {"type": "integer"}).certainty, Literal["certain", "likely"])
     repaired = repair_json("{'a': 1}", ended=False)
     assert_type(repaired.receipts, tuple[Receipt, ...])
     print(repaired.value, repaired.state, repaired.errors)
