@@ -78,6 +78,8 @@ class _Partial:
 
 
 _decode: Final = msgspec.json.Decoder(_Chunk).decode
+_decode_all: Final = msgspec.json.Decoder(list[_Chunk]).decode
+_NEXT: Final = b"\n\ndata: "
 
 
 class ChatWire(Wire):
@@ -146,6 +148,44 @@ class ChatWire(Wire):
         if len(choices) == 1:
             return self._take_choice(choices[0], data)
         return max([self._take_choice(choice, data) for choice in choices])
+
+    def take_texts(self, data: bytes) -> list[str]:
+        """Take events at the beginning of these that bring nothing but text, all at once."""
+        end = data.rfind(_NEXT)
+        if end < 0 or data[:6] != b"data: " or self._plain_index is None:
+            return []
+        count = data.count(_NEXT)
+        if data.count(b"\n", 0, end) != 2 * (count - 1):
+            return []
+        try:
+            chunks = _decode_all(b"[" + data[6:end].replace(_NEXT, b",") + b"]")
+        except UNREADABLE:
+            return []
+        texts: list[str] = []
+        if len(chunks) != count:
+            return texts
+        index = self._plain_index
+        for chunk in chunks:
+            choices = chunk.choices
+            if choices is None or len(choices) != 1 or chunk.error is not NOTHING:
+                break
+            choice = choices[0]
+            delta = choice.delta
+            if (
+                delta is None
+                or not delta.content
+                or choice.finish_reason is not None
+                or choice.index != index
+                or delta.tool_calls
+                or delta.function_call is not NOTHING
+                or choice.message is not NOTHING
+                or choice.error is not NOTHING
+                or (chunk.usage is not NOTHING and is_there(chunk.usage))
+            ):
+                break
+            texts.append(delta.content)
+        self.events += len(texts)
+        return texts
 
     def _take_choice(self, choice: _Choice, data: bytes) -> int:
         if is_there(choice.error):

@@ -65,18 +65,20 @@ class EventCutter:
         self._partial.clear()
         return rest
 
-    def split(self, data: bytes) -> list[bytes]:
-        """Return each of some whole events, with everything up to the next."""
+    def split(self, data: bytes) -> tuple[list[bytes], int]:
+        """Return each of some whole events, and how many bytes follow each of them."""
         if not self._has_returns:
             blocks = data.split(b"\n\n")
-            last = blocks.pop()
-            events = [block + b"\n\n" for block in blocks]
-            return [*events, last] if last else events
-        events, start = list[bytes](), 0
+            if not blocks[-1]:
+                blocks.pop()
+            return blocks, 2
+        blocks, start = list[bytes](), 0
         for found in _BLANK_LINE.finditer(data):
-            events.append(data[start : found.end()])
+            blocks.append(data[start : found.end()])
             start = found.end()
-        return [*events, data[start:]] if start < len(data) else events
+        if start < len(data):
+            blocks.append(data[start:])
+        return blocks, 0
 
     def read(self, data: bytes) -> list[tuple[bytes, bytes, int]]:
         """Return the data and the name of each of some whole events, and its size.
@@ -84,7 +86,7 @@ class EventCutter:
         One that is only a comment, or blank, has no data.
         """
         if self._has_returns:
-            return [(*read_event(event), len(event)) for event in self.split(data)]
+            return [(*read_event(event), len(event)) for event in self.split(data)[0]]
         blocks = data.split(b"\n\n")
         last = blocks.pop()
         if data.count(b"\n") == 2 * len(blocks) and not last:  # every event is one line
@@ -120,8 +122,8 @@ def read_event(block: bytes) -> tuple[bytes, bytes]:
     elif not block or (block[0] == _COLON and b"\n" not in block and b"\r" not in block):
         return b"", b""
     block = block.rstrip(b"\r\n")
-    if block[:6] == _DATA and b"\n" not in block and b"\r" not in block:
-        return block[6:], b""
+    if block[:5] == b"data:" and b"\n" not in block and b"\r" not in block:
+        return block[6 if block[5:6] == b" " else 5 :], b""
     events = SSEReader().feed(block.removeprefix(_MARK) + b"\n\n")
     if not events:
         return b"", b""

@@ -26,6 +26,7 @@ from .wire import CALL, END, PASS, PING, TEXT, Wire
 
 _MAX_KEPT_BYTES: Final = MIB
 _MAX_HELD_BYTES: Final = 16 * MIB
+_MIN_AT_ONCE: Final = 4
 _COLON: Final = 0x3A
 _WIRES: Final[Mapping[str, Any]] = {
     "chat_completions": ChatWire,
@@ -115,22 +116,52 @@ class Passing(Side):
     def _flow(self, data: bytes) -> bytes:
         """Pass on what is certain; what follows the beginning of a call is held."""
         wire, watch = self._wire, self._watch
-        take = wire.take
         texts: list[str] = []
         marks: list[int] = []
-        start = chars = 0
-        for body, name, size in self._cutter.read(data):
-            following = start + size
+        blocks, gap = self._cutter.split(data)
+        start = self._take_events(data, blocks, gap, texts, marks)
+        passed = data[:start]
+        text = "".join(texts)
+        self._has_text = self._has_text or bool(text)
+        if watch is not None and (text or self._waiting):
+            passed = self._release(passed, marks, text, blocks, gap)
+        if self._is_holding and start < len(data) and self._error is None:
+            if wire.piece and watch is not None:
+                watch.feed(wire.piece)
+            return passed + self._hold(data, start, is_taken=True)
+        return passed
+
+    def _take_events(
+        self, data: bytes, blocks: list[bytes], gap: int, texts: list[str], marks: list[int]
+    ) -> int:
+        """Take events up to the first that is held back, and return where that begins.
+
+        Args:
+            data: The events.
+            blocks: The same, one by one.
+            gap: How many bytes follow each of these.
+            texts: Takes the pieces of text.
+            marks: Takes how much text has come behind each event.
+        """
+        wire = self._wire
+        start = chars = passed_over = 0
+        is_first = True
+        size = len(data)
+        for place, block in enumerate(blocks):
+            if passed_over:  # taken already
+                passed_over -= 1
+                continue
+            body, name = read_event(block)
+            following = min(start + len(block) + gap, size)
             if body:
                 try:
-                    kind = take(body, name)
+                    kind = wire.take(body, name)
                 except SurecallError as error:
                     self._error = error
                     break
                 if kind == TEXT:
-                    piece = wire.piece
-                    texts.append(piece)
-                    chars += len(piece)
+                    texts.append(wire.piece)
+                    chars += len(wire.piece)
                     if not self._has_kept_text:
                         self._has_kept_text = True
                         self._keep(data[start:following])
@@ -141,22 +172,26 @@ class Passing(Side):
                     self._keep(data[start:following])
             marks.append(chars)
             start = following
-        passed = data[:start]
-        text = "".join(texts)
-        self._has_text = self._has_text or bool(text)
-        if watch is not None and (text or self._waiting):
-            passed = self._release(passed, marks, text, watch)
-        if self._is_holding and start < len(data) and self._error is None:
-            if wire.piece and watch is not None:
-                watch.feed(wire.piece)
-            return passed + self._hold(data, start, is_taken=True)
-        return passed
+            if texts and is_first and len(blocks) - place > _MIN_AT_ONCE:
+                is_first = False
+                for text in (more := wire.take_texts(data[start:])):
+                    chars += len(text)
+                    marks.append(chars)
+                texts += more
+                passed_over = len(more)
+                taken = blocks[place + 1 : place + 1 + passed_over]
+                start += sum(map(len, taken)) + gap * passed_over
+        return start
 
-    def _release(self, data: bytes, marks: list[int], text: str, watch: TextWatch) -> bytes:
+    def _release(
+        self, data: bytes, marks: list[int], text: str, blocks: list[bytes], gap: int
+    ) -> bytes:
         """Return what of the events may be passed on now; the others wait for more text.
 
         Where a call may begin, every event is decided about by itself, however they came.
         """
+        watch = self._watch
+        assert watch is not None
         base = watch.fed
         is_plain = watch.take_plain(text)
         count = 0
@@ -167,10 +202,12 @@ class Passing(Side):
                 return data
             if count:
                 watch.settle(base + marks[count - 1])
-        events = self._cutter.split(data)
-        out = events[:count]
+        start = sum(map(len, blocks[:count])) + gap * count
+        out = [data[:start]]
         at = 0
-        for event, mark in zip(events[count:], marks[count:], strict=True):
+        for block, mark in zip(blocks[count : len(marks)], marks[count:], strict=True):
+            event = data[start : start + len(block) + gap]
+            start += len(event)
             if not is_plain and mark > at:
                 watch.feed(text[at:mark])
                 at = mark

@@ -66,11 +66,15 @@ class TextWatch:
 
     def take_plain(self, text: str) -> bool:
         """Take text of several events at once, if no call can begin in it; tell whether it was."""
-        if self._reader is not None and not self._is_off:
+        if self._is_off:
+            self.feed(text)
+            return True
+        found = self._tail + text
+        if self._reader is not None or self._openers.search(found, 0) is not None:
             return False
-        if not self._is_off and self._openers.search(self._tail + text, 0) is not None:
-            return False
-        self.feed(text)
+        self.fed += len(text)
+        self._recent.append(text)
+        self._take_found(found)
         return True
 
     def feed(self, text: str) -> None:
@@ -95,7 +99,12 @@ class TextWatch:
 
     def settle(self, position: int) -> None:
         """Note that the text up to a position, which is decided, was passed on."""
-        if position == self.passed and not self._recent:
+        if position == self.fed:
+            if self._recent:
+                self._is_after_space = self._recent[-1][-1:].isspace()
+                self._recent.clear()
+            self._rest.clear()
+            self.passed = position
             return
         text = "".join(self._recent)
         at = position - self.passed
@@ -128,13 +137,7 @@ class TextWatch:
         """Look for the first mark; without one, no reader is needed."""
         found = self._tail + text
         if self._openers.search(found, 0) is None:
-            at = self._openers.held_from(found, 0)
-            self._past.append(found[:at])
-            self._rest.append(found[:at])
-            self._tail = found[at:]
-            self.decided = self.fed - len(self._tail)
-            if self.decided > _MAX_WATCHED_CHARS:
-                self._give_up()
+            self._take_found(found)
             return None
         reader = self._reader = ReplyReader(
             self._names, used_ids=self._used_ids(), limits=self._limits
@@ -148,6 +151,16 @@ class TextWatch:
         self._tail = ""
         self._take(reader.feed(found))
         return reader
+
+    def _take_found(self, found: str) -> None:
+        """Take text without any mark, of which only the end may be the beginning of one."""
+        at = self._openers.held_from(found, 0)
+        plain, self._tail = found[:at], found[at:]
+        self._past.append(plain)
+        self._rest.append(plain)
+        self.decided = self.fed - len(self._tail)
+        if self.decided > _MAX_WATCHED_CHARS:
+            self._give_up()
 
     def _take(self, events: list[ReadEvent]) -> None:
         for event in events:

@@ -66,6 +66,14 @@ class Wire(ABC):
         self.has_calls = False
         self.model: str | None = None
 
+    def take_texts(self, data: bytes) -> list[str]:
+        """Take events at the beginning of these that bring nothing but text, all at once.
+
+        Returns:
+            Their texts; the events behind them, or all, are taken one by one.
+        """
+        return []
+
     @abstractmethod
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought.
