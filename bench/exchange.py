@@ -83,7 +83,7 @@ def main() -> None:
     print(f"{'µs':18}" + "".join(f"{title:>12}" for title in head))
     for at, name in enumerate(FORMATS):
         wire, other = find_protocol(name), FORMATS[(at + 1) % len(FORMATS)]
-        body, policy = write_request(name), Policy()
+        body = write_request(name)
         reply = write_reply(name, json.dumps(ARGUMENTS))
         loose = write_reply(name, json.dumps({**ARGUMENTS, "days": "3"}))
         away = write_reply(other, json.dumps(ARGUMENTS))
@@ -96,7 +96,7 @@ def main() -> None:
                 return Sent(200, {}, answer)
 
             asked = ClientRequest.parse(wire, body, model="m")
-            return drive(mediate(asked, route, policy, send))
+            return drive(mediate(asked, route, Policy(), send))
 
         assert run(reply, here).outcome == "clean"
         assert run(loose, here).outcome == "repaired"

@@ -7,13 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surecall.exchange import Policy, Sent
+from surecall.exchange import Policy, Route, Sent, relay
 from surecall.exchange.clean import read_clean
 from surecall.protocols import find_protocol
 from surecall.reading import read_reply
 from surecall.records import RawCall, Reply, Usage
 
-from .scene import ARGUMENTS, FORMATS, GOOD, Script, ask, completion, parse, write_request
+from .scene import (
+    ARGUMENTS,
+    FORMATS,
+    GOOD,
+    Script,
+    ask,
+    calls_in,
+    completion,
+    parse,
+    write_request,
+)
 
 KEYS = [
     "choices",
@@ -176,3 +186,25 @@ async def test_receipts_are_shown_on_request_only() -> None:
     assert document.pop("surecall")["outcome"] == "clean"
     assert document == GOOD
     assert delivered.body.startswith(body[:-1])
+
+
+@pytest.mark.parametrize("client", FORMATS)
+async def test_a_relayed_reply_is_not_read(client: str) -> None:
+    """In the same format its bytes pass, whatever they are; in another they are translated."""
+    request = parse(client, write_request(client, "m"))
+    route = Route(protocol=find_protocol(client), model="m")
+    delivered = await relay(request, route, Script(b"anything"))
+    assert (delivered.body, delivered.outcome) == (b"anything", "relayed")
+    route = Route(protocol=find_protocol("chat_completions"), model="m")
+    loose = completion(("call_1", "save", json.dumps({"count": "3"})))
+    delivered = await relay(request, route, Script(loose))
+    assert calls_in(client, delivered) == [("save", {"count": "3"})]
+    refused = await relay(request, route, Script(Sent(429, {"retry-after": "1"}, b"{}")))
+    assert refused.status == 429
+
+
+async def test_a_huge_reply_is_read_elsewhere() -> None:
+    """It comes back as it is, and nothing else waits for it."""
+    body = json.dumps(completion(content="many words, " * 20_000)).encode()
+    delivered = await ask(Script(body))
+    assert (delivered.body, delivered.outcome) == (body, "clean")

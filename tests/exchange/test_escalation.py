@@ -313,3 +313,12 @@ async def test_losses_of_a_translation_are_named() -> None:
     refused = await ask(Script(reply), upstream="messages", body=json.dumps(asked).encode())
     assert refused.status == 400
     assert "input_audio" in json.loads(refused.body)["error"]["message"]
+
+
+async def test_words_do_not_stand_for_a_call_that_was_demanded() -> None:
+    """Asked again, a model may answer in words; where a call is demanded it may not."""
+    said = completion(content="I have saved it.")
+    assert (await ask(Script(BAD, said))).outcome == "reasked"
+    delivered = await ask(Script(BAD, BAD, said))
+    assert delivered.outcome == "refused"
+    assert names(delivered)[-1] == ("taught", "failed")

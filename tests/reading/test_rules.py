@@ -23,6 +23,7 @@ FOLDERS = (
     "reading",
     "transforms",
     "loop",
+    "exchange",
     "redaction",
     "tools",
 )

@@ -5,7 +5,7 @@ and refused with reasons when that does not help. Nothing here knows a server or
 """
 
 from .history import EchoCache, repair_body, repair_history
-from .mediate import mediate
+from .mediate import mediate, relay
 from .policy import (
     STEPS,
     Delivered,
@@ -37,6 +37,7 @@ __all__ = [
     "Step",
     "StepName",
     "mediate",
+    "relay",
     "repair_body",
     "repair_history",
 ]

@@ -8,11 +8,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from msgspec import Raw, Struct
 
 from surecall.formats import FORMATS, ToolNames, finds_opener
-from surecall.jsontext import decode_plain
+from surecall.jsontext import decode_plain, decoder_of
 from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.reading import ReadingLimits
 from surecall.records import Usage
@@ -168,7 +167,7 @@ class _Completion(Struct):
     error: Any = None
 
 
-_decode_completion: Final = msgspec.json.Decoder(_Completion).decode
+_decode_completion: Final = decoder_of(_Completion)
 
 
 def _read_chat(body: bytes, checks: _Checks) -> Clean | None:
@@ -234,7 +233,7 @@ class _AnthropicMessage(Struct):
     error: Any = None
 
 
-_decode_message: Final = msgspec.json.Decoder(_AnthropicMessage).decode
+_decode_message: Final = decoder_of(_AnthropicMessage)
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -298,7 +297,7 @@ class _Response(Struct):
     error: Any = None
 
 
-_decode_response: Final = msgspec.json.Decoder(_Response).decode
+_decode_response: Final = decoder_of(_Response)
 _ITEM_ENDS: Final = ("completed", None)
 
 
@@ -367,7 +366,7 @@ class _Generated(Struct):
     error: Any = None
 
 
-_decode_generated: Final = msgspec.json.Decoder(_Generated).decode
+_decode_generated: Final = decoder_of(_Generated)
 
 
 def _read_gemini(body: bytes, checks: _Checks) -> Clean | None:

@@ -131,6 +131,14 @@ class Judge:
         """Judge what the endpoint answered."""
         if not 200 <= sent.status < 300:
             return self._judge_error(sent, asked)
+        look = partial(self._look, sent, asked)
+        try:
+            return await read_aside(look, is_long=len(sent.body) > MAX_INLINE_CHARACTERS)
+        except ProviderError as error:
+            return Verdict(error=error)
+
+    def _look(self, sent: Sent, asked: Asked) -> Verdict:
+        document = None
         if asked.is_own:
             clean = read_clean(
                 self._request,
@@ -146,30 +154,14 @@ class Judge:
                     calls=clean.calls,
                     echoes=clean.echoes,
                 )
-        look = partial(self._look_closely, sent, asked)
-        try:
-            return await read_aside(look, is_long=len(sent.body) > MAX_INLINE_CHARACTERS)
-        except ProviderError as error:
-            return Verdict(error=error)
-
-    def _look_closely(self, sent: Sent, asked: Asked) -> Verdict:
-        if asked.is_own and (several := self._several(sent.body)) is not None:
-            return self._judge_choices(several, sent, asked)
+            document = _decode_or_none(sent.body)
+            key = _CHOICES.get(self._request.protocol.name, "")
+            if document is not None and len(as_list(document.get(key))) > 1:
+                return self._judge_choices(document, sent, asked)
         raw = self._route.protocol.parse_body(sent.body, sent.headers)
-        document = as_fields(decode(sent.body, surrogates="replace")) if asked.is_own else None
         return self._judge_raw(raw, asked, sent.body, document)
 
     # Several choices
-
-    def _several(self, body: bytes) -> dict[str, Any] | None:
-        key = _CHOICES.get(self._request.protocol.name)
-        if key is None or body.count(b'"index"') < 2:
-            return None
-        try:
-            document = as_fields(decode(body, surrogates="replace"))
-        except JSONTextError:
-            return None
-        return document if len(as_list(document.get(key))) > 1 else None
 
     def _judge_choices(self, document: dict[str, Any], sent: Sent, asked: Asked) -> Verdict:
         """Judge every choice for itself; one that cannot be used spoils a reply that was asked for.
@@ -398,6 +390,15 @@ class Judge:
                     verdict = Verdict(reply=reply, reading=reading, defects=reading.defects)
                     return self._deliver(verdict, reading, reply, sent.body, None)
         return Verdict(error=error, error_body=_own_error(sent) if asked.is_own else None)
+
+
+def _decode_or_none(body: bytes) -> dict[str, Any] | None:
+    """Return the object of a body, when it is one; reading it says what else it is."""
+    try:
+        value = decode(body, surrogates="replace")
+    except JSONTextError:
+        return None
+    return as_fields(value) if isinstance(value, dict) else None
 
 
 def _own_error(sent: Sent) -> bytes | None:

@@ -11,15 +11,17 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
+from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
 from surecall.formats.teach import tell_not_executed
 from surecall.jsontext import encode
-from surecall.reading import RULES
+from surecall.limits import MAX_INLINE_CHARACTERS
+from surecall.protocols import translate_reply
 from surecall.records import Defect, Message, Receipt, Reply, Usage, clip
 
 from .clean import Clean, read_clean
 from .history import EchoCache
-from .judge import REPAIR_RULES, SCHEMA_RULES, Judge, Verdict, refusal_of
+from .judge import SCHEMA_RULES, Judge, Verdict, refusal_of
 from .policy import Delivered, Outcome, ParseError, Policy, Route, Send, Sent, Step, StepName
 from .prepare import Asked, Mode, Preparation, pass_on
 from .request import ClientRequest, add_members
@@ -29,6 +31,7 @@ _log: Final = logging.getLogger("surecall.exchange")
 _ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
 _MEMBER: Final = "surecall"
+_UNREAD: Final = Policy(steps=(), max_requests=1, repair_history=False)
 _MAX_ECHO_CHARS: Final = 4000
 _NOTHING: Final = "(nothing)"
 
@@ -63,7 +66,11 @@ async def mediate(
         except ProviderError as error:
             sent = error
         else:
-            clean = read_clean(request, sent.body, policy.limits, text_formats=policy.text_formats)
+            clean = None
+            if len(sent.body) <= MAX_INLINE_CHARACTERS:
+                clean = read_clean(
+                    request, sent.body, policy.limits, text_formats=policy.text_formats
+                )
             if clean is not None and _needs_nothing(clean, sent, request, policy, echoes):
                 return Delivered(
                     status=sent.status,
@@ -82,6 +89,28 @@ async def mediate(
     except Exception as error:  # a client is owed an answer, whatever goes wrong here
         _log.exception("a reply could not be read")
         return exchange.fail(_internal(error))
+
+
+async def relay(
+    request: ClientRequest, route: Route, send: Send, *, clock: Callable[[], float] = monotonic
+) -> Delivered:
+    """Pass a request and its reply on without reading either, as far as their formats agree."""
+    began_s = clock()
+    try:
+        asked = pass_on(request, route) or Preparation(request, route, _UNREAD).first()
+        sent = await send(asked.body)
+        body, status = sent.body, sent.status
+        if not asked.is_own:
+            if not 200 <= status < 300:
+                raise route.protocol.parse_error(status, sent.headers, body)
+            source, target = route.protocol, request.protocol
+            renamed = asked.renamed
+            body = encode(translate_reply(body, source, target, sent.headers, renamed=renamed))
+    except SurecallError as error:
+        exchange = _Exchange(request, route, _UNREAD, send, None, "", clock, began_s)
+        return replace(exchange.fail(error), upstream_s=clock() - began_s)
+    took_s = clock() - began_s
+    return Delivered(status=status, body=body, outcome="relayed", upstream_s=took_s)
 
 
 def _needs_nothing(
@@ -143,7 +172,10 @@ class _Exchange:
 
     async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
         """Go on from what was sent already, if anything was."""
-        first = self._first = self._prepare.first() if asked is None else asked
+        if asked is None:
+            is_long = len(self._request.body) > MAX_INLINE_CHARACTERS
+            asked = await read_aside(self._prepare.first, is_long=is_long)
+        first = self._first = asked
         if sent is not None:
             self._upstream_s = self._clock() - self._began_s
         verdict = await self._ask(first, sent)
@@ -220,11 +252,13 @@ class _Exchange:
                 self._steps.append(Step(step, "skipped"))
                 continue
             verdict = await self._ask(asked)
-            self._steps.append(Step(step, "failed" if verdict.body is None else "ok", 1))
-            if verdict.body is not None:
+            # Where a call is demanded, words are not what the model wanted to do.
+            is_good = verdict.body is not None and (step == "reask" or verdict.calls > 0)
+            self._steps.append(Step(step, "ok" if is_good else "failed", 1))
+            if is_good:
                 self._count_repairs(verdict)
                 return self._deliver(verdict, "reasked", asked)
-            if verdict.error is None:
+            if verdict.error is None and verdict.body is None:
                 bad, last, self._said = verdict, asked, said
         if bad.fallback is not None:  # an empty answer is not wrong, and there is no other
             verdict = replace(bad, body=bad.fallback, defects=(*bad.defects, _EMPTY))
@@ -245,7 +279,7 @@ class _Exchange:
             if step == "force" and not bad.is_empty:
                 return self._force(bad, said)
             if step == "taught" and is_native and not bad.is_empty:
-                return self._prepare.render(said, mode="fenced")
+                return self._prepare.render(said, mode="fenced", must_call=bool(bad.answers))
         except SurecallError as error:
             _log.debug("a step could not be taken: %s", error)
         return None
@@ -275,10 +309,10 @@ class _Exchange:
 
     def _count_repairs(self, verdict: Verdict) -> None:
         rules = {receipt.rule for receipt in verdict.receipts}
-        if rules & REPAIR_RULES or any(rule not in RULES for rule in rules):
-            self._steps.insert(0, Step("repair", "ok"))
         if rules & SCHEMA_RULES:
             self._steps.insert(0, Step("coerce", "ok"))
+        if rules - SCHEMA_RULES:
+            self._steps.insert(0, Step("repair", "ok"))
 
     def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
         body = verdict.body or b""

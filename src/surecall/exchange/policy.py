@@ -14,6 +14,7 @@ from surecall.records import Defect, Receipt, Usage
 StepName = Literal["repair", "coerce", "reask", "force", "taught"]
 """What is tried for a call that cannot be used, in this order."""
 STEPS: Final[tuple[StepName, ...]] = ("repair", "coerce", "reask", "force", "taught")
+"""All steps, in the order in which they are tried."""
 
 LikelyCalls = Literal["reask", "deliver", "leave"]
 """What becomes of a call of which a part may be missing: the model is asked again, it is delivered

@@ -90,7 +90,12 @@ class Preparation:
         return self.render((), mode=mode)
 
     def render(
-        self, follow_up: Sequence[Message], *, mode: Mode, forced_tool: str | None = None
+        self,
+        follow_up: Sequence[Message],
+        *,
+        mode: Mode,
+        forced_tool: str | None = None,
+        must_call: bool = False,
     ) -> Asked:
         """Prepare the whole request in the endpoint's format, with what was said since.
 
@@ -106,7 +111,7 @@ class Preparation:
         asked = replace(asked, messages=messages, model=self._route.model)
         kinds = {f"messages.{kind}" for kind in _part_kinds(asked.messages)}
         if mode != "native":
-            must_call = asked.tool_choice not in (None, "auto", "none")
+            must_call = must_call or asked.tool_choice not in (None, "auto", "none")
             asked = present_tools(
                 asked,
                 _PROMPT_MODES[mode],

@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
 from surecall.errors import Code, JSONTextError, RequestError
 from surecall.formats import ToolNames
-from surecall.jsontext import decode, encode
+from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, ToolSpec, WireRequest
@@ -63,9 +62,9 @@ class _NarrowGemini(Struct):
     generationConfig: Raw = Raw()  # noqa: N815 - the name on the wire
 
 
-_decode_narrow: Final = msgspec.json.Decoder(_Narrow).decode
-_decode_gemini: Final = msgspec.json.Decoder(_NarrowGemini).decode
-_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_narrow: Final = decoder_of(_Narrow)
+_decode_gemini: Final = decoder_of(_NarrowGemini)
+_decode_members: Final = decoder_of(dict[str, Raw])
 
 
 class ClientRequest:
@@ -150,7 +149,7 @@ class ClientRequest:
             if wire.name == "gemini":
                 return cls._parse_gemini(wire, body, model or "", stream=bool(stream))
             return cls._parse(wire, body, model, stream)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise _invalid("The body is not a JSON object.") from error
 
     @classmethod
@@ -266,7 +265,7 @@ def replace_model(body: bytes, model: str) -> bytes:
         try:
             if _decode_narrow(spliced).model == model:
                 return spliced
-        except msgspec.DecodeError:  # pragma: no cover - one text was replaced by another
+        except ValueError:  # pragma: no cover - one text was replaced by another
             break
     return encode({**as_fields(decode(body, surrogates="replace")), "model": model})
 

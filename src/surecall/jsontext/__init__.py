@@ -9,6 +9,7 @@ from .codec import (
     decode_noting,
     decode_own,
     decode_plain,
+    decoder_of,
     encode,
     encode_text,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "decode_noting",
     "decode_own",
     "decode_plain",
+    "decoder_of",
     "encode",
     "encode_text",
     "mend_surrogates",

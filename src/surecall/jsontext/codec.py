@@ -23,7 +23,7 @@ be text.
 import json
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -33,6 +33,8 @@ from surecall.limits import MAX_JSON_DEPTH
 from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
 from .pointer import render_pointer
 from .text import mend_surrogates_in, replace_halves, replace_lone_surrogates
+
+_T = TypeVar("_T")
 
 SurrogatePolicy: TypeAlias = Literal["refuse", "replace", "keep"]
 """What becomes of half a surrogate pair: an error, U+FFFD, or a Python surrogate."""
@@ -92,6 +94,15 @@ def decode_own(data: bytes) -> Any:
         return _decoder.decode(data)
     except (ValueError, RecursionError):
         return decode(data)
+
+
+def decoder_of(kind: type[_T]) -> Callable[[bytes], _T]:
+    """Return what decodes only that part of a document which a type names, at the least cost.
+
+    What it returns raises `ValueError` for text that is not JSON or does not fit the type. It does
+    not notice repeated keys, and what it passes over need not be text.
+    """
+    return msgspec.json.Decoder(kind).decode
 
 
 def decode_plain(data: bytes | str, unsure: Any = None) -> Any:

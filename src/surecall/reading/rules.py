@@ -11,10 +11,16 @@ from surecall.records import Reading, Receipt, Reply, ToolCall
 
 from .wording import refuse_without_rule
 
+<<<<<<< HEAD
 RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "answers", "cut"]
 """Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
 arguments, their schema, text formats, an answer that `read_value` reads, or a value that was cut
 off."""
+=======
+RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "cut", "exchange"]
+"""Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
+arguments, their schema, text formats, a value that was cut off, or an exchange with a client."""
+>>>>>>> exwhole
 
 ALL_RULES: Final = "*"
 """Means every rule that can be switched off, apart from those about structure and ids."""
@@ -258,6 +264,19 @@ _DECLARED: Final = (
         keep_cut_value-! Keeps a last number or word that may have been cut off.
         """,
     )
+    + _declare(
+        "exchange",
+        """
+        add_missing_result! Says of a call in the history that its result is not known.
+        drop_choice-! Leaves out a choice that nobody asked for and that cannot be used.
+        drop_parallel_calls-! Leaves out calls after the first where a client takes one only.
+        move_result! Puts a result in the history behind its call.
+        restore_echo! Puts back what came with a call and the client left out.
+        rewrite_history_arguments! Writes arguments in the history as an object, or what they said.
+        set_finish_reason! Says that a reply with calls ended with calls.
+        tell_lost_result! Tells as text a result in the history whose call is not there.
+        """,
+    )
 )
 
 RULES: Final = {rule.name: rule for rule in _DECLARED}
@@ -267,7 +286,11 @@ IDENTITY_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family
 """Rules about ids: they never change what is called, and no result could be sent back without."""
 STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "structure")
 READING_RULES: Final = tuple(
+<<<<<<< HEAD
     rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "answers", "cut")
+=======
+    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "cut", "exchange")
+>>>>>>> exwhole
 )
 """Rules that change what is called or with what; each can be switched off on its own."""
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)

@@ -8,11 +8,10 @@ change depends only on what it mends.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, encode
+from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields, as_list
 from surecall.records import Receipt
 
@@ -36,8 +35,8 @@ LIST_KEYS: Final[Mapping[str, str]] = {
 }
 """Where the conversation is in a request, by wire format."""
 
-_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-_decode_items: Final = msgspec.json.Decoder(list[Raw]).decode
+_decode_members: Final = decoder_of(dict[str, Raw])
+_decode_items: Final = decoder_of(list[Raw])
 
 
 def repair_history(

@@ -1,5 +1,6 @@
 """How the conversation of each wire format is mended."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +29,7 @@ class _Call(NamedTuple):
     name: str
 
 
-class Mender:
+class Mender(ABC):
     """What all formats have in common: ids that differ, and what was changed."""
 
     def __init__(self, items: list[Any], document: Mapping[str, Any]) -> None:
@@ -37,9 +38,9 @@ class Mender:
         self._used: set[str] = set()
         self.receipts: list[Receipt] = []
 
+    @abstractmethod
     def mend(self) -> list[Any]:
         """Return the conversation; items that need nothing are the same objects."""
-        raise NotImplementedError
 
     def _note(self, rule: str, place: str, before: Any, after: Any, why: str = "") -> None:
         self.receipts.append(Receipt(rule, place, before, after, why=why))
@@ -314,33 +315,33 @@ class _PartsMender(Mender):
             self._note(MOVE_RESULT, place, "behind text", "before text")
         return {**item, self.key: parts}
 
+    @abstractmethod
     def is_result(self, part: Item) -> bool:
         """Tell whether a part is the result of a call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result_id(self, part: Item) -> Any:
         """Return the id of the call that a result names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def find_call(self, part: Item, calls: list[_Call]) -> _Call | None:
         """Return the call that a result answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def name_result(self, part: Item, call: _Call) -> Item:
         """Return a result with the id that its call has now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make_result(self, call: _Call) -> Item:
         """Return the result of a call that has none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tell_result(self, part: Item) -> Item:
         """Return a result without a call as text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mend_call(self, part: Item, place: str) -> tuple[Item, _Call | None]:
         """Return a part with its call mended, and the call if it is one."""
-        raise NotImplementedError
 
 
 class _MessagesMender(_PartsMender):
