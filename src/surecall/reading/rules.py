@@ -11,16 +11,12 @@ from surecall.records import Reading, Receipt, Reply, ToolCall
 
 from .wording import refuse_without_rule
 
-<<<<<<< HEAD
-RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "answers", "cut"]
+RuleFamily = Literal[
+    "structure", "ids", "calls", "json", "schema", "text", "answers", "cut", "exchange"
+]
 """Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
-arguments, their schema, text formats, an answer that `read_value` reads, or a value that was cut
-off."""
-=======
-RuleFamily = Literal["structure", "ids", "calls", "json", "schema", "text", "cut", "exchange"]
-"""Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
-arguments, their schema, text formats, a value that was cut off, or an exchange with a client."""
->>>>>>> exwhole
+arguments, their schema, text formats, an answer that `read_value` reads, a value that was cut off,
+or an exchange with a client."""
 
 ALL_RULES: Final = "*"
 """Means every rule that can be switched off, apart from those about structure and ids."""
@@ -286,11 +282,9 @@ IDENTITY_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family
 """Rules about ids: they never change what is called, and no result could be sent back without."""
 STRUCTURE_RULES: Final = frozenset(rule.name for rule in _DECLARED if rule.family == "structure")
 READING_RULES: Final = tuple(
-<<<<<<< HEAD
-    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "answers", "cut")
-=======
-    rule.name for rule in _DECLARED if rule.family not in ("structure", "ids", "cut", "exchange")
->>>>>>> exwhole
+    rule.name
+    for rule in _DECLARED
+    if rule.family not in ("structure", "ids", "answers", "cut", "exchange")
 )
 """Rules that change what is called or with what; each can be switched off on its own."""
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)
