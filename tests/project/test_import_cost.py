@@ -8,9 +8,11 @@ import pytest
 
 HEAVY = {
     "aiohttp",
+    "asyncpg",
     "click",
     "jsonschema",
     "jsonschema_rs",
+    "opentelemetry",
     "pydantic",
     "rich",
     "sqlite3",
