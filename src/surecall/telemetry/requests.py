@@ -201,7 +201,7 @@ class RequestMetrics(Findings):
         is_read = outcome not in {"relayed", "failed"}
         cells = (
             self.requests.cell(upstream, model, outcome),
-            self.replies.cell(upstream, model, strategy or "native") if is_read else [0],
+            self.replies.cell(upstream, model, strategy or "native") if is_read else [0.0],
             self.calls.cell(upstream, model, outcome),
             self.upstream_requests.cell(upstream),
             self.tokens.cell(upstream, "input"),
