@@ -38,11 +38,12 @@ check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## Measure what the loop, reading, repair and evals cost
+bench: $(VENV)/.dev ## Measure what the loop, reading, repair, evals and records cost
 	$(BIN)/python bench/loop.py
 	$(BIN)/python bench/reading.py
 	$(BIN)/python bench/repair.py
 	$(BIN)/python bench/evals.py
+	$(BIN)/python bench/records.py
 
 docs: $(VENV)/.dev ## Write the generated reference pages and check all links
 	$(BIN)/python scripts/generate_reference.py

@@ -115,22 +115,25 @@ async def measure(options) -> dict:
         for turn in range(options.rounds):
             path = Path(folder)
             floor = Floor(path / f"floor{turn}.db")
-            store = SpooledRecords(
-                SqliteRecords(path / f"requests{turn}.db"), Spool(path / f"spool{turn}")
-            )
+            stores = [
+                SpooledRecords(SqliteRecords(path / f"{name}{turn}.db"), Spool(path / name))
+                for name in ("plain", "bodies")
+            ]
             for concurrency in CONCURRENCY:
                 plain = [make_record() for _ in range(options.n)][::-1]
                 bodies = [make_record(bodies=True) for _ in range(options.n)][::-1]
                 contenders = {
                     "floor": floor.add,
-                    "record": partial(add_record, store, plain),
-                    "record with bodies": partial(add_record, store, bodies),
+                    "record": partial(add_record, stores[0], plain),
+                    "record with bodies": partial(add_record, stores[1], bodies),
                 }
                 for name, add in contenders.items():
+                    await asyncio.sleep(0.2)  # let the log of the one before be taken over
                     spent = await spend(add, concurrency, options.n)
                     kept = lowest.setdefault((name, concurrency), spent)
                     lowest[name, concurrency] = tuple(map(min, kept, spent))
-            await store.close()
+            for store in stores:
+                await store.close()
             floor.database.close()
     return lowest
 

@@ -531,6 +531,39 @@ def imported_modules(module: ModuleType, name: str) -> Iterator[ModuleType]:
             return
 
 
+def metrics_page() -> str:
+    """Return every series with its labels and what it counts."""
+    from surecall.telemetry import Metrics, RequestMetrics, RunMetrics
+
+    gateway, run = Metrics(), Metrics()
+    RequestMetrics(gateway)
+    RunMetrics(run)
+    shared = {series.name for series in gateway.series()}
+    parts = {
+        "A gateway": gateway.series(),
+        "Runs of the library": [one for one in run.series() if one.name not in shared],
+    }
+    lines = [
+        "# Metrics",
+        "",
+        "What a gateway counts, in the text form of Prometheus at `/metrics`.",
+        "Runs of the library count in the same series of replies, under the upstream `library`,",
+        "and in some of their own. A value of a label that was not configured is `other`.",
+    ]
+    for title, found in parts.items():
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| series | kind | labels | what it is |",
+            "|---|---|---|---|",
+        ]
+        for one in found:
+            labels = ", ".join(f"`{label}`" for label in one.labels) or "–"
+            lines.append(f"| `{one.name}` | {one.kind} | {labels} | {cell(one.help)} |")
+    return "\n".join(lines) + "\n"
+
+
 def one_line(text: str) -> str:
     """Return the first paragraph of a text on one line."""
     return " ".join(text.partition("\n\n")[0].split())
@@ -541,6 +574,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "codes.md": codes_page,
     "events.md": events_page,
     "faults.md": faults_page,
+    "metrics.md": metrics_page,
     "options.md": options_page,
     "scenarios.md": scenarios_page,
     "settings.md": settings_page,

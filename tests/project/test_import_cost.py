@@ -8,10 +8,12 @@ import pytest
 
 HEAVY = {
     "aiohttp",
+    "asyncpg",
     "click",
     "httptools",
     "jsonschema",
     "jsonschema_rs",
+    "opentelemetry",
     "pydantic",
     "rich",
     "sqlite3",

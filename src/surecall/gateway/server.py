@@ -56,7 +56,7 @@ class GatewayServer(uvicorn.Server):
                 loop.add_signal_handler(getattr(signal, name), self._stop, name)
             if hasattr(signal, "SIGHUP"):
                 loop.add_signal_handler(signal.SIGHUP, self._gateway.reload_soon)
-        except (NotImplementedError, RuntimeError, ValueError):
+        except (RuntimeError, ValueError):
             # Not the main thread, as in tests, or a system without these signals.
             pass
         yield

@@ -7,7 +7,7 @@ for its request, and to no other one.
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -235,9 +235,7 @@ class Upstream:
         """Return the path for a part below the prefix of the upstream."""
         return f"{self._prefix}/{rest}"
 
-    async def send(
-        self, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes
-    ) -> "Answer":
+    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> "Answer":
         """Send a request and return its answer once the head is there.
 
         Raises:
@@ -253,11 +251,13 @@ class Upstream:
                 hint="It is tried again in a moment.",
                 retry_after_s=_OPEN_S,
             )
-        sent = {name.lower() for name, _ in headers}
-        extra = [item for item in (*self._fixed, *self._own) if item[0].lower() not in sent]
+        if self._fixed or self._own:
+            sent = {name.lower() for name, _ in headers}
+            extra = [item for item in (*self._fixed, *self._own) if item[0].lower() not in sent]
+            headers = (*headers, *extra)
         try:
             answer = await self._origin.send(
-                method, path, (*headers, *extra), body, deadlines=self.entry.deadlines
+                method, path, headers, body, deadlines=self.entry.deadlines
             )
         except ProviderError as error:
             self.breaker.note(

@@ -115,6 +115,7 @@ class _CleanNames:
         self._names: set[str] = set()
 
     def redact(self, name: str) -> str:
+        """Redact a text that comes again and again, such as a name: quick the second time."""
         known = known_secrets()
         if known is self._known and name in self._names:
             return name
@@ -130,7 +131,6 @@ _MAX_NAME_CHARS: Final = 200
 _MAX_NAMES: Final = 1000
 
 redact_name: Final = _CleanNames().redact
-"""Redact a text that comes again and again, such as the name of a model: quick the second time."""
 
 
 def redact_start(text: str, limit: int) -> str:

@@ -23,6 +23,7 @@ SECONDS: Final = (
 )
 """Bounds for what takes from a tenth of a millisecond to ten minutes."""
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""What the text form calls itself in HTTP."""
 
 Kind = Literal["counter", "gauge", "histogram"]
 Values = tuple[str, ...]

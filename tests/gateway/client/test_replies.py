@@ -112,6 +112,12 @@ GOOD = [
     Good("204 with a body", [sized(status=b"204 No")], b"", 204, reused=False),
     Good("304", [b"HTTP/1.1 304 Same\r\nContent-Length: 18\r\n\r\n"], b"", 304),
     Good("HEAD", [b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n"], b"", method="HEAD"),
+    Good(
+        "HEAD about a large compressed body",
+        [OK + b"Content-Length: 999999999\r\nContent-Encoding: br\r\n\r\n"],
+        b"",
+        method="HEAD",
+    ),
     Good("HEAD in chunks", [CHUNKED], b"", method="HEAD"),
     Good("HEAD without a length", [OK + b"\r\n"], b"", method="HEAD", reused=False),
     Good("HEAD with a body", [WHOLE], b"", method="HEAD", reused=False),

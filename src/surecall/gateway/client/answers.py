@@ -124,7 +124,7 @@ class Answer:
             and not frame.encoding
             and self._unread_bytes <= max_bytes
         ):
-            self._feed = _refuse_piece
+            self._feed = _drop_piece
             self._is_done = True
             pieces, self._unread = self._unread, []
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -248,7 +248,7 @@ class Answer:
         self._feed = feed
         self._max_bytes = max_bytes
         self._too_large = code
-        if self._frame.length > max_bytes:
+        if self.is_awaited and self._frame.length > max_bytes:
             self.fail(too_large(code, max_bytes))
             return
         encoding = self._frame.encoding
@@ -404,5 +404,5 @@ class Answer:
             waiter.set_result(None)
 
 
-def _refuse_piece(piece: bytes) -> None:
+def _drop_piece(piece: bytes) -> None:
     """Stand for a reader that has everything."""

@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         "_total_due",
         "_transport",
         "_unsent_bytes",
+        "is_counted",
         "is_lost",
         "is_made",
         "sent_at",
@@ -73,6 +74,8 @@ class Connection(asyncio.Protocol):
         self._is_writing_late = False
         self._unsent_bytes = 0
         self._readable: select.poll | None = None
+        self.is_counted = False
+        """Whether the keeper counts it, and is told when it is no more."""
         self.is_made = False
         self.is_lost = False
         self.uses = 0
@@ -115,7 +118,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the socket at once, with whatever is on its way."""
-        if not self.is_lost:
+        if self.is_made and not self.is_lost:
             self._transport.abort()
 
     # what the answer does
@@ -186,7 +189,7 @@ class Connection(asyncio.Protocol):
         answer, self._answer = self._answer, None
         if answer is not None:
             answer.take_end(exc if exc is not None else ConnectionResetError())
-        if self.is_made:
+        if self.is_counted:
             self._keeper.forget(self)
 
     def pause_writing(self) -> None:

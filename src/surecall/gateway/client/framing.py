@@ -204,6 +204,7 @@ class ReplyFrame:
         self.has_head = True
         if self._without_body or status in {204, 304} or self.length == 0:
             self.is_complete = True
+            self.encoding = b""  # of the body that is not there
         elif self._body_kind == _BY_CHUNKS:
             if parser.get_http_version() != "1.1":
                 raise bad_framing("is in chunks, which HTTP/1.0 does not have")

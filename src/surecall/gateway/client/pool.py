@@ -253,11 +253,11 @@ class Origin:
                     ssl=(self._ssl_context or _default_context()) if self._is_secure else None,
                     server_hostname=self._host if self._is_secure else None,
                 )
+            if not connection.is_usable:
+                raise map_failure(None)
         except BaseException as failure:
-            if not connection.is_made:
-                self._free_slot()
-            else:
-                connection.close()
+            connection.close()
+            self._free_slot()
             if isinstance(failure, ProviderError):
                 raise
             if isinstance(failure, TimeoutError):
@@ -266,6 +266,7 @@ class Origin:
             if isinstance(failure, OSError):
                 raise map_failure(failure) from None
             raise
+        connection.is_counted = True
         return connection
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, ProviderStatusError
-from surecall.exchange import ClientRequest, Policy, Route, mediate
+from surecall.exchange import ClientRequest, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.keys import forbidden
 from surecall.gateway.upstreams import Target, may_fall_back
@@ -100,6 +100,9 @@ class Job(StreamingJob):
         if wishes.off and is_same:
             return await self._relay_untouched(asking)
         policy = self._state.policy_for(target)
+        if wishes.off and not request.stream:
+            await self._deliver(await relay(request, route, asking.send))
+            return True
         if wishes.off:
             policy = _DONE_NOTHING
             if route.strategy != "native":

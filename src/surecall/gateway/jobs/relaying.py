@@ -4,10 +4,7 @@ import asyncio
 import time
 from typing import Any, Final
 
-import msgspec
-from msgspec import Struct
-
-from surecall.errors import Code, ProviderError, ProviderStatusError, SurecallError
+from surecall.errors import Code, JSONTextError, ProviderError, ProviderStatusError, SurecallError
 from surecall.gateway.answers import render_error, respond
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import guess_protocol
@@ -30,13 +27,6 @@ _FAMILIES: Final = {"chat_completions": "openai", "responses": "openai"}
 def family_of(protocol: str) -> str:
     """Return whose API a format belongs to: two of them are parts of one."""
     return _FAMILIES.get(protocol, protocol)
-
-
-class _Model(Struct):
-    model: Any = None
-
-
-_decode_model: Final = msgspec.json.Decoder(_Model).decode
 
 
 def _client_headers(
@@ -121,8 +111,8 @@ class RelayJob(ClientJob):
         name: Any = None
         if self._head.is_json and self._body:
             try:
-                name = _decode_model(self._body).model
-            except (msgspec.DecodeError, UnicodeDecodeError):
+                name = as_fields(decode(self._body, surrogates="replace")).get("model")
+            except JSONTextError:
                 name = None
         kind, _, tail = rest.partition("/")
         if not isinstance(name, str) and kind == "models" and tail:

@@ -1,29 +1,22 @@
 """The tokens that a reply names, whichever format it is in."""
 
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-from msgspec import Struct
-
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode
 from surecall.narrow import as_fields
 from surecall.records import Usage
 
 
-class _Usage(Struct):
-    usage: Any = None
-    usageMetadata: Any = None  # noqa: N815 - the name on the wire
-
-
-_decode_usage: Final = msgspec.json.Decoder(_Usage).decode
-
-
 def find_usage(body: bytes) -> Usage | None:
     """Return the tokens that a reply in any format names."""
-    try:
-        found = _decode_usage(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    if b'"usage' not in body:
         return None
-    return _read_usage(found.usage if found.usage is not None else found.usageMetadata)
+    try:
+        fields = as_fields(decode(body, surrogates="replace"))
+    except JSONTextError:
+        return None
+    return _read_usage(fields.get("usage") or fields.get("usageMetadata"))
 
 
 def find_stream_usage(tail: bytes) -> Usage | None:

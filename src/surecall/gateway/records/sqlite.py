@@ -85,7 +85,8 @@ _SELECT: Final = (
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM requests r"  # noqa: S608
 
 _BUSY_S: Final = 2.0
-"""How long a writer may wait for the file, which stops the loop; nobody else should write to it."""
+_LOOP_BUSY_MS: Final = 50
+"""How long a batch may wait for a file that somebody else locks: this stops the event loop."""
 _READ_BUSY_S: Final = 10.0
 _CACHE_KIB: Final = 2048
 _CHECKPOINT_BYTES: Final = 4 * MIB
@@ -148,8 +149,11 @@ class SqliteRecords:
     def _prepare(self, database: sqlite3.Connection, path: Path) -> None:
         migrate(database, path)
         database.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        level = "FULL" if self._durable == "power" else "NORMAL"
-        database.execute(f"PRAGMA synchronous = {level}")
+        if self._durable == "power":
+            database.execute("PRAGMA synchronous = FULL")
+        else:
+            database.execute("PRAGMA synchronous = NORMAL")
+            database.execute(f"PRAGMA busy_timeout = {_LOOP_BUSY_MS}")
         # Taking over the log inside a commit would delay it: a thread does that.
         database.execute("PRAGMA wal_autocheckpoint = 0")
 
