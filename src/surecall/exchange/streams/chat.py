@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
-from surecall.jsontext import encode_text
+from surecall.jsontext import decoder_of, encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.chat_completions.replies import parse_usage
 from surecall.records import RawCall, ToolCall, Usage
@@ -77,8 +76,8 @@ class _Partial:
         self.arguments: list[str] = []
 
 
-_decode: Final = msgspec.json.Decoder(_Chunk).decode
-_decode_all: Final = msgspec.json.Decoder(list[_Chunk]).decode
+_decode: Final = decoder_of(_Chunk)
+_decode_all: Final = decoder_of(list[_Chunk])
 _NEXT: Final = b"\n\ndata: "
 
 

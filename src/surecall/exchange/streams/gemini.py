@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
 from surecall.errors import Code, ProviderError
+from surecall.jsontext import decoder_of
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.gemini.replies import parse_error_object, parse_usage
 from surecall.records import RawCall, ToolCall, Usage
@@ -63,7 +63,7 @@ class _Chunk(Struct, gc=False):
     error: Raw = NOTHING
 
 
-_decode: Final = msgspec.json.Decoder(_Chunk).decode
+_decode: Final = decoder_of(_Chunk)
 
 
 class GeminiWire(Wire):

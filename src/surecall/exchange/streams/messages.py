@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
-from surecall.jsontext import encode_text
+from surecall.jsontext import decoder_of, encode_text
 from surecall.narrow import as_fields, text_or_none
 from surecall.protocols.messages.replies import parse_usage
 from surecall.records import RawCall, ToolCall, Usage
@@ -67,7 +66,7 @@ class _Partial:
         self.stopped = False
 
 
-_decode: Final = msgspec.json.Decoder(_Event).decode
+_decode: Final = decoder_of(_Event)
 
 
 class MessagesWire(Wire):

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw, Struct
 
 from surecall.errors import SurecallError
-from surecall.jsontext import encode_text
+from surecall.jsontext import decoder_of, encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols.responses.replies import parse_usage
 from surecall.records import RawCall, ToolCall, Usage
@@ -73,8 +72,8 @@ class _Partial:
         self.done = False
 
 
-_decode: Final = msgspec.json.Decoder(_Event).decode
-_decode_response: Final = msgspec.json.Decoder(_Response).decode
+_decode: Final = decoder_of(_Event)
+_decode_response: Final = decoder_of(_Response)
 
 
 class ResponsesWire(Wire):

@@ -1,7 +1,7 @@
 """What the events of every wire format are asked: what they bring, and how they are written."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from surecall.errors import (
     ProviderReplyError,
     SurecallError,
 )
-from surecall.jsontext import decode, encode
+from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields
 from surecall.protocols import WireProtocol
 from surecall.protocols.errors import parse_error_object
@@ -38,7 +38,7 @@ _MAX_SNIPPET: Final = 200
 _DONE: Final = b"[DONE]"
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding an event of another form than expected raises."""
-_decode_any: Final = msgspec.json.Decoder().decode
+_decode_any: Final[Callable[[bytes], Any]] = decoder_of(object)
 
 
 class Wire(ABC):
