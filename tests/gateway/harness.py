@@ -85,20 +85,23 @@ async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncItera
     gateway = Gateway(settings, store=store, **options)
     await gateway.open()
     server = make_server(gateway)
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
     sock = bind_socket(settings.server.host, 0)
-    ready = asyncio.Event()
-    server.on_ready = ready.set
-    task = asyncio.get_running_loop().create_task(server.serve(sockets=[sock]))
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    await asyncio.wait_for(ready.wait(), 5)
+    await server.startup(sockets=[sock])
     try:
         yield Served(gateway, url, store, server)
-    finally:
-        server.should_exit = True
-        server.force_exit = True
+    finally:  # quicker than the end that a signal brings
         gateway.cut_all()
-        await asyncio.wait_for(task, 10)
+        for listener in server.servers:
+            listener.close()
+        await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+        sock.close()
         await gateway.close()
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -252,7 +252,7 @@ async def test_the_end_waits_for_streams_and_cuts_those_that_do_not_end(tmp_path
         await first.readuntil(b"Hello")
         second, two = await begin(served, chat("m", stream=True))
         await second.readuntil(b"Hello")
-        served.server.should_exit = True
+        ending = asyncio.ensure_future(served.server.shutdown())
         await until(lambda: served.gateway.is_draining)
         with pytest.raises(ConnectionRefusedError):
             await ask(served, "GET", "/healthz")
@@ -264,6 +264,7 @@ async def test_the_end_waits_for_streams_and_cuts_those_that_do_not_end(tmp_path
         assert [record.outcome for record in served.store.records] == ["clean", "failed"]
         one.close()
         two.close()
+        await asyncio.wait_for(ending, 3)
 
 
 # what settings refuse

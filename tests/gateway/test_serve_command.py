@@ -57,6 +57,12 @@ def ask(url: str, model: str = "faults:arguments_single_quotes") -> Any:
         return json.load(answer)
 
 
+def read_metrics(url: str) -> str:
+    """Return the metrics, as whichever worker gives them."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
 def call_of(document: Any) -> Any:
     """Return the arguments of the call in a reply."""
     function = document["choices"][0]["message"]["tool_calls"][0]["function"]
@@ -118,6 +124,10 @@ def test_several_workers_share_one_address(tmp_path: Path) -> None:
         with run_command(*words, cwd=tmp_path) as (process, url):
             for _ in range(4):
                 assert call_of(ask(url)) == {"city": "Rome"}
+            end = time.monotonic() + 10
+            while 'outcome="repaired"} 4' not in read_metrics(url):  # of all workers together
+                assert time.monotonic() < end
+                time.sleep(0.05)
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
             if children.exists():
                 before = children.read_text().split()

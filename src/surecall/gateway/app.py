@@ -32,6 +32,7 @@ from .keys import Caller, Counts, SharedCounts, forbidden, unauthorized
 from .records import Retention
 from .settings import GatewaySettings, Role, UpstreamEntry
 from .upstreams import Upstream
+from .worker_metrics import WorkerMetrics
 
 if TYPE_CHECKING:
     from .records import RecordStore
@@ -51,7 +52,7 @@ class Gateway(Core):
         store: Where requests are recorded; nothing is by default.
         worker: The number of this process among several.
         read_settings: Reads the settings anew, for `reload`.
-        shared: A folder where workers meet, for budgets.
+        shared: A folder where workers meet, for budgets and metrics.
         facts: The file with what probes found out; by default that of all commands.
     """
 
@@ -70,6 +71,9 @@ class Gateway(Core):
         self._read_settings = read_settings
         self._counts = Counts()
         self._shared = SharedCounts(shared / BUDGETS_FILE, self._counts) if shared else None
+        self._workers: WorkerMetrics | None = None
+        if shared is not None and settings.server.workers > 1:
+            self._workers = WorkerMetrics(shared, worker, self.metrics)
         self._facts = facts
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reloading = asyncio.Lock()
@@ -94,6 +98,8 @@ class Gateway(Core):
             await upstream.open()
         if self._shared is not None and self.state.keyring.has_limits:
             await self._shared.open()
+        if self._workers is not None:
+            self._spawn(self._workers.run())
         self._spawn(self._prune_regularly())
         self._spawn(self._watch_loop())
 
@@ -258,8 +264,12 @@ class Gateway(Core):
         elif kind == "ready":
             await self._answer_ready(send)
         elif kind == "metrics":
+            others = self._workers.read_others() if self._workers is not None else ()
             await respond(
-                send, 200, self.render_metrics(state.upstreams.values()), content_type=CONTENT_TYPE
+                send,
+                200,
+                self.render_metrics(state.upstreams.values(), others),
+                content_type=CONTENT_TYPE,
             )
         elif kind == "reload":
             await self._answer_reload(send, head)

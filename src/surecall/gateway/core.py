@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import ProviderStatusError
 from surecall.exchange import EchoCache, Policy
-from surecall.telemetry import Metrics, RequestMetrics
+from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
 from .gates import Gate, RetryBudget
 from .heads import Hosts
@@ -139,8 +139,12 @@ class Core:
             self.count_shed("overload")
             raise
 
-    def render_metrics(self, upstreams: Iterable[Upstream]) -> bytes:
-        """Return all metrics in the text form of Prometheus."""
+    def render_metrics(
+        self,
+        upstreams: Iterable[Upstream],
+        others: Iterable[Iterable[SeriesSnapshot]] = (),
+    ) -> bytes:
+        """Return all metrics in the text form of Prometheus, those of other workers added."""
         metrics = self.request_metrics
         metrics.in_flight.set(self.gate.inside)
         metrics.waiting.set(self.gate.waiting + sum(item.gate.waiting for item in upstreams))
@@ -150,7 +154,7 @@ class Core:
         spool = getattr(self.store, "spool", None)
         if spool is not None:
             metrics.spool_bytes.set(spool.size_bytes)
-        return self.metrics.render()
+        return self.metrics.render(others)
 
     def _declare_model(self, name: str) -> None:
         """Count a model apart that an upstream has answered for, as long as these are few."""
