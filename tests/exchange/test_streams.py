@@ -37,10 +37,15 @@ from .streaming import (
 
 EVERY_FORMAT = pytest.mark.parametrize("name", FORMATS)
 KINDS = ("calls", "text")
-COMMENT = b": surecall outcome=clean receipts=0 request=r-1\n\n"
 MARKS = (b'"tool_calls"', b"tool_use", b"function_call", b"functionCall", b"look", b"save")
 CALL_TEXT = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"what": "door"}}\n</tool_call>'
 RESET = ProviderConnectionError("CONNECTION_RESET", "The connection was reset.")
+
+
+def comment_for(name: str, outcome: str = "clean") -> bytes:
+    """Return the comment behind a stream; clients of Gemini's format know no comments."""
+    comment = f": surecall outcome={outcome} receipts=0 request=r-1\n\n"
+    return b"" if name == "gemini" else comment.encode()
 
 
 def stream_of(
@@ -67,7 +72,7 @@ def test_a_clean_stream_comes_out_byte_for_byte(name: str, kind: str, size: int)
     data = b"".join(events)
     chunks = events if not size else [data[at : at + size] for at in range(0, len(data), size)]
     got = relay(request_for(name), route_to(name), chunks)
-    assert got.sent == data + COMMENT
+    assert got.sent == data + comment_for(name)
     assert got.ending.outcome == "clean"
     assert got.ending.calls == len(calls_in(fold(name, data)))
     assert got.ending.model_answered
@@ -115,7 +120,7 @@ def test_every_format_is_answered_in_every_other(client: str, upstream: str) -> 
     reply = fold(client, got.sent)
     assert calls_in(reply) == calls_in(fold(upstream, b"".join(events)))
     assert reply.finish_reason == "tool_calls"
-    assert got.ending.data.endswith(COMMENT)
+    assert got.ending.data.endswith(comment_for(client))
 
 
 def test_several_replies_at_once_are_passed_on() -> None:
@@ -177,7 +182,7 @@ def test_a_broken_connection_ends_with_an_error(name: str, error: SurecallError)
     assert b"[DONE]" not in got.sent
     with pytest.raises(ProviderError):
         fold(name, got.sent)
-    assert got.ending.data.endswith(b": surecall outcome=failed receipts=0 request=r-1\n\n")
+    assert got.ending.data.endswith(comment_for(name, "failed"))
 
 
 def test_errors_have_the_form_of_the_client() -> None:
@@ -250,7 +255,7 @@ def test_text_that_only_looks_like_a_call_goes_on_as_it_is(name: str) -> None:
     text = "If a < b then use `x` [1] and {y}, or <b>this</b>. It is 5 < 6, is it not?"
     events = text_call(name, text)
     got = relay(request_for(name), route_to(name), events)
-    assert got.sent == b"".join(events) + COMMENT
+    assert got.sent == b"".join(events) + comment_for(name)
 
 
 ODD = {"stream_differs", "text_promise", "id_repeated", "arguments_too_large"}
@@ -376,7 +381,7 @@ def test_a_likely_call_is_asked_for_again_delivered_or_left() -> None:
     got = relay(request_for(name), route_to(name), events, policy=Policy())
     assert got.ending.ask is not None
     got = relay(request_for(name), route_to(name), events, policy=Policy(likely_calls="leave"))
-    assert got.sent == b"".join(events) + COMMENT
+    assert got.sent == b"".join(events) + comment_for(name)
     got = relay(request_for(name), route_to(name), events, policy=Policy(likely_calls="deliver"))
     assert calls_in(fold(name, got.sent)) == [("look", {"what": "x"})]
 
