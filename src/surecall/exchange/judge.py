@@ -3,7 +3,6 @@
 Everything here is decided from bytes; nothing is sent.
 """
 
-import inspect
 from functools import partial
 from typing import Any, Final
 
@@ -49,15 +48,12 @@ from .history import ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest
-from .wording import explain_doubt, explain_not_run, refuse_calls
+from .wording import explain_doubt, explain_not_run
 
 DROP_RULE: Final = "drop_parallel_calls"
 CHOICE_RULE: Final = "drop_choice"
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
-_ACCEPT: Final[dict[str, Any]] = (
-    {"accept": "likely"} if "accept" in inspect.signature(read_reply).parameters else {}
-)
 _NO_TOOLS: Final = ToolNames()
 _CHAT: Final = ChatCompletions()
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
@@ -84,6 +80,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Why a reply without calls cannot be delivered, in words that the model reads."""
     is_empty: bool = False
     """Whether the model said nothing although an answer was due."""
+    is_left: bool = False
+    """Whether it goes on as it came, though some of it is doubtful."""
     fallback: bytes | None = None
     """The document of a reply that says nothing, for when nobody can make it say more."""
     error: ProviderError | None = None
@@ -92,6 +90,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """The endpoint's own words for it, where they are in the client's format."""
     parse_error: ParseError | None = None
     echoes: bool = False
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the model has to be asked for something better."""
+        return bool(self.answers or self.notice or self.is_empty)
 
     @property
     def errors(self) -> tuple[ErrorDetail, ...]:
@@ -212,9 +215,41 @@ class Judge:
             document: The same, decoded, when it is in the client's format.
         """
         raw, others = _without_others(raw)
-        protocol = self._route.protocol
-        reply = restore_names(protocol.parse_message(raw), asked.renamed)
-        reading = self._read(reply, asked)
+        reply = restore_names(self._route.protocol.parse_message(raw), asked.renamed)
+        reading = self.read(reply, asked)
+        is_own = document is not None
+        verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=others)
+        if verdict.answers:
+            return verdict
+        if reading.calls and not verdict.is_left:
+            return self._write(verdict, body, document)
+        written = body
+        if document is None:
+            is_plain = bool(reading.calls) or asked.mode == "native"
+            said = reply if is_plain else reply_with(reply, reading)
+            written = encode(self._request.protocol.render_reply(said))
+        if verdict.is_wrong:
+            return replace(verdict, fallback=written if verdict.is_empty else None)
+        return replace(verdict, body=written, changed=document is None)
+
+    def weigh(
+        self,
+        reading: Reading,
+        reply: Reply,
+        asked: Asked,
+        *,
+        keeps_form: bool,
+        has_others: bool = False,
+    ) -> Verdict:
+        """Decide whether what was read can be delivered, whole or streamed; nothing is written.
+
+        Args:
+            reading: The reply as it was read.
+            reply: The reply.
+            asked: What it answers.
+            keeps_form: Whether its calls stay in the form of the endpoint's format.
+            has_others: Whether it has calls of tools that are not functions, too.
+        """
         verdict = Verdict(
             usage=reply.usage,
             model=reply.model,
@@ -224,41 +259,25 @@ class Judge:
             echoes=bool(reply.extra) or any(call.extra for call in reply.calls),
         )
         if not reading.calls:
-            said = reply if asked.mode == "native" else reply_with(reply, reading)
-            written = body
-            if document is None:
-                written = encode(self._request.protocol.render_reply(said))
-            if self._names and not others:
-                verdict = self._judge_silence(verdict, reading, reply, asked)
-            if verdict.notice or verdict.is_empty:
-                return replace(verdict, fallback=written if verdict.is_empty else None)
-            return replace(verdict, body=written, changed=document is None)
-        answers, leaves = self._check(reading.calls)
+            if not self._names or has_others:
+                return verdict
+            return self._judge_silence(verdict, reading, reply, asked)
+        answers, is_left = self._check(reading.calls)
         if answers:
             first = next(error for answer in answers for error in answer.errors)
-            return replace(
-                verdict,
-                answers=answers,
-                parse_error=_parse_error(asked, first, reply, reading),
-            )
-        if leaves:
-            if document is not None:
-                return replace(verdict, body=body, calls=len(reply.calls))
-            written = encode(self._request.protocol.render_reply(reply))
-            return replace(verdict, body=written, changed=True, calls=len(reply.calls))
-        return self._deliver(verdict, reading, reply, body, document)
+            error = _parse_error(asked, first, reply, reading)
+            return replace(verdict, answers=answers, parse_error=error)
+        if is_left:
+            return replace(verdict, is_left=True, calls=len(reply.calls))
+        taken, dropped = self._take_one(reading)
+        receipts = self._receipts(taken, keeps_form=keeps_form) + dropped
+        return replace(verdict, reading=taken, receipts=receipts, calls=len(taken.calls))
 
-    def _deliver(
-        self,
-        verdict: Verdict,
-        reading: Reading,
-        reply: Reply,
-        body: bytes,
-        document: dict[str, Any] | None,
-    ) -> Verdict:
-        reading, dropped = self._take_one(reading)
-        receipts = self._receipts(reading, kept_form=document is not None) + dropped
-        calls = len(reading.calls)
+    def _write(self, verdict: Verdict, body: bytes, document: dict[str, Any] | None) -> Verdict:
+        """Put calls that can be delivered into the client's document, or into a new one."""
+        reading, reply, receipts = verdict.reading, verdict.reply, verdict.receipts
+        assert reading is not None
+        assert reply is not None
         if document is None:
             written = encode(self._request.protocol.render_reply(reply_with(reply, reading)))
         else:
@@ -267,11 +286,11 @@ class Judge:
                 document, self._request.protocol.name, reading, is_legacy=is_legacy
             )
             if patched.document == document:
-                return replace(verdict, body=body, calls=calls, receipts=receipts)
+                return replace(verdict, body=body)
             receipts += patched.receipts
             written = encode(patched.document)
-        self._verify(written, calls)
-        return replace(verdict, body=written, changed=True, calls=calls, receipts=receipts)
+        self._verify(written, verdict.calls)
+        return replace(verdict, body=written, changed=True, receipts=receipts)
 
     def _verify(self, body: bytes, calls: int) -> None:
         """Check what was put together as if it had just arrived: nothing else may leave."""
@@ -285,7 +304,8 @@ class Judge:
                 status=200,
             )
 
-    def _read(self, reply: Reply, asked: Asked) -> Reading:
+    def read(self, reply: Reply, asked: Asked) -> Reading:
+        """Read a reply, whole or streamed, by the rules of the policy."""
         names = self._names
         given, receipts = reply, ()
         if asked.mode == "object":
@@ -294,16 +314,17 @@ class Judge:
             given,
             tools=names or None,
             text_formats=bool(names) and (self._policy.text_formats or asked.mode != "native"),
-            used_ids=self._used_ids(),
+            used_ids=self.used_ids(),
             limits=self._policy.limits,
             taught=asked.mode != "native",
-            **_ACCEPT,
+            accept="likely",
         )
         if receipts:
             reading = _with_receipts(reading, receipts)
         return without_rules(reading, reply, self._disabled) if self._disabled else reading
 
-    def _used_ids(self) -> frozenset[str]:
+    def used_ids(self) -> frozenset[str]:
+        """Return the ids of the calls of the conversation."""
         if self._used is None:
             request = self._request
             self._used = frozenset()
@@ -369,9 +390,9 @@ class Judge:
         receipt = Receipt(DROP_RULE, "/tool_calls", names, None, lossless=False, why=why)
         return replace(reading, calls=reading.calls[:1]), (receipt,)
 
-    def _receipts(self, reading: Reading, *, kept_form: bool) -> tuple[Receipt, ...]:
+    def _receipts(self, reading: Reading, *, keeps_form: bool) -> tuple[Receipt, ...]:
         receipts = [*reading.receipts, *(item for call in reading.calls for item in call.receipts)]
-        if kept_form and self._request.protocol.name == "gemini":
+        if keeps_form and self._request.protocol.name == "gemini":
             receipts = [item for item in receipts if item.rule != "assign_call_id"]
         return tuple(receipts)
 
@@ -383,12 +404,12 @@ class Judge:
             raw = rescue_reply(sent.status, sent.body[: 256 * 1024].decode("utf-8", "replace"))
             if raw is not None:
                 reply = restore_names(_CHAT.parse_message(raw), asked.renamed)
-                reading = self._read(reply, replace(asked, mode="native"))
-                answers, leaves = self._check(reading.calls)
-                if may_be_rescued(reading, self._names) and not answers and not leaves:
-                    reading = replace(reading, receipts=rescue_receipts(raw) + reading.receipts)
-                    verdict = Verdict(reply=reply, reading=reading, defects=reading.defects)
-                    return self._deliver(verdict, reading, reply, sent.body, None)
+                reading = self.read(reply, replace(asked, mode="native"))
+                verdict = self.weigh(reading, reply, asked, keeps_form=False)
+                is_usable = not verdict.is_wrong and not verdict.is_left
+                if is_usable and may_be_rescued(reading, self._names):
+                    receipts = rescue_receipts(raw) + verdict.receipts
+                    return self._write(replace(verdict, receipts=receipts), sent.body, None)
         return Verdict(error=error, error_body=_own_error(sent) if asked.is_own else None)
 
 
@@ -412,7 +433,9 @@ def _own_error(sent: Sent) -> bytes | None:
 
 
 def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Reading) -> ParseError:
-    shown = reading.calls[0].raw if not is_from_text(reading) else reply.content
+    shown = reading.calls[0].raw
+    if is_from_text(reading) and reply.content != reading.content:
+        shown = reply.content  # with the call in it, as whole replies have it
     text = shown if isinstance(shown, str) else str(shown)
     return ParseError(asked.mode, first.code, clip(text, _SNIPPET))
 
@@ -433,9 +456,3 @@ def _with_receipts(reading: Reading, receipts: tuple[Receipt, ...]) -> Reading:
         return replace(reading, receipts=receipts + reading.receipts)
     call, *rest = reading.calls
     return replace(reading, calls=(replace(call, receipts=receipts + call.receipts), *rest))
-
-
-def refusal_of(verdict: Verdict) -> str:
-    """Say why a reply is refused."""
-    errors = verdict.errors or (ErrorDetail(Code.TOOL_NOT_EXECUTED, verdict.notice),)
-    return refuse_calls(errors)

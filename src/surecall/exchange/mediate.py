@@ -5,7 +5,7 @@ was done to it; what is refused says why, in the format of the client.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, Literal
 
@@ -13,27 +13,23 @@ from msgspec.structs import replace
 
 from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
-from surecall.formats.teach import tell_not_executed
 from surecall.jsontext import encode
 from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.protocols import translate_reply
-from surecall.records import Defect, Message, Receipt, Reply, Usage, clip
+from surecall.records import Defect, Receipt
 
 from .clean import Clean, read_clean
 from .history import EchoCache
-from .judge import SCHEMA_RULES, Judge, Verdict, refusal_of
-from .policy import Delivered, Outcome, ParseError, Policy, Route, Send, Sent, Step, StepName
-from .prepare import Asked, Mode, Preparation, pass_on
+from .judge import Judge, Verdict
+from .policy import Delivered, Outcome, Policy, Route, Send, Sent, Step
+from .prepare import Asked, Preparation, pass_on
 from .request import ClientRequest, add_members
-from .wording import EMPTY_ANSWER, REFUSED_HINT, write_envelope
+from .steps import Escalation, is_only_read, refuse
 
 _log: Final = logging.getLogger("surecall.exchange")
-_ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
 _MEMBER: Final = "surecall"
 _UNREAD: Final = Policy(steps=(), max_requests=1, repair_history=False)
-_MAX_ECHO_CHARS: Final = 4000
-_NOTHING: Final = "(nothing)"
 
 
 async def mediate(
@@ -160,22 +156,15 @@ class _Exchange:
         self._clock = clock
         self._began_s = began_s
         self._upstream_s = 0.0
-        self._requests = 0
-        self._usage: Usage | None = None
-        self._steps: list[Step] = []
-        self._parse_error: ParseError | None = None
-        self._prepare = Preparation(request, route, policy, echoes, scope)
         self._judge = Judge(request, route, policy)
-        self._first: Asked | None = None
-        self._said: Sequence[Message] = ()
-        """What was said since the client's request, and led to nothing yet."""
+        self._tries = Escalation(request, route, policy, echoes, scope, clock, began_s)
 
     async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
         """Go on from what was sent already, if anything was."""
         if asked is None:
             is_long = len(self._request.body) > MAX_INLINE_CHARACTERS
-            asked = await read_aside(self._prepare.first, is_long=is_long)
-        first = self._first = asked
+            asked = await read_aside(self._tries.prepare.first, is_long=is_long)
+        first = asked
         if sent is not None:
             self._upstream_s = self._clock() - self._began_s
         verdict = await self._ask(first, sent)
@@ -184,17 +173,17 @@ class _Exchange:
         if verdict.error is not None:
             verdict = await self._after_error(verdict, first)
         if verdict.body is not None:
-            self._count_repairs(verdict)
+            self._tries.note_repairs(verdict.receipts)
             return self._deliver(verdict, self._outcome_of(verdict, first), first)
         if verdict.error is not None:
             return self._pass_on(verdict, verdict.error)
-        self._parse_error = verdict.parse_error
-        return await self._escalate(verdict, first)
+        self._tries.begin(verdict, first)
+        return await self._escalate()
 
     # Asking
 
     async def _ask(self, asked: Asked, sent: Sent | ProviderError | None = None) -> Verdict:
-        self._requests += 1
+        self._tries.requests += 1
         if sent is None:
             began_s = self._clock()
             try:
@@ -205,28 +194,18 @@ class _Exchange:
         if isinstance(sent, ProviderError):
             return Verdict(error=sent)
         verdict = await self._judge.judge(sent, asked)
-        if verdict.usage is not None:
-            self._usage = verdict.usage if self._usage is None else self._usage + verdict.usage
+        self._tries.add_usage(verdict.usage)
         return verdict
-
-    def _may_ask(self) -> bool:
-        policy = self._policy
-        used = 0 if self._usage is None else self._usage.total_tokens
-        return (
-            self._requests < policy.max_requests
-            and (policy.max_tokens is None or used < policy.max_tokens)
-            and self._clock() - self._began_s < policy.max_seconds
-        )
 
     async def _after_error(self, verdict: Verdict, first: Asked) -> Verdict:
         """Ask once more for a reply that was no reply, or without tools that nobody takes."""
         error = verdict.error
         policy = self._policy
-        if error is None or not self._may_ask():
+        if error is None or not self._tries.may_ask():
             return verdict
         lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
         if lacks_tools and first.mode == "native" and policy.allows("taught"):
-            asked = self._plan("taught", verdict, "native", ())
+            asked = self._tries.plan("taught", verdict, first, "native", ())
             return verdict if asked is None else await self._take("taught", asked, verdict)
         if isinstance(error, ProviderReplyError) and error.retryable and policy.allows("reask"):
             return await self._take("retry", first, verdict)
@@ -234,85 +213,38 @@ class _Exchange:
 
     async def _take(self, name: str, asked: Asked, otherwise: Verdict) -> Verdict:
         verdict = await self._ask(asked)
-        self._steps.append(Step(name, "failed" if verdict.body is None else "ok", 1))
+        self._tries.steps.append(Step(name, "failed" if verdict.body is None else "ok", 1))
         return otherwise if verdict.error is not None else verdict
 
     # Escalation
 
-    async def _escalate(self, bad: Verdict, last: Asked) -> Delivered:
+    async def _escalate(self) -> Delivered:
         """Try what is left to make the model's calls usable."""
-        for step in _ASKING:
-            if not self._policy.allows(step):
-                continue
-            if not self._may_ask() or self._request.choices > 1:
-                break
-            said = [*self._said, *_follow_up(bad, last.mode)]
-            asked = self._plan(step, bad, last.mode, said)
-            if asked is None:
-                self._steps.append(Step(step, "skipped"))
-                continue
-            verdict = await self._ask(asked)
-            # Where a call is demanded, words are not what the model wanted to do.
-            is_good = verdict.body is not None and (step == "reask" or verdict.calls > 0)
-            self._steps.append(Step(step, "ok" if is_good else "failed", 1))
+        tries = self._tries
+        while (planned := tries.plan_next()) is not None:
+            verdict = await self._ask(planned.asked)
+            is_good = verdict.body is not None and planned.suits(verdict.calls)
+            is_bad = verdict.body is None and verdict.error is None
+            tries.note(planned, is_good=is_good, bad=verdict if is_bad else None)
             if is_good:
-                self._count_repairs(verdict)
-                return self._deliver(verdict, "reasked", asked)
-            if verdict.error is None and verdict.body is None:
-                bad, last, self._said = verdict, asked, said
+                tries.note_repairs(verdict.receipts)
+                return self._deliver(verdict, "reasked", planned.asked)
+        bad, last = tries.bad, tries.last
+        assert bad is not None
+        assert last is not None
         if bad.fallback is not None:  # an empty answer is not wrong, and there is no other
             verdict = replace(bad, body=bad.fallback, defects=(*bad.defects, _EMPTY))
-            return self._deliver(verdict, "reasked" if self._requests > 1 else "clean", last)
+            return self._deliver(verdict, "reasked" if tries.requests > 1 else "clean", last)
         return self._refuse(bad)
-
-    def _plan(
-        self, step: StepName, bad: Verdict, mode: Mode, said: Sequence[Message]
-    ) -> Asked | None:
-        """Return the request of a step, or `None` when there is no way to take it."""
-        assert self._first is not None
-        is_native = self._first.mode == "native"
-        try:
-            if step == "reask" and mode == "native":
-                return self._prepare.continue_from(self._first, said)
-            if step == "reask":
-                return self._prepare.render(said, mode=mode)
-            if step == "force" and not bad.is_empty:
-                return self._force(bad, said)
-            if step == "taught" and is_native and not bad.is_empty:
-                return self._prepare.render(said, mode="fenced", must_call=bool(bad.answers))
-        except SurecallError as error:
-            _log.debug("a step could not be taken: %s", error)
-        return None
-
-    def _force(self, bad: Verdict, said: Sequence[Message]) -> Asked | None:
-        """Demand the one tool whose call could not be used, in the way the endpoint offers."""
-        assert self._first is not None
-        capabilities = self._route.capabilities
-        tools = bad.stuck_tools
-        if len(tools) != 1 or tools[0] not in self._request.tools.names.names:
-            return None
-        if "named" in capabilities.tool_choices and self._first.mode == "native":
-            return self._prepare.continue_from(self._first, said, forced_tool=tools[0])
-        if capabilities.json_schema:
-            return self._prepare.render(said, mode="object", forced_tool=tools[0])
-        return None
 
     # Ends
 
     def _outcome_of(self, verdict: Verdict, first: Asked) -> Outcome:
-        if self._requests > 1:
+        if self._tries.requests > 1:
             return "reasked"
         if first.mode != "native":
-            expected = {"read_call_from_text"}
-            return "repaired" if any(r.rule not in expected for r in verdict.receipts) else "clean"
+            return "clean" if is_only_read(verdict.receipts) else "repaired"
         return "repaired" if verdict.receipts or first.receipts else "clean"
-
-    def _count_repairs(self, verdict: Verdict) -> None:
-        rules = {receipt.rule for receipt in verdict.receipts}
-        if rules & SCHEMA_RULES:
-            self._steps.insert(0, Step("coerce", "ok"))
-        if rules - SCHEMA_RULES:
-            self._steps.insert(0, Step("repair", "ok"))
 
     def _deliver(self, verdict: Verdict, outcome: Outcome, asked: Asked) -> Delivered:
         body = verdict.body or b""
@@ -321,9 +253,11 @@ class _Exchange:
             receipts = asked.receipts + receipts
         if verdict.echoes and self._echoes is not None:
             self._keep_echoes(verdict, asked)
-        steps = tuple(self._steps)
+        steps = tuple(self._tries.steps)
         if self._policy.show_receipts:
-            body = add_members(body, {_MEMBER: _report(outcome, receipts, steps, self._requests)})
+            body = add_members(
+                body, {_MEMBER: _report(outcome, receipts, steps, self._tries.requests)}
+            )
         defects = verdict.defects
         if asked.losses:
             defects = (*defects, *map(_note_loss, asked.losses))
@@ -334,19 +268,16 @@ class _Exchange:
             receipts=receipts,
             defects=defects,
             steps=steps,
-            parse_error=self._parse_error,
-            upstream_requests=self._requests,
-            usage=self._usage,
+            parse_error=self._tries.parse_error,
+            upstream_requests=self._tries.requests,
+            usage=self._tries.usage,
             model_answered=verdict.model,
             upstream_s=self._upstream_s,
             calls=verdict.calls,
         )
 
     def _refuse(self, bad: Verdict) -> Delivered:
-        error = ProviderReplyError(
-            Code.CALLS_REFUSED, refusal_of(bad), hint=REFUSED_HINT, status=200
-        )
-        failed = self.fail(error)
+        failed = self.fail(refuse(bad))
         return replace(
             failed,
             outcome="refused",
@@ -374,17 +305,17 @@ class _Exchange:
             should_retry = error.retryable
         body: dict[str, Any] = wire.body
         if self._policy.show_receipts:
-            report = _report(outcome, (), tuple(self._steps), self._requests)
+            report = _report(outcome, (), tuple(self._tries.steps), self._tries.requests)
             body = {**body, _MEMBER: report}
         return Delivered(
             status=wire.status,
             body=encode(body),
             outcome=outcome,
             headers=headers,
-            steps=tuple(self._steps),
-            parse_error=self._parse_error,
-            upstream_requests=self._requests,
-            usage=self._usage,
+            steps=tuple(self._tries.steps),
+            parse_error=self._tries.parse_error,
+            upstream_requests=self._tries.requests,
+            usage=self._tries.usage,
             upstream_s=self._upstream_s,
             should_retry=should_retry,
             error=error,
@@ -411,24 +342,6 @@ class _Exchange:
 
 def _note_loss(name: str) -> Defect:
     return Defect(Code.FIELD_NOT_CARRIED, f"The endpoint's format has no place for {name}.", name)
-
-
-def _follow_up(bad: Verdict, mode: Mode) -> list[Message]:
-    """Return the model's own reply and what is wrong with it, as the conversation goes on."""
-    if bad.is_empty:
-        return [Message("user", EMPTY_ANSWER)]
-    reply, reading = bad.reply or Reply(), bad.reading
-    if reading is None or not reading.calls:
-        way = "object" if mode == "object" else "fenced"
-        content = clip(reply.content or "", _MAX_ECHO_CHARS) or _NOTHING
-        notice = tell_not_executed(bad.notice, way)
-        return [Message("assistant", content), Message("user", notice)]
-    results = [
-        Message("tool", write_envelope(answer), tool_call_id=call.id, extra={"is_error": True})
-        for call, answer in zip(reading.calls, bad.answers, strict=True)
-    ]
-    said = Message("assistant", reading.content or None, reading.calls, extra=reply.extra)
-    return [said, *results]
 
 
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:

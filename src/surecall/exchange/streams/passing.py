@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
@@ -17,7 +18,6 @@ from surecall.records import RawCall, Reply, ToolCall, Usage
 from .chat import ChatWire
 from .events import EventCutter, read_event
 from .gemini import GeminiWire
-from .judging import StreamJudge
 from .messages import MessagesWire
 from .responses import ResponsesWire
 from .sides import Found, Side
@@ -57,7 +57,7 @@ class Passing(Side):
         self,
         request: ClientRequest,
         policy: Policy,
-        judge: StreamJudge,
+        judge: Judge,
         headers: Mapping[str, str],
     ) -> None:
         self._request = request

@@ -7,20 +7,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ProviderError, ProviderReplyError, SurecallError
+from surecall.errors import ProviderError, SurecallError
 from surecall.exchange.history import EchoCache
-from surecall.exchange.judge import REPAIR_RULES, SCHEMA_RULES, Verdict, refusal_of
-from surecall.exchange.policy import Outcome, ParseError, Policy, Route, Step, StepName
-from surecall.exchange.prepare import Asked, Preparation
+from surecall.exchange.judge import Judge, Verdict
+from surecall.exchange.policy import Outcome, ParseError, Policy, Route, Step
+from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest, add_members
-from surecall.exchange.wording import REFUSED_HINT
+from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
 from surecall.jsontext import decode, encode, render_comment
 from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
-from surecall.reading import RULES
-from surecall.records import Defect, Message, Receipt, Reply, Usage
+from surecall.records import Defect, Receipt, Reply, Usage
 
-from .judging import StreamJudge, follow_up
 from .passing import Passing
 from .sides import Found, Side
 from .translating import Translating
@@ -28,7 +26,6 @@ from .translating import Translating
 _BODY_STARTS: Final = b'{["<'
 _MARK: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_BYTES: Final = 64 * 1024
-_ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -90,24 +87,15 @@ class StreamRelay:
         self._policy = policy
         self._request_id = request_id
         self._headers = headers or {}
-        self._clock = clock
-        self._began_s = clock()
-        self._prepare = Preparation(request, route, policy, echoes, scope)
-        self._judge = StreamJudge(request, route, policy)
+        self._judge = Judge(request, route, policy)
+        self._tries = Escalation(request, route, policy, echoes, scope, clock, clock())
+        self._tries.requests = 1
         self._first: Asked | None = None
         self._start = b""
         self._side: Side | None = None
         self._again: _Again | None = None
-        self._requests = 1
-        self._usage: Usage | None = None
-        self._steps: list[Step] = []
-        self._next_step = 0
-        self._said: list[Message] = []
-        """What was said since the client's request, and led to nothing yet."""
-        self._bad: Verdict | None = None
         self._held_text: str | None = None
         """What comes in the place of text that was held back."""
-        self._parse_error: ParseError | None = None
         self._defects: tuple[Defect, ...] = ()
         self._ending: Ending | None = None
 
@@ -119,7 +107,7 @@ class StreamRelay:
             RequestError: The endpoint's format cannot carry it.
         """
         if self._first is None:
-            first = self._prepare.first()
+            first = self._tries.prepare.first()
             if first.body is not self._request.body:
                 first = replace(first, body=_as_stream(first.body, self._route.protocol.name))
             self._first = first
@@ -194,12 +182,12 @@ class StreamRelay:
             side.feed(self._start)
         try:
             found = side.close(error)
-            self._usage = side.usage
+            self._tries.usage = side.usage
             if found.reading is None:
                 return self._end(found.data, found.outcome, calls=found.calls)
             return self._decide(found, side)
         except SurecallError as failure:
-            self._usage = self._usage or side.usage
+            self._tries.usage = self._tries.usage or side.usage
             return self._fail(failure)
 
     # What becomes of calls
@@ -208,130 +196,71 @@ class StreamRelay:
         """Deliver what was read first, or ask for something better."""
         assert found.reading is not None
         reply = found.reply or Reply()
-        weighed = self._judge.weigh(found.reading, reply, self.asked, own_form=side.keeps_form)
-        verdict = weighed.verdict
+        verdict = self._judge.weigh(found.reading, reply, self.asked, keeps_form=side.keeps_form)
         self._defects += verdict.defects
-        if weighed.is_usable:
-            if weighed.leaves or not verdict.calls:
+        if not verdict.is_wrong:
+            if verdict.is_left or not verdict.calls:
                 return self._end(found.data, "clean", calls=verdict.calls)
             return self._deliver(verdict, found.text)
-        self._bad = verdict
         self._held_text = found.text
-        self._parse_error = verdict.parse_error
-        ending = self._ask(verdict, self.asked)
+        self._tries.begin(verdict, self.asked)
+        ending = self._ask()
         if ending is None and verdict.is_empty:  # an empty answer is not wrong
             ending = self._end(found.data, "clean")
-        return ending or self._refuse(verdict)
+        return ending or self._refuse()
 
     def _deliver(self, verdict: Verdict, text: str | None) -> Ending:
         side, reading = self._side, verdict.reading
         assert side is not None
         assert reading is not None
-        rules = {receipt.rule for receipt in verdict.receipts}
-        if rules & REPAIR_RULES or any(rule not in RULES for rule in rules):
-            self._steps.insert(0, Step("repair", "ok"))
-        if rules & SCHEMA_RULES:
-            self._steps.insert(0, Step("coerce", "ok"))
+        self._tries.note_repairs(verdict.receipts)
         outcome: Outcome = "repaired"
         if self._again is not None:
             outcome = "reasked"
-        elif self.asked.mode != "native" and rules <= {"read_call_from_text"}:
+        elif self.asked.mode != "native" and is_only_read(verdict.receipts):
             outcome = "clean"
         data = side.deliver(reading.calls, text, is_again=self._again is not None)
         return self._end(data, outcome, receipts=verdict.receipts, calls=len(reading.calls))
 
-    def _ask(self, bad: Verdict, last: Asked) -> Ending | None:
+    def _ask(self) -> Ending | None:
         """Return the next request that may help, if one may be made."""
-        while self._next_step < len(_ASKING):
-            step = _ASKING[self._next_step]
-            self._next_step += 1
-            if not self._policy.allows(step):
-                continue
-            if not self._may_ask():
-                break
-            said = [*self._said, *follow_up(bad, last.mode)]
-            asked = self._plan(step, bad, last, said)
-            if asked is None:
-                self._steps.append(Step(step, "skipped"))
-                continue
-            self._said = said
-            ending = self._report(Ending(ask=asked.body, outcome="reasked"))
-            self._requests += 1
-            self._again = _Again(self._route, asked, step)
-            return ending
-        return None
-
-    def _may_ask(self) -> bool:
-        policy = self._policy
-        used = 0 if self._usage is None else self._usage.total_tokens
-        return (
-            self._requests < policy.max_requests
-            and (policy.max_tokens is None or used < policy.max_tokens)
-            and self._clock() - self._began_s < policy.max_seconds
-        )
-
-    def _plan(self, step: StepName, bad: Verdict, last: Asked, said: list[Message]) -> Asked | None:
-        """Return the request of a step, or `None` when there is no way to take it."""
-        first = self.asked
-        try:
-            if step == "reask" and last.mode == "native":
-                return self._prepare.continue_from(first, said)
-            if step == "reask":
-                return self._prepare.render(said, mode=last.mode)
-            if step == "force" and not bad.is_empty:
-                return self._force(bad, first, said)
-            if step == "taught" and first.mode == "native" and not bad.is_empty:
-                return self._prepare.render(said, mode="fenced")
-        except SurecallError:
+        planned = self._tries.plan_next()
+        if planned is None:
             return None
-        return None
-
-    def _force(self, bad: Verdict, first: Asked, said: list[Message]) -> Asked | None:
-        """Demand the one tool whose call could not be used, in the way the endpoint offers."""
-        capabilities = self._route.capabilities
-        tools = bad.stuck_tools
-        if len(tools) != 1 or tools[0] not in self._request.tools.names.names:
-            return None
-        if "named" in capabilities.tool_choices and first.mode == "native":
-            return self._prepare.continue_from(first, said, forced_tool=tools[0])
-        if capabilities.json_schema:
-            return self._prepare.render(said, mode="object", forced_tool=tools[0])
-        return None
+        ending = self._report(Ending(ask=planned.asked.body, outcome="reasked"))
+        self._tries.requests += 1
+        self._again = _Again(self._route, planned)
+        return ending
 
     def _finish_again(self, again: "_Again", error: SurecallError | None) -> Ending:
-        side = self._side
+        side, planned = self._side, again.planned
         assert side is not None
-        assert self._bad is not None
         verdict = None
         try:
-            reply = restore_names(again.close(error), again.asked.renamed)
-            if reply.usage is not None:
-                self._usage = reply.usage if self._usage is None else self._usage + reply.usage
-            reading = self._judge.read(reply, again.asked)
-            weighed = self._judge.weigh(reading, reply, again.asked, own_form=side.keeps_form)
-            verdict = weighed.verdict
-            if weighed.is_usable and not weighed.leaves:
-                text = self._held_text
-                has_text = side.has_sent_text or bool((text or "").strip())
-                if not reading.calls and not has_text:
-                    text = reading.content
-                if reading.calls or (not has_text and reading.content.strip()):
-                    self._steps.append(Step(again.step, "ok", 1))
-                    return self._deliver(verdict, text)
+            reply = restore_names(again.close(error), planned.asked.renamed)
+            self._tries.add_usage(reply.usage)
+            reading = self._judge.read(reply, planned.asked)
+            verdict = self._judge.weigh(reading, reply, planned.asked, keeps_form=side.keeps_form)
+            text = self._held_text
+            has_text = side.has_sent_text or bool((text or "").strip())
+            if not reading.calls and not has_text:
+                text = reading.content
+            brings = reading.calls or (not has_text and reading.content.strip())
+            is_good = bool(brings) and not verdict.is_wrong and not verdict.is_left
+            if is_good and planned.suits(len(reading.calls)):
+                self._tries.note(planned, is_good=True)
+                return self._deliver(verdict, text)
         except ProviderError:
             pass
-        self._steps.append(Step(again.step, "failed", 1))
-        if verdict is not None and verdict.answers:
-            self._bad = verdict
-        return self._ask(self._bad, again.asked) or self._refuse(self._bad)
+        bad = verdict if verdict is not None and (verdict.answers or verdict.notice) else None
+        self._tries.note(planned, is_good=False, bad=bad)
+        return self._ask() or self._refuse()
 
     # Endings
 
-    def _refuse(self, bad: Verdict) -> Ending:
-        error = ProviderReplyError(
-            Code.CALLS_REFUSED, refusal_of(bad), hint=REFUSED_HINT, status=200
-        )
-        return self._fail(error, "refused")
+    def _refuse(self) -> Ending:
+        assert self._tries.bad is not None
+        return self._fail(refuse(self._tries.bad), "refused")
 
     def _fail(self, error: SurecallError, outcome: Outcome = "failed") -> Ending:
         assert self._side is not None
@@ -369,10 +298,10 @@ class StreamRelay:
         return replace(
             ending,
             defects=self._defects,
-            steps=tuple(self._steps),
-            parse_error=self._parse_error,
-            upstream_requests=self._requests,
-            usage=self._usage,
+            steps=tuple(self._tries.steps),
+            parse_error=self._tries.parse_error,
+            upstream_requests=self._tries.requests,
+            usage=self._tries.usage,
             model_answered=None if side is None else side.model,
         )
 
@@ -380,12 +309,11 @@ class StreamRelay:
 class _Again:
     """Reads the answer to a request that asked for calls again."""
 
-    def __init__(self, route: Route, asked: Asked, step: StepName) -> None:
+    def __init__(self, route: Route, planned: Planned) -> None:
         self._protocol = route.protocol
         self._folder = route.protocol.open_stream()
         self._error: ProviderError | None = None
-        self.asked = asked
-        self.step = step
+        self.planned = planned
 
     @property
     def done(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError, SurecallError
+from surecall.exchange.judge import Judge
 from surecall.exchange.policy import Policy, Route
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
@@ -15,7 +16,6 @@ from surecall.reading import ReadEvent, ReasoningRead, ReplyReader, TextRead
 from surecall.reading.truncation import came_to_its_end
 from surecall.records import RawCall, Reading, Reply, ToolCall, Usage
 
-from .judging import StreamJudge
 from .sides import Found, Side
 
 
@@ -28,7 +28,7 @@ class Translating(Side):
         self,
         request: ClientRequest,
         policy: Policy,
-        judge: StreamJudge,
+        judge: Judge,
         route: Route,
         asked: Asked,
         headers: Mapping[str, str],
