@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from surecall.jsontext import repair_json
+from surecall.limits import MAX_VALUE_DEPTH
 
 from .base import CallFormat, Found, TextCall
 from .endings import note_leftovers, skip_leftovers, skip_to_end
@@ -14,7 +15,6 @@ from .shapes import read_json_calls
 from .source import Source
 
 _MAX_KEY: Final = 80
-_MAX_DEPTH: Final = 64
 _MAX_VALUES: Final = 64
 _NEAR: Final = 4096
 _TOO_DEEP: Final = -1
@@ -22,7 +22,7 @@ _NO_MORE: Final = -1
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”"}
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+")
 _OPENERS_ONLY: Final = re.compile(
-    rf'(?:(?:[^"{{}}\[\]]++|"(?:[^"\\]++|\\.)*+")*+[{{\[]){{{_MAX_DEPTH + 1}}}', re.DOTALL
+    rf'(?:(?:[^"{{}}\[\]]++|"(?:[^"\\]++|\\.)*+")*+[{{\[]){{{MAX_VALUE_DEPTH + 1}}}', re.DOTALL
 )
 """As many brackets as are too many, and none that closes one: the usual way to be too deep."""
 _MARKS: Final = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
@@ -152,7 +152,7 @@ def _is_too_deep(source: Source, at: int) -> bool:
         char = mark.group()[0]
         if char in "{[":
             depth += 1
-            if depth > _MAX_DEPTH:
+            if depth > MAX_VALUE_DEPTH:
                 source.spend(number)
                 return True
         elif char in "}]":

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode
+from surecall.limits import MAX_VALUE_DEPTH
 from surecall.records import Receipt, clip
 
 from .base import CallFormat, Found, Grade, TextCall
@@ -15,7 +16,6 @@ from .fitting import fits
 from .source import NeedMore, Source
 from .token_json import read_after_token
 
-_MAX_DEPTH: Final = 64
 _MAX_RECEIPTS: Final = 16
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _QUOTED: Final = {
@@ -98,7 +98,7 @@ class _Reader:
                 continue
             key = self._read_key() if isinstance(frame, dict) else ""
             if self._peek() in "{[":
-                if len(frames) == _MAX_DEPTH:
+                if len(frames) == MAX_VALUE_DEPTH:
                     raise _Unreadable
                 inner: dict[str, Any] | list[Any] = {} if self._peek() == "{" else []
                 self.at += 1

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from surecall.limits import MAX_VALUE_DEPTH
 from surecall.records import Receipt, clip
 
 from .python_literals import CutShort, LiteralReader, NotLiteral
 from .source import spend_nothing
 
 _MAX_CALLS: Final = 64
-_MAX_DEPTH: Final = 64
 _UNREAD: Final = -1
 _LAST: Final = -2
 _MAY_GROW: Final = -3
@@ -314,7 +314,7 @@ class _CallReader:
                 self.words.at += 1
                 frame.take_key()
             elif char in _CLOSERS:
-                if frame.filled or len(frames) == _MAX_DEPTH:
+                if frame.filled or len(frames) == MAX_VALUE_DEPTH:
                     raise NotLiteral
                 self.words.at += 1
                 frames.append(_Frame(char))

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from surecall.jsontext import ValueScanner
+from surecall.limits import MAX_JSON_DEPTH
 from surecall.schema import property_schema, type_text_value
 
 from .names import ToolNames
@@ -14,7 +15,6 @@ _T = TypeVar("_T")
 _SPACES = " \t\r\n"
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _TO_BRACKET = re.compile(r"(?:[^\"'{}\[\]]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
-_MAX_DEPTH = 128
 MAX_QUESTIONS = 4_000
 """Questions a reader may ask about one opener; a call with 100 short arguments takes 1,300."""
 MAX_MARKS = 200_000
@@ -246,7 +246,7 @@ class Source:
         if end == _IN_DOUBT:
             end = self._scanned_end(at)
         if end == _TOO_DEEP:
-            self.spend(2 * _MAX_DEPTH)
+            self.spend(2 * MAX_JSON_DEPTH)
             return None
         if end is None and not self.final:
             raise NeedMore
@@ -266,7 +266,7 @@ class Source:
             mark = text[here - 1]
             if mark in "{[":
                 depth += 1
-                if depth > _MAX_DEPTH:
+                if depth > MAX_JSON_DEPTH:
                     return _TOO_DEEP
             elif mark in "}]":
                 depth -= 1

@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from surecall.formats.python_calls import read_python_calls
 from surecall.jsontext import repair_json
+from surecall.limits import MAX_VALUE_DEPTH
 from surecall.records import Receipt, clip
 
 _MAX_CALL_CHARS: Final = 65_536
-_MAX_DEPTH: Final = 64
 _MAX_LOOK_AHEAD: Final = 400
 _NEXT_MARK: Final = re.compile(r"[^\"'()\[\]{},]*+")
 _SPACE: Final = re.compile(r"\s*+")
@@ -99,7 +99,7 @@ def _split_arguments(text: str) -> tuple[list[str], int] | None:
         here += 1
         if char in _CLOSERS:
             closers.append(_CLOSERS[char])
-            if len(closers) > _MAX_DEPTH:
+            if len(closers) > MAX_VALUE_DEPTH:
                 return None
         elif char == ",":
             if not closers:
