@@ -114,6 +114,10 @@ RESIDUE: Final = frozenset(
 """Stripped where only more of them and white space stand between them and an end of the text."""
 
 
+_MAX_HEAD: Final = 8
+"""How much of a literal the first look at a text compares."""
+
+
 class OpenerIndex:
     """Finds the leftmost, longest of many literals, and what of the end may become one."""
 
@@ -124,8 +128,17 @@ class OpenerIndex:
             literal[:length] for literal in known for length in range(1, len(literal))
         )
         self._longest = max(map(len, known), default=1) - 1
+        heads = sorted({literal[:_MAX_HEAD] for literal in known})
+        self._head = re.compile(_pattern_of(heads, is_cut=True) if heads else r"(?!)")
         firsts = "".join(sorted({literal[0] for literal in known}))
         self._first = re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)")
+
+    def may_begin(self, text: str) -> bool:
+        """Tell whether a literal may begin in the text; one search says so for most text.
+
+        It may be where `search` finds none and `held_from` nothing, never the other way round.
+        """
+        return self._head.search(text) is not None
 
     def search(self, text: str, at: int) -> re.Match[str] | None:
         """Return the next literal, the longest one where several begin."""
@@ -147,13 +160,22 @@ class OpenerIndex:
         return len(text)
 
 
-def _pattern_of(words: list[str]) -> str:
-    """Return a pattern that shares what words have in common, so that none is tried twice."""
+def _pattern_of(words: list[str], *, is_cut: bool = False, depth: int = 0) -> str:
+    """Return a pattern that shares what words have in common, so that none is tried twice.
+
+    Args:
+        words: What it matches.
+        is_cut: Whether it matches the beginning of a word, too, at the end of the text.
+        depth: How much of the words came before.
+    """
     branches: list[str] = []
     ends_here = "" in words
     for first, group in groupby((word for word in words if word), key=lambda word: word[0]):
-        branches.append(re.escape(first) + _pattern_of([word[1:] for word in group]))
+        rest = [word[1:] for word in group]
+        branches.append(re.escape(first) + _pattern_of(rest, is_cut=is_cut, depth=depth + 1))
     if not branches:
         return ""
+    if is_cut and depth and not ends_here:
+        branches.append(r"\Z")
     joined = branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
     return f"(?:{joined})?" if ends_here else joined

@@ -1,9 +1,9 @@
 """Streams of chat completions."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from surecall.jsontext import decoder_of, encode_text
 from surecall.narrow import as_fields, as_list, text_or_none
@@ -67,6 +67,29 @@ class _Chunk(Struct, gc=False):
     object: str | None = None
 
 
+class _TextDelta(Struct, gc=False):
+    content: Annotated[str, Meta(min_length=1)]
+    tool_calls: None = None
+    function_call: None = None
+
+
+class _TextChoice(Struct, gc=False):
+    delta: _TextDelta
+    index: Literal[0] = 0
+    finish_reason: None = None
+    message: None = None
+    error: None = None
+
+
+class _TextChunk(Struct, gc=False):
+    """A chunk that brings nothing but text; another cannot be decoded as one."""
+
+    choices: tuple[_TextChoice]
+    error: None = None
+    usage: None = None
+    object: Literal["chat.completion.chunk"] | None = None
+
+
 class _Partial:
     __slots__ = ("arguments", "id", "name")
 
@@ -77,7 +100,10 @@ class _Partial:
 
 
 _decode: Final = decoder_of(_Chunk)
-_decode_all: Final = decoder_of(list[_Chunk])
+_decode_text: Final = decoder_of(_TextChunk)
+_decode_texts: Final = decoder_of(list[_TextChunk])
+_OTHERS: Final = (b'"finish_reason":"', b'"finish_reason": "', b'"tool_calls":')
+"""What chunks have that bring something else than text."""
 _NEXT: Final = b"\n\ndata: "
 
 
@@ -92,8 +118,8 @@ class ChatWire(Wire):
         self._partial: dict[int, _Partial] = {}
         self._usage: Raw = Raw()
         self._choice: int | None = None
-        self._plain_index: int | None = None
-        """The index of the one reply, once the first piece of it has come."""
+        self._is_plain = False
+        """Whether the first piece of the one reply has come, and its index is 0."""
 
     @property
     def usage(self) -> Usage | None:
@@ -121,23 +147,6 @@ class ChatWire(Wire):
         if chunk.usage is not NOTHING and is_there(chunk.usage):
             self._usage = chunk.usage.copy()
         choices = chunk.choices
-        if choices is not None and len(choices) == 1 and self._plain_index is not None:
-            choice = choices[0]
-            delta = choice.delta
-            if (
-                delta is not None
-                and delta.content
-                and choice.finish_reason is None
-                and choice.index == self._plain_index
-                and not delta.tool_calls
-                and delta.function_call is NOTHING
-                and choice.message is NOTHING
-                and choice.error is NOTHING
-                and chunk.error is NOTHING
-                and not self.is_finished
-            ):
-                self.piece = delta.content
-                return TEXT
         if is_there(chunk.error) or chunk.object == "error":
             raise self._read_error(self._decode_whole(data))
         if self.model is None:
@@ -148,43 +157,40 @@ class ChatWire(Wire):
             return self._take_choice(choices[0], data)
         return max([self._take_choice(choice, data) for choice in choices])
 
+    def take_text(self, event: bytes) -> str:
+        """Take an event if it brings nothing but text, and return that."""
+        if not self._is_plain or event[:6] != b"data: ":
+            return ""
+        try:
+            chunk = _decode_text(event[6:-2])
+        except UNREADABLE:
+            return ""
+        self.events += 1
+        self.piece = chunk.choices[0].delta.content
+        return self.piece
+
     def take_texts(self, data: bytes) -> list[str]:
         """Take events at the beginning of these that bring nothing but text, all at once."""
-        end = data.rfind(_NEXT)
-        if end < 0 or data[:6] != b"data: " or self._plain_index is None:
+        if not self._is_plain or data[:6] != b"data: ":
             return []
-        count = data.count(_NEXT)
+        end = len(data)
+        for mark in _OTHERS:
+            found = data.find(mark, 0, end)
+            end = found if found >= 0 else end
+        end = data.rfind(_NEXT, 0, end)
+        if end < 0:
+            return []
+        count = data.count(_NEXT, 0, end) + 1
         if data.count(b"\n", 0, end) != 2 * (count - 1):
             return []
         try:
-            chunks = _decode_all(b"[" + data[6:end].replace(_NEXT, b",") + b"]")
+            chunks = _decode_texts(b"[" + data[6:end].replace(_NEXT, b",") + b"]")
         except UNREADABLE:
             return []
-        texts: list[str] = []
         if len(chunks) != count:
-            return texts
-        index = self._plain_index
-        for chunk in chunks:
-            choices = chunk.choices
-            if choices is None or len(choices) != 1 or chunk.error is not NOTHING:
-                break
-            choice = choices[0]
-            delta = choice.delta
-            if (
-                delta is None
-                or not delta.content
-                or choice.finish_reason is not None
-                or choice.index != index
-                or delta.tool_calls
-                or delta.function_call is not NOTHING
-                or choice.message is not NOTHING
-                or choice.error is not NOTHING
-                or (chunk.usage is not NOTHING and is_there(chunk.usage))
-            ):
-                break
-            texts.append(delta.content)
-        self.events += len(texts)
-        return texts
+            return []
+        self.events += count
+        return [chunk.choices[0].delta.content for chunk in chunks]
 
     def _take_choice(self, choice: _Choice, data: bytes) -> int:
         if is_there(choice.error):
@@ -193,7 +199,7 @@ class ChatWire(Wire):
         if index != self._choice:
             if self._choice is None:
                 self._choice = index
-                self._plain_index = index if self._expected == 1 else None
+                self._is_plain = index == 0 and self._expected == 1
             elif self._expected == 1:
                 return END if self.is_finished else PASS
         if self._expected > 1:

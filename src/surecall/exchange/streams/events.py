@@ -59,6 +59,21 @@ class EventCutter:
             raise _too_large("An event of the stream", self._max_event_bytes)
         return data
 
+    def is_event(self, chunk: bytes) -> bool:
+        """Tell whether the next bytes are one event and nothing else; if so, they are taken."""
+        end = chunk.find(b"\n\n")
+        if (
+            end < 0
+            or end != len(chunk) - 2
+            or self._partial
+            or self._has_returns
+            or b"\r" in chunk
+            or self._received + len(chunk) > self._max_stream_bytes
+        ):
+            return False
+        self._received += len(chunk)
+        return True
+
     def close(self) -> bytes:
         """Return the bytes behind the last whole event."""
         rest = bytes(self._partial)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final
 
@@ -104,14 +105,36 @@ class Passing(Side):
         """Take the next bytes and return those for the client."""
         if self._error is not None or self._wire.done:
             return b""
+        cutter, wire = self._cutter, self._wire
+        if not self._is_holding and cutter.is_event(chunk):
+            text = wire.take_text(chunk)
+            return self._flow_text(chunk, text) if text else self._flow(chunk)
         try:
-            data = self._cutter.feed(chunk)
+            data = cutter.feed(chunk)
         except ProviderError as error:
             self._error = error
             return b""
         if not data:
             return b""
         return self._hold(data, 0) if self._is_holding else self._flow(data)
+
+    def _flow_text(self, event: bytes, text: str) -> bytes:
+        """Pass one event of text on, unless a call may begin in it."""
+        self._has_text = True
+        if not self._has_kept_text:
+            self._has_kept_text = True
+            self._keep(event)
+        watch = self._watch
+        if watch is None:
+            return event
+        if not watch.pass_plain(text):
+            return self._release(event, [len(text)], text, [event[:-2]], 2)
+        if not self._waiting:
+            return event
+        waited = [event for event, _ in self._waiting]
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        return b"".join((*waited, event))
 
     def _flow(self, data: bytes) -> bytes:
         """Pass on what is certain; what follows the beginning of a call is held."""
@@ -144,13 +167,12 @@ class Passing(Side):
             marks: Takes how much text has come behind each event.
         """
         wire = self._wire
-        start = chars = passed_over = 0
+        start = chars = place = 0
         is_first = True
         size = len(data)
-        for place, block in enumerate(blocks):
-            if passed_over:  # taken already
-                passed_over -= 1
-                continue
+        while place < len(blocks):
+            block = blocks[place]
+            place += 1
             body, name = read_event(block)
             following = min(start + len(block) + gap, size)
             if body:
@@ -172,15 +194,14 @@ class Passing(Side):
                     self._keep(data[start:following])
             marks.append(chars)
             start = following
-            if texts and is_first and len(blocks) - place > _MIN_AT_ONCE:
+            if texts and is_first and len(blocks) - place >= _MIN_AT_ONCE:
                 is_first = False
-                for text in (more := wire.take_texts(data[start:])):
-                    chars += len(text)
-                    marks.append(chars)
+                more = wire.take_texts(data[start:])
                 texts += more
-                passed_over = len(more)
-                taken = blocks[place + 1 : place + 1 + passed_over]
-                start += sum(map(len, taken)) + gap * passed_over
+                marks += [chars + count for count in accumulate(map(len, more))]
+                chars = marks[-1]
+                start += sum(map(len, blocks[place : place + len(more)])) + gap * len(more)
+                place += len(more)
         return start
 
     def _release(

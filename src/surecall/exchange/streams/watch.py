@@ -64,6 +64,21 @@ class TextWatch:
         """How many of them, from the first on, are certain to be no part of a call."""
         self.has_calls = False
 
+    def pass_plain(self, text: str) -> bool:
+        """Take text that is passed on at once, if no call can begin in it; tell whether it was."""
+        found = self._tail + text
+        if self._reader is not None or self._is_off or self._openers.may_begin(found):
+            return False
+        self.fed += len(text)
+        self._tail = ""
+        self._past.append(found)
+        self._recent.clear()
+        self._rest.clear()
+        self.decided = self.passed = self.fed
+        if self.fed > _MAX_WATCHED_CHARS:
+            self._give_up()
+        return True
+
     def take_plain(self, text: str) -> bool:
         """Take text of several events at once, if no call can begin in it; tell whether it was."""
         if self._is_off:
@@ -93,7 +108,7 @@ class TextWatch:
             self._take(reader.feed(text))
         self.has_calls = reader.has_calls
         if not self.has_calls:
-            self.decided = self.fed - reader.held_characters
+            self.decided = max(self.decided, self.fed - reader.held_characters)
             if self.decided > _MAX_WATCHED_CHARS:
                 self._give_up()
 
@@ -146,19 +161,26 @@ class TextWatch:
         plain, self._rest = self._rest, []
         self._take(reader.feed(before))
         self._rest = plain
-        self._is_after_space = before[-1:].isspace()
+        # Space that was passed on may be seen by the reader only now.
+        is_passed = self.passed > self.fed - len(found)
+        self._is_after_space = is_passed or before[-1:].isspace()
         self._past.clear()
         self._tail = ""
         self._take(reader.feed(found))
         return reader
 
     def _take_found(self, found: str) -> None:
-        """Take text without any mark, of which only the end may be the beginning of one."""
+        """Take text without any mark, of which only the end may be the beginning of one.
+
+        Space at the end is passed on even so: before a call it says nothing.
+        """
         at = self._openers.held_from(found, 0)
         plain, self._tail = found[:at], found[at:]
         self._past.append(plain)
-        self._rest.append(plain)
-        self.decided = self.fed - len(self._tail)
+        shown = found if self._tail.isspace() else plain
+        start = self.fed - len(found)
+        self._rest.append(shown[max(0, self.decided - start) :])
+        self.decided = max(self.decided, start + len(shown))
         if self.decided > _MAX_WATCHED_CHARS:
             self._give_up()
 

@@ -66,6 +66,14 @@ class Wire(ABC):
         self.has_calls = False
         self.model: str | None = None
 
+    def take_text(self, event: bytes) -> str:
+        """Take an event if it brings nothing but text, and return that.
+
+        Args:
+            event: One event with the blank line behind it; no line of it ends in another way.
+        """
+        return ""
+
     def take_texts(self, data: bytes) -> list[str]:
         """Take events at the beginning of these that bring nothing but text, all at once.
 
