@@ -150,6 +150,19 @@ async def test_a_likely_call_is_treated_as_the_policy_says(policy: Policy, outco
         assert json.loads(delivered.body) == LIKELY
 
 
+async def test_text_that_may_be_a_call_is_never_refused() -> None:
+    """Where asking again does not help, the client gets the text as it is."""
+    words = completion(content=f"call save with {json.dumps(ARGUMENTS)}")
+    script = Script(words)
+    delivered = await ask(script)
+    assert (delivered.outcome, delivered.calls, len(script.asked)) == ("reasked", 0, 3)
+    assert json.loads(delivered.body) == words
+    delivered = await ask(Script(words, GOOD))
+    assert calls_in("chat_completions", delivered) == RIGHT
+    delivered = await ask(Script(words), policy=Policy(likely_calls="deliver"))
+    assert (delivered.outcome, delivered.calls) == ("repaired", 1)
+
+
 async def test_a_cut_call_is_never_delivered() -> None:
     """Not even where the policy delivers what is likely."""
     delivered = await ask(Script(CUT), policy=Policy(likely_calls="deliver", steps=("repair",)))

@@ -83,7 +83,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     is_left: bool = False
     """Whether it goes on as it came, though some of it is doubtful."""
     fallback: bytes | None = None
-    """The document of a reply that says nothing, for when nobody can make it say more."""
+    """The document of a reply that says nothing, or whose text only may be a call, for when asking
+    does not help: neither is wrong."""
     error: ProviderError | None = None
     """Why there is no reply at all."""
     error_body: bytes | None = None
@@ -219,9 +220,10 @@ class Judge:
         reading = self.read(reply, asked)
         is_own = document is not None
         verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=others)
-        if verdict.answers:
+        is_text = asked.mode == "native" and _is_likely_text(reading, reply)
+        if verdict.answers and not is_text:
             return verdict
-        if reading.calls and not verdict.is_left:
+        if reading.calls and not verdict.is_left and not verdict.answers:
             return self._write(verdict, body, document)
         written = body
         if document is None:
@@ -229,7 +231,7 @@ class Judge:
             said = reply if is_plain else reply_with(reply, reading)
             written = encode(self._request.protocol.render_reply(said))
         if verdict.is_wrong:
-            return replace(verdict, fallback=written if verdict.is_empty else None)
+            return replace(verdict, fallback=None if verdict.notice else written)
         return replace(verdict, body=written, changed=document is None)
 
     def weigh(
@@ -438,6 +440,14 @@ def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Readin
         shown = reply.content  # with the call in it, as whole replies have it
     text = shown if isinstance(shown, str) else str(shown)
     return ParseError(asked.mode, first.code, clip(text, _SNIPPET))
+
+
+def _is_likely_text(reading: Reading, reply: Reply) -> bool:
+    """Tell whether a reply is text that only may be a call: it may as well be an answer."""
+    has_text = bool((reply.content or "").strip()) and not reply.calls and not reply.malformed
+    return has_text and all(
+        call.certainty == "likely" and call.arguments is not None for call in reading.calls
+    )
 
 
 def _without_others(raw: RawReply) -> tuple[RawReply, bool]:

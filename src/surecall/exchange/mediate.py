@@ -221,6 +221,7 @@ class _Exchange:
     async def _escalate(self) -> Delivered:
         """Try what is left to make the model's calls usable."""
         tries = self._tries
+        first_bad, first = tries.bad, tries.last
         while (planned := tries.plan_next()) is not None:
             verdict = await self._ask(planned.asked)
             is_good = verdict.body is not None and planned.suits(verdict.calls)
@@ -230,10 +231,13 @@ class _Exchange:
                 tries.note_repairs(verdict.receipts)
                 return self._deliver(verdict, "reasked", planned.asked)
         bad, last = tries.bad, tries.last
+        if first_bad is not None and first_bad.fallback is not None and not first_bad.is_empty:
+            bad, last = first_bad, first  # what the model said to begin with
         assert bad is not None
         assert last is not None
-        if bad.fallback is not None:  # an empty answer is not wrong, and there is no other
-            verdict = replace(bad, body=bad.fallback, defects=(*bad.defects, _EMPTY))
+        if bad.fallback is not None:  # which is not wrong, and there is no other
+            defects = (*bad.defects, _EMPTY) if bad.is_empty else bad.defects
+            verdict = replace(bad, body=bad.fallback, defects=defects)
             return self._deliver(verdict, "reasked" if tries.requests > 1 else "clean", last)
         return self._refuse(bad)
 
