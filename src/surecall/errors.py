@@ -96,6 +96,14 @@ class Code(StrEnum):
     TOKEN_BUDGET_EXCEEDED = "TOKEN_BUDGET_EXCEEDED"  # noqa: S105 - a code, not a secret
     TOOL_ERROR = "TOOL_ERROR"
 
+    # approvals
+    APPROVAL_DECIDED = "APPROVAL_DECIDED"
+    APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
+    APPROVAL_MISMATCH = "APPROVAL_MISMATCH"
+    APPROVAL_MISSING = "APPROVAL_MISSING"
+    APPROVAL_NOT_FOUND = "APPROVAL_NOT_FOUND"
+    APPROVAL_USED = "APPROVAL_USED"
+
     # JSON text
     DUPLICATE_KEY = "DUPLICATE_KEY"
     INVALID_JSON = "INVALID_JSON"
@@ -408,6 +416,10 @@ class RunLimitError(RunError):
 
 class JournalError(SurecallError):
     """A journal that cannot be resumed."""
+
+
+class ApprovalError(SurecallError):
+    """A decision that cannot be made, or an approval that cannot be used."""
 
 
 class WorkspaceError(SurecallError):
