@@ -236,11 +236,19 @@ def test_fallback_on_and_off_differ_in_one_option() -> None:
 def test_a_wire_format_of_another_shape_gets_no_transforms_of_chat_completions() -> None:
     """What cannot be applied is not in force, and the record says why."""
     claude = Contender(label="c", model="claude-x", provider="anthropic")
-    settled = settle("production", claude)
+    name = "assistant_tool_calls_reasoning_content_empty_if_missing"
+    settled = settle("production", claude, overrides={"message_transforms": [name]})
     assert settled.protocol == "messages"
-    assert settled.record["options"]["response_transforms"] == []
-    assert settled.record["origins"]["response_transforms"] == "protocol:messages"
-    assert settled.record["options"]["tool_call_transforms"] != []
+    assert settled.record["options"]["message_transforms"] == []
+    assert settled.record["origins"]["message_transforms"] == "protocol:messages"
+
+
+def test_what_reading_repairs_is_repaired_in_every_wire_format() -> None:
+    """The names of built-in repairs stay in force, since no shape is edited for them."""
+    claude = Contender(label="c", model="claude-x", provider="anthropic")
+    options = settle("production", claude).record["options"]
+    assert "assistant_tool_calls_object_to_array" in options["response_transforms"]
+    assert options["tool_call_transforms"] != []
 
 
 # ablations

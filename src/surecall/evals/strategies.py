@@ -21,8 +21,8 @@ from surecall.profiles import (
 )
 from surecall.profiles.entries import canonical_name
 from surecall.protocols import DEFAULT_PROTOCOL, find_protocol
-from surecall.reading import READING_RULES
-from surecall.transforms import TransformRegistry
+from surecall.reading import READING_RULES, TRANSFORM_RULES
+from surecall.transforms import TransformRegistry, canonical_transform_name
 from surecall.transforms.registry import Family
 
 from .contenders import Contender
@@ -299,7 +299,15 @@ def _drop_shaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
     if find_protocol(protocol).takes_transforms:
         return []
     values = merge_presets(layers).values
-    return [(f"protocol:{protocol}", {field: [] for field in _SHAPED if values.get(field)})]
+    dropped = {
+        field: [
+            f"!{name}"
+            for name in values.get(field) or ()
+            if canonical_transform_name(name) not in TRANSFORM_RULES
+        ]
+        for field in _SHAPED
+    }
+    return [(f"protocol:{protocol}", {field: names for field, names in dropped.items() if names})]
 
 
 def _protocol_of(contender: Contender, catalog: Catalog) -> str:

@@ -1,9 +1,9 @@
 """How trials are named."""
 
 from evals.trial_rows import row
-from surecall.evals.export.source import FileNames, scan_layout
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import Task, TrialRow
+from surecall.evals.run_source import FileNames, scan_layout
 
 
 def names_of(*rows: TrialRow) -> list[str]:

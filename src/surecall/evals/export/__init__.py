@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.original.summaries import write_json
+from surecall.evals.run_files import check_folder
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column
-from .files import check_folder
-from .json_summary import write_json
 from .junit import write_junit
 from .markdown import render_markdown, write_markdown
 from .tables import check_parquet, write_csv, write_jsonl, write_parquet

@@ -5,8 +5,7 @@ from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from surecall.evals.records import CallFact, TrialRow
-
-from .files import utc_text
+from surecall.evals.run_files import utc_text
 
 ColumnType = Literal["text", "integer", "number", "boolean", "list", "time"]
 

@@ -12,13 +12,12 @@ from typing import Final
 from surecall.evals.metrics.tally import Tallies, Tally
 from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, Task, TrialRow
+from surecall.evals.run_files import utc_text, write_export
+from surecall.evals.run_source import Layout, RunSource
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import Failure, Layer
 from surecall.evals.wording import describe_reasons, label_simulated
-
-from .files import utc_text, write_export
-from .source import Layout, RunSource
 
 _MAX_FAILURES: Final = 5
 _MAX_TEXT_CHARS: Final = 400

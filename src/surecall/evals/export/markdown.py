@@ -8,12 +8,11 @@ from typing import Final, NamedTuple
 from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell
+from surecall.evals.run_files import write_export
+from surecall.evals.run_source import RunSource
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import label_simulated
-
-from .files import write_export
-from .source import RunSource
 
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""

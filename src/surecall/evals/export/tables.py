@@ -17,14 +17,14 @@ from surecall.cells import disarm_text
 from surecall.errors import Code, ConfigError
 from surecall.evals.original import add_old_names
 from surecall.evals.records import TrialRow
+from surecall.evals.run_files import write_export
+from surecall.evals.run_source import RunSource
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
 from surecall.jsontext import encode_text
 from surecall.loop.stored import encode_kept
 
 from .columns import CALL_COLUMNS, TRIAL_COLUMNS, Column, ColumnType, list_calls
-from .files import write_export
-from .source import RunSource
 
 
 def write_csv(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:

@@ -1,8 +1,9 @@
 """What surecall keeps for the sake of the experiment it grew out of.
 
-`variables` reads its settings; here are its categories of failures, and names of before: its
-verdict used to be called `seed`, which is now a random seed only. Gates and flags still understand
-the old names, and exports still carry them next to the new ones.
+`variables` reads its settings, `documents` and `summaries` write its files; here are its
+categories of failures, and names of before: its verdict used to be called `seed`, which is now a
+random seed only. Gates and flags still understand the old names, and exports still carry them
+next to the new ones.
 """
 
 from collections.abc import Mapping

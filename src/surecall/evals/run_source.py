@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final, NamedTuple, TypeVar
 
-from surecall.evals.metrics.tally import Tallies, tally_rows
-from surecall.evals.records import Cell, Task, TrialBody, TrialRow
-from surecall.evals.store import RunStore
+from .metrics.tally import Tallies, tally_rows
+from .records import Cell, Task, TrialBody, TrialRow
+from .store import RunStore
 
 
 class RunSource:

@@ -10,13 +10,14 @@ import msgspec
 from surecall.evals.metrics import summarize_tallies
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
 from surecall.evals.records import Task, TrialRow
+from surecall.evals.run_files import RawJson, Spool, render_object, write_object
+from surecall.evals.run_source import FileNames, Layout, RunSource
 from surecall.evals.stats import CONFIDENCE, percentile, wilson
 from surecall.evals.store import RunStore
 from surecall.files import explain_write_errors
 from surecall.loop.stored import encode_kept
 
-from .files import RawJson, Spool, render_object, write_object
-from .json_documents import (
+from .documents import (
     NO_LANGUAGE_POLICY,
     error_text,
     identify,
@@ -25,7 +26,6 @@ from .json_documents import (
     render_settings,
     render_trial,
 )
-from .source import FileNames, Layout, RunSource
 
 
 def _render_counts(tally: Tally, prefix: str = "") -> dict[str, Any]:
