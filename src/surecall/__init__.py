@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surecall.clients import async_http_client, http_client, wrap
     from surecall.config import load_config
     from surecall.errors import (
         Code,
@@ -75,6 +76,8 @@ __all__ = [
     "ToolResult",
     "ToolUseError",
     "Usage",
+    "async_http_client",
+    "http_client",
     "load_config",
     "load_trace",
     "read_arguments",
@@ -86,10 +89,12 @@ __all__ = [
     "save_trace",
     "stream",
     "tool",
+    "wrap",
 ]
 
 # Names are loaded when first used, so that importing the package costs next to nothing.
 _HOMES = {
+    "clients": "async_http_client http_client wrap",
     "config": "load_config",
     "errors": (
         "Code ConfigError ProviderError RunError RunLimitError SetupError SurecallError "

@@ -8,12 +8,13 @@ it ends, what it returns late is dropped, and the end of the event loop does not
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeVar
 
 from surecall.limits import MAX_INLINE_CHARACTERS
 
-__all__ = ["Outcome", "is_long", "read_aside", "run_apart"]
+__all__ = ["Outcome", "is_long", "read_aside", "run_apart", "run_at_once"]
 
 _T = TypeVar("_T")
 
@@ -21,6 +22,7 @@ _log = logging.getLogger("surecall.apart")
 _GRACE_S: Final = 1.0
 _CHARACTERS_PER_VALUE: Final = 64
 _left_behind: Final[set["asyncio.Task[Outcome]"]] = set()
+_at_once: Final[ContextVar[bool]] = ContextVar("at_once", default=False)
 
 
 class Outcome(NamedTuple):
@@ -62,7 +64,25 @@ async def read_aside(read: Callable[[], _T], *, is_long: bool) -> _T:
 
     Whoever waits can be cancelled meanwhile: the thread goes on, and what it returns is dropped.
     """
-    return await asyncio.to_thread(read) if is_long else read()
+    if not is_long or _at_once.get():
+        return read()
+    return await asyncio.to_thread(read)
+
+
+def run_at_once(work: Coroutine[Any, Any, _T]) -> _T:
+    """Return what a coroutine returns that waits for nothing but blocking calls of its own.
+
+    No event loop is needed, and one that runs in this thread is not used.
+    """
+    token = _at_once.set(True)
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    finally:
+        _at_once.reset(token)
+        work.close()
+    raise RuntimeError("the work waits for an event loop")
 
 
 def is_long(value: Any) -> bool:

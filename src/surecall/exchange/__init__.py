@@ -5,7 +5,7 @@ and refused with reasons when that does not help. Nothing here knows a server or
 """
 
 from .history import EchoCache, repair_body, repair_history
-from .mediate import mediate, relay
+from .mediate import describe_delivery, mediate, relay
 from .policy import (
     STEPS,
     Delivered,
@@ -36,6 +36,7 @@ __all__ = [
     "Sent",
     "Step",
     "StepName",
+    "describe_delivery",
     "mediate",
     "relay",
     "repair_body",

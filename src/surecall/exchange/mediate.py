@@ -7,7 +7,7 @@ was done to it; what is refused says why, in the format of the client.
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -362,3 +362,21 @@ def _report(
         "receipts": list(receipts),
         "steps": list(steps),
     }
+
+
+class _Done(Protocol):
+    """What is known of a reply that was delivered, whole or as a stream."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def receipts(self) -> tuple[Receipt, ...]: ...
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+    @property
+    def upstream_requests(self) -> int: ...
+
+
+def describe_delivery(done: _Done) -> dict[str, Any]:
+    """Return what a client may want to know about its reply, as plain data."""
+    return _report(done.outcome, done.receipts, done.steps, done.upstream_requests)

@@ -1,5 +1,6 @@
 """Streams made reliable: text flows at once, calls go out when they are whole and checked."""
 
 from .relay import Ending, StreamRelay
+from .rescue import rescue_call
 
-__all__ = ["Ending", "StreamRelay"]
+__all__ = ["Ending", "StreamRelay", "rescue_call"]

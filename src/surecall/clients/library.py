@@ -1,0 +1,191 @@
+"""The HTTP library under an SDK, `httpx` or `httpx2`, in one shape for blocking and waiting use.
+
+What is written with `await` serves both: for a blocking client nothing that is awaited ever waits.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+from surecall.apart import run_at_once
+from surecall.errors import Code, ConfigError
+
+_LIBRARIES: Final = ("httpx2", "httpx")
+_FRAMING: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that say how a body is sent, which is another one now."""
+
+Answer = Callable[[Any], Awaitable[Any]]
+"""Takes a request of the library and returns a response of it."""
+
+
+def find_library(*clients: Any) -> ModuleType:
+    """Return the library that an HTTP client is of, or the newest one that is installed."""
+    for client in clients:
+        for base in type(client).__mro__:
+            name = base.__module__.partition(".")[0]
+            if name in _LIBRARIES:
+                return import_module(name)
+    for name in _LIBRARIES:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError:
+            continue
+    raise ConfigError(
+        Code.EXTRA_MISSING,
+        "Neither httpx2 nor httpx is installed.",
+        hint="Install the one that your SDK uses; openai and anthropic bring it along.",
+    )
+
+
+class Library:
+    """One of the libraries, blocking or not, with something that sends requests."""
+
+    def __init__(self, module: ModuleType, send: Callable[[Any], Any], *, blocks: bool) -> None:
+        self._module = module
+        self._send = send
+        self._blocks = blocks
+
+    async def post(self, request: Any, body: bytes) -> Any:
+        """Send a request with a body of its own, and return the open response."""
+        headers = [
+            (name, value)
+            for name, value in request.headers.multi_items()
+            if name.lower() not in _FRAMING
+        ]
+        sent = self._module.Request(
+            request.method,
+            request.url,
+            headers=headers,
+            content=body,
+            extensions=request.extensions,
+        )
+        return await self.send(sent)
+
+    async def send(self, request: Any) -> Any:
+        """Send a request as it is, and return the open response."""
+        return self._send(request) if self._blocks else await self._send(request)
+
+    async def read(self, message: Any) -> bytes:
+        """Return the whole content of a request or a response, decoded."""
+        return message.read() if self._blocks else await message.aread()
+
+    async def close(self, response: Any) -> None:
+        """Close a response, which may not have ended."""
+        if self._blocks:
+            response.close()
+        else:
+            await response.aclose()
+
+    async def iterate(self, response: Any) -> AsyncIterator[bytes]:
+        """Yield the content of a response as it comes, decoded."""
+        if self._blocks:
+            for piece in response.iter_bytes():
+                yield piece
+        else:
+            async for piece in response.aiter_bytes():
+                yield piece
+
+    def is_failure(self, error: Exception) -> bool:
+        """Tell whether an error says that the connection failed."""
+        return isinstance(error, (self._module.TransportError, self._module.DecodingError))
+
+    def respond(
+        self,
+        request: Any,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterator[bytes],
+        extensions: Mapping[str, Any],
+    ) -> Any:
+        """Return a response of the library."""
+        if isinstance(body, bytes):
+            content: dict[str, Any] = {"content": body}
+        else:
+            blocking, waiting = _make_streams(self._module)
+            content = {"stream": (blocking if self._blocks else waiting)(body)}
+        return self._module.Response(
+            status, headers=headers, request=request, extensions=dict(extensions), **content
+        )
+
+    def transport(self, answer: Answer, close: Callable[[], Any] | None) -> Any:
+        """Return a transport of the library that has requests answered."""
+        blocking, waiting = _make_transports(self._module)
+        return (blocking if self._blocks else waiting)(answer, close)
+
+
+def kept_headers(response: Any) -> dict[str, str]:
+    """Return the headers of a response that hold for another body too, names in lower case."""
+    if response is None:
+        return {}
+    found = {name.lower(): value for name, value in response.headers.items()}
+    return {name: value for name, value in found.items() if name not in _FRAMING}
+
+
+@cache
+def _make_streams(module: ModuleType) -> tuple[Any, Any]:
+    """Return a blocking and a waiting stream, with the bases that the library looks for."""
+
+    class Blocking(module.SyncByteStream):
+        def __init__(self, pieces: Any) -> None:
+            self._pieces = pieces
+
+        def __iter__(self) -> Iterator[bytes]:
+            while True:
+                try:
+                    piece = run_at_once(_next_of(self._pieces))
+                except StopAsyncIteration:
+                    return
+                yield piece
+
+        def close(self) -> None:
+            run_at_once(self._pieces.aclose())
+
+    class Waiting(module.AsyncByteStream):
+        def __init__(self, pieces: Any) -> None:
+            self._pieces = pieces
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in self._pieces:
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._pieces.aclose()
+
+    return Blocking, Waiting
+
+
+@cache
+def _make_transports(module: ModuleType) -> tuple[Any, Any]:
+    """Return a blocking and a waiting transport, with the bases that the library looks for."""
+
+    class Blocking(module.BaseTransport):
+        def __init__(self, answer: Any, close: Any) -> None:
+            self._answer = answer
+            self._close = close
+
+        def handle_request(self, request: Any) -> Any:
+            return run_at_once(self._answer(request))
+
+        def close(self) -> None:
+            if self._close is not None:
+                self._close()
+
+    class Waiting(module.AsyncBaseTransport):
+        def __init__(self, answer: Any, close: Any) -> None:
+            self._answer = answer
+            self._close = close
+
+        async def handle_async_request(self, request: Any) -> Any:
+            return await self._answer(request)
+
+        async def aclose(self) -> None:
+            if self._close is not None:
+                await self._close()
+
+    return Blocking, Waiting
+
+
+async def _next_of(pieces: AsyncIterator[bytes]) -> bytes:
+    return await anext(pieces)

@@ -1,0 +1,260 @@
+"""What an HTTP client is answered: requests for a model are made reliable, all others pass."""
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from surecall.errors import Code, ProviderConnectionError, ProviderError, SurecallError
+from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_delivery, mediate
+from surecall.exchange.request import ClientRequest, add_members
+from surecall.exchange.streams import Ending, StreamRelay, rescue_call
+from surecall.jsontext import encode
+
+from .library import Library, kept_headers
+from .recognize import Recognizer
+
+_log = logging.getLogger("surecall.clients")
+_MEMBER: Final = "surecall"
+_EVENTS: Final = {"content-type": "text/event-stream; charset=utf-8"}
+_JSON: Final = {"content-type": "application/json"}
+
+
+class Mediator:
+    """Answers the requests of one HTTP client."""
+
+    def __init__(
+        self,
+        library: Library,
+        policy: Policy | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.library = library
+        self.policy = policy or Policy()
+        self.echoes = EchoCache()
+        self._recognizer = Recognizer(capabilities)
+
+    async def answer(self, request: Any) -> Any:
+        """Return the response to a request of the library."""
+        url = request.url
+        if not self._recognizer.may_be_for_model(request.method, url.path):
+            return await self.library.send(request)
+        body = await self.library.read(request)
+        found = self._recognizer.recognize(url.host, url.path, body)
+        if found is None:
+            return await self.library.send(request)
+        exchange = _Exchange(self, request, *found)
+        return await (exchange.stream() if found[0].stream else exchange.answer())
+
+
+class _Exchange:
+    """One request for a model."""
+
+    def __init__(self, mediator: Mediator, http: Any, request: ClientRequest, route: Route) -> None:
+        self._mediator = mediator
+        self._library = mediator.library
+        self._policy = mediator.policy
+        self._http = http
+        self._request = request
+        self._route = route
+        self._last: Any = None
+        self._failure: tuple[SurecallError, Exception] | None = None
+        sent = http.headers
+        self._scope = sent.get("authorization") or sent.get("x-api-key") or ""
+
+    # Whole replies
+
+    async def answer(self) -> Any:
+        """Return the whole reply, made reliable."""
+        delivered = await mediate(
+            self._request,
+            self._route,
+            self._policy,
+            self._send,
+            echoes=self._mediator.echoes,
+            scope=self._scope,
+        )
+        return self._deliver(delivered)
+
+    def _deliver(self, delivered: Delivered) -> Any:
+        self._raise_failure(delivered.error)
+        body = delivered.body
+        report = describe_delivery(delivered)
+        if delivered.outcome != "clean":
+            _log.info("%s: %s", self._request.model, delivered.outcome)
+            if self._request.protocol.name != "gemini":  # whose client refuses unknown members
+                body = add_members(body, {_MEMBER: report})
+        headers = {**kept_headers(self._last), **delivered.headers, **_JSON, **_tell(delivered)}
+        if delivered.should_retry is not None:
+            headers["x-should-retry"] = "true" if delivered.should_retry else "false"
+        return self._library.respond(self._http, delivered.status, headers, body, {_MEMBER: report})
+
+    # Streams
+
+    async def stream(self) -> Any:
+        """Return the reply as a stream; an error that comes before any text has its own status."""
+        relay = self._open_relay(self._route)
+        try:
+            response = await self._open(relay.body)
+            if response.status_code >= 400:
+                sent = await self._read(response)
+                return await self._answer_error(sent)
+        except ProviderError as error:
+            self._raise_failure(error)
+            raise
+        relay.take_headers(kept_headers(response))
+        return await self._respond(relay)
+
+    def _open_relay(self, route: Route) -> StreamRelay:
+        return StreamRelay(
+            self._request, route, self._policy, echoes=self._mediator.echoes, scope=self._scope
+        )
+
+    async def _respond(self, relay: StreamRelay) -> Any:
+        pieces = self._relay(relay)
+        first = await anext(pieces)
+        ending = first if isinstance(first, Ending) else None
+        if ending is not None and ending.error is not None:
+            self._raise_failure(ending.error)
+            return self._deliver(_as_delivered(self._request, ending))
+        headers = {**kept_headers(self._last), **_EVENTS}
+        report: dict[str, Any] = {}
+        return self._library.respond(
+            self._http, 200, headers, _join(first, pieces, report), {_MEMBER: report}
+        )
+
+    async def _relay(self, relay: StreamRelay) -> AsyncIterator[bytes | Ending]:
+        """Yield what goes to the client, and at last how it ends."""
+        while True:
+            failure: SurecallError | None = None
+            try:
+                async for piece in self._library.iterate(self._last):
+                    data = relay.feed(piece)
+                    if data:
+                        yield data
+                    if relay.done:
+                        break
+            except Exception as error:
+                failure = self._fail(error)
+            finally:
+                await self._library.close(self._last)
+            ending = relay.finish(None if relay.done else failure)
+            while ending.ask is not None:
+                try:
+                    response = await self._open(ending.ask)
+                    if response.status_code < 400:
+                        break
+                    sent = await self._read(response)
+                    error = self._route.protocol.parse_error(sent.status, sent.headers, sent.body)
+                except ProviderError as refusal:
+                    error = refusal
+                ending = relay.finish(error)
+            if ending.ask is None:
+                yield ending
+                return
+
+    async def _answer_error(self, sent: Sent) -> Any:
+        """Answer with the error that came in the place of a stream, or the call it holds."""
+        route, policy = self._route, self._policy
+        error = route.protocol.parse_error(sent.status, sent.headers, sent.body)
+        if self._request.offers_tools and sent.status < 500:
+            if error.code == Code.NO_TOOL_USE_ENDPOINT and policy.allows("taught"):
+                if route.strategy == "native":
+                    self._route = replace(route, strategy="taught")
+                    return await self.stream()
+            else:
+                ending = await rescue_call(sent, self._request, route, policy)
+                if ending is not None:
+                    return self._library.respond(
+                        self._http,
+                        200,
+                        {**kept_headers(self._last), **_EVENTS, **_tell(ending)},
+                        ending.data,
+                        {_MEMBER: describe_delivery(ending)},
+                    )
+        headers = kept_headers(self._last)
+        return self._library.respond(self._http, sent.status, headers, sent.body, {})
+
+    # Asking
+
+    async def _send(self, body: bytes) -> Sent:
+        return await self._read(await self._open(body))
+
+    async def _open(self, body: bytes) -> Any:
+        try:
+            self._last = await self._library.post(self._http, body)
+        except Exception as error:
+            raise self._fail(error) from error
+        return self._last
+
+    async def _read(self, response: Any) -> Sent:
+        try:
+            data = await self._library.read(response)
+        except Exception as error:
+            raise self._fail(error) from error
+        return Sent(response.status_code, kept_headers(response), data)
+
+    def _fail(self, error: Exception) -> ProviderError:
+        """Keep an error of the library, and return the one that stands for it here."""
+        if not self._library.is_failure(error):
+            raise error
+        failed = ProviderConnectionError(
+            Code.CONNECTION_FAILED, f"The connection failed: {type(error).__name__}."
+        )
+        self._failure = (failed, error)
+        return failed
+
+    def _raise_failure(self, error: SurecallError | None) -> None:
+        """Raise the library's own error where that is why there is no reply."""
+        if self._failure is not None and error is self._failure[0]:
+            raise self._failure[1]
+
+
+async def _join(
+    first: bytes | Ending, pieces: AsyncIterator[bytes | Ending], report: dict[str, Any]
+) -> AsyncIterator[bytes]:
+    """Yield bytes alone, and fill in the report when the stream has ended."""
+    try:
+        if isinstance(first, Ending):
+            report.update(describe_delivery(first))
+            yield first.data
+            return
+        yield first
+        async for piece in pieces:
+            if isinstance(piece, Ending):
+                report.update(describe_delivery(piece))
+                yield piece.data
+            else:
+                yield piece
+    finally:
+        close: Any = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:
+    """Return a stream that failed before it began as a reply that failed."""
+    assert ending.error is not None
+    wire = request.protocol.render_error(ending.error)
+    return Delivered(
+        status=wire.status,
+        body=encode(wire.body),
+        outcome=ending.outcome,
+        receipts=ending.receipts,
+        defects=ending.defects,
+        steps=ending.steps,
+        parse_error=ending.parse_error,
+        upstream_requests=ending.upstream_requests,
+        usage=ending.usage,
+        model_answered=ending.model_answered,
+        should_retry=False if ending.outcome == "refused" else None,
+        error=ending.error,
+    )
+
+
+def _tell(done: Delivered | Ending) -> dict[str, str]:
+    return {
+        "x-surecall-outcome": done.outcome,
+        "x-surecall-receipts": str(len(done.receipts)),
+    }

@@ -1,0 +1,79 @@
+"""Which requests of an HTTP client are for a model, in which format, and where they go."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from surecall.errors import RequestError
+from surecall.exchange import ClientRequest, Route
+from surecall.profiles import Catalog, resolve_capabilities
+from surecall.protocols import WireProtocol, find_protocol
+
+_ENDINGS: Final[Mapping[str, str]] = {
+    "/chat/completions": "chat_completions",
+    "/messages": "messages",
+    "/responses": "responses",
+}
+_GEMINI: Final = re.compile(
+    r"/(?:models|tunedModels)/([^/]+):(generateContent|streamGenerateContent)$"
+)
+_MAX_ROUTES: Final = 256
+
+
+class Recognizer:
+    """Tells requests for a model from all others.
+
+    Args:
+        capabilities: What the caller says about the models; it wins over the catalog.
+    """
+
+    def __init__(self, capabilities: Mapping[str, Any] | None = None) -> None:
+        self._capabilities = dict(capabilities or {})
+        self._protocols: dict[str, WireProtocol] = {}
+        self._routes: dict[tuple[str, str, str], Route] = {}
+
+    def may_be_for_model(self, method: str, path: str) -> bool:
+        """Tell whether a request goes where models are asked."""
+        return method == "POST" and (
+            path.endswith(tuple(_ENDINGS)) or _GEMINI.search(path) is not None
+        )
+
+    def recognize(self, host: str, path: str, body: bytes) -> tuple[ClientRequest, Route] | None:
+        """Return what a request asks of a model, and of which; `None` when it asks nothing."""
+        name = next((found for end, found in _ENDINGS.items() if path.endswith(end)), "gemini")
+        model = stream = None
+        if name == "gemini":
+            found = _GEMINI.search(path)
+            if found is None:
+                return None
+            model, stream = unquote(found[1]), found[2] == "streamGenerateContent"
+        protocol = self._protocols.get(name)
+        if protocol is None:
+            protocol = self._protocols[name] = find_protocol(name)
+        try:
+            request = ClientRequest.parse(protocol, body, model=model, stream=stream)
+        except RequestError:
+            return None  # the endpoint says what is wrong with it
+        return request, self._route(protocol, host, request.model)
+
+    def _route(self, protocol: WireProtocol, host: str, model: str) -> Route:
+        key = (protocol.name, host, model)
+        route = self._routes.get(key)
+        if route is None:
+            found = resolve_capabilities(
+                Catalog.builtin().provider_at(host), model, overrides=self._capabilities
+            )
+            known = frozenset(name for name, origin in found.origins.items() if origin != "default")
+            lacks_tools = "supports_tool_use" in known and not found.capabilities.supports_tool_use
+            route = Route(
+                protocol=protocol,
+                model=model,
+                capabilities=found.capabilities,
+                known=known,
+                strategy="taught" if lacks_tools else "native",
+            )
+            if len(self._routes) >= _MAX_ROUTES:
+                self._routes.pop(next(iter(self._routes)))
+            self._routes[key] = route
+        return route

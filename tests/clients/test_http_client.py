@@ -1,0 +1,88 @@
+"""Anything that takes an HTTP client gets right calls: frameworks, and SDKs without `wrap`."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from google import genai
+from google.genai import types
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+
+import surecall
+
+from .test_wrap import CALL, RIGHT, WEATHER, chat, serve
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Inheritance class:DeprecationWarning", "ignore::ResourceWarning"
+)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_both_libraries_are_served(library: Any) -> None:
+    """What comes back is a response of the library, and says what was done."""
+    async with serve() as (url, _), surecall.async_http_client(library=library) as client:
+        response = await client.post(f"{url}/chat/completions", json=chat("arguments_python"))
+        assert isinstance(response, library.Response)
+        assert response.headers["x-surecall-outcome"] == "repaired"
+        assert response.extensions["surecall"]["outcome"] == "repaired"
+        arguments = response.json()["choices"][0]["message"]["tool_calls"][0]["function"]
+        assert arguments["arguments"] == '{"city":"Paris","days":3}'
+
+
+async def test_langchain_gains_by_its_http_clients() -> None:
+    """A framework needs no code of surecall's but the client it is handed."""
+
+    @tool
+    def get_weather(city: str, days: int) -> str:
+        """Return the weather of a city."""
+        return f"{city} {days}"
+
+    blocking_client = surecall.http_client()
+    async with serve() as (url, _), surecall.async_http_client() as client:
+        llm: Any = ChatOpenAI(
+            base_url=url,
+            api_key="k",  # type: ignore[arg-type]
+            model="faults:text_hermes",
+            max_retries=0,
+            http_client=blocking_client,
+            http_async_client=client,
+        )
+        bound = llm.bind_tools([get_weather])
+        whole = await bound.ainvoke(CALL)
+        blocking = await asyncio.to_thread(bound.invoke, CALL)
+        blocking_client.close()
+        for made in (whole, blocking):
+            assert [(call["name"], call["args"]) for call in made.tool_calls] == RIGHT
+
+
+@pytest.mark.parametrize("fault", ["clean", "text_hermes"])
+async def test_google_genai_gains_by_its_http_client(fault: str) -> None:
+    """The format that names its model in the path is recognized as well."""
+    async with serve() as (url, _), surecall.async_http_client() as http:
+        options = types.HttpOptions(
+            base_url=url.removesuffix("/v1"), httpx_async_client=http, timeout=10_000
+        )
+        client = genai.Client(api_key="k", http_options=options)
+        config = types.GenerateContentConfig(
+            tools=[
+                types.Tool(
+                    function_declarations=[
+                        types.FunctionDeclaration(
+                            name=WEATHER["name"],
+                            description=WEATHER["description"],
+                            parameters_json_schema=WEATHER["parameters"],
+                        )
+                    ]
+                )
+            ],
+        )
+        asked: Any = {"model": f"faults:{fault}", "contents": CALL, "config": config}
+        made = await client.aio.models.generate_content(**asked)
+        assert [(call.name, call.args) for call in made.function_calls or []] == RIGHT
+        streamed: list[Any] = []
+        async for part in await client.aio.models.generate_content_stream(**asked):
+            streamed += part.function_calls or []
+        assert [(call.name, call.args) for call in streamed] == RIGHT

@@ -1,0 +1,230 @@
+"""Clients of the official SDKs get right calls through one line, blocking and asynchronous."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+import surecall
+from surecall.errors import ConfigError
+from surecall.exchange import Policy
+from surecall.faults import FaultServer, FaultyProvider
+
+WEATHER: dict[str, Any] = {
+    "name": "get_weather",
+    "description": "Return the weather of a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    },
+}
+CALL = 'call get_weather with {"city": "Paris", "days": 3}'
+RIGHT = [("get_weather", {"city": "Paris", "days": 3})]
+REPAIRED = (
+    "arguments_trailing_comma",
+    "arguments_fenced",
+    "arguments_object",
+    "arguments_python",
+    "tool_calls_object",
+    "call_flat",
+    "function_call_field",
+    "text_hermes",
+    "text_in_error",
+)
+REFUSED = ("name_unknown", "arguments_prose", "arguments_missing_field", "cut_at_limit")
+
+Calls = list[tuple[str, Any]]
+pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
+
+
+@asynccontextmanager
+async def serve() -> AsyncIterator[tuple[str, FaultyProvider]]:
+    """Serve a faulty provider."""
+    provider = FaultyProvider()
+    async with FaultServer(provider) as upstream:
+        yield upstream.url, provider
+
+
+def chat(fault: str, **fields: Any) -> dict[str, Any]:
+    """Return the arguments of a chat completion."""
+    return {
+        "model": f"faults:{fault}",
+        "messages": [{"role": "user", "content": CALL}],
+        "tools": [{"type": "function", "function": WEATHER}],
+        **fields,
+    }
+
+
+def message(fault: str) -> dict[str, Any]:
+    """Return the arguments of a message."""
+    tool = {key: WEATHER[key] for key in ("name", "description")}
+    return {
+        "model": f"faults:{fault}",
+        "max_tokens": 200,
+        "messages": [{"role": "user", "content": CALL}],
+        "tools": [{**tool, "input_schema": WEATHER["parameters"]}],
+    }
+
+
+def calls_in(whole: Any) -> Calls:
+    """Return the calls of a chat completion."""
+    calls = whole.choices[0].message.tool_calls or []
+    return [(call.function.name, json.loads(call.function.arguments)) for call in calls]
+
+
+def fold(chunks: Iterator[Any]) -> Calls:
+    """Return the calls of a streamed chat completion."""
+    found: dict[int, list[str]] = {}
+    for chunk in chunks:
+        for choice in chunk.choices:
+            for delta in choice.delta.tool_calls or []:
+                call = found.setdefault(delta.index, ["", ""])
+                call[0] += delta.function.name or ""
+                call[1] += delta.function.arguments or ""
+    return [(name, json.loads(arguments)) for name, arguments in found.values()]
+
+
+def ask_blocking(url: str, fault: str) -> tuple[Calls, Calls]:
+    """Ask with the blocking client, for a whole reply and a stream."""
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        wrapped = surecall.wrap(client)
+        whole = wrapped.chat.completions.create(**chat(fault))
+        return calls_in(whole), fold(wrapped.chat.completions.create(**chat(fault), stream=True))
+
+
+async def ask_waiting(url: str, fault: str) -> tuple[Calls, Calls]:
+    """Ask with the asynchronous client, for a whole reply and a stream."""
+    async with openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        wrapped = surecall.wrap(client)
+        whole = await wrapped.chat.completions.create(**chat(fault))
+        events = [
+            e async for e in await wrapped.chat.completions.create(**chat(fault), stream=True)
+        ]
+        return calls_in(whole), fold(iter(events))
+
+
+async def ask_messages(url: str, fault: str) -> tuple[Calls, Calls]:
+    """Ask with Anthropic's asynchronous client, for a whole reply and a stream."""
+    base = url.removesuffix("/v1")
+    async with anthropic.AsyncAnthropic(base_url=base, api_key="k", max_retries=0) as client:
+        wrapped = surecall.wrap(client)
+        whole = await wrapped.messages.create(**message(fault))
+        async with wrapped.messages.stream(**message(fault)) as events:
+            streamed = await events.get_final_message()
+        first, second = (
+            [(part.name, part.input) for part in made.content if part.type == "tool_use"]
+            for made in (whole, streamed)
+        )
+        return first, second
+
+
+async def in_thread(url: str, fault: str) -> tuple[Calls, Calls]:
+    """Ask with the blocking client beside the loop that serves."""
+    return await asyncio.to_thread(ask_blocking, url, fault)
+
+
+@pytest.mark.parametrize("ask", [in_thread, ask_waiting], ids=["blocking", "waiting"])
+@pytest.mark.parametrize("fault", REPAIRED)
+async def test_openai_gets_the_right_call(ask: Callable[..., Any], fault: str) -> None:
+    """Whatever shape the call came in, the client sees one that is right."""
+    async with serve() as (url, _):
+        assert await ask(url, fault) == (RIGHT, RIGHT)
+
+
+@pytest.mark.parametrize("fault", ["clean", "arguments_python", "text_hermes"])
+async def test_anthropic_gets_the_right_call(fault: str) -> None:
+    """The other format has the same."""
+    async with serve() as (url, _):
+        assert await ask_messages(url, fault) == (RIGHT, RIGHT)
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+async def test_what_cannot_be_used_is_an_error_of_the_sdk(fault: str) -> None:
+    """No wrong call reaches the application, and the SDK is told not to try again."""
+    async with (
+        serve() as (url, provider),
+        openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=2) as client,
+    ):
+        wrapped = surecall.wrap(client, policy=Policy(max_requests=2))
+        with pytest.raises(openai.APIStatusError) as refused:
+            await wrapped.chat.completions.create(**chat(fault))
+        assert refused.value.code == "CALLS_REFUSED"
+        assert provider.requests == 2
+        stream = await wrapped.chat.completions.create(**chat(fault), stream=True)
+        with pytest.raises(openai.APIError):
+            assert [event async for event in stream] == []
+
+
+async def test_what_was_done_is_in_the_response() -> None:
+    """Receipts are on the object that the SDK returns, and a clean reply has none."""
+    async with serve() as (url, _), openai.AsyncOpenAI(base_url=url, api_key="k") as client:
+        wrapped = surecall.wrap(client)
+        made: Any = await wrapped.chat.completions.create(**chat("arguments_python"))
+        assert made.surecall["outcome"] == "repaired"
+        assert made.surecall["receipts"][0]["rule"]
+        clean: Any = await wrapped.chat.completions.create(**chat("clean"))
+        assert "surecall" not in (clean.model_extra or {})
+
+
+async def test_the_wrapped_client_keeps_its_settings() -> None:
+    """Key, headers and limits of the given client hold, and it works as before itself."""
+    async with (
+        serve() as (url, _),
+        openai.AsyncOpenAI(
+            base_url=url, api_key="mine", max_retries=5, default_headers={"x-team": "blue"}
+        ) as client,
+    ):
+        wrapped = surecall.wrap(client)
+        assert wrapped.max_retries == 5
+        raw = await wrapped.chat.completions.with_raw_response.create(**chat("clean"))
+        assert raw.headers["x-surecall-outcome"] == "clean"
+        assert raw.http_request.headers["authorization"] == "Bearer mine"
+        assert raw.http_request.headers["x-team"] == "blue"
+        whole = await client.chat.completions.create(**chat("arguments_fenced"))
+        assert "```" in whole.choices[0].message.tool_calls[0].function.arguments  # type: ignore
+
+
+async def test_a_dead_endpoint_raises_the_error_the_sdk_always_raises() -> None:
+    """Applications that handle errors of the SDK need no other code."""
+    async with openai.AsyncOpenAI(
+        base_url="http://127.0.0.1:9/v1", api_key="k", max_retries=0
+    ) as client:
+        with pytest.raises(openai.APIConnectionError):
+            await surecall.wrap(client).chat.completions.create(**chat("clean"))
+
+
+async def test_requests_for_anything_else_pass_untouched() -> None:
+    """A list of models is nobody's reply."""
+    async with serve() as (url, _), openai.AsyncOpenAI(base_url=url, api_key="k") as client:
+        assert [model.id async for model in surecall.wrap(client).models.list()]
+
+
+async def test_a_blocking_client_works_inside_a_running_loop() -> None:
+    """A notebook has a loop of its own in the same thread."""
+    async with serve() as (url, _):
+
+        async def ask() -> tuple[Calls, Calls]:
+            return ask_blocking(url, "arguments_python")
+
+        assert await asyncio.to_thread(asyncio.run, ask()) == (RIGHT, RIGHT)
+
+
+async def test_leaving_a_stream_early_closes_it() -> None:
+    """Nothing stays open behind a client that has seen enough."""
+    async with serve() as (url, _), openai.AsyncOpenAI(base_url=url, api_key="k") as client:
+        stream = await surecall.wrap(client).chat.completions.create(**chat("clean"), stream=True)
+        await anext(aiter(stream))
+        await stream.close()
+        assert stream.response.is_closed
+
+
+def test_wrap_says_what_it_takes() -> None:
+    """Something that is not a client of an SDK is refused with a way out."""
+    with pytest.raises(ConfigError, match=r"surecall\.http_client"):
+        surecall.wrap(object())
