@@ -24,7 +24,8 @@ from surecall.explain import explain_code
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.formats import FORMATS, CallFormat, ToolNames, catalog
 from surecall.loop.options import Options
-from surecall.protocols import PROTOCOLS
+from surecall.profiles import Catalog
+from surecall.protocols import DEFAULT_PROTOCOL, PROTOCOLS
 from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage
 from surecall.transport import Deadlines, RetryPolicy
 
@@ -210,8 +211,8 @@ def settings_page() -> str:
         "## The key\n",
         "A key never belongs in a file: `api_key = ...` there is refused.",
         "It is read from the variable that `api_key_env` names, or else from `SURECALL_API_KEY`.",
-        "The key of a provider goes to that provider only: `OPENROUTER_API_KEY` to",
-        "`openrouter.ai`, `OPENAI_API_KEY` to `openai.com` or to where `OPENAI_BASE_URL` points.",
+        "The key of a [provider](providers.md) goes to that provider only; `OPENAI_API_KEY` also",
+        "goes where `OPENAI_BASE_URL` points.",
         "Only the name of the variable is ever shown.\n",
         "## Folders\n",
         "A relative folder in a file is relative to that file; in a variable or flag it is",
@@ -569,6 +570,50 @@ def one_line(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
+# ---------------------------------------------------------------- providers
+
+
+def providers_page() -> str:
+    """Return the providers that can be named, with what their names imply."""
+    lines = [
+        "# Providers",
+        "",
+        "`--provider NAME` or `NAME:MODEL` implies the address, the wire format and the variable",
+        "that holds the key; so does the name of a model that belongs to one provider.",
+        "Anything else that speaks one of the wire formats works by its address:",
+        "`MODEL@https://HOST/v1`, or `--base-url`.",
+        "",
+        "```console",
+        '$ surecall run "hi" --model gpt-5',
+        '$ surecall run "hi" --model openrouter:vendor/model',
+        '$ surecall run "hi" --model my-model@http://127.0.0.1:8000/v1',
+        "```",
+        "",
+        "An address that is given together with the model, or by a stronger source, decides;",
+        "then a colon in the name is part of it, as in `mistral:7b` of Ollama.",
+        "",
+        "| name | also | address | wire format | key | models by name |",
+        "|---|---|---|---|---|---|",
+    ]
+    for entry in Catalog.builtin().providers:
+        cells = (
+            f"`{entry.id}`",
+            ", ".join(f"`{name}`" for name in entry.aliases) or "–",
+            f"`{entry.base_url}`" if entry.base_url else "–",
+            f"`{entry.protocol or DEFAULT_PROTOCOL}`",
+            ", ".join(f"`{name}`" for name in entry.key_env) or "–",
+            ", ".join(f"`{name}`" for name in entry.models) or "–",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "What is known about a provider and its models has a date and a source:",
+        "`surecall models`, and [Capabilities](../explanation/capabilities.md).",
+        "A provider without an address has one for each customer, or runs in this process.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "codes.md": codes_page,
@@ -576,6 +621,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "faults.md": faults_page,
     "metrics.md": metrics_page,
     "options.md": options_page,
+    "providers.md": providers_page,
     "scenarios.md": scenarios_page,
     "settings.md": settings_page,
     "text-formats.md": text_formats_page,

@@ -32,7 +32,7 @@ def test_a_file_sets_every_kind_of_key(tmp_path: Path) -> None:
         model = "m"
         base_url = "http://localhost:8000/v1"
         api_prefix = "/v1"
-        provider = "p"
+        provider = "vllm"
         preset = ["a", "b"]
         profile = "calm"
         stream = true
@@ -72,11 +72,11 @@ def test_a_file_sets_every_kind_of_key(tmp_path: Path) -> None:
 
 def test_stronger_sources_win_and_the_origin_follows(tmp_path: Path) -> None:
     """A flag beats a variable, a variable beats the file."""
-    write(tmp_path, 'model = "file"\nprovider = "file"\nprofile = "file"')
-    environ = {"SURECALL_MODEL": "variable", "SURECALL_PROVIDER": "variable"}
+    write(tmp_path, 'model = "file"\nprovider = "groq"\nprofile = "file"')
+    environ = {"SURECALL_MODEL": "variable", "SURECALL_PROVIDER": "together"}
     config = load(tmp_path, environ, overrides={"model": "flag"})
     assert (config.model, config.origins["model"]) == ("flag", "flag")
-    assert (config.provider, config.origins["provider"]) == ("variable", "SURECALL_PROVIDER")
+    assert (config.provider, config.origins["provider"]) == ("together", "SURECALL_PROVIDER")
     assert (config.profile, config.origins["profile"]) == ("file", "surecall.toml: profile")
 
 
@@ -121,7 +121,7 @@ def test_pyproject_is_read_only_without_a_file_of_our_own(tmp_path: Path) -> Non
     config = load(tmp_path)
     assert config.model == "project"
     assert config.origins["model"] == "pyproject.toml: tool.surecall.model"
-    write(tmp_path, 'provider = "own"')
+    write(tmp_path, 'provider = "groq"')
     assert load(tmp_path).model is None
 
 
@@ -302,11 +302,11 @@ def test_the_process_environment_is_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without arguments the current folder and the variables of the process are read."""
-    write(tmp_path, 'provider = "here"')
+    write(tmp_path, 'provider = "groq"')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SURECALL_MODEL", "from-process")
     config = load_config()
-    assert (config.model, config.provider) == ("from-process", "here")
+    assert (config.model, config.provider) == ("from-process", "groq")
 
 
 def test_a_change_of_the_environment_is_seen_at_once(

@@ -6,7 +6,6 @@ from functools import lru_cache
 from os.path import expanduser
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
-from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
@@ -14,6 +13,7 @@ from surecall.errors import invalid_config
 from surecall.jsontext import encode_text
 from surecall.redaction import Secret, redact
 
+from .places import keys_at, place_model, provider_keys
 from .settings import (
     FREE_TABLES,
     PLAIN_KEYS,
@@ -25,17 +25,8 @@ from .settings import (
 )
 from .sources import KEY_VARIABLE, FileSource, find_file, read_file, read_table, read_variables
 
-_HOME_OF_KEY = {
-    "OPENROUTER_API_KEY": "openrouter.ai",
-    "OPENAI_API_KEY": "openai.com",
-    "ANTHROPIC_API_KEY": "anthropic.com",
-    "GEMINI_API_KEY": "googleapis.com",
-    "GOOGLE_API_KEY": "googleapis.com",
-}
-_KEY_VARIABLES: Final = (KEY_VARIABLE, *_HOME_OF_KEY)
 _NO_KEY: Final = Found(None, "default")
 _OTHER_VARIABLES: Final = (
-    *_HOME_OF_KEY,
     *("HOME", "OMP_WAIT_POLICY", "OPENAI_BASE_URL", "USERPROFILE", "XDG_CACHE_HOME"),
 )
 """What is read besides variables of ours; the home is where the cache is by default."""
@@ -125,9 +116,10 @@ class Config(Struct, frozen=True, kw_only=True):
         given = dict(overrides)
         key_given = given.pop("api_key", None)
         read_table(found, given, lambda _key: "flag", base=cwd or Path.cwd())
+        place_model(found)
         if key_given is not None:
             key = Found(parse_key(key_given, "flag"), "flag")
-        elif key.origin in _HOME_OF_KEY and key.origin not in _key_variables(found.get("base_url")):
+        elif key.origin in provider_keys() and key.origin not in _key_variables(found):
             key = _NO_KEY  # a provider's key goes nowhere else
         return Config.of(found | {"api_key": key}, self.path)
 
@@ -189,16 +181,19 @@ def _mask_value(value: Any) -> Any:
     return value
 
 
-def _key_variables(url: Found | None) -> tuple[str, ...]:
-    """Return the variables whose key may be sent to an address, strongest first.
+def _key_variables(found: Mapping[str, Found]) -> tuple[str, ...]:
+    """Return the variables whose key may be sent to the address, strongest first.
 
     The key of a provider goes to that provider only; `OPENAI_API_KEY` also goes where
     `OPENAI_BASE_URL` points.
     """
-    host = (urlsplit(str(url.value)).hostname or "") if url else "openai.com"
-    own = [name for name, home in _HOME_OF_KEY.items() if f".{host}".endswith(f".{home}")]
-    if url and url.origin == "OPENAI_BASE_URL":
-        own.append("OPENAI_API_KEY")
+    url = found.get("base_url")
+    if url is None:
+        own = provider_keys("openai")
+    else:
+        own = keys_at(str(url.value))
+        if url.origin == "OPENAI_BASE_URL":
+            own = (*own, *provider_keys("openai"))
     return (KEY_VARIABLE, *own)
 
 
@@ -222,7 +217,7 @@ _environment_keys: dict[str, Secret] = {}
 def know_keys(environ: Mapping[str, str] | None = None) -> None:
     """Make the keys of providers in the environment known as secrets."""
     variables = os.environ if environ is None else environ
-    for name in _KEY_VARIABLES:
+    for name in (KEY_VARIABLE, *provider_keys()):
         value = variables.get(name, "").strip()
         if value and (name not in _environment_keys or _environment_keys[name].reveal() != value):
             _environment_keys[name] = Secret(value)
@@ -265,7 +260,7 @@ def _pick_variables(
 ) -> tuple[tuple[str, str], ...]:
     """Return those of the variables that have a say in the settings when there is no file."""
     key_name = given.get("api_key_env") or variables.get(f"{PREFIX}API_KEY_ENV", "")
-    read = {*_OTHER_VARIABLES, key_name.strip()}
+    read = {*_OTHER_VARIABLES, *provider_keys(), key_name.strip()}
     return tuple(
         (name, variables[name]) for name in variables if name.startswith(PREFIX) or name in read
     )
@@ -299,6 +294,7 @@ def _merge_sources(
         put_setting(found, "cache_dir", place, "XDG_CACHE_HOME", folder)
     if "local.passive_wait" not in found and variables.get("OMP_WAIT_POLICY", "").strip():
         put_setting(found, "local.passive_wait", False, "OMP_WAIT_POLICY", folder)  # noqa: FBT003
+    place_model(found)
     found["api_key"] = _find_key(found, variables, key_given)
     return Config.of(found, source.path if source else None)
 
@@ -310,7 +306,7 @@ def _find_key(found: Mapping[str, Found], variables: Mapping[str, str], given: A
         name = str(found["api_key_env"].value)
         key = parse_key(variables.get(name, ""), name)
         return Found(key, name if key else f"{name} (not set)")
-    for name in _key_variables(found.get("base_url")):
+    for name in _key_variables(found):
         if key := parse_key(variables.get(name, ""), name):
             return Found(key, name)
     return _NO_KEY

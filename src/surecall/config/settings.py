@@ -57,16 +57,16 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
     "base_url": SettingKey(
         Text,
         "an http or https address",
-        "Address of the provider. When unset, `OPENAI_BASE_URL` is used if it is set.",
+        "Address of the provider. When unset: `OPENAI_BASE_URL` if it is set, else what the "
+        "[provider](providers.md) or the name of the model says.",
     ),
     "api_prefix": SettingKey(str, "text", "Path between `base_url` and the endpoint."),
     "api_key_env": SettingKey(
         Text,
         "the name of a variable",
-        "Variable that holds the key. When unset: `SURECALL_API_KEY`; then `OPENROUTER_API_KEY`, "
-        "sent to `openrouter.ai` only, `OPENAI_API_KEY`, sent to `openai.com` or where "
-        "`OPENAI_BASE_URL` points, `ANTHROPIC_API_KEY`, sent to `anthropic.com` only, and "
-        "`GEMINI_API_KEY` or `GOOGLE_API_KEY`, sent to `googleapis.com` only.",
+        "Variable that holds the key. When unset: `SURECALL_API_KEY`, then that of the "
+        "[provider](providers.md), which is sent to that provider only; `OPENAI_API_KEY` also "
+        "goes where `OPENAI_BASE_URL` points.",
     ),
     "protocol": SettingKey(
         Text,
@@ -74,7 +74,10 @@ SETTINGS: Final[Mapping[str, SettingKey]] = {
         "Wire format of the provider: `chat_completions`, `responses`, `messages` or "
         "`gemini`. When unset, what the catalog says about the provider, or `chat_completions`.",
     ),
-    "provider": _text("Name of the provider, to look up what is known about it."),
+    "provider": _text(
+        "Name of a [provider](providers.md): implies its address, wire format, key variable and "
+        "what is known about it."
+    ),
     "preset": SettingKey(
         list[Text] | str, "a name or a list of names", "Presets to apply, in order.", ()
     ),

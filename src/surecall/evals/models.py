@@ -127,11 +127,14 @@ class _Parser:
         if prefix.lower() == OPENROUTER:
             url = read_original_settings().settings.get("base_url", _OPENROUTER_URL)
             return self._list_models_at(url, name, label=f"{OPENROUTER}:")
+        placed = self._config.with_values({"model": token})
+        if placed.base_url and placed.base_url != self._config.base_url:
+            return [self._make_at(placed.model or name, placed.base_url, label=token)]
         if not self._config.base_url:
             raise ConfigError(
                 Code.UNKNOWN_MODEL,
                 f"it is not known where {token!r} is served.",
-                hint="Write ID@https://HOST/v1, openrouter:ID, embedded:NAME or zoo:NAME, "
+                hint="Write PROVIDER:ID, ID@https://HOST/v1, embedded:NAME or zoo:NAME, "
                 "or set SURECALL_BASE_URL.",
             )
         if self._catalog.provider_at(urlsplit(self._config.base_url).hostname or "") == OPENROUTER:

@@ -226,8 +226,8 @@ def make_transport(
         raise ConfigError(
             Code.INVALID_CONFIG,
             "no provider address was given.",
-            hint="Pass --base-url, base_url=... or transport=..., or set SURECALL_BASE_URL "
-            "(for example http://127.0.0.1:8000/v1).",
+            hint="Name the provider before the model, as in openrouter:vendor/model, write "
+            "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=...",
         )
     return HttpTransport(
         config.base_url,

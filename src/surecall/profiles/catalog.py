@@ -107,8 +107,16 @@ class Catalog(Struct, frozen=True, kw_only=True):
         """Return the id of the provider whose API is at a host."""
         name = host.strip().rstrip(".").lower()
         for entry in self.providers:
-            if name in map(str.lower, entry.hosts):
+            if any(f".{name}".endswith(f".{own.lower()}") for own in entry.hosts):
                 return entry.id
+        return None
+
+    def provider_of(self, model: str) -> ProviderEntry | None:
+        """Return the provider that a bare name of a model belongs to, such as `gpt-5`."""
+        name = model.strip().lower()
+        for entry in self.providers:
+            if any(matches_glob(pattern, name) for pattern in entry.models):
+                return entry
         return None
 
     def matching_rules(self, provider: str | None, model: str) -> tuple[ModelRule, ...]:

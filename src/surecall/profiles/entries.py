@@ -193,7 +193,13 @@ class ProviderEntry(_Able, frozen=True, kw_only=True):
     called = "provider"
     aliases: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    """Hosts of its API, by which it is recognised from an address."""
+    """Hosts of its API, by which it is recognised from an address; so are names below them."""
+    base_url: str | None = None
+    """Where its API is, when that is the same for everybody."""
+    key_env: tuple[str, ...] = ()
+    """Variables that may hold its key, strongest first."""
+    models: tuple[str, ...] = ()
+    """Globs on bare names of models that are asked here when nothing else says where."""
     protocol: str | None = None
     """Wire format it speaks, when that is not chat completions."""
     preset: str | None = None

@@ -8,7 +8,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from surecall.errors import Code, ProviderError, invalid_config
+from surecall.errors import (
+    Code,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    invalid_config,
+)
 from surecall.jsontext import encode
 from surecall.protocols import ChatCompletions, WireProtocol
 from surecall.protocols.errors import check_body, kept_headers
@@ -171,7 +177,11 @@ class HttpTransport(Closing):
         headers: Mapping[str, str] | None,
         number: int,
     ) -> tuple["Answer", int]:
-        answer = await wire.post(url, data, headers, Watch(self._deadlines))
+        try:
+            answer = await wire.post(url, data, headers, Watch(self._deadlines))
+        except (ProviderConnectionError, ProviderTimeoutError) as error:
+            error.message = f"{error.message.removesuffix('.')} ({url.host}:{url.port})."
+            raise
         if 200 <= answer.status < 300:
             error = answer.check_framing()
             if error is None:
