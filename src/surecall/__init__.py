@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         tool,
     )
     from surecall.transport import HttpTransport, ScriptedTransport
+    from surecall.workspace import Workspace, WorkspaceTools
 
 __all__ = [
     "ApprovalDecision",
@@ -75,6 +76,8 @@ __all__ = [
     "ToolResult",
     "ToolUseError",
     "Usage",
+    "Workspace",
+    "WorkspaceTools",
     "load_config",
     "load_trace",
     "read_arguments",
@@ -103,6 +106,7 @@ _HOMES = {
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": "ApprovalDecision ApprovalRequest Tool ToolContext ToolFailed ToolRegistry tool",
     "transport": "HttpTransport ScriptedTransport",
+    "workspace": "Workspace WorkspaceTools",
 }
 
 
