@@ -347,8 +347,11 @@ class Workspace:
         if isinstance(to, int):
             earlier = await self.read(revision=to)
             parts: tuple[Part, ...] = ("facts", "draft", "ui_state")
-            differing = (part for part in parts if earlier.version(part) != state.version(part))
-            return {part: getattr(earlier, part) for part in differing}
+            return {
+                part: getattr(earlier, part)
+                for part in parts
+                if earlier.version(part) != state.version(part)
+            }
         part, version = _parse_etag(to)
         if state.version(part) == version:
             return {}

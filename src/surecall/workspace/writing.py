@@ -104,9 +104,6 @@ class ChangeWriter:
         request: Request | None,
     ) -> Change:
         after = step.state
-        new_parts = [
-            part for part in PARTS if before is None or before.version(part) != after.version(part)
-        ]
         return Change(
             workspace_id=self._id,
             revision=after.revision,
@@ -114,7 +111,11 @@ class ChangeWriter:
             at=datetime.now(UTC),
             author=step.author or author,
             paths=step.paths,
-            etags=tuple(after.etag(part) for part in new_parts),
+            etags=tuple(
+                after.etag(part)
+                for part in PARTS
+                if before is None or before.version(part) != after.version(part)
+            ),
             restored=step.restored,
             proposal_id=step.asks.id if step.asks else step.uses.approval_id if step.uses else "",
             edited=step.edited,
