@@ -1,7 +1,6 @@
 """The example `examples/editor`, with a scripted model and a person who answers."""
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,14 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "editor" / "__main__.py"
 
 
 @pytest.fixture
-def editor() -> Iterator[Any]:
+def editor() -> Any:
     """The example as a module."""
     spec = importlib.util.spec_from_file_location("editor", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    yield module
+    return module
 
 
 async def play(editor: Any, path: Path, answers: list[str], value: str = "08:00") -> int:
