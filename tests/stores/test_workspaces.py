@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from surecall.errors import ApprovalError, Code, SurecallError, WorkspaceError
+from surecall.jsontext import canonical_hash
 from surecall.limits import MAX_OPEN_PROPOSALS, MAX_PATCH_BYTES, MAX_PATCH_OPERATIONS
 from surecall.records import Receipt
+from surecall.tools.approvals import Decision
 from surecall.workspace import Author, ProposedFact, Workspace, WorkspaceStore
 
 ANNA = Author(by="anna", run_id="r1", call_id="c1", receipts=(Receipt("rule", "/a", 1, [2]),))
@@ -140,6 +142,41 @@ async def test_a_proposal_is_accepted_in_part_or_edited(store: WorkspaceStore) -
         (True, "ben", ""),
         (True, "ben", "c1"),
     ]
+
+
+async def test_an_edit_made_through_the_store_is_checked_too(store: WorkspaceStore) -> None:
+    """Facts that another interface edited are committed, and anything else is refused."""
+    workspace = await Workspace.create(store)
+    edits: list[tuple[Any, str | None]] = [
+        ({"workspace_id": workspace.id, "facts": [{"path": "/facts/b", "value": 2}]}, None),
+        ({"workspace_id": "other", "facts": [{"path": "/facts/c", "value": 2}]}, "ARGUMENT_ERROR"),
+        ({"facts": "all"}, "ARGUMENT_ERROR"),
+        ({"workspace_id": workspace.id, "facts": []}, "ARGUMENT_ERROR"),
+        (
+            {"workspace_id": workspace.id, "facts": [{"path": "/draft/c", "value": 2}]},
+            "ARGUMENT_ERROR",
+        ),
+    ]
+    for payload, code in edits:
+        proposal = await workspace.propose([ProposedFact("/facts/a", 1)])
+        digest = canonical_hash(payload)
+        decision = Decision(approved=True, by="ben", edited=payload, edited_digest=digest)
+        await store.decide(proposal.id, decision)
+        if code is None:
+            await workspace.commit(proposal.id)
+        else:
+            assert await code_of(workspace.commit(proposal.id)) == code
+    assert (await workspace.read()).facts == {"b": 2}
+    assert len(await workspace.proposals()) == len(edits)
+
+
+async def test_a_decision_has_a_name(store: WorkspaceStore) -> None:
+    """Nobody is not somebody."""
+    workspace = await Workspace.create(store)
+    proposal = await workspace.propose([ProposedFact("/facts/a", 1)])
+    assert await code_of(workspace.accept(proposal.id, by=" ")) == Code.ARGUMENT_ERROR
+    assert await code_of(workspace.reject(proposal.id, by="")) == Code.ARGUMENT_ERROR
+    assert (await workspace.proposal(proposal.id)).status == "pending"
 
 
 async def test_choosing_everything_is_not_an_edit(store: WorkspaceStore) -> None:

@@ -28,6 +28,7 @@ class Author(Struct, frozen=True, kw_only=True):
 
 
 APPLICATION: Final = Author()
+"""The author of what the application does by itself."""
 
 
 class Change(Struct, frozen=True, kw_only=True):

@@ -142,10 +142,19 @@ def read_proposal(approval: Approval) -> Proposal:
     """Return the proposal that an approval is about.
 
     Raises:
-        StoreError: `STORE_CORRUPT`, when its payload is not what surecall stores.
+        StoreError: `STORE_CORRUPT`, when what was proposed is not what surecall stores. An edit
+            that cannot be read accepts nothing.
     """
-    edited = approval.approved_payload is not None
-    facts = _parse(approval, approval.payload)
+    facts = _parse(approval.payload, approval.name)
+    if facts is None:
+        raise StoreError(
+            Code.STORE_CORRUPT,
+            f"the content of proposal {approval.id} is damaged.",
+            hint="Deny the approval, and have the facts proposed again.",
+        )
+    accepted: tuple[ProposedFact, ...] | None = ()
+    if approval.approved_digest:
+        accepted = _parse(_accepted_payload(approval), approval.name)
     return Proposal(
         id=approval.id,
         workspace_id=approval.name,
@@ -154,11 +163,7 @@ def read_proposal(approval: Approval) -> Proposal:
         digest=approval.digest,
         created_at=approval.created_at,
         expires_at=approval.expires_at,
-        accepted=(
-            (_parse(approval, approval.approved_payload) if edited else facts)
-            if approval.approved_digest
-            else ()
-        ),
+        accepted=accepted or (),
         accepted_digest=approval.approved_digest,
         decided_by=approval.decided_by,
         reason=approval.reason,
@@ -167,9 +172,9 @@ def read_proposal(approval: Approval) -> Proposal:
     )
 
 
-def digest_accepted(proposal: Proposal) -> str:
+def digest_accepted(approval: Approval) -> str:
     """Return the digest of what would be committed, computed from its content."""
-    return canonical_hash(_render(proposal.workspace_id, proposal.accepted))
+    return canonical_hash(_accepted_payload(approval))
 
 
 def compare(state: WorkspaceState, facts: Iterable[ProposedFact]) -> tuple[FactDifference, ...]:
@@ -204,19 +209,14 @@ class _Payload(Struct, frozen=True, forbid_unknown_fields=True):
     facts: tuple[ProposedFact, ...]
 
 
-def _parse(approval: Approval, payload: Any) -> tuple[ProposedFact, ...]:
+def _accepted_payload(approval: Approval) -> Any:
+    return approval.payload if approval.approved_payload is None else approval.approved_payload
+
+
+def _parse(payload: Any, workspace_id: str) -> tuple[ProposedFact, ...] | None:
+    """Return the facts of a payload, or `None` when they are not facts of this workspace."""
     try:
         found = msgspec.convert(payload, _Payload)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise StoreError(
-            Code.STORE_CORRUPT,
-            f"the content of proposal {approval.id} is damaged: {error}.",
-            hint="Reject it, and have it proposed again.",
-        ) from None
-    if found.workspace_id != approval.name:
-        raise StoreError(
-            Code.STORE_CORRUPT,
-            f"the content of proposal {approval.id} belongs to another workspace.",
-            hint="Reject it, and have it proposed again.",
-        )
-    return found.facts
+    except (msgspec.ValidationError, TypeError):
+        return None
+    return found.facts if found.workspace_id == workspace_id else None

@@ -17,7 +17,7 @@ from .changes import (
     claim_request,
     is_usable_id,
 )
-from .patch import copy_value
+from .patch import copy_value, refusal
 from .proposals import (
     FactDifference,
     Proposal,
@@ -291,6 +291,7 @@ class Workspace:
             WorkspaceError: `ARGUMENT_ERROR` for paths that were not proposed, or facts that
                 could never be committed.
         """
+        _check_who(by)
         found = await self.proposal(proposal_id)
         facts = found.facts if only is None else choose_facts(found, only)
         facts = facts if edited is None else edited
@@ -300,6 +301,7 @@ class Workspace:
 
     async def reject(self, proposal_id: str, *, by: str, reason: str = "") -> Proposal:
         """Reject a proposal; the model reads the reason with `state_get`."""
+        _check_who(by)
         await self.proposal(proposal_id)
         decision = Decision(approved=False, by=by, reason=reason)
         return read_proposal(await self._store.decide(proposal_id, decision))
@@ -317,8 +319,10 @@ class Workspace:
         async def make(state: WorkspaceState) -> Step:
             approval = await self._approval(proposal_id)
             found = read_proposal(approval)
-            digest = digest_accepted(found)
+            digest = digest_accepted(approval)
             use(approval, digest, datetime.now(UTC))
+            if not found.accepted:
+                raise refusal("nothing that could be committed was accepted.")
             facts = [(fact.path, fact.value) for fact in found.accepted]
             author = Author(by=found.decided_by, run_id=found.run_id, call_id=found.call_id)
             return Step(
@@ -359,6 +363,11 @@ class Workspace:
         if content is None:
             raise no_version(to)
         return {part: content}
+
+
+def _check_who(by: Any) -> None:
+    if not isinstance(by, str) or not by.strip():
+        raise refusal("a decision needs a name: who makes it?")
 
 
 def _parse_etag(etag: Any) -> tuple[Part, int]:
