@@ -53,6 +53,15 @@ class Model:
         keys = [key for place, key in self.locks if place == part]
         return any(old.get(key, missing) != content.get(key, missing) for key in keys)
 
+    def guarded(self) -> list[tuple[str, int]]:
+        """Return the versions that cannot be restored because of a lock."""
+        return [
+            (part, version)
+            for part, versions in self.versions.items()
+            for version, content in enumerate(versions)
+            if self.is_moved(part, content)
+        ]
+
 
 class WorkspaceMachine(RuleBasedStateMachine):
     """Does the same to a workspace and to the model, and compares."""
@@ -210,6 +219,14 @@ class WorkspaceMachine(RuleBasedStateMachine):
             if version != len(versions) - 1:
                 self.model.change(part, versions[version])
 
+    @precondition(lambda self: self.model.guarded())
+    @rule(chance=CHANCE)
+    def undo_past_a_lock(self, chance: int) -> None:
+        """A version that differs where a lock is cannot be restored."""
+        guarded = self.model.guarded()
+        part, version = guarded[chance % len(guarded)]
+        assert self.code(self.workspace.undo(f"{part}:{version}")) == Code.PATH_LOCKED
+
     @invariant()
     def both_are_the_same(self) -> None:
         """Content, versions, locks, proposals, the log, and what was claimed agree."""
@@ -233,7 +250,7 @@ def runner() -> Iterator[asyncio.Runner]:
         yield made
 
 
-@pytest.mark.parametrize(("kind", "examples"), [("memory", 60), ("sqlite", 8), ("postgres", 8)])
+@pytest.mark.parametrize(("kind", "examples"), [("memory", 40), ("sqlite", 6), ("postgres", 6)])
 def test_every_store_behaves_as_the_model(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -251,7 +268,7 @@ def test_every_store_behaves_as_the_model(
         store = runner.run(empty_postgres(url))
     run_state_machine_as_test(
         lambda: WorkspaceMachine(runner, store),
-        settings=settings(max_examples=examples, stateful_step_count=25, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=30, deadline=None),
     )
     if kind != "memory":
         runner.run(store.close())
