@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         tool,
     )
     from surecall.transport import HttpTransport, ScriptedTransport
+    from surecall.workspace import Workspace, WorkspaceTools
 
 __all__ = [
     "ApprovalDecision",
@@ -76,6 +77,8 @@ __all__ = [
     "ToolResult",
     "ToolUseError",
     "Usage",
+    "Workspace",
+    "WorkspaceTools",
     "async_http_client",
     "http_client",
     "load_config",
@@ -108,6 +111,7 @@ _HOMES = {
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": "ApprovalDecision ApprovalRequest Tool ToolContext ToolFailed ToolRegistry tool",
     "transport": "HttpTransport ScriptedTransport",
+    "workspace": "Workspace WorkspaceTools",
 }
 
 

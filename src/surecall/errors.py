@@ -15,7 +15,7 @@
     │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR)
     │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
     ├── JournalError              a journal that cannot be resumed
-    └── StoreError                stored eval runs or requests that cannot be read or written
+    └── StoreError                stored runs, requests or workspaces that cannot be read or written
 
 What a code means, and what to do about it, is in `codes.toml`; `surecall explain CODE` prints it.
 """
@@ -68,6 +68,7 @@ class Code(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
     OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
     PATH_LOCKED = "PATH_LOCKED"
+    REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
     SQL_ERROR = "SQL_ERROR"
     SQL_LIMIT_EXCEEDED = "SQL_LIMIT_EXCEEDED"
     SQL_NOT_ALLOWED = "SQL_NOT_ALLOWED"
@@ -82,8 +83,11 @@ class Code(StrEnum):
     VALUE_NOT_CERTAIN = "VALUE_NOT_CERTAIN"
     VALUE_NOT_FOUND = "VALUE_NOT_FOUND"
     VALUE_TRUNCATED = "VALUE_TRUNCATED"
+    VERSION_NOT_FOUND = "VERSION_NOT_FOUND"
     WORKSPACE_CONFLICT = "WORKSPACE_CONFLICT"
+    WORKSPACE_EXISTS = "WORKSPACE_EXISTS"
     WORKSPACE_NOT_FOUND = "WORKSPACE_NOT_FOUND"
+    WORKSPACE_TOO_LARGE = "WORKSPACE_TOO_LARGE"
 
     # how a run may end without an answer
     ANSWER_IS_ECHO = "ANSWER_IS_ECHO"
@@ -428,7 +432,7 @@ class WorkspaceError(SurecallError):
 
 
 class StoreError(SurecallError):
-    """Eval runs, or requests of a gateway, that cannot be read, written or continued."""
+    """Eval runs, requests of a gateway or workspaces that cannot be read, written or continued."""
 
 
 def _redacted(value: Any) -> Any:

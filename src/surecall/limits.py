@@ -5,13 +5,19 @@ from typing import Final
 __all__ = [
     "MAX_ARGUMENTS_BYTES",
     "MAX_BODY_BYTES",
+    "MAX_ID_CHARACTERS",
     "MAX_INLINE_CHARACTERS",
     "MAX_JSON_DEPTH",
     "MAX_LINE_BYTES",
+    "MAX_LOCKS",
+    "MAX_OPEN_PROPOSALS",
     "MAX_OUTPUT_BYTES",
+    "MAX_PATCH_BYTES",
+    "MAX_PATCH_OPERATIONS",
     "MAX_SCHEMA_DEPTH",
     "MAX_TURN_ARGUMENTS_BYTES",
     "MAX_VALUE_DEPTH",
+    "MAX_WORKSPACE_PART_BYTES",
     "MIB",
 ]
 
@@ -38,3 +44,16 @@ MAX_BODY_BYTES: Final = 32 * MIB
 """A request or an answer over HTTP, decompressed."""
 MAX_LINE_BYTES: Final = 16 * MIB
 """One line of a stream."""
+
+MAX_WORKSPACE_PART_BYTES: Final = MIB
+"""The facts, the draft or the ui state of a workspace, as JSON."""
+MAX_PATCH_BYTES: Final = 200_000
+"""The operations of one patch or the facts of one proposal, as JSON."""
+MAX_PATCH_OPERATIONS: Final = 1_000
+"""Operations of one patch, or facts of one proposal."""
+MAX_OPEN_PROPOSALS: Final = 100
+"""Proposals of one workspace that wait for a decision."""
+MAX_LOCKS: Final = 1_000
+"""Locks of one workspace."""
+MAX_ID_CHARACTERS: Final = 200
+"""The id of a workspace or of a request."""

@@ -17,8 +17,10 @@ class Workspace:
         state = new_state(draft=draft)
         self.id = state.id
         self._store = MemoryStore()
-        self._store.add(state)
-        made = WorkspaceTools(StoredWorkspace(self.id, self._store), settable=(ALLOWED_PATH,))
+        self._store.put(state)
+        made = WorkspaceTools(
+            StoredWorkspace(self.id, self._store), settable=(ALLOWED_PATH,), original=True
+        )
         self._log = made.log
         self.tools = made.registry(exposed=("state_get", "state_patch"))
 

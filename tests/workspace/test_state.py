@@ -1,18 +1,13 @@
-"""The state of a workspace: snapshots, versions, locks, proposals."""
+"""The state of a workspace: snapshots, versions, locks, limits."""
 
 from typing import Any
 
 import pytest
 
 from surecall.errors import Code, WorkspaceError
-from surecall.workspace import (
-    ProposedFact,
-    WorkspaceState,
-    commit_facts,
-    new_state,
-    patch_draft,
-    propose_facts,
-)
+from surecall.limits import MAX_WORKSPACE_PART_BYTES
+from surecall.workspace import new_state, patch_draft
+from surecall.workspace.state import patch_part, set_facts, set_locks
 
 
 def put(path: str, value: Any = 1) -> dict[str, Any]:
@@ -30,7 +25,7 @@ def refusal(change: Any) -> WorkspaceError:
 def test_a_new_workspace_has_the_documented_shape() -> None:
     """Facts, draft, locks, ui state and both versions are in the snapshot."""
     state = new_state(facts={"a": 1}, draft={"b": 2}, locks=["/draft/b"], ui_state={"tab": 1})
-    assert state.snapshot() == {
+    assert state.snapshot(original=True) == {
         "facts": {"a": 1},
         "draft": {"b": 2},
         "locks": {"paths": ["/draft/b"]},
@@ -139,61 +134,66 @@ def test_a_lock_covers_whole_parts_of_a_path(path: str) -> None:
     assert patch_draft(state, [put(path)]).draft_version == 1
 
 
-def test_a_proposal_is_committed_once() -> None:
-    """The facts get a new version, and the proposal is gone."""
-    state = propose_facts(new_state(), [ProposedFact("/facts/a/b", 1, "because")])
-    assert (state.facts, list(state.proposals)) == ({}, ["p1"])
-    done = commit_facts(state, "p1", user_confirmed=True)
-    assert done.paths == ("/facts/a/b",)
-    assert (done.state.facts, done.state.facts_etag) == ({"a": {"b": 1}}, "facts:1")
-    assert (done.state.draft_etag, done.state.proposals) == ("draft:0", {})
-    error = refusal(lambda: commit_facts(done.state, "p1", user_confirmed=True))
-    assert "no proposal 'p1'" in error.message
-
-
-def test_ids_of_proposals_are_never_used_again() -> None:
-    """Also after a commit the next proposal has a new number."""
-    state = propose_facts(new_state(), [ProposedFact("/facts/a", 1)])
-    state = commit_facts(state, "p1", user_confirmed=True).state
-    assert list(propose_facts(state, [ProposedFact("/facts/b", 1)]).proposals) == ["p2"]
-
-
-@pytest.mark.parametrize("confirmed", [False, None, "yes", 1])
-def test_a_commit_needs_a_clear_yes(confirmed: Any) -> None:
-    """Anything but true is a no."""
-    state = propose_facts(new_state(), [ProposedFact("/facts/a", 1)])
-    error = refusal(lambda: commit_facts(state, "p1", user_confirmed=confirmed))
-    assert error.code == Code.ARGUMENT_ERROR
+@pytest.mark.parametrize("path", ["/facts/owner", "/facts/owner/name", "/facts/"])
+def test_locks_hold_for_facts(path: str) -> None:
+    """Facts that would change a locked one are refused as a whole."""
+    state = new_state(facts={"owner": "alice"}, locks=["/facts/owner"])
+    if path == "/facts/owner/name":
+        state = new_state(facts={"owner": {}}, locks=["/facts/owner"])
+    error = refusal(lambda: set_facts(state, [("/facts/free", 1), (path, {"owner": "bob"})]))
+    assert error.code == Code.PATH_LOCKED
 
 
 @pytest.mark.parametrize("path", ["/draft/a", "facts/a", "/facts"])
-def test_only_facts_can_be_proposed(path: str) -> None:
-    """A proposal that could never be committed is refused at once."""
-    error = refusal(lambda: propose_facts(new_state(), [ProposedFact(path, {})]))
+def test_only_facts_can_be_set_as_facts(path: str) -> None:
+    """A path elsewhere is refused."""
+    assert refusal(lambda: set_facts(new_state(), [(path, {})])).code == Code.ARGUMENT_ERROR
+
+
+def test_each_part_has_its_own_version() -> None:
+    """A change of one part leaves the versions of the others alone."""
+    state = patch_part(new_state(), [put("/ui_state/tab")], part="ui_state")
+    state = set_locks(set_facts(state, [("/facts/a", 1)]), ["/facts/a"])
+    assert state.snapshot()["versions"] == {
+        "facts_etag": "facts:1",
+        "draft_etag": "draft:0",
+        "locks_etag": "locks:1",
+        "ui_state_etag": "ui_state:1",
+    }
+    assert state.revision == 3
+
+
+@pytest.mark.parametrize("part", ["facts", "locks", "nothing"])
+def test_only_draft_and_ui_state_can_be_patched(part: Any) -> None:
+    """Facts have no way around a confirmation."""
+    error = refusal(lambda: patch_part(new_state(), [put(f"/{part}/a")], part=part))
     assert error.code == Code.ARGUMENT_ERROR
 
 
-def test_an_empty_proposal_is_refused() -> None:
-    """There must be something to commit."""
-    assert refusal(lambda: propose_facts(new_state(), [])).code == Code.ARGUMENT_ERROR
+@pytest.mark.parametrize("path", ["", "/", "/versions/x", "/locks/0", "/draft/~9"])
+def test_only_what_has_content_can_be_locked(path: str) -> None:
+    """A lock that could never hold anything is refused."""
+    assert refusal(lambda: set_locks(new_state(), [path])).code == Code.ARGUMENT_ERROR
 
 
-@pytest.mark.parametrize("path", ["/facts/owner", "/facts/owner/name", "/facts/"])
-def test_locks_hold_for_commits(path: str) -> None:
-    """A proposal that would change a locked fact is refused as a whole."""
-    state = new_state(facts={"owner": "alice"}, locks=["/facts/owner"])
-    facts = [ProposedFact("/facts/free", 1), ProposedFact(path, {"owner": "bob"})]
-    if path == "/facts/owner/name":
-        state = new_state(facts={"owner": {}}, locks=["/facts/owner"])
-    state = propose_facts(state, facts)
-    error = refusal(lambda: commit_facts(state, "p1", user_confirmed=True))
-    assert error.code == Code.PATH_LOCKED
-    assert "p1" in state.proposals
+@pytest.mark.parametrize("value", [float("nan"), "\ud800", object(), 1j])
+def test_what_is_not_json_is_refused(value: Any) -> None:
+    """Nothing gets in that a store could not give back."""
+    error = refusal(lambda: patch_draft(new_state(), [put("/draft/a", value)]))
+    assert error.code == Code.ARGUMENT_ERROR
 
 
-def test_a_state_is_plain_data() -> None:
-    """It goes through JSON and back, so that any database can keep it."""
-    import msgspec
+def test_a_draft_has_a_limit() -> None:
+    """Also when many small patches make it large."""
+    state = new_state(draft={"a": "x" * (MAX_WORKSPACE_PART_BYTES - 100)})
+    error = refusal(lambda: patch_draft(state, [put("/draft/b", "y" * 100)]))
+    assert error.code == Code.WORKSPACE_TOO_LARGE
 
-    state = propose_facts(new_state(draft={"a": 1}), [ProposedFact("/facts/a", [1])])
-    assert msgspec.json.decode(msgspec.json.encode(state), type=WorkspaceState) == state
+
+def test_a_draft_cannot_nest_without_end() -> None:
+    """What is stored can be read again."""
+    value: Any = 1
+    for _ in range(200):
+        value = [value]
+    error = refusal(lambda: patch_draft(new_state(), [put("/draft/a", value)]))
+    assert error.code == Code.ARGUMENT_ERROR

@@ -78,7 +78,7 @@ class CallRunner:
 
     async def _dispatch(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
         recorder, dispatcher = self._recorder, self._dispatcher
-        context = ToolContext(self._emitter.run_id, turn, call.id)
+        context = ToolContext(self._emitter.run_id, turn, call.id, call.receipts)
         effect = dispatcher.effect_of(call)
         warnings = () if warning is None else (warning,)
         # A call that was intended may have run, also if it would be refused today.

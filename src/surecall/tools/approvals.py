@@ -74,7 +74,7 @@ class ApprovalStore(Protocol):
     """Keeps approvals and the runs that wait for them; each method is one atomic step."""
 
     async def add(self, approvals: Sequence[Approval], run: PausedRun | None = None) -> None:
-        """Store new approvals, and the run that waits for them."""
+        """Store new approvals, and the run that waits for them; one that is there stays."""
         ...
 
     async def get(self, approval_id: str) -> Approval:
@@ -82,7 +82,13 @@ class ApprovalStore(Protocol):
         ...
 
     async def list(
-        self, *, status: ApprovalStatus | None = None, run_id: str | None = None, limit: int = 100
+        self,
+        *,
+        status: ApprovalStatus | None = None,
+        run_id: str | None = None,
+        subject: ApprovalSubject | None = None,
+        name: str | None = None,
+        limit: int = 100,
     ) -> list[Approval]:
         """Return approvals as they are now, newest first."""
         ...
@@ -180,7 +186,8 @@ class MemoryApprovals:
 
     async def add(self, approvals: Sequence[Approval], run: PausedRun | None = None) -> None:
         """Store new approvals, and the run that waits for them."""
-        self._approvals.update((each.id, each) for each in approvals)
+        for each in approvals:
+            self._approvals.setdefault(each.id, each)
         if run is not None:
             self._runs[run.run_id] = run
 
@@ -189,7 +196,13 @@ class MemoryApprovals:
         return self._find(approval_id).at(datetime.now(UTC))
 
     async def list(
-        self, *, status: ApprovalStatus | None = None, run_id: str | None = None, limit: int = 100
+        self,
+        *,
+        status: ApprovalStatus | None = None,
+        run_id: str | None = None,
+        subject: ApprovalSubject | None = None,
+        name: str | None = None,
+        limit: int = 100,
     ) -> list[Approval]:
         """Return approvals as they are now, newest first."""
         now = datetime.now(UTC)
@@ -199,6 +212,8 @@ class MemoryApprovals:
             for each in found
             if (status is None or each.status == status)
             and (run_id is None or each.run_id == run_id)
+            and (subject is None or each.subject == subject)
+            and (name is None or each.name == name)
         ][:limit]
 
     async def decide(self, approval_id: str, decision: Decision) -> Approval:

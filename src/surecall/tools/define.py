@@ -22,7 +22,7 @@ from typing import (
 from msgspec import Struct
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
-from surecall.records import CoerceMode, Effect, ToolSpec
+from surecall.records import CoerceMode, Effect, Receipt, ToolSpec
 from surecall.schema import (
     SchemaChecker,
     below_partials,
@@ -51,6 +51,8 @@ class ToolContext(Struct, frozen=True):
     run_id: str = ""
     turn: int = 0
     call_id: str = ""
+    receipts: tuple[Receipt, ...] = ()
+    """What was changed in the call before it ran."""
 
     @property
     def idempotency_key(self) -> str:

@@ -1,34 +1,37 @@
 """A workspace that a model may work on: facts, a draft, locks, and tools that guard them."""
 
+from .changes import APPLICATION, Author, Change
+from .log import CallLog, LoggedCall
 from .patch import OPERATIONS, apply_operations
-from .state import (
-    Committed,
-    ProposedFact,
-    WorkspaceState,
-    commit_facts,
-    new_state,
-    patch_draft,
-    propose_facts,
-)
-from .tools import EXPOSED_TOOLS, WORKSPACE_TOOLS, WorkspaceTools
-from .workspace import CallLog, LoggedCall, MemoryStore, Workspace, WorkspaceStore
+from .proposals import FactDifference, Proposal, ProposedFact, ask_for
+from .specs import EXPOSED_TOOLS, WORKSPACE_TOOLS
+from .state import Part, WorkspaceState, new_state, patch_draft
+from .store import ApprovalUse, MemoryStore, WorkspaceStore
+from .tools import WorkspaceTools
+from .workspace import Committed, Workspace
 
 __all__ = [
+    "APPLICATION",
     "EXPOSED_TOOLS",
     "OPERATIONS",
     "WORKSPACE_TOOLS",
+    "ApprovalUse",
+    "Author",
     "CallLog",
+    "Change",
     "Committed",
+    "FactDifference",
     "LoggedCall",
     "MemoryStore",
+    "Part",
+    "Proposal",
     "ProposedFact",
     "Workspace",
     "WorkspaceState",
     "WorkspaceStore",
     "WorkspaceTools",
     "apply_operations",
-    "commit_facts",
+    "ask_for",
     "new_state",
     "patch_draft",
-    "propose_facts",
 ]

@@ -1,15 +1,16 @@
 """A workspace as data, and every change to it as a function from one state to the next."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, cast
 from uuid import uuid4
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, WorkspaceError
-from surecall.jsontext import canonical_bytes, render_pointer
+from surecall.errors import Code, JSONTextError, WorkspaceError
+from surecall.jsontext import canonical_bytes, decode, encode, render_pointer
 from surecall.jsontext.pointer import quote_text
+from surecall.limits import MAX_LOCKS, MAX_WORKSPACE_PART_BYTES
 from surecall.narrow import as_fields
 
 from .patch import (
@@ -22,13 +23,11 @@ from .patch import (
     split_path,
 )
 
+Part = Literal["facts", "draft", "locks", "ui_state"]
+"""What has a version: each part of a workspace."""
 
-class ProposedFact(Struct, frozen=True):
-    """One fact that somebody proposes, with the reason."""
-
-    path: str
-    value: Any
-    reason: str = ""
+PARTS: Final[tuple[Part, ...]] = ("facts", "draft", "locks", "ui_state")
+_DOCUMENTS: Final[tuple[Part, ...]] = ("facts", "draft", "ui_state")
 
 
 class WorkspaceState(Struct, frozen=True, kw_only=True):
@@ -36,62 +35,81 @@ class WorkspaceState(Struct, frozen=True, kw_only=True):
 
     id: str
     facts: dict[str, Any] = {}
-    """What holds; changed only by committing a proposal."""
+    """What is established; changed only by committing a proposal."""
     draft: dict[str, Any] = {}
     """What is being worked on; changed by patches."""
     locks: tuple[str, ...] = ()
     """Paths of which nothing may change, nor anything below them."""
     ui_state: dict[str, Any] = {}
+    """What an interface shows and remembers."""
     facts_version: int = 0
     draft_version: int = 0
-    proposals: dict[str, tuple[ProposedFact, ...]] = {}
-    """What was proposed and not committed yet, by id."""
-    proposals_count: int = 0
-    """How many proposals were ever made."""
+    locks_version: int = 0
+    ui_state_version: int = 0
     revision: int = 0
     """Rises with every change of any kind."""
 
     @property
     def facts_etag(self) -> str:
         """The version of the facts."""
-        return f"facts:{self.facts_version}"
+        return self.etag("facts")
 
     @property
     def draft_etag(self) -> str:
         """The version of the draft."""
-        return f"draft:{self.draft_version}"
+        return self.etag("draft")
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all of it as JSON data that is the caller's own."""
-        return copy_value(self._document())
+    @property
+    def locks_etag(self) -> str:
+        """The version of the locks."""
+        return self.etag("locks")
 
-    def select(self, pointers: Iterable[str]) -> dict[str, Any]:
-        """Return what each pointer leads to, by pointer; null where it leads nowhere."""
-        document = self._document()
-        chosen: dict[str, Any] = {}
-        for pointer in dict.fromkeys(clean_pointer(text) for text in pointers):
-            try:
-                found = find_value(document, split_path(pointer))
-            except WorkspaceError:
-                found = UNSET
-            chosen[pointer] = None if found is UNSET else copy_value(found)
-        return chosen
+    @property
+    def ui_state_etag(self) -> str:
+        """The version of the ui state."""
+        return self.etag("ui_state")
 
-    def _document(self) -> dict[str, Any]:
+    def version(self, part: Part) -> int:
+        """Return how often a part was changed."""
+        return getattr(self, f"{part}_version")
+
+    def etag(self, part: Part) -> str:
+        """Return the version of a part with its name, such as `draft:3`."""
+        return f"{part}:{self.version(part)}"
+
+    def document(self, *, original: bool = False) -> dict[str, Any]:
+        """Return all of it as one JSON object, which is still shared with the state.
+
+        `original` leaves out the versions that the scenarios' original does not have.
+        """
+        shown: Sequence[Part] = ("facts", "draft") if original else PARTS
         return {
             "facts": self.facts,
             "draft": self.draft,
             "locks": {"paths": list(self.locks)},
             "ui_state": self.ui_state,
-            "versions": {"facts_etag": self.facts_etag, "draft_etag": self.draft_etag},
+            "versions": {f"{part}_etag": self.etag(part) for part in shown},
         }
 
+    def snapshot(self, *, original: bool = False) -> dict[str, Any]:
+        """Return all of it as JSON data that is the caller's own."""
+        return copy_value(self.document(original=original))
 
-class Committed(NamedTuple):
-    """The state after a commit, and which paths it set."""
+    def select(self, pointers: Iterable[str]) -> dict[str, Any]:
+        """Return what each pointer leads to, by pointer; null where it leads nowhere."""
+        return select_values(self.document(), pointers)
 
-    state: WorkspaceState
-    paths: tuple[str, ...]
+
+def select_values(document: dict[str, Any], pointers: Iterable[str]) -> dict[str, Any]:
+    """Return what each pointer leads to in a document; null where it leads nowhere."""
+    chosen: dict[str, Any] = {}
+    for pointer in dict.fromkeys(clean_pointer(text) for text in pointers):
+        try:
+            found = find_value(document, split_path(pointer))
+        except WorkspaceError:
+            found = UNSET
+        chosen[pointer] = None if found is UNSET else copy_value(found)
+    return chosen
 
 
 def new_state(
@@ -105,83 +123,116 @@ def new_state(
     """Make a workspace of what is given; what is not an object counts as an empty one."""
     return WorkspaceState(
         id=id or str(uuid4()),
-        facts=_own_object(facts),
-        draft=_own_object(draft),
+        facts=_own_object("facts", facts),
+        draft=_own_object("draft", draft),
         locks=tuple(dict.fromkeys(clean_pointer(path) for path in locks)),
-        ui_state=_own_object(ui_state),
+        ui_state=_own_object("ui_state", ui_state),
     )
+
+
+def patch_part(
+    state: WorkspaceState,
+    operations: Sequence[Any],
+    *,
+    part: Literal["draft", "ui_state"] = "draft",
+    etag: str | None = None,
+) -> WorkspaceState:
+    """Apply operations to the draft or the ui state; its version rises by one for all of them.
+
+    Raises:
+        WorkspaceError: `ARGUMENT_ERROR`, `PATH_LOCKED` or `WORKSPACE_TOO_LARGE`; nothing is
+            changed then.
+    """
+    if part not in ("draft", "ui_state"):
+        raise refusal(f"{quote_text(str(part))} cannot be patched.", "Patch the draft.")
+    if etag is not None and etag != state.etag(part):
+        message = f"the {part} is at {state.etag(part)}, not at {quote_text(str(etag))}."
+        raise refusal(message, "Read the workspace again.")
+    if not operations:
+        return state
+    _refuse_locked(state, operations)
+    document = state.draft if part == "draft" else state.ui_state
+    return _next_state(state, {part: apply_operations(document, operations, root=part)})
 
 
 def patch_draft(
     state: WorkspaceState, operations: Sequence[Any], *, etag: str | None = None
 ) -> WorkspaceState:
-    """Apply operations to the draft; its version rises by one, however many they are.
+    """Apply operations to the draft."""
+    return patch_part(state, operations, etag=etag)
+
+
+def set_facts(state: WorkspaceState, facts: Iterable[tuple[str, Any]]) -> WorkspaceState:
+    """Set facts by path, all of them or none.
 
     Raises:
-        WorkspaceError: `ARGUMENT_ERROR` or `PATH_LOCKED`; nothing is changed then.
+        WorkspaceError: `ARGUMENT_ERROR`, `PATH_LOCKED` or `WORKSPACE_TOO_LARGE`; nothing is
+            changed then.
     """
-    if etag is not None and etag != state.draft_etag:
-        message = f"the draft is at {state.draft_etag}, not at {quote_text(etag)}."
-        raise refusal(message, "Read the workspace again.")
-    if not operations:
-        return state
+    operations = [{"op": "set", "path": path, "value": value} for path, value in facts]
     _refuse_locked(state, operations)
-    changed = replace(
-        state,
-        draft=apply_operations(state.draft, operations),
-        draft_version=state.draft_version + 1,
-        revision=state.revision + 1,
-    )
-    _refuse_moved_locks(state, changed)
-    return changed
+    return _next_state(state, {"facts": apply_operations(state.facts, operations, root="facts")})
 
 
-def propose_facts(state: WorkspaceState, facts: Sequence[ProposedFact]) -> WorkspaceState:
-    """Note facts that somebody may commit later, as the proposal `p<number>`.
+def set_locks(state: WorkspaceState, paths: Iterable[str]) -> WorkspaceState:
+    """Replace the locks.
 
     Raises:
-        WorkspaceError: `ARGUMENT_ERROR`, when there is none or one could never be committed.
+        WorkspaceError: `ARGUMENT_ERROR`, when a path leads to nothing that can be locked.
     """
-    if not facts:
-        raise refusal("a proposal needs at least one fact.")
-    apply_operations(state.facts, _as_operations(facts), root="facts")
-    count = state.proposals_count + 1
-    kept = tuple(replace(fact, value=copy_value(fact.value)) for fact in facts)
-    return replace(
-        state,
-        proposals={**state.proposals, f"p{count}": kept},
-        proposals_count=count,
-        revision=state.revision + 1,
-    )
+    locks = tuple(dict.fromkeys(clean_pointer(path) for path in paths))
+    if len(locks) > MAX_LOCKS:
+        raise too_large(f"a workspace has at most {MAX_LOCKS} locks.")
+    for lock in locks:
+        parts = split_path(lock)
+        if not parts or parts[0] not in _DOCUMENTS:
+            raise refusal(
+                f"{quote_text(lock)} cannot be locked.",
+                "A lock is a path in /facts, /draft or /ui_state.",
+            )
+    return _next_state(state, {"locks": locks})
 
 
-def commit_facts(state: WorkspaceState, proposal_id: str, *, user_confirmed: bool) -> Committed:
-    """Make a proposal the facts, all of it or nothing; the proposal is gone then.
+def restore(state: WorkspaceState, earlier: Mapping[Part, Any]) -> WorkspaceState:
+    """Give parts the content they had, as a new version of each; locks hold for this too.
 
     Raises:
-        WorkspaceError: `ARGUMENT_ERROR` without confirmation or for an unknown proposal,
-            `PATH_LOCKED` when it would change something locked.
+        WorkspaceError: `PATH_LOCKED`; nothing is changed then.
     """
-    if user_confirmed is not True:
-        raise refusal("a commit needs the confirmation of the user.", "Ask first.")
-    facts = state.proposals.get(proposal_id)
-    if facts is None:
-        raise refusal(f"there is no proposal {quote_text(proposal_id)} to commit.")
-    operations = _as_operations(facts)
-    _refuse_locked(state, operations)
-    changed = replace(
-        state,
-        facts=apply_operations(state.facts, operations, root="facts"),
-        facts_version=state.facts_version + 1,
-        proposals={key: value for key, value in state.proposals.items() if key != proposal_id},
-        revision=state.revision + 1,
-    )
-    _refuse_moved_locks(state, changed)
-    return Committed(changed, tuple(dict.fromkeys(fact.path for fact in facts)))
+    return _next_state(state, earlier) if earlier else state
 
 
-def _as_operations(facts: Iterable[ProposedFact]) -> list[dict[str, Any]]:
-    return [{"op": "set", "path": fact.path, "value": fact.value} for fact in facts]
+def next_revision(state: WorkspaceState) -> WorkspaceState:
+    """Return the state that follows without any part being changed."""
+    return replace(state, revision=state.revision + 1)
+
+
+def too_large(message: str) -> WorkspaceError:
+    """Build the error for what is above a limit."""
+    return WorkspaceError(Code.WORKSPACE_TOO_LARGE, message, hint="Send less.")
+
+
+def _next_state(state: WorkspaceState, changed: Mapping[Part, Any]) -> WorkspaceState:
+    members: dict[str, Any] = {}
+    for part, content in changed.items():
+        members[part] = tuple(content) if part == "locks" else _as_stored(part, content)
+        members[f"{part}_version"] = state.version(part) + 1
+    after = replace(next_revision(state), **members)
+    _refuse_moved_locks(state, after)
+    return after
+
+
+def _as_stored(part: str, content: Any) -> Any:
+    """Return content as it comes back from a store: plain JSON of a bounded size."""
+    try:
+        data = encode(content)
+        if len(data) > MAX_WORKSPACE_PART_BYTES:
+            raise too_large(
+                f"the {part} would have {len(data)} bytes; {MAX_WORKSPACE_PART_BYTES} are allowed."
+            )
+        return decode(data)
+    except JSONTextError as error:
+        raise refusal(f"the {part} would not be JSON: {error.message}", error.hint) from None
 
 
 def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
@@ -197,8 +248,8 @@ def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
 
 def _refuse_moved_locks(before: WorkspaceState, after: WorkspaceState) -> None:
     """Refuse a change that alters something locked by a way around its path."""
-    old = {"facts": before.facts, "draft": before.draft, "ui_state": before.ui_state}
-    new = {"facts": after.facts, "draft": after.draft, "ui_state": after.ui_state}
+    old = {part: getattr(before, part) for part in _DOCUMENTS}
+    new = {part: getattr(after, part) for part in _DOCUMENTS}
     for lock in map(split_path, before.locks):
         if _comparable(find_value(old, lock)) != _comparable(find_value(new, lock)):
             raise _locked(lock)
@@ -216,5 +267,5 @@ def _locked(lock: tuple[str, ...]) -> WorkspaceError:
     )
 
 
-def _own_object(value: Any) -> dict[str, Any]:
-    return copy_value(value) if isinstance(value, dict) else {}
+def _own_object(part: str, value: Any) -> dict[str, Any]:
+    return _as_stored(part, cast("dict[str, Any]", value)) if isinstance(value, dict) else {}

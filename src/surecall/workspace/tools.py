@@ -6,107 +6,30 @@ from typing import Any, Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from surecall.errors import Code, WorkspaceError
+from surecall.errors import ApprovalError, Code, WorkspaceError
 from surecall.jsontext.pointer import json_type
 from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
-from .patch import clean_pointer, refusal
-from .state import ProposedFact
-from .workspace import CallLog, Workspace
-
-
-def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
-
-
-def _closed(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
-def _list_of(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-_PLAIN_TEXT: Final = {"type": "string"}
-_WORKSPACE_ID: Final = _text("The workspace; the current one when left out.")
-_REQUEST_ID: Final = _text("A short id of your own for this request.")
-_POINTERS: Final = "JSON pointers of the parts to read; all of it when left out."
-
-WORKSPACE_TOOLS: Final = (
-    ToolSpec(
-        name="state_get",
-        description="Read the workspace: facts, draft, locks, ui_state and versions.",
-        parameters=_closed(
-            [],
-            workspace_id=_WORKSPACE_ID,
-            select={**_list_of(_PLAIN_TEXT), "description": _POINTERS},
-        ),
-        effect="read",
-    ),
-    ToolSpec(
-        name="state_patch",
-        description="Change the draft: all operations are applied, or none.",
-        parameters=_closed(
-            ["request_id", "ops"],
-            workspace_id=_WORKSPACE_ID,
-            request_id=_REQUEST_ID,
-            ops=_list_of(
-                _closed(
-                    ["op", "path"],
-                    op=_text("One of set, delete, append, insert."),
-                    path=_text("JSON pointer that begins with /draft/."),
-                    value={},
-                    index={"type": "integer", "description": "Only for insert."},
-                )
-            ),
-        ),
-    ),
-    ToolSpec(
-        name="facts_propose",
-        description="Propose facts; they hold only after a person has committed them.",
-        parameters=_closed(
-            ["request_id", "proposals"],
-            workspace_id=_WORKSPACE_ID,
-            request_id=_REQUEST_ID,
-            proposals=_list_of(
-                _closed(
-                    ["path", "value"],
-                    path=_text("JSON pointer that begins with /facts/."),
-                    value={},
-                    reason=_PLAIN_TEXT,
-                )
-            ),
-        ),
-    ),
-    ToolSpec(
-        name="facts_commit",
-        description="Make a proposal the facts, after the user has confirmed it.",
-        parameters=_closed(
-            ["workspace_id", "request_id", "proposal_id", "user_confirmed"],
-            workspace_id=_WORKSPACE_ID,
-            request_id=_REQUEST_ID,
-            proposal_id=_PLAIN_TEXT,
-            user_confirmed={"type": "boolean"},
-        ),
-        exposed=False,
-    ),
-)
-"""The tools as a model sees them; `facts_commit` is for the application and never exposed."""
-
-EXPOSED_TOOLS: Final = tuple(spec.name for spec in WORKSPACE_TOOLS if spec.exposed)
-"""The workspace tools that a model may see."""
+from .changes import APPLICATION, Author
+from .log import CallLog
+from .patch import clean_pointer, is_under, refusal, split_path
+from .proposals import Proposal, ProposedFact
+from .specs import EXPOSED_TOOLS, ORIGINAL_TOOLS, WORKSPACE_TOOLS
+from .state import select_values
+from .workspace import Workspace
 
 _CURRENT: Final = (None, "", "workspace_id")
 """What stands for the current workspace: models also send the name of the field."""
 
-_CHECKERS: Final = {spec.name: SchemaChecker(spec.parameters) for spec in WORKSPACE_TOOLS}
+_SHOWN_PROPOSALS: Final = 20
+"""How many of the latest proposals a model reads."""
+
+_CHECKERS: Final = {
+    original: {spec.name: SchemaChecker(spec.parameters) for spec in specs}
+    for original, specs in ((False, WORKSPACE_TOOLS), (True, ORIGINAL_TOOLS))
+}
 """Compiled once, because an evaluation makes these tools for every trial."""
 
 
@@ -122,32 +45,43 @@ class WorkspaceTools:
 
     Args:
         workspace: What they work on.
+        allowed_paths: When given, patches and proposals may only write at or below these paths.
         settable: When given, patches may only `set` one of exactly these paths.
         log: Where calls are noted; a log of its own when left out.
+        original: Behave as the scenarios' original: ids of requests are required and claim
+            nothing, proposals are not shown, and there is no `ui_render`.
     """
 
     def __init__(
         self,
         workspace: Workspace,
         *,
+        allowed_paths: Collection[str] | None = None,
         settable: Collection[str] | None = None,
         log: CallLog | None = None,
+        original: bool = False,
     ) -> None:
         self._workspace = workspace
+        self._allowed = _split_all(allowed_paths)
         self._settable = settable
+        self._original = original
+        self._specs = ORIGINAL_TOOLS if original else WORKSPACE_TOOLS
         self.log = CallLog() if log is None else log
-        self._runners: dict[str, Callable[[dict[str, Any]], Awaitable[_Answer]]] = {
+        self._runners: dict[str, Callable[[dict[str, Any], Author], Awaitable[_Answer]]] = {
             "state_get": self._read,
             "state_patch": self._patch,
             "facts_propose": self._propose,
+            "ui_render": self._render,
             "facts_commit": self._commit,
         }
 
     def registry(self, exposed: Collection[str] = EXPOSED_TOOLS) -> ToolRegistry:
         """Return all tools; those not named in `exposed` are there but hidden from models."""
-        return ToolRegistry(self._tool(spec, exposed) for spec in WORKSPACE_TOOLS)
+        return ToolRegistry(self._tool(spec, exposed) for spec in self._specs)
 
-    async def execute(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def execute(
+        self, name: str, arguments: dict[str, Any], *, author: Author = APPLICATION
+    ) -> dict[str, Any]:
         """Run one call and note it.
 
         Raises:
@@ -157,8 +91,8 @@ class WorkspaceTools:
             raise ToolFailed(Code.TOOL_NOT_IMPLEMENTED, f"{name} is not implemented.")
         try:
             self._check_id(arguments.get("workspace_id"))
-            answer = await self._runners[name](arguments)
-        except WorkspaceError as error:
+            answer = await self._runners[name](arguments, author)
+        except (WorkspaceError, ApprovalError) as error:
             self.log.add(name, arguments, ok=False, code=error.code)
             raise ToolFailed(error.code, error.message, error.hint) from None
         self.log.add(
@@ -167,13 +101,20 @@ class WorkspaceTools:
         return answer.data
 
     def _tool(self, spec: ToolSpec, exposed: Collection[str]) -> Tool[..., Any]:
+        checker = _CHECKERS[self._original][spec.name]
         if spec.exposed and spec.name not in exposed:
             spec = replace(spec, exposed=False)
 
         def bind(arguments: dict[str, Any], context: ToolContext) -> Callable[[], Any]:
-            return partial(self.execute, spec.name, arguments)
+            author = Author(
+                by="model",
+                run_id=context.run_id,
+                call_id=context.call_id,
+                receipts=context.receipts,
+            )
+            return partial(self.execute, spec.name, arguments, author=author)
 
-        return Tool(spec, self.execute, binder=bind, checker=_CHECKERS[spec.name])
+        return Tool(spec, self.execute, binder=bind, checker=checker)
 
     def _check_id(self, given: Any) -> None:
         if given in _CURRENT or given == self._workspace.id:
@@ -184,38 +125,68 @@ class WorkspaceTools:
             hint="Leave workspace_id out to mean the current workspace.",
         )
 
-    async def _read(self, arguments: dict[str, Any]) -> _Answer:
+    def _request_id(self, arguments: dict[str, Any]) -> str | None:
+        """Return the id that a change claims; an empty one is none."""
+        return None if self._original else arguments.get("request_id") or None
+
+    async def _read(self, arguments: dict[str, Any], author: Author) -> _Answer:
         select = _texts(arguments.get("select"))
         state = await self._workspace.read()
+        document = state.document(original=self._original)
+        if not self._original:
+            found = await self._workspace.proposals(limit=_SHOWN_PROPOSALS)
+            document["proposals"] = [_describe(each) for each in found]
         if not select:
-            return _Answer({"snapshot": state.snapshot()}, read=("/",))
-        chosen = state.select(select)
+            return _Answer({"snapshot": select_values(document, ["/"])["/"]}, read=("/",))
+        chosen = select_values(document, select)
         return _Answer({"snapshot": chosen}, read=tuple(chosen))
 
-    async def _patch(self, arguments: dict[str, Any]) -> _Answer:
+    async def _patch(self, arguments: dict[str, Any], author: Author) -> _Answer:
         operations = _objects(arguments.get("ops"), "ops")
         if self._settable is not None:
             _refuse_others(operations, self._settable)
-        state = await self._workspace.patch(operations)
+        paths = tuple(dict.fromkeys(str(item.get("path")) for item in operations))
+        self._check_paths(paths)
+        state = await self._workspace.patch(
+            operations,
+            etag=arguments.get("draft_etag") or None,
+            request_id=self._request_id(arguments),
+            author=author,
+        )
         return _Answer(
             {"draft_etag": state.draft_etag, "applied": len(operations)},
-            written=tuple(dict.fromkeys(str(item.get("path")) for item in operations)),
+            written=paths,
             etag=state.draft_etag,
         )
 
-    async def _propose(self, arguments: dict[str, Any]) -> _Answer:
+    async def _propose(self, arguments: dict[str, Any], author: Author) -> _Answer:
         facts = [
-            ProposedFact(str(item.get("path")), item.get("value"), str(item.get("reason", "")))
+            ProposedFact(str(item.get("path")), item.get("value"), str(item.get("reason") or ""))
             for item in _objects(arguments.get("proposals"), "proposals")
         ]
-        proposal_id = await self._workspace.propose(facts)
         paths = tuple(dict.fromkeys(fact.path for fact in facts))
-        return _Answer({"proposal_id": proposal_id, "proposed": len(facts)}, written=paths)
+        self._check_paths(paths)
+        proposal = await self._workspace.propose(
+            facts, request_id=self._request_id(arguments), author=author
+        )
+        return _Answer({"proposal_id": proposal.id, "proposed": len(facts)}, written=paths)
 
-    async def _commit(self, arguments: dict[str, Any]) -> _Answer:
+    async def _render(self, arguments: dict[str, Any], author: Author) -> _Answer:
+        actions = _objects(arguments.get("actions"), "actions")
+        state = await self._workspace.render(
+            actions, request_id=self._request_id(arguments), author=author
+        )
+        return _Answer(
+            {"rendered": len(actions)},
+            written=("/ui_state/last_render",),
+            etag=state.ui_state_etag,
+        )
+
+    async def _commit(self, arguments: dict[str, Any], author: Author) -> _Answer:
+        if self._original and arguments.get("user_confirmed") is not True:
+            raise refusal("a commit needs the confirmation of the user.", "Ask first.")
         state, paths = await self._workspace.commit(
-            str(arguments.get("proposal_id")),
-            user_confirmed=arguments.get("user_confirmed") is True,
+            str(arguments.get("proposal_id")), request_id=self._request_id(arguments)
         )
         data = {
             "facts_etag": state.facts_etag,
@@ -223,6 +194,37 @@ class WorkspaceTools:
             "changed_paths": list(paths),
         }
         return _Answer(data, written=paths, etag=state.facts_etag)
+
+    def _check_paths(self, paths: Collection[str]) -> None:
+        """Refuse to write anywhere but at or below an allowed path."""
+        for path in paths if self._allowed is not None else ():
+            parts = split_path(path) if path.startswith("/") else ()
+            if not any(is_under(parts, prefix) for _, prefix in self._allowed or ()):
+                allowed = " or ".join(text for text, _ in self._allowed or ()) or "nothing"
+                raise refusal(
+                    f"only {allowed} may be written here, not {path!r:.80}; nothing was changed.",
+                    "Send it again with an allowed path.",
+                )
+
+
+def _split_all(paths: Collection[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    if paths is None:
+        return None
+    return tuple((path, split_path(path)) for path in map(clean_pointer, paths))
+
+
+def _describe(proposal: Proposal) -> dict[str, Any]:
+    """Return what a model reads about a proposal."""
+    shown: dict[str, Any] = {
+        "proposal_id": proposal.id,
+        "status": proposal.status,
+        "paths": [fact.path for fact in proposal.facts],
+    }
+    if proposal.is_edited:
+        shown["accepted"] = [fact.path for fact in proposal.accepted]
+    if proposal.reason:
+        shown["reason"] = proposal.reason
+    return shown
 
 
 def _texts(select: Any) -> list[str]:

@@ -200,7 +200,7 @@ def _check_rest(seen: Evidence) -> Iterable[Reason]:
     before, after = seen.scene.before, seen.scene.after
     rest = [
         (before.facts, after.facts),
-        (before.proposals, after.proposals),
+        (before.revision - before.draft_version, after.revision - after.draft_version),
         (_without_foo(before.draft), _without_foo(after.draft)),
     ]
     wants_nothing = seen.scene.value is None and before.draft != after.draft

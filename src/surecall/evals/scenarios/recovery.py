@@ -305,7 +305,7 @@ class TruncatedArguments(Scenario):
         )
         return (
             *super().messages(scene),
-            *earlier_turn(read, data={"snapshot": scene.before.snapshot()}),
+            *earlier_turn(read, data={"snapshot": scene.before.snapshot(original=True)}),
             *earlier_turn(cut, errors=(_CUT_REFUSAL,)),
         )
 

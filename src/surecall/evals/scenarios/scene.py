@@ -1,6 +1,7 @@
 """What a trial works on: a fresh workspace, its tools, and what should come of it."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -11,15 +12,17 @@ from msgspec.structs import replace
 from surecall.jsontext import encode_text
 from surecall.records import Envelope, ErrorDetail, Message, ToolCall
 from surecall.tools import Tool, ToolRegistry, render_envelope
+from surecall.tools.approvals import DEFAULT_LIFETIME, Approval, Decision, decide
 from surecall.workspace import (
+    APPLICATION,
     CallLog,
     MemoryStore,
     ProposedFact,
     Workspace,
     WorkspaceState,
     WorkspaceTools,
+    ask_for,
     new_state,
-    propose_facts,
 )
 
 FOO: Final = "/draft/foo"
@@ -86,7 +89,7 @@ def new_scene(
         draft: What the draft holds in the beginning.
         locks: Paths of which nothing may change.
         settable: Paths that a patch may set; `None` for all.
-        proposed: Facts, by path, that lie there as the proposal `p1`.
+        proposed: Facts, by path, that could be committed as the proposal `p1`.
     """
     before = new_state(
         id=str(UUID(int=random.getrandbits(128), version=4)),
@@ -94,13 +97,10 @@ def new_scene(
         draft={"title": "Plan"} if draft is None else draft,
         locks=locks,
     )
-    if proposed:
-        facts = [ProposedFact(path, value) for path, value in proposed.items()]
-        before = replace(propose_facts(before, facts), revision=0)
     store = MemoryStore()
-    store.add(before)
+    store.put(before, *([_confirm(before, proposed)] if proposed else []))
     workspace = Workspace(before.id, store)
-    made = WorkspaceTools(workspace, settable=settable)
+    made = WorkspaceTools(workspace, settable=settable, original=True)
     return Scene(
         before=before,
         store=store,
@@ -109,6 +109,13 @@ def new_scene(
         tools=made.registry(exposed=STATE_TOOLS),
         value=value,
     )
+
+
+def _confirm(state: WorkspaceState, proposed: dict[str, Any]) -> Approval:
+    """Return a confirmed proposal: nothing but the missing tool keeps it from being committed."""
+    facts = [ProposedFact(path, value) for path, value in proposed.items()]
+    asked = replace(ask_for(state.id, facts, APPLICATION, DEFAULT_LIFETIME), id="p1")
+    return decide(asked, Decision(approved=True, by="user"), datetime.now(UTC))
 
 
 def pick_words(random: Random, count: int) -> list[str]:

@@ -5,13 +5,19 @@ trip for each batch. What a record survives is what the server promises for a co
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from surecall.errors import Code, ConfigError, StoreError, SurecallError
+from surecall.errors import SurecallError
+from surecall.postgres import (
+    CONNECT_S,
+    close_pool,
+    damaged_tables,
+    explain_postgres_errors,
+    migrate_tables,
+    open_pool,
+    place_of,
+)
 
 from .base import (
     MAX_PAGE,
@@ -71,8 +77,6 @@ _SELECT: Final = (
     "LEFT JOIN surecall_bodies b ON b.id = r.id"
 )
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM surecall_requests r"  # noqa: S608
-_CONNECT_S: Final = 5.0
-_COMMAND_S: Final = 5.0
 _MAX_CONNECTIONS: Final = 4
 _MAX_BATCH: Final = 1000
 _PRUNE_ROWS: Final = 5000
@@ -89,7 +93,7 @@ class PostgresRecords:
     def __init__(self, url: str) -> None:
         self.counts = StoreCounts()
         self._url = url
-        self._place = _place_of(url)
+        self._place = place_of(url)
         self._pool: Any = None
         self._opening = asyncio.Lock()
         self._waiting = WaitingRows(self._begin_writing)
@@ -142,8 +146,8 @@ class PostgresRecords:
         arrays = [[int(v) if v is True or v is False else v for v in column] for column in columns]
         bodies = [row.bodies for row in rows if row.bodies is not None]
         pool = await self._open()
-        with _explain_errors(self._place):
-            async with pool.acquire(timeout=_CONNECT_S) as connection:
+        with explain_postgres_errors(self._place):
+            async with pool.acquire(timeout=CONNECT_S) as connection:
                 if not bodies:  # one statement is a transaction of its own
                     await connection.execute(_INSERT, *arrays)
                     return
@@ -197,12 +201,12 @@ class PostgresRecords:
             values = tuple(row)
             return decode_row(values[:-2], *values[-2:])
         except (ValueError, TypeError) as error:
-            raise _damaged(self._place, str(error)) from error
+            raise damaged_tables(self._place, str(error)) from error
 
     async def _fetch(self, query: str, *values: Any) -> Sequence[Any]:
         pool = await self._open()
-        with _explain_errors(self._place):
-            async with pool.acquire(timeout=_CONNECT_S) as connection:
+        with explain_postgres_errors(self._place):
+            async with pool.acquire(timeout=CONNECT_S) as connection:
                 return await connection.fetch(query, *values)
 
     # keeping it small
@@ -238,10 +242,7 @@ class PostgresRecords:
         self._is_closed = True
         pool, self._pool = self._pool, None
         if pool is not None:
-            try:
-                await asyncio.wait_for(pool.close(), _CONNECT_S)
-            except (TimeoutError, OSError):
-                pool.terminate()
+            await close_pool(pool)
 
     async def _open(self) -> Any:
         if self._pool is not None:
@@ -254,94 +255,9 @@ class PostgresRecords:
             return self._pool
 
     async def _connect(self) -> Any:
-        with _explain_errors(self._place):
-            pool = await _load_driver().create_pool(
-                self._url,
-                min_size=1,
-                max_size=_MAX_CONNECTIONS,
-                timeout=_CONNECT_S,
-                command_timeout=_COMMAND_S,
+        async def prepare(connection: Any) -> None:
+            await migrate_tables(
+                connection, self._place, MIGRATIONS, table="surecall_layout", lock=_LOCK
             )
-            try:
-                async with pool.acquire(timeout=_CONNECT_S) as connection:
-                    await migrate(connection, self._place)
-            except BaseException:
-                pool.terminate()
-                raise
-        return pool
 
-
-async def migrate(connection: Any, place: str) -> None:
-    """Bring the tables to the present layout, one gateway at a time."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        await connection.execute(
-            "CREATE TABLE IF NOT EXISTS surecall_layout (version INTEGER NOT NULL)"
-        )
-        found = await connection.fetchval("SELECT max(version) FROM surecall_layout")
-        version = found or 0
-        if version > len(MIGRATIONS):
-            raise StoreError(
-                Code.STORE_TOO_NEW,
-                f"{place} has layout {version}; this version of surecall knows {len(MIGRATIONS)}.",
-                hint="Use the newer surecall, or name another database with --store.",
-            )
-        for step in MIGRATIONS[version:]:
-            await connection.execute(step)
-        if version < len(MIGRATIONS):
-            await connection.execute("DELETE FROM surecall_layout")
-            await connection.execute("INSERT INTO surecall_layout VALUES ($1)", len(MIGRATIONS))
-
-
-def _load_driver() -> Any:
-    try:
-        return import_module("asyncpg")
-    except ImportError as error:
-        raise ConfigError(
-            Code.EXTRA_MISSING,
-            "PostgreSQL needs asyncpg, which is not installed.",
-            hint="Run: pip install 'surecall[postgres]'",
-        ) from error
-
-
-def _place_of(url: str) -> str:
-    """Return where the store is, without the password."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
-
-
-@contextmanager
-def _explain_errors(place: str) -> Generator[None]:
-    """Turn what the driver raises into an error with a code."""
-    asyncpg = _load_driver()
-    try:
-        yield
-    except StoreError:
-        raise
-    except (asyncpg.DiskFullError, asyncpg.OutOfMemoryError) as error:
-        raise StoreError(
-            Code.DISK_FULL, f"{place} has no room left: {error}.", hint="Free some space there."
-        ) from error
-    except (
-        asyncpg.DataCorruptedError,
-        asyncpg.IndexCorruptedError,
-        asyncpg.UndefinedTableError,
-        asyncpg.UndefinedColumnError,
-    ) as error:
-        raise _damaged(place, str(error)) from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        reason = str(error) or type(error).__name__
-        raise StoreError(
-            Code.STORE_WRITE_FAILED,
-            f"{place} cannot be used: {reason.rstrip('.')}.",
-            hint="Check the address, the server and the permissions.",
-        ) from error
-
-
-def _damaged(place: str, reason: str) -> StoreError:
-    return StoreError(
-        Code.STORE_CORRUPT,
-        f"{place} is damaged, or its tables are not those of surecall: {reason.rstrip('.')}.",
-        hint="Restore it, or name another database with --store.",
-    )
+        return await open_pool(self._url, prepare, max_size=_MAX_CONNECTIONS)
