@@ -26,7 +26,10 @@ if TYPE_CHECKING:
         RunResult,
         RunStream,
         Session,
+        approve,
+        deny,
         load_trace,
+        resume,
         run,
         run_sync,
         save_trace,
@@ -35,8 +38,10 @@ if TYPE_CHECKING:
     from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
+        Approval,
         ApprovalDecision,
         ApprovalRequest,
+        MemoryApprovals,
         Tool,
         ToolContext,
         ToolFailed,
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from surecall.transport import HttpTransport, ScriptedTransport
 
 __all__ = [
+    "Approval",
     "ApprovalDecision",
     "ApprovalRequest",
     "Code",
@@ -54,6 +60,7 @@ __all__ = [
     "Event",
     "FileJournal",
     "HttpTransport",
+    "MemoryApprovals",
     "Message",
     "Options",
     "ProviderError",
@@ -75,12 +82,15 @@ __all__ = [
     "ToolResult",
     "ToolUseError",
     "Usage",
+    "approve",
+    "deny",
     "load_config",
     "load_trace",
     "read_arguments",
     "read_reply",
     "read_value",
     "repair_json",
+    "resume",
     "run",
     "run_sync",
     "save_trace",
@@ -97,11 +107,15 @@ _HOMES = {
     ),
     "jsontext": "repair_json",
     "loop": (
-        "FileJournal Options RunResult RunStream Session load_trace run run_sync save_trace stream"
+        "FileJournal Options RunResult RunStream Session approve deny load_trace resume run "
+        "run_sync save_trace stream"
     ),
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
-    "tools": "ApprovalDecision ApprovalRequest Tool ToolContext ToolFailed ToolRegistry tool",
+    "tools": (
+        "Approval ApprovalDecision ApprovalRequest MemoryApprovals Tool ToolContext ToolFailed "
+        "ToolRegistry tool"
+    ),
     "transport": "HttpTransport ScriptedTransport",
 }
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from surecall.errors import Code, JournalError
@@ -24,8 +24,13 @@ from .journal import (
 class Recorder:
     """Replays a journal to a run, then records what is new."""
 
-    def __init__(self, journal: Journal | None) -> None:
+    def __init__(
+        self,
+        journal: Journal | None,
+        save: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
         self._journal = journal
+        self._save = save
         self._answers: defaultdict[int, deque[RecordedReply | RecordedFailure]] = defaultdict(deque)
         self._intents: set[tuple[int, str]] = set()
         self._results: dict[tuple[int, str], ToolResult] = {}
@@ -105,6 +110,9 @@ class Recorder:
             return
         if effect == "read":
             self._journal.append(record, durable=False)
+        elif self._save is not None:
+            self._journal.append(record, durable=True)
+            await _finish(self._save())
         else:
             await _finish(asyncio.to_thread(self._journal.append, record, durable=True))
 

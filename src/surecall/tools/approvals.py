@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import ApprovalError, Code
+from surecall.limits import APPROVAL_LIFETIME_S
 
 ApprovalStatus = Literal["pending", "approved", "denied", "used", "expired"]
 ApprovalSubject = Literal["call", "facts"]
 
-DEFAULT_LIFETIME: Final = timedelta(hours=24)
+DEFAULT_LIFETIME: Final = timedelta(seconds=APPROVAL_LIFETIME_S)
 
 
 class Approval(Struct, frozen=True, kw_only=True):
