@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from surecall.errors import ApprovalError, Code, JSONTextError
 from surecall.jsontext import canonical_hash, decode_own
+from surecall.narrow import as_fields
 from surecall.records import ToolCall, ToolResult, ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools.approvals import Approval, ApprovalStore, Decision, PausedRun
@@ -89,7 +90,7 @@ def unpack_run(stored: PausedRun) -> PausedState:
     """Return the state of a stored run, or raise `PAUSED_RUN_UNREADABLE`."""
     try:
         document = decode_own(stored.state)
-        version = document.get("version") if isinstance(document, dict) else None
+        version = as_fields(document).get("version")
         if version == STATE_VERSION:
             return msgspec.convert(document, PausedState)
         reason = f"it has version {version!r:.20}, and this surecall reads {STATE_VERSION}"

@@ -18,6 +18,7 @@ from msgspec import Struct
 from surecall.errors import ApprovalError, Code
 from surecall.jsontext import canonical_hash
 from surecall.limits import APPROVAL_LIFETIME_S
+from surecall.narrow import as_fields
 from surecall.records import Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
 from surecall.redaction import open_log
 
@@ -262,7 +263,7 @@ def _permit_edit(
         problem = _report(tool.name, Code.APPROVAL_MISMATCH, "the changed arguments do not fit it")
         return Denial(feedback.explain_approval_denied(tool.name, feedback.EDIT_UNFIT), problem)
     by = approval.decided_by or "a person"
-    return Permit(edited, approval, _note_edit(arguments, edited, by))
+    return Permit(as_fields(edited), approval, _note_edit(arguments, as_fields(edited), by))
 
 
 def _note_edit(before: dict[str, Any], after: dict[str, Any], by: str) -> tuple[Receipt, ...]:
