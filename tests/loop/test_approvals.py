@@ -8,10 +8,10 @@ import pytest
 
 import surecall
 from surecall import MemoryApprovals, RunResult, ScriptedTransport, ToolContext
-from surecall.errors import ApprovalError, ConfigError
+from surecall.errors import ApprovalError, ConfigError, JournalError
 from surecall.jsontext import canonical_hash
 from surecall.loop import MemoryJournal, replay_trace
-from surecall.loop.paused import unpack_run
+from surecall.loop.paused import StoreJournal, unpack_run
 from surecall.records import ApprovalFailed, ApprovalRequested, Event, RunEnded, RunStarted
 from surecall.tools import Decision
 from surecall.transport import ScriptedReply, assistant, tool_call
@@ -264,6 +264,45 @@ async def test_an_approval_that_was_used_is_never_used_again(bank: Bank) -> None
     result = await bank.resume(paused.run_id)
     assert bank.told()[0]["errors"][0]["code"] == "OUTCOME_UNKNOWN"
     assert (result.text, bank.paid) == ("Done.", [])
+
+
+async def test_only_one_of_two_processes_that_resume_a_run_goes_on(bank: Bank) -> None:
+    """The one that took the run last has it; the other stops before its next effect."""
+    paused = await bank.start()
+    await surecall.approve(bank.store, paused.pending[0].id, by="ada")
+    log = assistant(None, tool_call("log", {"text": "x"}, "d0"))
+    results: list[RunResult] = []
+
+    async def overtake(request: Any) -> Any:
+        """Answer the first process only after a second one has done all that is left."""
+        results.append(await bank.resume(paused.run_id, log, "Second."))
+        return log
+
+    with pytest.raises(surecall.SurecallError) as raised:
+        await surecall.resume(
+            paused.run_id,
+            tools=bank.tools,
+            approvals=bank.store,
+            preset=(),
+            transport=ScriptedTransport(overtake),
+        )
+    assert raised.value.code in ("JOURNAL_IN_USE", "APPROVAL_NOT_FOUND")
+    assert (results[0].text, bank.paid, bank.looks) == ("Second.", [("ann", 5)], 1)
+
+
+async def test_a_run_that_was_taken_over_writes_nothing_more(bank: Bank) -> None:
+    """Neither an intent nor a pause of the first process hides what the second has done."""
+    paused = await bank.start()
+    stored = await bank.store.load_run(paused.run_id)
+    first, second = StoreJournal(bank.store, stored), StoreJournal(bank.store, stored)
+    await first.claim()
+    await first.save()
+    await second.claim()
+    with pytest.raises(JournalError) as raised:
+        await first.save()
+    assert raised.value.code == "JOURNAL_IN_USE"
+    await second.save()
+    assert unpack_run(await bank.store.load_run(paused.run_id)).holder == second.state.holder
 
 
 async def test_an_approval_that_expired_does_not_run(bank: Bank) -> None:

@@ -8,19 +8,20 @@ process that dies leaves a run that can be resumed again, and no effect happens 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import ApprovalError, Code, JSONTextError
+from surecall.errors import ApprovalError, Code, JournalError, JSONTextError
 from surecall.jsontext import canonical_hash, decode_own
 from surecall.narrow import as_fields
 from surecall.records import ToolCall, ToolResult, ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools.approvals import Approval, ApprovalStore, Decision, PausedRun
 
-from .journal import JournalRecord, RecordedResult, RunHeader
+from .journal import JournalRecord, RecordedResult
 from .steps import RunCalls, RunState, Step
 from .stored import encode_stored
 from .trace import Trace
@@ -41,6 +42,8 @@ class PausedState(Struct, frozen=True, kw_only=True):
     """The first results of calls that may not be made twice."""
     records: tuple[JournalRecord, ...] = ()
     """What was recorded since: results, replies, and intents."""
+    holder: str = ""
+    """Names the process that has resumed the run; empty while it waits."""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -104,31 +107,50 @@ def unpack_run(stored: PausedRun) -> PausedState:
 
 
 class StoreJournal:
-    """The journal of a resumed run, kept in the store that it waited in."""
+    """The journal of a resumed run, kept in the store that it waited in.
 
-    def __init__(self, store: ApprovalStore, stored: PausedRun, fingerprint: str) -> None:
+    Whoever resumes the run last has it: a process that had it before may write nothing more, so
+    it stops before its next effect.
+    """
+
+    def __init__(self, store: ApprovalStore, stored: PausedRun) -> None:
+        self.state = replace(unpack_run(stored), holder=uuid4().hex)
         self._store = store
         self._stored = stored
-        self._state = unpack_run(stored)
-        self._header = RunHeader(stored.run_id, fingerprint)
-        self._records = list(self._state.records)
+        self.records = list(self.state.records)
+        """What was recorded since the run paused."""
 
-    def load(self) -> tuple[JournalRecord, ...]:
-        """Return what was recorded since the run paused."""
-        return (self._header, *self._records)
+    async def claim(self) -> None:
+        """Take the run, also from a process that had it and may have died."""
+        await self._write()
 
     def append(self, record: JournalRecord, *, durable: bool) -> None:
         """Keep the record until it is stored with the next that must not be lost."""
         del durable
-        self._records.append(record)
+        self.records.append(record)
 
     async def save(self) -> None:
-        """Store all records."""
-        state = replace(self._state, records=tuple(self._records))
-        await self._store.add((), replace(self._stored, state=encode_stored(state)))
+        """Store all records, if the run still belongs to this process."""
+        await self.check()
+        await self._write()
+
+    async def check(self) -> None:
+        """Raise `JOURNAL_IN_USE` when another process has resumed the run since."""
+        found = await self._store.load_run(self._stored.run_id)
+        if found.state != self._stored.state:
+            raise JournalError(
+                Code.JOURNAL_IN_USE,
+                f"The run {self._stored.run_id!r} was resumed by another process.",
+                hint="Wait for that process; the run continues there.",
+            )
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+    async def _write(self) -> None:
+        state = encode_stored(replace(self.state, records=tuple(self.records)))
+        self._stored = replace(self._stored, state=state)
+        await self._store.add((), self._stored)
 
 
 async def approve(

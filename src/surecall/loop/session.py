@@ -30,7 +30,7 @@ from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import OptionArguments, Options
-from .paused import PausedState, StoreJournal, unpack_run
+from .paused import StoreJournal, unpack_run
 from .plan import Plan, make_plan
 from .probing import ProbedModel
 from .prompt_runner import PromptRunner
@@ -237,21 +237,21 @@ class Session(Closing):
             RunError: The run ended without an answer.
         """
         store = _need_store(self._approvals)
-        stored = await store.load_run(run_id)
-        state = unpack_run(stored)
+        journal = StoreJournal(store, await store.load_run(run_id))
+        state = journal.state
         plan = self._plan(
             state.trace.messages,
             {**state.caller_options, **self._options, **options},
             state.trace.system if self._system is None else self._system,
         )
-        journal = StoreJournal(store, stored, plan.fingerprint)
         loop = self._loop(
             plan,
             combine_listeners(self._on_event, on_event),
-            Recorder(journal, journal.save),
-            stored.run_id,
-            state,
+            Recorder(journal),
+            run_id,
+            journal,
         )
+        await journal.claim()
         result = await loop.run()
         if not result.pending:
             self._history = result.history
@@ -320,7 +320,7 @@ class Session(Closing):
         listener: Listener | None,
         recorder: Recorder,
         run_id: str,
-        paused: PausedState | None = None,
+        paused: StoreJournal | None = None,
     ) -> ToolLoop:
         options = plan.options
         chain = make_chain(self._transforms, options)
@@ -337,7 +337,7 @@ class Session(Closing):
             Dispatcher(
                 view,
                 permission=Permission(self._approver, self._approvals, options.approval_lifetime_s),
-                once=OnceLedger(paused.once) if paused else None,
+                once=OnceLedger(paused.state.once) if paused else None,
                 limits=OutputLimits(max_bytes=options.max_tool_output_bytes),
                 default_timeout_s=options.tool_timeout_s,
                 max_arguments_bytes=options.max_tool_args_bytes,

@@ -38,7 +38,7 @@ from .call_runner import CallRunner
 from .events import EventEmitter, Listener, StreamedText
 from .history import answer_calls, complete_history
 from .journal import RecordedFailure
-from .paused import PausedState, keep_results, pack_run
+from .paused import PausedState, StoreJournal, keep_results, pack_run
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
@@ -82,14 +82,14 @@ class ToolLoop:
         recorder: Recorder | None = None,
         names: ToolNames | None = None,
         approvals: ApprovalStore | None = None,
-        paused: PausedState | None = None,
+        paused: StoreJournal | None = None,
     ) -> None:
         self._plan = plan
         self._runner = runner
         self._recorder = recorder or Recorder(None)
         self._names = names or ToolNames(plan.tools)
         self._emitter = EventEmitter(listener, run_id)
-        self._trace_builder = TraceBuilder(plan, paused.trace.turns if paused else ())
+        self._trace_builder = TraceBuilder(plan, paused.state.trace.turns if paused else ())
         self._approvals = approvals
         self._paused = paused
         self._calls = CallRunner(
@@ -114,7 +114,9 @@ class ToolLoop:
                 resumed=resumed,
             )
             async with deadline:
-                return await self._drive(self._paused.step if self._paused else begin(plan))
+                return await self._drive(
+                    begin(plan) if self._paused is None else self._paused.state.step
+                )
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -317,6 +319,8 @@ class ToolLoop:
             once=self._calls.once.results,
             records=keep_results(self._state.turn, results, permission.waiting),
         )
+        if self._paused is not None:
+            await self._paused.check()
         new = tuple(permission.new.values())
         stored = pack_run(run_id, state, tuple(approval.id for approval in pending))
         await self._approvals.add(new, stored)
