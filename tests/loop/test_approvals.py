@@ -1,6 +1,6 @@
 """A run that waits for approvals: paused, decided about, and resumed."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -307,10 +307,7 @@ async def test_a_run_that_was_taken_over_writes_nothing_more(bank: Bank) -> None
 
 async def test_an_approval_that_expired_does_not_run(bank: Bank) -> None:
     """The model reads that nobody approved in time."""
-    paused = await bank.start()
-    (approval,) = paused.pending
-    past = datetime.now(UTC) - timedelta(seconds=1)
-    await bank.store.add([msgspec.structs.replace(approval, expires_at=past)])
+    paused = await bank.start(approval_lifetime_s=1e-6)
     result = await bank.resume(paused.run_id)
     assert bank.told()[0]["errors"][0]["code"] == "APPROVAL_EXPIRED"
     assert (result.text, bank.paid) == ("Done.", [])
