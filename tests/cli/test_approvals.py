@@ -71,12 +71,12 @@ def test_what_waits_is_listed(paused: RunResult) -> None:
         assert approval.id in page.stdout
         assert "pay" in page.stdout
         assert "\x1b" not in page.stdout
-    data = document("approvals", "list", "--json")
+    data = document(invoke("approvals", "list", "--json"))
     assert (data["type"], data["count"]) == ("approvals", 1)
     assert data["approvals"][0]["payload"]["amount"] == 500
-    assert document("approvals", "list", "--status", "denied", "--json")["count"] == 0
+    assert document(invoke("approvals", "list", "--status", "denied", "--json"))["count"] == 0
     assert "There are no" in invoke("approvals", "list", "--status", "used").stdout
-    assert document("approvals", "list", "--run", "other", "--json")["count"] == 0
+    assert document(invoke("approvals", "list", "--run", "other", "--json"))["count"] == 0
 
 
 def test_an_approval_is_shown(paused: RunResult) -> None:
@@ -86,7 +86,7 @@ def test_an_approval_is_shown(paused: RunResult) -> None:
     assert approval.digest in page
     assert '"amount": 500' in page
     assert "\x1b" not in page
-    assert document("approvals", "show", approval.id, "--json")["status"] == "pending"
+    assert document(invoke("approvals", "show", approval.id, "--json"))["status"] == "pending"
 
 
 def test_an_edited_call_runs_as_edited(paused: RunResult) -> None:
@@ -97,7 +97,7 @@ def test_an_edited_call_runs_as_edited(paused: RunResult) -> None:
     assert "is approved with other arguments" in said.stdout
     assert resume(paused.run_id).text == "Done."
     assert PAID == [5]
-    shown = document("approvals", "show", approval.id, "--json")
+    shown = document(invoke("approvals", "show", approval.id, "--json"))
     assert (shown["status"], shown["decided_by"]) == ("used", "ada")
     again = invoke("approvals", "deny", approval.id)
     assert again.exit_code == ExitCode.USAGE
@@ -107,7 +107,7 @@ def test_an_edited_call_runs_as_edited(paused: RunResult) -> None:
 def test_a_denied_call_does_not_run(paused: RunResult) -> None:
     """The model reads the reason."""
     (approval,) = paused.pending
-    said = document("approvals", "deny", approval.id, "--reason", "Too much.", "--json")
+    said = document(invoke("approvals", "deny", approval.id, "--reason", "Too much.", "--json"))
     assert (said["status"], said["reason"]) == ("denied", "Too much.")
     result = resume(paused.run_id)
     assert "Too much." in result.history[2].text
@@ -129,7 +129,7 @@ def test_an_edit_that_does_not_fit_decides_nothing(paused: RunResult, edit: str,
     refused = invoke("approvals", "approve", approval.id, "--edit", edit)
     assert refused.exit_code == ExitCode.USAGE
     assert code in refused.stderr
-    assert document("approvals", "show", approval.id, "--json")["status"] == "pending"
+    assert document(invoke("approvals", "show", approval.id, "--json"))["status"] == "pending"
 
 
 def test_a_store_that_is_not_there_is_not_made(own_folder: Path) -> None:

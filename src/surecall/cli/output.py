@@ -64,10 +64,9 @@ def exit_code_of(error: BaseException) -> ExitCode:
     if isinstance(error, SurecallError):
         if error.code == Code.NOTHING_SELECTED:
             return ExitCode.NOTHING_SELECTED
-        usage = isinstance(error, ApprovalError | SetupError | StoreError) or error.code.startswith(
-            "JOURNAL_"
-        )
-        return ExitCode.USAGE if usage else ExitCode.INTERNAL
+        is_usage = isinstance(error, ApprovalError | SetupError | StoreError)
+        is_usage = is_usage or error.code.startswith("JOURNAL_")
+        return ExitCode.USAGE if is_usage else ExitCode.INTERNAL
     return ExitCode.INTERNAL
 
 
