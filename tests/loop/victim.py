@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -262,8 +262,16 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def preload() -> None:
+    """Load what every victim needs, so that a fork has it."""
+    assert callable(surecall.resume)
+    with suppress(ImportError):
+        import_module("surecall.stores")
+
+
 def main() -> None:
     """Take orders until there are no more."""
+    preload()
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()
