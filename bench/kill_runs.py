@@ -91,9 +91,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, place in enumerate(places):
             started = time.perf_counter()
-            kills = options.kills * (number + 1) // len(places) - options.kills * number // len(
-                places
-            )
+            kills = options.kills // len(places) + (number < options.kills % len(places))
             chance = random.Random(options.seed + number)
             tally = kill_runs(place, kills, chance, zygote, Path(folder))
             print(

@@ -76,7 +76,7 @@ STEPS = [
 def test_a_run_killed_at_a_step_of_the_store(
     zygote: Zygote, tmp_path: Path, process: int, moment: str, number: int
 ) -> None:
-    """A claim, an intent, a result, a use, a pause, and the end: whatever it is, nothing repeats."""
+    """A claim, an intent, a result, a use, a pause, the end: nothing is repeated."""
     scene = make_scene(zygote, tmp_path / "scene")
     store = str(scene.folder / "approvals.db")
     for _ in range(process):
