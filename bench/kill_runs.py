@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,19 +55,36 @@ def kill_runs(place: str, kills: int, chance: random.Random, zygote: Zygote, fol
     """Kill runs that keep what they need in one place."""
     tally = Tally()
     with open_place(place, folder) as store:
-        while tally.killed < kills:
-            home = folder / f"{place}{tally.runs}"
+
+        def begin(name: str) -> Scene:
+            home = folder / f"{place}{name}"
             home.mkdir()
             turns = WAITING_TURNS if store else TURNS
-            scene = Scene(zygote, home, turns, {"run_id": home.name})
-            report = None
+            return Scene(zygote, home, turns, {"run_id": home.name})
+
+        def go_on(scene: Scene, **moment: Any) -> dict[str, Any] | None:
+            return scene.pause_and_resume(store, **moment) if store else scene.play(**moment)
+
+        longest_s = measure_process(begin("first"), go_on)
+        while tally.killed < kills:
+            scene, report = begin(str(tally.runs)), None
             while report is None or report["code"] == "APPROVAL_PENDING":
                 again = tally.killed < kills
-                moment = {"kill_after_s": chance.uniform(0.0, 0.1)} if again else {}
-                report = scene.pause_and_resume(store, **moment) if store else scene.play(**moment)
+                moment = {"kill_after_s": chance.uniform(0.0, longest_s)} if again else {}
+                report = go_on(scene, **moment)
                 tally.killed += report is None
             tally.check(scene, report)
     return tally
+
+
+def measure_process(scene: Scene, go_on: Callable[[Scene], dict[str, Any] | None]) -> float:
+    """Play a run to its end, and return the seconds that its longest process took."""
+    longest_s, report = 0.0, None
+    while report is None or report["code"] == "APPROVAL_PENDING":
+        started = time.perf_counter()
+        report = go_on(scene)
+        longest_s = max(longest_s, time.perf_counter() - started)
+    return longest_s
 
 
 @contextmanager
