@@ -81,6 +81,20 @@ async def test_a_key_function_that_fails_runs_nothing() -> None:
     assert post.sent == []
 
 
+async def test_a_recorded_result_is_the_first_one() -> None:
+    """Equal calls of a resumed run find it, and a key function that fails does not end the run."""
+    before, after = Post(), Post()
+    broken = Post(once=lambda arguments: arguments["id"])
+    call = make_call("send", {"to": "ann", "text": "hi"})
+    context = ToolContext(RUN, 1, "c1")
+    recorded = await before.call(1, to="ann", text="hi")
+    for post in (after, broken):
+        post.dispatcher.recall(call, recorded, context)
+    again = await after.call(2, to="ann", text="hi")
+    assert (again.ok, again.executed, after.sent) == (True, False, [])
+    assert broken.dispatcher.once.results == {}
+
+
 async def test_a_failure_of_the_tool_is_its_result() -> None:
     """The tool has run; the repetition reads the same failure."""
     post = Post()

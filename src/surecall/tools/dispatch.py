@@ -110,8 +110,14 @@ class Dispatcher:
         """Take note of a result that is on record, so that no equal call runs again."""
         tool = self.resolve(call.name)
         arguments = call.arguments if result.arguments is None else result.arguments
-        if tool is not None and tool.once is not False and arguments is not None:
-            self.once.recall(make_once_key(tool, arguments, context), result)
+        if tool is None or tool.once is False or arguments is None:
+            return
+        try:
+            key = make_once_key(tool, arguments, context)
+        except Exception as error:  # then no equal call has a key either, and none runs
+            _log.debug("a call of %s has no key", tool.name, exc_info=error)
+            return
+        self.once.recall(key, result)
 
     async def dispatch(
         self,
