@@ -1,10 +1,12 @@
-"""Kills a journaled run again and again, and checks that no effect happens twice.
+"""Kills runs again and again, and checks that no effect happens twice.
 
-    python bench/kill_runs.py [--kills 200] [--seed 1]
+    python bench/kill_runs.py [--kills 500] [--seed 1] [--stores journal,sqlite,postgres]
 
 Every kill is a SIGKILL at a random moment of a real process, from outside; the next process
 resumes what was left behind. A run that comes to its end is followed by a new one. What the tools
-did is counted in a file of their own. The tests do the same forty times, and kill at each record.
+did is counted in a file of their own. With `journal` a run is resumed from its journal; with
+`sqlite` and `postgres` it also waits twice for an approval in such a store, is decided about here,
+and is resumed from there. The tests do the same some forty times, and kill at each record and step.
 """
 
 import argparse
@@ -12,46 +14,111 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from loop.victim import Scene, Zygote
+from support.request_records import run_postgres
 
 TURNS = [["write", "read", "write"], ["put", "write"], ["write"], ["read", "write"]]
+WAITING_TURNS = [["write", "pay", "read"], ["pay", "put"], ["write"], ["read", "write"]]
+EFFECTS = 5
+PLACES = ("journal", "sqlite", "postgres")
+
+
+class Tally:
+    """What came of the runs in one place."""
+
+    def __init__(self) -> None:
+        self.killed = self.runs = self.effects = self.unknown = 0
+
+    def check(self, scene: Scene, report: dict[str, Any]) -> None:
+        """Count a finished run, and fail when an effect happened twice or got lost silently."""
+        self.runs += 1
+        done = [tuple(line.split()[:2]) for line in scene.writes]
+        assert len(done) == len(set(done)), f"an effect happened twice: {done}"
+        self.effects += len(done)
+        if report["code"] == "APPROVAL_NOT_FOUND":
+            return  # it was killed when it had its answer, which nobody saw
+        assert (report["code"], report["text"]) == ("", "the end"), report
+        lost = sum("OUTCOME_UNKNOWN" in told for told in report["told"])
+        # An unknown effect may have happened; all others have.
+        assert EFFECTS - lost <= len(done) <= EFFECTS, (done, report)
+        self.unknown += lost
+
+
+def kill_runs(place: str, kills: int, chance: random.Random, zygote: Zygote, folder: Path) -> Tally:
+    """Kill runs that keep what they need in one place."""
+    tally = Tally()
+    with open_place(place, folder) as store:
+
+        def begin(name: str) -> Scene:
+            home = folder / f"{place}{name}"
+            home.mkdir()
+            turns = WAITING_TURNS if store else TURNS
+            return Scene(zygote, home, turns, {"run_id": home.name})
+
+        def go_on(scene: Scene, **moment: Any) -> dict[str, Any] | None:
+            return scene.pause_and_resume(store, **moment) if store else scene.play(**moment)
+
+        measure_process(begin("first"), go_on)  # the interpreter starts meanwhile
+        longest_s = measure_process(begin("second"), go_on)
+        while tally.killed < kills:
+            scene, report = begin(str(tally.runs)), None
+            while report is None or report["code"] == "APPROVAL_PENDING":
+                again = tally.killed < kills
+                moment = {"kill_after_s": chance.uniform(0.0, longest_s)} if again else {}
+                report = go_on(scene, **moment)
+                tally.killed += report is None
+            tally.check(scene, report)
+    return tally
+
+
+def measure_process(scene: Scene, go_on: Callable[[Scene], dict[str, Any] | None]) -> float:
+    """Play a run to its end, and return the seconds that its longest process took."""
+    longest_s, report = 0.0, None
+    while report is None or report["code"] == "APPROVAL_PENDING":
+        started = time.perf_counter()
+        report = go_on(scene)
+        longest_s = max(longest_s, time.perf_counter() - started)
+    return longest_s
+
+
+@contextmanager
+def open_place(place: str, folder: Path) -> Iterator[str]:
+    """Yield the address of a store; empty when there is none."""
+    if place == "postgres":
+        with run_postgres() as server:
+            yield server.get_uri()
+    else:
+        yield str(folder / "approvals.db") if place == "sqlite" else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stores", default=",".join(PLACES))
     options = parser.parse_args()
-    chance = random.Random(options.seed)
-    started, killed, runs, effects, unknown = time.perf_counter(), 0, 0, 0, 0
+    places = options.stores.split(",")
     zygote = Zygote()
     with tempfile.TemporaryDirectory() as folder:
-        while killed < options.kills:
-            runs += 1
-            place = Path(folder) / str(runs)
-            place.mkdir()
-            scene = Scene(zygote, place, TURNS)
-            result = None
-            while result is None:
-                again = killed < options.kills
-                moment = {"kill_after_s": chance.uniform(0.0, 0.1)} if again else {}
-                result = scene.play(**moment)
-                killed += result is None
-            assert (result["code"], result["text"]) == ("", "the end"), result
-            assert len(scene.writes) == len(set(scene.writes)), "an effect happened twice"
-            lost = sum("OUTCOME_UNKNOWN" in told for told in result["told"])
-            # An unknown effect may have happened; all others have.
-            assert 5 - lost <= len(scene.writes) <= 5
-            effects, unknown = effects + len(scene.writes), unknown + lost
+        for number, place in enumerate(places):
+            started = time.perf_counter()
+            kills = options.kills // len(places) + (number < options.kills % len(places))
+            chance = random.Random(options.seed + number)
+            tally = kill_runs(place, kills, chance, zygote, Path(folder))
+            print(
+                f"{place}: {tally.killed} kills in {tally.runs} runs; {tally.effects} effects, "
+                f"0 repeated, {tally.unknown} reported as unknown "
+                f"({time.perf_counter() - started:.0f} s, seed {options.seed})",
+                flush=True,
+            )
     zygote.close()
-    print(
-        f"{killed} kills in {runs} runs; {effects} effects, 0 repeated, {unknown} reported as "
-        f"unknown ({time.perf_counter() - started:.0f} s, seed {options.seed})"
-    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         RunResult,
         RunStream,
         Session,
+        approve,
+        deny,
         load_trace,
+        resume,
         run,
         run_sync,
         save_trace,
@@ -36,8 +39,10 @@ if TYPE_CHECKING:
     from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
+        Approval,
         ApprovalDecision,
         ApprovalRequest,
+        MemoryApprovals,
         Tool,
         ToolContext,
         ToolFailed,
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from surecall.workspace import Workspace, WorkspaceTools
 
 __all__ = [
+    "Approval",
     "ApprovalDecision",
     "ApprovalRequest",
     "Code",
@@ -56,6 +62,7 @@ __all__ = [
     "Event",
     "FileJournal",
     "HttpTransport",
+    "MemoryApprovals",
     "Message",
     "Options",
     "ProviderError",
@@ -79,7 +86,9 @@ __all__ = [
     "Usage",
     "Workspace",
     "WorkspaceTools",
+    "approve",
     "async_http_client",
+    "deny",
     "http_client",
     "load_config",
     "load_trace",
@@ -87,6 +96,7 @@ __all__ = [
     "read_reply",
     "read_value",
     "repair_json",
+    "resume",
     "run",
     "run_sync",
     "save_trace",
@@ -105,11 +115,15 @@ _HOMES = {
     ),
     "jsontext": "repair_json",
     "loop": (
-        "FileJournal Options RunResult RunStream Session load_trace run run_sync save_trace stream"
+        "FileJournal Options RunResult RunStream Session approve deny load_trace resume run "
+        "run_sync save_trace stream"
     ),
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
-    "tools": "ApprovalDecision ApprovalRequest Tool ToolContext ToolFailed ToolRegistry tool",
+    "tools": (
+        "Approval ApprovalDecision ApprovalRequest MemoryApprovals Tool ToolContext ToolFailed "
+        "ToolRegistry tool"
+    ),
     "transport": "HttpTransport ScriptedTransport",
     "workspace": "Workspace WorkspaceTools",
 }

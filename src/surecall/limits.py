@@ -3,6 +3,7 @@
 from typing import Final
 
 __all__ = [
+    "APPROVAL_LIFETIME_S",
     "MAX_ARGUMENTS_BYTES",
     "MAX_BODY_BYTES",
     "MAX_ID_CHARACTERS",
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 MIB: Final = 1024 * 1024
+
+APPROVAL_LIFETIME_S: Final = 24 * 60 * 60.0
+"""How long an approval can be decided and used."""
 
 MAX_ARGUMENTS_BYTES: Final = 200_000
 """The arguments of one call."""

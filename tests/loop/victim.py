@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,8 @@ class Scene:
     folder: Path
     turns: list[list[str]] = field(default_factory=lambda: [["write"]])
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    resumes: bool = False
+    """Whether the calls that the run waits for were decided."""
 
     def play(self, moment: str = "never", number: int = 1, **extra: Any) -> dict[str, Any] | None:
         """Run or resume in a new process; return `None` when it was killed."""
@@ -80,6 +84,14 @@ class Scene:
         assert status == 0
         return json.loads(report.read_text())
 
+    def pause_and_resume(self, store: str, **moment: Any) -> dict[str, Any] | None:
+        """Start the run, or resume it when its calls were decided; return `None` when killed."""
+        report = self.play(store=store, resumes=self.resumes, **moment)
+        if report is not None and report["code"] == "APPROVAL_PENDING":
+            approve_all(store)
+            self.resumes = True
+        return report
+
     @property
     def effects(self) -> list[str]:
         """What the tools did, each with its idempotency key."""
@@ -88,8 +100,8 @@ class Scene:
 
     @property
     def writes(self) -> list[str]:
-        """What the tool did that must not act twice; each has another argument."""
-        return [line for line in self.effects if line.startswith("write")]
+        """What the tools did that must not act twice; each has another argument."""
+        return [line for line in self.effects if line.startswith(("write", "pay"))]
 
     @property
     def records(self) -> tuple[JournalRecord, ...]:
@@ -130,6 +142,43 @@ class DyingJournal(FileJournal):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class DyingStore:
+    """A store for approvals that kills its process before or after one of its steps."""
+
+    def __init__(self, store: Any, moment: str, number: int) -> None:
+        self._store, self._moment, self._left = store, moment, number
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        async def step(*args: Any, **options: Any) -> Any:
+            self._die_at(f"before {name}")
+            self._die_at("before any step")
+            done = await method(*args, **options)
+            self._die_at(f"after {name}")
+            self._die_at("after any step")
+            return done
+
+        return step
+
+    def _die_at(self, moment: str) -> None:
+        if moment == self._moment:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def approve_all(store: str) -> None:
+    """Approve everything that waits, from this process."""
+
+    async def approve() -> None:
+        async with import_module("surecall.stores").open_store(store) as opened:
+            for approval in await opened.list(status="pending"):
+                await surecall.approve(opened, approval.id, by="ada")
+
+    asyncio.run(approve())
+
+
 def tools_of(order: dict[str, Any]) -> list[Any]:
     """Return tools that leave a line in a file for each time they act."""
 
@@ -155,7 +204,12 @@ def tools_of(order: dict[str, Any]) -> list[Any]:
         """Only look."""
         return act("read", text, context)
 
-    return [write, put, read]
+    @surecall.tool(effect="external", approval="required")
+    def pay(text: str, context: ToolContext) -> dict[str, Any]:
+        """Act once, when somebody has approved it."""
+        return act("pay", text, context)
+
+    return [write, put, read, pay]
 
 
 def answer_of(order: dict[str, Any]) -> Any:
@@ -182,22 +236,25 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     transport = ScriptedTransport(answer_of(order))
     journal = DyingJournal(order["journal"], order["moment"], order.get("number", 1))
     given: dict[str, Any] = {"fallback_retry_count": 1, "max_turns": 9, **order.get("options", {})}
+    given |= {"preset": (), "tools": tools_of(order), "transport": transport}
+
+    async def run() -> surecall.RunResult:
+        async with AsyncExitStack() as stack:
+            if "store" in order:
+                opened = import_module("surecall.stores").open_store(order["store"])
+                store = await stack.enter_async_context(opened)
+                given["approvals"] = DyingStore(store, order["moment"], order.get("number", 1))
+            if order.get("resumes"):
+                return await surecall.resume(order["run_id"], **given)
+            run_id = order.get("run_id")
+            return await surecall.run("go", model="m", journal=journal, run_id=run_id, **given)
+
     try:
-        result = asyncio.run(
-            surecall.run(
-                "go",
-                model="m",
-                preset=(),
-                tools=tools_of(order),
-                transport=transport,
-                journal=journal,
-                **given,
-            )
-        )
+        result = asyncio.run(run())
     except SurecallError as error:
         return {"code": error.code, "requests": len(transport.requests)}
     return {
-        "code": "",
+        "code": result.code,
         "text": result.text,
         "run_id": result.run_id,
         "requests": len(transport.requests),
@@ -205,8 +262,16 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def preload() -> None:
+    """Load what every victim needs, so that a fork has it."""
+    assert callable(surecall.resume)
+    with suppress(ImportError):
+        import_module("surecall.stores")
+
+
 def main() -> None:
     """Take orders until there are no more."""
+    preload()
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

@@ -45,9 +45,12 @@ async def test_approvals_come_back_as_they_were_added(store: WorkspaceStore) -> 
     await store.add([])
     assert await store.get("a0") == make(0)
     assert await store.load_run("r1") == run
-    await store.add([], replace(run, state=b"later"))
-    assert (await store.load_run("r1")).state == b"later"
+    later = replace(run, state=b"later")
+    assert await store.replace_run(run, later)
+    assert not await store.replace_run(run, replace(run, state=b"late"))
+    assert await store.load_run("r1") == later
     await store.drop_run("r1")
+    assert not await store.replace_run(later, run)
     await store.drop_run("r1")
     assert await code_of(store.load_run("r1")) == Code.APPROVAL_NOT_FOUND
 

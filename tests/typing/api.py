@@ -7,6 +7,7 @@ from typing import Any, Literal, assert_type
 
 import surecall
 from surecall import (
+    Approval,
     ApprovalDecision,
     ApprovalRequest,
     Code,
@@ -15,6 +16,7 @@ from surecall import (
     Event,
     FileJournal,
     HttpTransport,
+    MemoryApprovals,
     Message,
     Options,
     ProviderError,
@@ -36,12 +38,15 @@ from surecall import (
     ToolResult,
     ToolUseError,
     Usage,
+    approve,
+    deny,
     load_config,
     load_trace,
     read_arguments,
     read_reply,
     read_value,
     repair_json,
+    resume,
     run,
     run_sync,
     save_trace,
@@ -75,10 +80,31 @@ assert_type(add(1, b=2), int)
 registry = ToolRegistry([add, fetch, plain])
 
 
-async def approve(request: ApprovalRequest) -> ApprovalDecision:
+async def allow_reading(request: ApprovalRequest) -> ApprovalDecision:
     """Allow everything that only reads."""
     print(request.arguments_hash, request.arguments, request.call.name)
     return ApprovalDecision(request.spec.effect == "read", "only reading is allowed")
+
+
+def needs_approval(arguments: dict[str, Any], context: ToolContext) -> bool:
+    """Ask about large sums."""
+    return arguments["amount"] > 100 and bool(context.run_id)
+
+
+@tool(effect="external", approval=needs_approval, once=True)
+def pay(amount: int, context: ToolContext) -> str:
+    """Pay."""
+    return context.idempotency_key
+
+
+async def decide_and_resume(store: MemoryApprovals) -> RunResult:
+    """Pause, decide, go on."""
+    paused = await run("pay", model="m", tools=[pay], approvals=store)
+    for approval in paused.pending:
+        assert_type(approval, Approval)
+        assert_type(await approve(store, approval.id, by="ada", arguments={"amount": 1}), Approval)
+        await deny(store, approval.id, by="ada", reason="no")
+    return await resume(paused.run_id, approvals=store, tools=[pay], max_turns=3)
 
 
 def listen(event: Event) -> None:
@@ -102,7 +128,7 @@ async def one_call() -> RunResult:
         capabilities={"supports_parallel_tools": True},
         config=load_config(),
         on_event=listen,
-        approver=approve,
+        approver=allow_reading,
         journal=FileJournal("run.journal"),
         run_id="run-1",
         tool_use_mode="enforced",

@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "env": CommandEntry("serve", "env", "Print exports that point clients at the gateway."),
     "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
     "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),
+    "approvals": CommandEntry("approvals", "approvals", "List, approve and deny waiting calls."),
     "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
     "report": CommandEntry("runs", "report", "Write an eval run as a page, tables or summaries."),

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TextIO, cast
 
 from surecall.errors import (
+    ApprovalError,
     Code,
     ProviderError,
     RunError,
@@ -63,8 +64,9 @@ def exit_code_of(error: BaseException) -> ExitCode:
     if isinstance(error, SurecallError):
         if error.code == Code.NOTHING_SELECTED:
             return ExitCode.NOTHING_SELECTED
-        usage = isinstance(error, SetupError | StoreError) or error.code.startswith("JOURNAL_")
-        return ExitCode.USAGE if usage else ExitCode.INTERNAL
+        is_usage = isinstance(error, ApprovalError | SetupError | StoreError)
+        is_usage = is_usage or error.code.startswith("JOURNAL_")
+        return ExitCode.USAGE if is_usage else ExitCode.INTERNAL
     return ExitCode.INTERNAL
 
 

@@ -278,7 +278,9 @@ class Progress:
             parts.append(count_of(event.usage.total_tokens, "token"))
         parts.append(duration_text(event.elapsed_ms))
         self._gutter = "run"
-        if event.ok:
+        if event.ok and event.code:
+            self.say("…", "waits", event.code, "yellow", detail=" · ".join(parts))
+        elif event.ok:
             self.say("✓", "done", " · ".join(parts), "green")
         else:
             self.say("✗", "ended", event.code, "red", detail=" · ".join(parts))

@@ -1,15 +1,19 @@
 """Running the calls of one turn: each is reported, journaled and run at most once."""
 
-from functools import partial
-
 from surecall.errors import Code
-from surecall.records import ToolCall, ToolCallEnded, ToolCallStarted, ToolResult
-from surecall.tools import Dispatcher, ToolContext, run_calls
+from surecall.records import (
+    ApprovalFailed,
+    Effect,
+    ToolCall,
+    ToolCallEnded,
+    ToolCallStarted,
+    ToolResult,
+)
+from surecall.tools import Dispatcher, OnceLedger, Permission, ToolContext, run_calls
 
 from .events import EventEmitter
 from .recorder import Recorder
 from .steps import RunCalls
-from .wording import CHECK_STATE, INTERRUPTED
 
 _PARSE_STATUS: dict[str, str] = {
     Code.ARGUMENTS_HOLD_SECRET: "ok",
@@ -35,6 +39,16 @@ class CallRunner:
         self._emitter = emitter
         self._max_concurrency = max_concurrency
 
+    @property
+    def permission(self) -> Permission:
+        """Who is asked about the calls, and what waits for a decision."""
+        return self._dispatcher.permission
+
+    @property
+    def once(self) -> OnceLedger:
+        """What ran and may not run again."""
+        return self._dispatcher.once
+
     async def run(self, turn: int, wanted: RunCalls) -> tuple[ToolResult, ...]:
         """Run the calls of a turn and return their results in the order of the calls."""
 
@@ -57,9 +71,12 @@ class CallRunner:
             parse_status=_parse_status(call),
             call=call,
         )
+        context = ToolContext(self._emitter.run_id, turn, call.id, call.receipts)
         result = self._recorder.result(turn, call.id)
-        if result is None:
-            result = await self._dispatch(turn, call, warning)
+        if result is not None:
+            self._dispatcher.recall(call, result, context)
+        else:
+            result = await self._dispatch(turn, call, context, warning)
         if not self._emitter.has_listener:
             return result
         self._emitter.emit(
@@ -76,9 +93,10 @@ class CallRunner:
         )
         return result
 
-    async def _dispatch(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
+    async def _dispatch(
+        self, turn: int, call: ToolCall, context: ToolContext, warning: str | None
+    ) -> ToolResult:
         recorder, dispatcher = self._recorder, self._dispatcher
-        context = ToolContext(self._emitter.run_id, turn, call.id, call.receipts)
         effect = dispatcher.effect_of(call)
         warnings = () if warning is None else (warning,)
         # A call that was intended may have run, also if it would be refused today.
@@ -88,12 +106,36 @@ class CallRunner:
             await recorder.record_result(turn, result, "read")
             return result
         if effect is None or (is_open and not dispatcher.may_repeat(call)):
-            result = dispatcher.refuse(call, Code.OUTCOME_UNKNOWN, INTERRUPTED, CHECK_STATE)
+            result = dispatcher.refuse_unknown(call)
+            dispatcher.recall(call, result, context)
         else:
-            key = context.idempotency_key
-            intend = partial(recorder.record_intent, turn, call, effect, key)
-            result = await dispatcher.dispatch(call, context, warnings=warnings, before_run=intend)
-        await recorder.record_result(turn, result, effect or "write")
+            result = await self._run(turn, call, context, effect, warnings)
+        if call.id not in dispatcher.permission.waiting:
+            await recorder.record_result(turn, result, effect or "write")
+        return result
+
+    async def _run(
+        self,
+        turn: int,
+        call: ToolCall,
+        context: ToolContext,
+        effect: Effect,
+        warnings: tuple[str, ...],
+    ) -> ToolResult:
+        async def intend(context: ToolContext) -> None:
+            await self._recorder.record_intent(turn, call, effect, context.idempotency_key)
+
+        result = await self._dispatcher.dispatch(
+            call, context, warnings=warnings, before_run=intend
+        )
+        if result.problem is not None:
+            self._emitter.emit(
+                ApprovalFailed,
+                tool_call_id=call.id,
+                name=result.name,
+                code=result.problem.code,
+                message=result.problem.message,
+            )
         return result
 
 

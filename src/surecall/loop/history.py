@@ -14,9 +14,10 @@ from surecall.errors import Code, RequestError
 from surecall.jsontext import encode_text
 from surecall.protocols.call_ids import find_id_shape, pair_calls
 from surecall.protocols.chat_completions import parse_history_message
-from surecall.records import Message
+from surecall.records import Message, ToolResult
+from surecall.tools.feedback import CHECK_STATE
 
-from .wording import CHECK_STATE, FROM_SYSTEM, NO_RESULT
+from .wording import FROM_SYSTEM, NO_RESULT
 
 _SYSTEM_ROLES: Final = frozenset({"developer", "system"})
 _REASONING_KEYS: Final = frozenset(
@@ -70,6 +71,38 @@ def complete_history(messages: Sequence[Message]) -> tuple[Message, ...]:
         complete.append(message)
     complete.extend(_missing_results(waiting))
     return tuple(complete)
+
+
+def answer_calls(results: Iterable[ToolResult]) -> tuple[Message, ...]:
+    """Return the messages in which a model reads the results of its calls."""
+    return tuple(
+        Message(
+            "tool",
+            result.text,
+            tool_call_id=result.call_id,
+            extra={} if result.ok else {"is_error": True},
+        )
+        for result in results
+    )
+
+
+def show_edits(history: tuple[Message, ...], results: Iterable[ToolResult]) -> tuple[Message, ...]:
+    """Return a history whose last calls have the arguments that they ran with."""
+    edits = {result.call_id: result for result in results if result.arguments is not None}
+    if not edits:
+        return history
+    *before, message = history
+    calls = tuple(
+        replace(
+            call,
+            arguments=edits[call.id].arguments,
+            receipts=call.receipts + edits[call.id].receipts,
+        )
+        if call.id in edits
+        else call
+        for call in message.tool_calls
+    )
+    return (*before, replace(message, tool_calls=calls))
 
 
 def _missing_results(waiting: dict[str, str]) -> Iterator[Message]:

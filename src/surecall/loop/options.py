@@ -8,7 +8,12 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES, MAX_TURN_ARGUMENTS_BYTES
+from surecall.limits import (
+    APPROVAL_LIFETIME_S,
+    MAX_ARGUMENTS_BYTES,
+    MAX_OUTPUT_BYTES,
+    MAX_TURN_ARGUMENTS_BYTES,
+)
 from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
 from .wording import EMPTY_FINAL_TEXT
@@ -103,6 +108,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What becomes of a call that is only likely: `by_effect` runs it on a tool that only reads,
     and tells the model otherwise that it was not executed; `run` runs it, `approve` has the
     approver decide, and `never` leaves it in the text it is part of."""
+    approval_lifetime_s: float = APPROVAL_LIFETIME_S
+    """Seconds that an approval can be decided and used, when a run waits for one."""
     disabled_rules: tuple[str, ...] = ()
     """Rules of reading that are switched off, by the names their receipts carry; `*` is all of
     them. To find out what a rule is worth: a call that needs it is refused."""
@@ -170,6 +177,7 @@ class OptionArguments(TypedDict, total=False):
     max_escalations: int
     text_formats: TextFormats | bool | None
     likely_calls: LikelyCalls
+    approval_lifetime_s: float
     disabled_rules: Sequence[str]
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
@@ -182,6 +190,7 @@ class OptionArguments(TypedDict, total=False):
 
 
 _POSITIVE: Final = (
+    "approval_lifetime_s",
     "deadline_s",
     "max_concurrent_calls",
     "max_identical_calls",

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from surecall.errors import Code, JournalError
@@ -19,12 +19,13 @@ from .journal import (
     RecordedResult,
     RunHeader,
 )
+from .paused import StoreJournal
 
 
 class Recorder:
     """Replays a journal to a run, then records what is new."""
 
-    def __init__(self, journal: Journal | None) -> None:
+    def __init__(self, journal: Journal | StoreJournal | None) -> None:
         self._journal = journal
         self._answers: defaultdict[int, deque[RecordedReply | RecordedFailure]] = defaultdict(deque)
         self._intents: set[tuple[int, str]] = set()
@@ -34,6 +35,9 @@ class Recorder:
         """Load the journal; return the run's id and whether it goes on from before."""
         if self._journal is None:
             return run_id, False
+        if isinstance(self._journal, StoreJournal):
+            self._index(self._journal.records)
+            return run_id, True
         records = self._journal.load()
         if not records:
             self._journal.append(RunHeader(run_id, fingerprint), durable=True)
@@ -105,10 +109,13 @@ class Recorder:
             return
         if effect == "read":
             self._journal.append(record, durable=False)
+        elif isinstance(self._journal, StoreJournal):
+            self._journal.append(record, durable=True)
+            await _finish(self._journal.save())
         else:
             await _finish(asyncio.to_thread(self._journal.append, record, durable=True))
 
-    def _index(self, records: tuple[JournalRecord, ...]) -> None:
+    def _index(self, records: Sequence[JournalRecord]) -> None:
         for record in records:
             if isinstance(record, RecordedReply | RecordedFailure):
                 self._answers[record.turn].append(record)

@@ -10,7 +10,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.errors import Code
 from surecall.records import (
+    ErrorDetail,
     Event,
     Message,
     ReasoningDelta,
@@ -21,6 +23,7 @@ from surecall.records import (
     Usage,
     clip,
 )
+from surecall.tools.approvals import Approval
 
 from .trace import Trace
 
@@ -34,12 +37,24 @@ class RunResult(Struct, frozen=True, kw_only=True):
     trace: Trace
     usage: Usage
     finish_reason: str | None = None
+    pending: tuple[Approval, ...] = ()
+    """What the run waits for: it has no answer yet, and `surecall.resume` continues it."""
     elapsed_ms: float = 0.0
 
     @property
     def run_id(self) -> str:
         """The id of the run."""
         return self.trace.run_id
+
+    @property
+    def code(self) -> str:
+        """`APPROVAL_PENDING` when the run waits for a decision; empty when it has its answer."""
+        return str(Code.APPROVAL_PENDING) if self.pending else ""
+
+    @property
+    def problems(self) -> tuple[ErrorDetail, ...]:
+        """What a developer has to look at, such as an approver that failed."""
+        return tuple(result.problem for result in self.results if result.problem is not None)
 
     @property
     def turns(self) -> int:

@@ -7,12 +7,21 @@ from typing import Any, Literal, Unpack, cast
 from uuid import uuid4
 
 from surecall.config import Config, load_config
+from surecall.errors import Code, ConfigError
 from surecall.formats import ToolNames
 from surecall.profiles import Catalog
 from surecall.protocols import WireProtocol
 from surecall.records import Message
 from surecall.redaction import Secret
-from surecall.tools import Approver, Dispatcher, MaskedRegistry, OutputLimits
+from surecall.tools import (
+    ApprovalStore,
+    Approver,
+    Dispatcher,
+    MaskedRegistry,
+    OnceLedger,
+    OutputLimits,
+    Permission,
+)
 from surecall.transforms import TransformRegistry
 from surecall.transport import Transport
 from surecall.transport.base import Closing
@@ -21,6 +30,7 @@ from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import OptionArguments, Options
+from .paused import StoreJournal, unpack_run
 from .plan import Plan, make_plan
 from .probing import ProbedModel
 from .prompt_runner import PromptRunner
@@ -70,6 +80,7 @@ class SessionArguments(OptionArguments, total=False):
     config: Config | None
     on_event: Listener | None
     approver: Approver | None
+    approvals: ApprovalStore | None
     transforms: TransformRegistry | None
     catalog: Catalog | None
 
@@ -95,7 +106,9 @@ class Session(Closing):
             caller, nor an earlier probe, nor the catalog says so: three requests at most.
         config: Settings to use instead of those of the environment.
         on_event: Called with every event; what it raises is ignored.
-        approver: Asked before a tool runs.
+        approver: Asked before a tool runs; a plain function runs in a thread.
+        approvals: Where calls that need an approval wait for it when there is no approver; the
+            run pauses, and `resume` continues it.
         transforms: A registry with your own transforms.
         catalog: A catalog with your own models.
         options: Any option of `docs/reference/options.md`.
@@ -120,6 +133,7 @@ class Session(Closing):
         config: Config | None = None,
         on_event: Listener | None = None,
         approver: Approver | None = None,
+        approvals: ApprovalStore | None = None,
         transforms: TransformRegistry | None = None,
         catalog: Catalog | None = None,
         **options: Unpack[OptionArguments],
@@ -143,6 +157,7 @@ class Session(Closing):
         self._capabilities = {**self._config.capabilities, **(capabilities or {})}
         self._on_event = on_event
         self._approver = approver
+        self._approvals = approvals
         self._transforms = transforms
         self._catalog = catalog or Catalog.builtin()
         self._protocol = choose_protocol(protocol, self._config, self._catalog)
@@ -186,9 +201,60 @@ class Session(Closing):
                 async with asyncio.timeout_at(until):
                     await self._probed.ask(self._open_transport())
             plan = self.plan(prompt, **options)
-        loop = self._loop(plan, combine_listeners(self._on_event, on_event), journal, run_id)
+        if isinstance(journal, str):
+            journal = FileJournal(journal)
+        loop = self._loop(
+            plan,
+            combine_listeners(self._on_event, on_event),
+            Recorder(journal),
+            run_id or uuid4().hex,
+        )
         result = await loop.run(until)
-        self._history = result.history
+        if not result.pending:
+            self._history = result.history
+        return result
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        on_event: Listener | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> RunResult:
+        """Continue a run that waits for approvals, as far as they are decided.
+
+        The run has the messages, the system text and the options that it was started with; a tool
+        that is gone or hidden now does not run.
+
+        Args:
+            run_id: The id of the run that paused.
+            on_event: Called with every event, besides the session's own listener.
+            options: Options that are to be other than they were.
+
+        Raises:
+            ApprovalError: `APPROVAL_NOT_FOUND` or `PAUSED_RUN_UNREADABLE`.
+            ProviderError: The model could not be asked; the run can be resumed again.
+            RunError: The run ended without an answer.
+        """
+        store = _need_store(self._approvals)
+        journal = StoreJournal(store, await store.load_run(run_id))
+        state = journal.state
+        plan = self._plan(
+            state.trace.messages,
+            {**state.caller_options, **self._options, **options},
+            state.trace.system if self._system is None else self._system,
+        )
+        loop = self._loop(
+            plan,
+            combine_listeners(self._on_event, on_event),
+            Recorder(journal),
+            run_id,
+            journal,
+        )
+        await journal.claim()
+        result = await loop.run()
+        if not result.pending:
+            self._history = result.history
         return result
 
     def stream(self, prompt: Prompt, **arguments: Unpack[RunArguments]) -> RunStream:
@@ -197,6 +263,12 @@ class Session(Closing):
 
     def plan(self, prompt: Prompt, **options: Unpack[OptionArguments]) -> Plan:
         """Settle what a run of this prompt would do, without sending anything."""
+        messages = self._history + _parse_prompt(prompt)
+        return self._plan(messages, {**self._options, **options}, self._system)
+
+    def _plan(
+        self, messages: tuple[Message, ...], options: Mapping[str, Any], system: str | None
+    ) -> Plan:
         provider = find_provider(self._config, self._catalog)
         resolved = merge_options(
             provider=provider,
@@ -204,7 +276,7 @@ class Session(Closing):
             presets=self._presets,
             profile=self._config.profile,
             config=self._config,
-            overrides={**self._options, **options},
+            overrides=options,
             catalog=self._catalog,
         )
         refuse_shaped_transforms(self._protocol, resolved.options, resolved.origins)
@@ -214,13 +286,13 @@ class Session(Closing):
         )
         return make_plan(
             model=self._model,
-            messages=self._history + _parse_prompt(prompt),
+            messages=messages,
             tools=self._mask(resolved.options).specs(),
             options=resolved.options,
             origins=resolved.origins,
             capabilities=known.capabilities,
             capability_origins=known.origins,
-            system=self._system,
+            system=system,
             protocol=self._protocol.name,
             probe=self._probed.note_record,
             findings=known.findings,
@@ -246,8 +318,9 @@ class Session(Closing):
         self,
         plan: Plan,
         listener: Listener | None,
-        journal: Journal | str | None,
-        run_id: str | None,
+        recorder: Recorder,
+        run_id: str,
+        paused: StoreJournal | None = None,
     ) -> ToolLoop:
         options = plan.options
         chain = make_chain(self._transforms, options)
@@ -263,18 +336,31 @@ class Session(Closing):
             ),
             Dispatcher(
                 view,
-                approver=self._approver,
+                permission=Permission(self._approver, self._approvals, options.approval_lifetime_s),
+                once=OnceLedger(paused.state.once) if paused else None,
                 limits=OutputLimits(max_bytes=options.max_tool_output_bytes),
                 default_timeout_s=options.tool_timeout_s,
                 max_arguments_bytes=options.max_tool_args_bytes,
                 result_transforms=chain.apply_result,
                 likely_calls=options.likely_calls,
             ),
-            run_id=run_id or uuid4().hex,
+            run_id=run_id,
             listener=listener,
             names=ToolNames(plan.tools, {tool.name: tool.checker for tool in view}),
-            recorder=Recorder(FileJournal(journal) if isinstance(journal, str) else journal),
+            recorder=recorder,
+            approvals=self._approvals,
+            paused=paused,
         )
+
+
+def _need_store(approvals: ApprovalStore | None) -> ApprovalStore:
+    if approvals is None:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            "no store for approvals was given.",
+            hint="Pass approvals=..., the store that the run was started with.",
+        )
+    return approvals
 
 
 def _end_of_time(plan: Plan) -> float | None:
@@ -316,6 +402,20 @@ async def run(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
     for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
     async with Session(**given) as session:
         return await session.run(prompt, **for_run)
+
+
+async def resume(run_id: str, **arguments: Unpack[SessionArguments]) -> RunResult:
+    """Continue a run that waits for approvals; takes every argument of `Session`.
+
+    Give it the store and the tools of the run. Model, messages, system text and options are those
+    that the run was started with, unless others are given.
+    """
+    given = cast("dict[str, Any]", arguments)
+    stored = await _need_store(given.get("approvals")).load_run(run_id)
+    if given.get("model") is None:
+        given["model"] = unpack_run(stored).trace.model
+    async with Session(**given) as session:
+        return await session.resume(run_id)
 
 
 def run_sync(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:

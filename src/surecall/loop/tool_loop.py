@@ -19,6 +19,7 @@ from surecall.formats import ToolNames
 from surecall.protocols import StreamDelta
 from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.records import (
+    ApprovalRequested,
     ErrorDetail,
     ModelRequestEnded,
     ModelRequestFailed,
@@ -29,14 +30,15 @@ from surecall.records import (
     RunStarted,
     TextDelta,
 )
-from surecall.redaction import redact
-from surecall.tools import Dispatcher
+from surecall.redaction import open_log, redact
+from surecall.tools import ApprovalStore, Dispatcher
 
 from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner
 from .events import EventEmitter, Listener, StreamedText
-from .history import complete_history
+from .history import answer_calls, complete_history
 from .journal import RecordedFailure
+from .paused import PausedState, StoreJournal, keep_results, pack_run
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
@@ -56,10 +58,13 @@ from .steps import (
     Reraise,
     RunCalls,
     RunState,
+    Step,
 )
 from .trace import FailedRequest, Trace, TraceBuilder
 from .turn import begin, next_step
+from .wording import RESUME_LATER
 
+_log = open_log("surecall.loop")
 _TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.TOOL_ERROR})
 
 
@@ -76,13 +81,17 @@ class ToolLoop:
         listener: Listener | None = None,
         recorder: Recorder | None = None,
         names: ToolNames | None = None,
+        approvals: ApprovalStore | None = None,
+        paused: StoreJournal | None = None,
     ) -> None:
         self._plan = plan
         self._runner = runner
         self._recorder = recorder or Recorder(None)
         self._names = names or ToolNames(plan.tools)
         self._emitter = EventEmitter(listener, run_id)
-        self._trace_builder = TraceBuilder(plan)
+        self._trace_builder = TraceBuilder(plan, paused.state.trace.turns if paused else ())
+        self._approvals = approvals
+        self._paused = paused
         self._calls = CallRunner(
             dispatcher, self._recorder, self._emitter, plan.max_concurrent_calls
         )
@@ -105,7 +114,9 @@ class ToolLoop:
                 resumed=resumed,
             )
             async with deadline:
-                return await self._drive()
+                return await self._drive(
+                    begin(plan) if self._paused is None else self._paused.state.step
+                )
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -132,16 +143,19 @@ class ToolLoop:
         finally:
             self._recorder.close()
 
-    async def _drive(self) -> RunResult:
-        step = begin(self._plan)
+    async def _drive(self, step: Step) -> RunResult:
         while True:
             self._state = step.state
             self._emitter.turn = step.state.turn
             happened: Happened | None = None
             for effect in step.effects:
                 if isinstance(effect, Finish):
+                    await self._forget_pause()
                     return self._finish(effect.text)
                 happened = await self._perform(effect) or happened
+                if isinstance(effect, RunCalls) and self._calls.permission.waiting:
+                    assert isinstance(happened, CallsFinished)
+                    return await self._pause(effect, happened)
             assert happened is not None
             step = next_step(self._state, happened, self._plan)
             if step.accepted is not None:
@@ -288,6 +302,56 @@ class ToolLoop:
             receipts=turn.receipts,
         )
 
+    # waiting for an approval
+
+    async def _pause(self, wanted: RunCalls, finished: CallsFinished) -> RunResult:
+        """Store the run before its waiting calls, and return what it waits for."""
+        assert self._approvals is not None
+        permission, run_id, results = self._calls.permission, self._emitter.run_id, finished.results
+        pending = tuple(permission.waiting.values())
+        trace = self._trace(
+            ErrorDetail(str(Code.APPROVAL_PENDING), "The run waits for an approval.", RESUME_LATER)
+        )
+        state = PausedState(
+            trace=trace,
+            run=self._state,
+            warnings=wanted.warnings,
+            once=self._calls.once.results,
+            records=keep_results(self._state.turn, results, permission.waiting),
+        )
+        if self._paused is not None:
+            await self._paused.check()
+        new = tuple(permission.new.values())
+        stored = pack_run(run_id, state, tuple(approval.id for approval in pending))
+        await self._approvals.add(new, stored)
+        for approval in new:
+            self._emitter.emit(
+                ApprovalRequested,
+                approval_id=approval.id,
+                tool_call_id=approval.call_id,
+                name=approval.name,
+                arguments=approval.payload,
+                expires_at=approval.expires_at,
+            )
+        self._end(Code.APPROVAL_PENDING)
+        return RunResult(
+            text="",
+            history=self._state.history + answer_calls(results),
+            trace=trace,
+            usage=self._state.usage,
+            pending=pending,
+            elapsed_ms=self._emitter.now_ms(),
+        )
+
+    async def _forget_pause(self) -> None:
+        """Remove the stored run that has its answer; the answer counts, even if that fails."""
+        if self._approvals is None or not self._calls.permission.was_looked_up:
+            return
+        try:
+            await self._approvals.drop_run(self._emitter.run_id)
+        except Exception:
+            _log.exception("the paused run %s could not be removed", self._emitter.run_id)
+
     # ending
 
     def _finish(self, text: str) -> RunResult:
@@ -317,7 +381,7 @@ class ToolLoop:
     def _end(self, code: str) -> None:
         self._emitter.emit(
             RunEnded,
-            ok=not code,
+            ok=code in ("", Code.APPROVAL_PENDING),
             code=str(code),
             turns=self._trace_builder.turns_count,
             calls=self._state.calls_run,

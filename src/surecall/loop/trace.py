@@ -140,7 +140,8 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     @property
     def all_receipts(self) -> tuple[Receipt, ...]:
         """Every change made to the reply of this turn."""
-        return self.receipts + tuple(r for call in self.calls for r in call.receipts)
+        read = self.receipts + tuple(r for call in self.calls for r in call.receipts)
+        return read + tuple(r for result in self.results for r in result.receipts)
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -225,9 +226,9 @@ def load_trace(path: str | Path) -> Trace:
 class TraceBuilder:
     """Collects the turns of one run."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, turns: tuple[TurnTrace, ...] = ()) -> None:
         self._plan = plan
-        self._turns: list[TurnTrace] = []
+        self._turns = list(turns)
         self._failures: list[FailedRequest] = []
         self._started_ms = 0.0
 

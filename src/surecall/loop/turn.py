@@ -32,6 +32,7 @@ from .checks import (
     was_warned,
 )
 from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
+from .history import answer_calls, show_edits
 from .plan import Plan
 from .prompting import taught_way
 from .steps import (
@@ -346,19 +347,10 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
 
 
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:
-    answers = tuple(
-        Message(
-            "tool",
-            result.text,
-            tool_call_id=result.call_id,
-            extra={} if result.ok else {"is_error": True},
-        )
-        for result in results
-    )
     changed = any(result.ok and plan.has_effects(result.name) for result in results)
     state = replace(
         state,
-        history=state.history + answers,
+        history=show_edits(state.history, results) + answer_calls(results),
         calls_run=state.calls_run + len(results),
         any_success=state.any_success or any(result.ok for result in results),
         last_ok={**state.last_ok, **{result.name: result.ok for result in results}},

@@ -9,15 +9,12 @@ from surecall.records import ErrorDetail, Message
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
 FROM_SYSTEM: Final = "[System message:]"
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
-INTERRUPTED: Final = (
-    "The run was interrupted while this call was running; it may or may not have taken effect."
-)
-CHECK_STATE: Final = "Check the state before you repeat it."
 HELD_SECRET: Final = ErrorDetail(
     Code.ARGUMENTS_HOLD_SECRET,
     "The arguments held a key of this program, which was taken out; nothing was run.",
     "Make the call without the key.",
 )
+RESUME_LATER: Final = "Decide about it, then resume the run."
 NOT_EXECUTED: Final = "[tool not executed]"
 """How a message begins that tells a model that what it wrote was not read as a call."""
 MALFORMED: Final = "The provider could not read the call that the model wrote."

@@ -30,6 +30,7 @@ PRESET_FIELDS: Final = (
     LIST_FIELDS
     | OBJECT_FIELDS
     | {
+        "approval_lifetime_s",
         "deadline_s",
         "fallback_retry_count",
         "fix_empty_final",

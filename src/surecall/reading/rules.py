@@ -12,11 +12,11 @@ from surecall.records import Reading, Receipt, Reply, ToolCall
 from .wording import refuse_without_rule
 
 RuleFamily = Literal[
-    "structure", "ids", "calls", "json", "schema", "text", "answers", "cut", "exchange"
+    "structure", "ids", "calls", "json", "schema", "text", "answers", "cut", "exchange", "approval"
 ]
 """Where a rule is at home: the fields a call came in, its id, its name or place, the JSON of its
 arguments, their schema, text formats, an answer that `read_value` reads, a value that was cut off,
-or an exchange with a client."""
+an exchange with a client, or a decision of a person."""
 
 ALL_RULES: Final = "*"
 """Means every rule that can be switched off, apart from those about structure and ids."""
@@ -282,6 +282,12 @@ _DECLARED: Final = (
         tell_lost_result! Tells as text a result in the history whose call is not there.
         """,
     )
+    + _declare(
+        "approval",
+        """
+        edit_by_person-! Puts what a person decided in place of the arguments of a call.
+        """,
+    )
 )
 
 RULES: Final = {rule.name: rule for rule in _DECLARED}
@@ -299,7 +305,7 @@ READING_RULES: Final = tuple(
 FIXED_RULES: Final = frozenset(rule.name for rule in _DECLARED if not rule.switchable)
 """Rules that change no call that is run: those of a cut value, which is refused, of an answer, of a
 reply that came inside an error, of a call in a field that another replaces, and of text that is
-not shown. They cannot be switched off."""
+not shown; and what a person changed. They cannot be switched off."""
 MOVING_RULES: Final = STRUCTURE_RULES | {READ_FROM_TEXT}
 """Rules that find a call, or move it, without touching its name or arguments."""
 _NOT_OF_ALL: Final = IDENTITY_RULES | STRUCTURE_RULES

@@ -12,6 +12,8 @@ from .calls import (
     ToolSpec,
 )
 from .events import (
+    ApprovalFailed,
+    ApprovalRequested,
     CallRepeated,
     CallSummary,
     Escalated,
@@ -37,6 +39,8 @@ from .receipts import Defect, ErrorDetail, Receipt, clip
 from .weights import Weights, WeightsPart
 
 __all__ = [
+    "ApprovalFailed",
+    "ApprovalRequested",
     "CallRepeated",
     "CallState",
     "CallSummary",

@@ -120,6 +120,12 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     """Whether the tool's own code was started."""
     replaced: bool = False
     """Whether the tool's own answer was replaced because of a limit."""
+    arguments: dict[str, Any] | None = None
+    """What the tool ran with, when a person changed the arguments; `None` when nobody did."""
+    receipts: tuple[Receipt, ...] = ()
+    """The changes that a person made to the call."""
+    problem: ErrorDetail | None = None
+    """What a developer has to look at and a model does not read: an approver that failed."""
 
     @property
     def ok(self) -> bool:

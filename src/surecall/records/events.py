@@ -5,6 +5,7 @@ Every event is a frozen record; `type` in its JSON form is the name in the table
 text deltas and in the fields `call`, `receipts` and `errors`.
 """
 
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -134,6 +135,25 @@ class ToolCallEnded(Event, frozen=True, tag="tool_call_end"):
     errors: tuple[ErrorDetail, ...] = ()
 
 
+class ApprovalRequested(Event, frozen=True, tag="approval_requested"):
+    """A call waits for a decision, and the run with it; emitted when both are stored."""
+
+    approval_id: str
+    tool_call_id: str
+    name: str
+    arguments: Any
+    expires_at: datetime
+
+
+class ApprovalFailed(Event, frozen=True, tag="approval_failed"):
+    """The application's code that decides about a call failed; without a clear yes nothing runs."""
+
+    tool_call_id: str
+    name: str
+    code: str
+    message: str
+
+
 class CallRepeated(Event, frozen=True, tag="call_repeated"):
     """The model made the same call again and was warned."""
 
@@ -178,7 +198,7 @@ class Final(Event, frozen=True, tag="final"):
 
 
 class RunEnded(Event, frozen=True, tag="run_end"):
-    """The run is over; `code` is empty when it ended with an answer."""
+    """The run is over, or waits for an approval; `code` is empty when it ended with an answer."""
 
     ok: bool
     code: str
@@ -199,6 +219,8 @@ RunEvent = (
     | ReasoningDelta
     | ToolCallStarted
     | ToolCallEnded
+    | ApprovalRequested
+    | ApprovalFailed
     | CallRepeated
     | ToolNotExecuted
     | Escalated

@@ -134,6 +134,10 @@ class DatabaseStore:
         _check("paused run", run_id)
         return await self._read(steps.load_run(run_id))
 
+    async def replace_run(self, before: PausedRun, after: PausedRun) -> bool:
+        """Store another state of a run if it still has the one before, and tell whether it had."""
+        return await self._write(steps.replace_run(before, after))
+
     async def drop_run(self, run_id: str) -> None:
         """Forget a run that no longer waits."""
         if run_id.isprintable():

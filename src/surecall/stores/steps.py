@@ -220,6 +220,16 @@ def load_run(run_id: str) -> Steps[PausedRun]:
     return decode_run(found[0][0])
 
 
+def replace_run(before: PausedRun, after: PausedRun) -> Steps[bool]:
+    """Store another state of a run if it still has the one before, and tell whether it had."""
+    written = yield Query(
+        "UPDATE surecall_paused_runs SET record = $1 WHERE run_id = $2 AND record = $3 "
+        "RETURNING run_id",
+        (encode(after), before.run_id, encode(before)),
+    )
+    return bool(written)
+
+
 def drop_run(run_id: str) -> Steps[None]:
     """Forget a run that no longer waits."""
     yield Query("DELETE FROM surecall_paused_runs WHERE run_id = $1", (run_id,))

@@ -248,7 +248,7 @@ class RunSpans:
 
     def _end_run(self, event: RunEnded, run: _OpenRun) -> None:
         del self._runs[event.run_id]
-        if event.code:
+        if not event.ok:
             self._fail(run.span, event.code)
         run.span.set_attribute("gen_ai.usage.input_tokens", event.usage.input_tokens)
         run.span.set_attribute("gen_ai.usage.output_tokens", event.usage.output_tokens)

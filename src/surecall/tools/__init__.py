@@ -1,19 +1,29 @@
 """Tools: how they are defined, which of them a model may use, and how their calls are run."""
 
+from .approvals import Approval, ApprovalStore, Decision, MemoryApprovals, PausedRun
 from .define import Tool, ToolContext, ToolFailed, as_tool, tool
-from .dispatch import ApprovalDecision, ApprovalRequest, Approver, Dispatcher, ResultTransforms
+from .dispatch import Dispatcher, ResultTransforms
+from .once import OnceLedger
 from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
+from .permission import ApprovalDecision, ApprovalRequest, Approver, Permission
 from .registry import MaskedRegistry, ToolRegistry
 from .running import run_calls
 
 __all__ = [
+    "Approval",
     "ApprovalDecision",
     "ApprovalRequest",
+    "ApprovalStore",
     "Approver",
+    "Decision",
     "Dispatcher",
     "MaskedRegistry",
+    "MemoryApprovals",
+    "OnceLedger",
     "OutputLimits",
     "OutputRejection",
+    "PausedRun",
+    "Permission",
     "ResultTransforms",
     "Tool",
     "ToolContext",

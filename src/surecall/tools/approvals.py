@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import ApprovalError, Code
+from surecall.limits import APPROVAL_LIFETIME_S
 
 ApprovalStatus = Literal["pending", "approved", "denied", "used", "expired"]
 ApprovalSubject = Literal["call", "facts"]
 
-DEFAULT_LIFETIME: Final = timedelta(hours=24)
+DEFAULT_LIFETIME: Final = timedelta(seconds=APPROVAL_LIFETIME_S)
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -103,6 +104,10 @@ class ApprovalStore(Protocol):
 
     async def load_run(self, run_id: str) -> PausedRun:
         """Return the run that waits, or raise `APPROVAL_NOT_FOUND`."""
+        ...
+
+    async def replace_run(self, before: PausedRun, after: PausedRun) -> bool:
+        """Store another state of a run if it still has the one before, and tell whether it had."""
         ...
 
     async def drop_run(self, run_id: str) -> None:
@@ -233,6 +238,13 @@ class MemoryApprovals:
         if run_id not in self._runs:
             raise not_found("paused run", run_id)
         return self._runs[run_id]
+
+    async def replace_run(self, before: PausedRun, after: PausedRun) -> bool:
+        """Store another state of a run if it still has the one before."""
+        if self._runs.get(before.run_id) != before:
+            return False
+        self._runs[after.run_id] = after
+        return True
 
     async def drop_run(self, run_id: str) -> None:
         """Forget a run that no longer waits."""

@@ -11,6 +11,7 @@ from typing import (
     ClassVar,
     Final,
     Generic,
+    Literal,
     NoReturn,
     ParamSpec,
     TypeVar,
@@ -38,9 +39,16 @@ from .binding import Binder, invalid_tool, make_binder, render_parameters
 P = ParamSpec("P")
 R = TypeVar("R")
 
+ApprovalRule = Literal["required"] | Callable[..., Any]
+"""Whether calls need an approval: all of them, or those for which a function of the arguments, or
+of the arguments and the context, returns true; it may be a coroutine function."""
+OnceRule = bool | Callable[..., Any]
+"""Whether equal calls run once in a run; a function of the arguments says what makes them equal."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARS: Final = 64
+_RULES: Final = frozenset({"approval", "once"})
 
 
 class ToolContext(Struct, frozen=True):
@@ -53,11 +61,13 @@ class ToolContext(Struct, frozen=True):
     call_id: str = ""
     receipts: tuple[Receipt, ...] = ()
     """What was changed in the call before it ran."""
+    once_key: str = ""
+    """The same for all calls that a tool with `once` takes for equal; empty for other tools."""
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at one call: `run/turn/call`."""
-        return f"{self.run_id}/{self.turn}/{self.call_id}"
+        """The same for every attempt at one call: `run/turn/call`, or that of equal calls."""
+        return self.once_key or f"{self.run_id}/{self.turn}/{self.call_id}"
 
 
 class ToolFailed(Exception):  # noqa: N818 - reads as what happened: `raise ToolFailed(...)`
@@ -90,6 +100,10 @@ class Tool(Generic[P, R]):
     is_async: bool
     declares_effect: bool
     """Whether its author said what effect it has; otherwise it counts as one that writes."""
+    approval: ApprovalRule | None
+    """Which of its calls need an approval; `None` means that none does."""
+    once: OnceRule
+    """Whether equal calls run at most once in a run."""
 
     def __init__(
         self,
@@ -100,16 +114,21 @@ class Tool(Generic[P, R]):
         checker: SchemaChecker | None = None,
         rebind: Callable[[Callable[..., Any]], Binder] | None = None,
         declares_effect: bool = True,
+        approval: ApprovalRule | None = None,
+        once: OnceRule = False,
     ) -> None:
         _check_spec(spec)
+        _check_rules(spec.name, approval, once)
         members = vars(self)
         members.update(
             spec=spec,
             function=function,
             binder=binder,
             checker=checker or SchemaChecker(spec.parameters),
-            is_async=_is_async(function),
+            is_async=is_async(function),
             declares_effect=declares_effect,
+            approval=approval,
+            once=once,
             _rebind=rebind,
         )
         if function is not None:
@@ -142,6 +161,8 @@ class Tool(Generic[P, R]):
             binder=rebind(method),
             checker=self.checker,
             declares_effect=self.declares_effect,
+            approval=self.approval,
+            once=self.once,
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -168,6 +189,8 @@ def tool(
     polling: bool = False,
     timeout_s: float | None = None,
     coerce: CoerceMode = "on",
+    approval: ApprovalRule | None = None,
+    once: OnceRule = False,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> Any:
     """Make a tool of a function; it stays callable as it was.
@@ -175,8 +198,11 @@ def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> 
     Args:
         function: What runs, when used without options.
         parameters: A JSON Schema, or a record type, instead of what the signature says.
-        **options: The fields of `ToolSpec`. Without `name` and `description` the function's
-            name and docstring are taken; without `effect` the tool counts as one that writes.
+        **options: The fields of `ToolSpec`, `approval` and `once`. Without `name` and `description`
+            the function's name and docstring are taken; without `effect` the tool counts as one
+            that writes. `approval="required"`, or a function of the arguments (and the context),
+            says which calls need an approval; `once=True`, or a function of the arguments that
+            returns a key, lets equal calls run at most once in a run.
     """
     if function is None:
         return functools.partial(_define, parameters=parameters, options=options)
@@ -211,6 +237,7 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
     options = {key: value for key, value in options.items() if value is not None}
     name = options.pop("name", None)
     name = name_function(function) if name is None else name
+    rules = {rule: options.pop(rule) for rule in _RULES & options.keys()}
     _check_name(name)
     description = options.pop("description", None)
     if description is None:
@@ -229,6 +256,7 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
         binder=bind(target),
         rebind=bind if is_method else None,
         declares_effect="effect" in options,
+        **rules,
     )
     if parameters is not None:
         made.checker.compile()
@@ -236,7 +264,7 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
 
 
 def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:
-    known = set(ToolSpec.__struct_fields__)
+    known = {*ToolSpec.__struct_fields__, *_RULES}
     unknown = next(option for option in options if option not in known)
     return ToolDefinitionError(
         Code.UNKNOWN_OPTION,
@@ -274,6 +302,18 @@ def _check_spec(spec: ToolSpec) -> None:
         )
 
 
+def _check_rules(name: str, approval: Any, once: Any) -> None:
+    if approval not in (None, "required") and not callable(approval):
+        option, value, hint = "approval", approval, 'Use "required", or a function that decides.'
+    elif not (isinstance(once, bool) or (callable(once) and not is_async(once))):
+        option, value, hint = "once", once, "Use True, or a function that returns a key at once."
+    else:
+        return
+    raise ToolDefinitionError(
+        Code.INVALID_OPTION, f"The tool {name} has {option}={value!r:.200}.", hint=hint
+    )
+
+
 def _check_name(name: Any) -> None:
     if isinstance(name, str) and _NAME.fullmatch(name):
         return
@@ -301,5 +341,6 @@ def _innermost(function: Any) -> Any:
     return function if inspect.isroutine(function) else cast("type[Any]", type(function)).__call__
 
 
-def _is_async(function: Any) -> bool:
+def is_async(function: Any) -> bool:
+    """Tell whether calling a function gives a coroutine."""
     return function is not None and inspect.iscoroutinefunction(_innermost(function))

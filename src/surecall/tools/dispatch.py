@@ -4,30 +4,27 @@
 else goes wrong is an envelope with a code. What a tool raised goes to the logger `surecall.tools`
 at debug.
 
-A person or a policy may stop a call before it runs. The hash that an approver gets covers the
-canonical arguments after repair, and the tool is given exactly those arguments: what was approved
-is what runs. An approver that fails, or returns anything other than a decision, has denied the
-call.
+Between the check and the run, `permission.py` asks whether the call may run, and `once.py` says
+whether it has run before.
 """
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
-from surecall.apart import run_apart
 from surecall.errors import Code, JSONTextError
-from surecall.jsontext import canonical_hash, encode
+from surecall.jsontext import encode
 from surecall.limits import MAX_ARGUMENTS_BYTES
 from surecall.records import Effect, Envelope, ToolCall, ToolResult, ToolSpec, clip
 from surecall.redaction import open_log
 
 from . import feedback
 from .define import Tool, ToolContext
+from .once import OnceLedger, make_once_key
 from .outputs import OutputLimits, check_output, plain_data, render_envelope
+from .permission import Approver, Denial, Permission, Permit
 from .registry import MaskedRegistry, ToolRegistry
 from .running import run_tool
 
@@ -47,33 +44,6 @@ _MAX_NAME_CHARS: Final = 64
 _DEFAULT_LIMITS: Final = OutputLimits()
 
 
-class ApprovalRequest(Struct, frozen=True, kw_only=True):
-    """One call that is about to run, and the hash that a decision binds to."""
-
-    call: ToolCall
-    spec: ToolSpec
-    arguments: dict[str, Any]
-    """A copy of the arguments to show; changing it changes nothing."""
-    arguments_hash: str
-    """SHA-256 of the canonical arguments that will run."""
-    context: ToolContext
-
-
-class ApprovalDecision(Struct, frozen=True):
-    """Whether the call may run, and why not."""
-
-    approved: bool
-    reason: str = ""
-
-
-class Approver(Protocol):
-    """Decides whether a call may run."""
-
-    async def __call__(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Return the decision; raising denies the call."""
-        ...
-
-
 class _Answer(NamedTuple):
     envelope: Envelope
     text: str
@@ -88,6 +58,8 @@ class Dispatcher:
         registry: ToolRegistry | MaskedRegistry,
         *,
         approver: Approver | None = None,
+        permission: Permission | None = None,
+        once: OnceLedger | None = None,
         limits: OutputLimits = _DEFAULT_LIMITS,
         default_timeout_s: float | None = None,
         result_transforms: ResultTransforms | None = None,
@@ -96,7 +68,8 @@ class Dispatcher:
     ) -> None:
         # A plain registry holds hidden tools too; only a masked one may be executed from.
         self._view = registry if isinstance(registry, MaskedRegistry) else MaskedRegistry(registry)
-        self._approver = approver
+        self.permission = permission or Permission(approver)
+        self.once = once or OnceLedger()
         self._limits = limits
         self._default_timeout_s = default_timeout_s
         self._transforms = result_transforms
@@ -122,12 +95,29 @@ class Dispatcher:
         tool = self.resolve(call.name)
         if tool is None or self._is_too_doubtful(call, tool.spec):
             return None
+        if tool.once is not False and tool.spec.effect == "read":
+            return "write"  # so that it runs alone, and its intent is recorded first
         return tool.spec.effect
 
     def may_repeat(self, call: ToolCall) -> bool:
         """Tell whether running a call again does no more than running it once."""
         tool = self.resolve(call.name)
-        return tool is not None and (tool.spec.effect == "read" or tool.spec.idempotent)
+        if tool is None or tool.once is not False:
+            return False
+        return tool.spec.effect == "read" or tool.spec.idempotent
+
+    def recall(self, call: ToolCall, result: ToolResult, context: ToolContext) -> None:
+        """Take note of a result that is on record, so that no equal call runs again."""
+        tool = self.resolve(call.name)
+        arguments = call.arguments if result.arguments is None else result.arguments
+        if tool is None or tool.once is False or arguments is None:
+            return
+        try:
+            key = make_once_key(tool, arguments, context)
+        except Exception as error:  # then no equal call has a key either, and none runs
+            _log.debug("a call of %s has no key", tool.name, exc_info=error)
+            return
+        self.once.recall(key, result)
 
     async def dispatch(
         self,
@@ -135,7 +125,7 @@ class Dispatcher:
         context: ToolContext,
         *,
         warnings: tuple[str, ...] = (),
-        before_run: Callable[[], Awaitable[None]] | None = None,
+        before_run: Callable[[ToolContext], Awaitable[None]] | None = None,
     ) -> ToolResult:
         """Check the call, have it approved, run it, and return its one result.
 
@@ -153,20 +143,66 @@ class Dispatcher:
             refusal = refusal or feedback.explain_not_allowed(call.name, self._view.names)
             refusal = _with_warnings(refusal, warnings)
             return self._refuse(call, _clip_name(call.name), refusal, started)
-        arguments = await self._prepare(call, tool, context)
-        if isinstance(arguments, Envelope):
-            refusal = _with_warnings(arguments, warnings)
-            return self._refuse(call, tool.name, refusal, started)
+        checked = self._check(call, tool)
+        if isinstance(checked, Envelope):
+            return self._refuse(call, tool.name, _with_warnings(checked, warnings), started)
+        if call.name != tool.name:
+            warnings = (feedback.warn_of_name(tool.name), *warnings)
+        if tool.once is not False:
+            repeated = self._find_repetition(tool, checked, context)
+            if repeated is not None:
+                return self._refuse(call, tool.name, _with_warnings(repeated, warnings), started)
+        permit = await self._ask(call, tool, checked, context)
+        if isinstance(permit, Denial):
+            result = self._refuse(
+                call, tool.name, _with_warnings(permit.envelope, warnings), started
+            )
+            return result if permit.problem is None else _add(result, problem=permit.problem)
+        return await self._run(call, tool, permit, context, warnings, before_run, started)
+
+    async def _run(
+        self,
+        call: ToolCall,
+        tool: Tool[..., Any],
+        permit: Permit,
+        context: ToolContext,
+        warnings: tuple[str, ...],
+        before_run: Callable[[ToolContext], Awaitable[None]] | None,
+        started: float,
+    ) -> ToolResult:
+        """Run a call that may run."""
+        if permit.receipts:
+            warnings = (feedback.warn_of_edit(), *warnings)
+            context = msgspec.structs.replace(context, receipts=context.receipts + permit.receipts)
+        if tool.once is not False:
+            # A person may have changed the arguments to those of a call that has run.
+            repeated = self._find_repetition(tool, permit.arguments, context)
+            if repeated is not None:
+                return self._refuse(call, tool.name, _with_warnings(repeated, warnings), started)
+            key = make_once_key(tool, permit.arguments, context)
+            context = msgspec.structs.replace(context, once_key=key)
+        if before_run is not None:
+            await before_run(context)
+        if permit.approval is not None:
+            refusal = await self.permission.use(permit)
+            if refusal is not None:
+                return self._refuse(call, tool.name, _with_warnings(refusal, warnings), started)
+        if context.once_key:
+            self.once.begin(context.once_key)
         timeout_s = tool.spec.timeout_s
         if timeout_s is None:
             timeout_s = self._default_timeout_s
-        if before_run is not None:
-            await before_run()
-        ran = await run_tool(tool, arguments, context, timeout_s)
-        if call.name != tool.name:
-            warnings = (feedback.warn_of_name(tool.name), *warnings)
+        edited = msgspec.to_builtins(permit.arguments) if permit.receipts else None
+        ran = await run_tool(tool, permit.arguments, context, timeout_s)
         answer = self._answer(_with_warnings(ran.envelope, warnings), tool.spec, call.id)
-        return _make_result(call, tool.name, answer, started, executed=ran.executed)
+        result = _make_result(call, tool.name, answer, started, executed=ran.executed)
+        if permit.receipts or permit.problem is not None:
+            result = _add(
+                result, arguments=edited, receipts=permit.receipts, problem=permit.problem
+            )
+        if context.once_key:
+            self.once.end(context.once_key, result)
+        return result
 
     def refuse(
         self,
@@ -182,10 +218,14 @@ class Dispatcher:
         envelope = Envelope.failure(name, code, message, hint=hint, data=data)
         return self._refuse(call, name, envelope, time.perf_counter())
 
-    async def _prepare(
-        self, call: ToolCall, tool: Tool[..., Any], context: ToolContext
-    ) -> dict[str, Any] | Envelope:
-        """Return a copy of the arguments that may run, or the envelope of a refusal."""
+    def refuse_unknown(self, call: ToolCall) -> ToolResult:
+        """Return the result of a call that was started and whose end nobody saw."""
+        refused = feedback.explain_outcome_unknown("")
+        error = refused.errors[0]
+        return self.refuse(call, error.code, error.message, error.hint)
+
+    def _check(self, call: ToolCall, tool: Tool[..., Any]) -> dict[str, Any] | Envelope:
+        """Return a copy of the arguments of a call that is whole and fits, or a refusal."""
         try:
             refusal = self._refuse_unread(call)
             if refusal is not None:
@@ -197,19 +237,43 @@ class Dispatcher:
             checker = tool.checker
             if not checker.is_valid(arguments):
                 return feedback.explain_arguments_invalid(tool.name, checker.check(arguments))
-            if self._approver is not None:
-                refusal = await _ask(self._approver, call, tool.spec, arguments, context)
-            return arguments if refusal is None else refusal
+            return arguments
         except Exception as error:
-            _log.debug("a call of %s could not be checked", tool.name, exc_info=error)
-            return feedback.explain_exception(tool.name, Code.INTERNAL_ERROR, error)
+            return _explain_unchecked(tool.name, error)
+
+    async def _ask(
+        self, call: ToolCall, tool: Tool[..., Any], arguments: dict[str, Any], context: ToolContext
+    ) -> Permit | Denial:
+        """Ask whether a checked call may run."""
+        is_doubtful = call.certainty != "certain" and self._likely_calls == "approve"
+        try:
+            return await self.permission.ask(
+                tool, call, arguments, context, is_doubtful=is_doubtful
+            )
+        except JSONTextError as error:  # without a hash there is nothing to bind a decision to
+            return Denial(_explain_unchecked(tool.name, error))
+
+    def _find_repetition(
+        self, tool: Tool[..., Any], arguments: dict[str, Any], context: ToolContext
+    ) -> Envelope | None:
+        """Return the answer to a call that has run before and may not run again."""
+        try:
+            key = make_once_key(tool, arguments, context)
+        except Exception as error:
+            return _explain_unchecked(tool.name, error)
+        if key not in self.once.results:
+            return None
+        first = self.once.results[key]
+        if first is None:
+            return feedback.explain_once_unknown(tool.name)
+        return _with_warnings(first.envelope, (feedback.warn_of_repetition(tool.name),))
 
     def _is_too_doubtful(self, call: ToolCall, spec: ToolSpec) -> bool:
         """Tell whether a call is only likely, and the policy does not let it run."""
         if call.certainty == "certain" or self._likely_calls == "run":
             return False
         if self._likely_calls == "approve":
-            return self._approver is None
+            return not self.permission.can_be_asked
         return spec.effect != "read"
 
     def _refuse_doubtful(self, call: ToolCall, tool: Tool[..., Any]) -> Envelope:
@@ -282,35 +346,13 @@ def _make_result(
     )
 
 
-async def _ask(
-    approver: Approver,
-    call: ToolCall,
-    spec: ToolSpec,
-    arguments: dict[str, Any],
-    context: ToolContext,
-) -> Envelope | None:
-    """Return the refusal of a call that was not approved; anything but a clear yes is a no."""
+def _add(result: ToolResult, **fields: Any) -> ToolResult:
+    return msgspec.structs.replace(result, **fields)
 
-    async def ask() -> ApprovalDecision:
-        request = ApprovalRequest(
-            call=call,
-            spec=spec,
-            arguments=msgspec.to_builtins(arguments),
-            arguments_hash=canonical_hash(arguments),
-            context=context,
-        )
-        return await approver(request)
 
-    asked = await run_apart(ask, what=f"the approver of {spec.name}")
-    decision, error = asked or (None, None)
-    if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
-        raise error
-    if not isinstance(decision, ApprovalDecision):  # fail closed
-        _log.debug("the approver failed on %s", spec.name, exc_info=error)
-        return feedback.explain_approval_denied(spec.name, feedback.NOT_OBTAINED)
-    if decision.approved is True:
-        return None
-    return feedback.explain_approval_denied(spec.name, decision.reason)
+def _explain_unchecked(name: str, error: Exception) -> Envelope:
+    _log.debug("a call of %s could not be checked", name, exc_info=error)
+    return feedback.explain_exception(name, Code.INTERNAL_ERROR, error)
 
 
 def _encode(shown: dict[str, Any]) -> bytes:

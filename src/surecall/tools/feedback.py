@@ -7,7 +7,7 @@ not repeat what is already done.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from surecall.errors import Code, JSONTextError
+from surecall.errors import Code, JSONTextError, SurecallError
 from surecall.jsontext import encode_text
 from surecall.reading import was_judged
 from surecall.records import Envelope, ErrorDetail, ToolCall, ToolSpec, clip
@@ -19,6 +19,13 @@ _MAX_NAMES = 20
 _MAX_NAME_CHARS = 64
 _MAX_MESSAGE_CHARS = 400
 NOT_OBTAINED = "the approval could not be obtained."
+OTHER_CALL_APPROVED = "the approval is for another call."
+EDIT_UNFIT = "the arguments were changed by a person, and do not fit the tool."
+INTERRUPTED = (
+    "The run was interrupted while this call was running; it may or may not have taken effect."
+)
+CHECK_STATE = "Check the state before you repeat it."
+_DO_NOT_REPEAT = "Do not repeat this call; continue without it, or ask the user."
 NO_APPROVER = "it is only likely that a call was meant, and nobody is there to approve it."
 NO_EFFECT_DECLARED = (
     "A call of %s that is only likely was not executed, because the tool does not declare its "
@@ -133,7 +140,50 @@ def explain_approval_denied(tool_name: str, reason: str) -> Envelope:
         f"The call was not approved and was not run: {clip(reason, _MAX_MESSAGE_CHARS)}"
         if reason
         else "The call was not approved and was not run.",
-        hint="Do not repeat this call; continue without it, or ask the user.",
+        hint=_DO_NOT_REPEAT,
+    )
+
+
+def explain_approval_pending(tool_name: str) -> Envelope:
+    """Build what stands in for the result of a call that waits for a decision."""
+    return Envelope.failure(
+        tool_name,
+        Code.APPROVAL_PENDING,
+        "The call waits for an approval and was not run.",
+        hint="Do not repeat this call; it runs when it is approved.",
+    )
+
+
+def explain_approval_expired(tool_name: str) -> Envelope:
+    """Build the answer to a call that nobody approved in time."""
+    return Envelope.failure(
+        tool_name,
+        Code.APPROVAL_EXPIRED,
+        "The call was not approved in time and was not run.",
+        hint=_DO_NOT_REPEAT,
+    )
+
+
+def explain_approval_unusable(tool_name: str, error: SurecallError) -> Envelope:
+    """Build the answer to a call whose approval could not be used at the last moment."""
+    if error.code == Code.APPROVAL_EXPIRED:
+        return explain_approval_expired(tool_name)
+    return explain_approval_denied(tool_name, OTHER_CALL_APPROVED)
+
+
+def explain_outcome_unknown(tool_name: str) -> Envelope:
+    """Build the answer to a call that was started and whose end nobody saw."""
+    return Envelope.failure(tool_name, Code.OUTCOME_UNKNOWN, INTERRUPTED, hint=CHECK_STATE)
+
+
+def explain_once_unknown(tool_name: str) -> Envelope:
+    """Build the answer to the repetition of a call that may have taken effect."""
+    return Envelope.failure(
+        tool_name,
+        Code.OUTCOME_UNKNOWN,
+        f"{tool_name} was called before with the same arguments and may have taken effect; "
+        "it runs at most once, and was not run again.",
+        hint="Find out in another way whether it took effect, or tell the user.",
     )
 
 
@@ -165,7 +215,7 @@ def explain_timeout(spec: ToolSpec, timeout_s: float) -> Envelope:
 
 def explain_exception(tool_name: str, code: str, error: BaseException) -> Envelope:
     """Build the answer of a tool that raised: the class and the message, no traceback."""
-    text = _describe_error(error)
+    text = describe_error(error)
     if code == Code.ARGUMENT_ERROR:
         return Envelope.failure(
             tool_name, code, text, hint="Change the arguments and call the tool again."
@@ -174,7 +224,7 @@ def explain_exception(tool_name: str, code: str, error: BaseException) -> Envelo
     return Envelope.failure(tool_name, code, message)
 
 
-def _describe_error(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the message of an exception, without secrets and bounded."""
     try:
         text = str(error)
@@ -217,7 +267,7 @@ def explain_not_serializable(spec: ToolSpec, error: Exception) -> Envelope:
         Code.TOOL_OUTPUT_SERIALIZATION_ERROR,
         f"{spec.name} ran, but its answer has no JSON form and was left out.",
         hint=None if spec.effect == "read" else "It has run: do not repeat the call.",
-        data={"error_class": type(error).__name__, "message": _describe_error(error)},
+        data={"error_class": type(error).__name__, "message": describe_error(error)},
     )
 
 
@@ -230,3 +280,16 @@ def _hint_after_running(spec: ToolSpec) -> str:
 def warn_of_name(tool_name: str) -> str:
     """Return the warning for a call whose name was understood, but not exactly right."""
     return f"The tool is named {tool_name}; use that name."
+
+
+def warn_of_edit() -> str:
+    """Return the warning for a call that ran with other arguments than the model gave."""
+    return "A person changed the arguments of this call before it ran; your call shows them."
+
+
+def warn_of_repetition(tool_name: str) -> str:
+    """Return the warning for a call that was answered with the result of an equal one."""
+    return (
+        f"{tool_name} has run with the same arguments before and was not run again: "
+        "this is the result of the first call."
+    )

@@ -151,7 +151,8 @@ async def run_tool(
         start = tool.binder(arguments, context)
     except Exception as error:
         return _Ran(_failure(tool, error, at_call=True), executed=False)
-    outcome = await _run(tool, start, timeout_s)
+    what = f"the tool {tool.name}"
+    outcome = await run_code(start, is_async=tool.is_async, what=what, timeout_s=timeout_s)
     if outcome is None:
         return _Ran(feedback.explain_timeout(tool.spec, timeout_s or 0.0), executed=True)
     if outcome.error is not None:
@@ -178,11 +179,11 @@ def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> En
     return feedback.explain_exception(tool.name, code, error)
 
 
-async def _run(
-    tool: Tool[..., Any], start: Callable[[], Any], timeout_s: float | None
+async def run_code(
+    start: Callable[[], Any], *, is_async: bool, what: str, timeout_s: float | None = None
 ) -> Outcome | None:
-    """Return how the tool ended, or `None` when it was stopped because it took too long."""
-    if not tool.is_async:
+    """Run code of others, in a thread unless it is asynchronous; `None` when out of time."""
+    if not is_async:
         loop = asyncio.get_running_loop()
         until = None if timeout_s is None else loop.time() + timeout_s
         try:
@@ -194,7 +195,7 @@ async def _run(
             return outcome
         start = partial(_identity, outcome.value)
         timeout_s = None if until is None else max(until - loop.time(), 0.0)
-    return await run_apart(start, what=f"the tool {tool.name}", timeout_s=timeout_s)
+    return await run_apart(start, what=what, timeout_s=timeout_s)
 
 
 def _identity(value: Any) -> Any:

@@ -1,0 +1,200 @@
+"""`surecall approvals`: what waits for a decision, and the decisions."""
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_args
+
+import click
+import msgspec
+
+from surecall.errors import ApprovalError, Code, JSONTextError
+from surecall.jsontext import decode, encode_text
+from surecall.loop import approve, deny
+from surecall.tools.approvals import Approval, ApprovalStatus, ApprovalStore
+
+from .flags import count_flag, invalid_option, output_flags, pass_output
+from .output import Output
+from .terminal import bounded, escape_json, line_of, make_table, shown_value
+
+T = TypeVar("T")
+
+STORE_FILE: Final = ".surecall/approvals.db"
+_STATUSES: Final = (*get_args(ApprovalStatus), "all")
+_PAYLOAD_CHARS: Final = 60
+
+_store_flag: Final = click.option(
+    "--store",
+    "place",
+    default=STORE_FILE,
+    show_default=True,
+    metavar="FILE|URL",
+    help="File or PostgreSQL address that holds the approvals.",
+)
+_by_flag: Final = click.option("--by", metavar="NAME", help="Who decides; by default you.")
+
+
+@click.group(invoke_without_command=True)
+@output_flags
+@click.pass_context
+def approvals(context: click.Context) -> None:
+    """List what waits for a decision; the commands show, approve and deny."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_approvals, place=STORE_FILE, status="pending", run_id=None, limit=50)
+
+
+@approvals.command("list")
+@click.option(
+    "--status",
+    type=click.Choice(_STATUSES),
+    default="pending",
+    show_default=True,
+    help="Only approvals of this status.",
+)
+@click.option("--run", "run_id", metavar="ID", help="Only those of this run.")
+@count_flag("--limit", "How many to list.", 50)
+@_store_flag
+@pass_output
+def list_approvals(output: Output, status: Any, run_id: str | None, limit: int, place: str) -> None:
+    """List approvals, the newest first."""
+    wanted: ApprovalStatus | None = None if status == "all" else status
+    found = _use_store(place, lambda store: store.list(status=wanted, run_id=run_id, limit=limit))
+    if output.json:
+        rows = [_describe(each) for each in found]
+        output.data({"type": "approvals", "count": len(found), "approvals": rows})
+        return
+    if not found:
+        output.text("Nothing is pending." if wanted == "pending" else "There are no approvals.")
+        return
+    columns = dict.fromkeys(("approval", "asked", "status", "tool"), "whole") | {"arguments": ""}
+    rows = (
+        (each.id, _time_text(each.created_at), each.status, line_of(each.name), _payload(each))
+        for each in found
+    )
+    output.page().print(make_table(columns, rows))
+
+
+@approvals.command("show")
+@click.argument("approval_id", metavar="APPROVAL")
+@_store_flag
+@pass_output
+def show_approval(output: Output, approval_id: str, place: str) -> None:
+    """Show one approval: what it is for, what it binds, and who decided."""
+    approval = _use_store(place, lambda store: store.get(approval_id))
+    _show(output, approval)
+
+
+@approvals.command("approve")
+@click.argument("approval_id", metavar="APPROVAL")
+@click.option("--edit", metavar="JSON", help="Run these arguments instead; they must fit the tool.")
+@_by_flag
+@_store_flag
+@pass_output
+def approve_call(
+    output: Output, approval_id: str, edit: str | None, by: str | None, place: str
+) -> None:
+    """Approve a call, as it is or with other arguments; the run can then be resumed."""
+    arguments = None if edit is None else _parse_edit(edit)
+    decided = _use_store(
+        place, lambda store: approve(store, approval_id, by=by or _user(), arguments=arguments)
+    )
+    _report(output, decided)
+
+
+@approvals.command("deny")
+@click.argument("approval_id", metavar="APPROVAL")
+@click.option("--reason", default="", metavar="TEXT", help="Why; the model reads it.")
+@_by_flag
+@_store_flag
+@pass_output
+def deny_call(output: Output, approval_id: str, reason: str, by: str | None, place: str) -> None:
+    """Deny a call; the run can then be resumed, and the model reads the reason."""
+    decided = _use_store(
+        place, lambda store: deny(store, approval_id, by=by or _user(), reason=reason)
+    )
+    _report(output, decided)
+
+
+def _use_store(place: str, act: Callable[[ApprovalStore], Awaitable[T]]) -> T:
+    """Open the store, which must be there, and return what an action on it returns."""
+    if "://" not in place and not Path(place).exists():
+        raise ApprovalError(
+            Code.APPROVAL_NOT_FOUND,
+            f"There are no approvals: {place} does not exist.",
+            hint="Name the store with --store: a file, or the address of a PostgreSQL server.",
+        )
+
+    async def run() -> T:
+        from surecall.stores import open_store
+
+        async with open_store(place) as store:
+            return await act(store)
+
+    return asyncio.run(run())
+
+
+def _parse_edit(text: str) -> dict[str, Any]:
+    try:
+        value = decode(text)
+    except JSONTextError as error:
+        raise invalid_option(f"--edit is not JSON: {error.message}") from error
+    if not isinstance(value, dict):
+        raise invalid_option("--edit is not an object.", "For example --edit '{\"amount\": 5}'.")
+    return value  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return "command line"
+
+
+def _report(output: Output, decided: Approval) -> None:
+    if output.json:
+        output.data({"type": "approval", **_describe(decided)})
+        return
+    edited = " with other arguments" if decided.approved_payload is not None else ""
+    output.text(f"{decided.id}: {line_of(decided.name)} is {decided.status}{edited}.")
+    if decided.run_id:
+        output.note(f"Resume the run with surecall.resume({decided.run_id!r}, ...).")
+
+
+def _show(output: Output, approval: Approval) -> None:
+    if output.json:
+        output.data({"type": "approval", **_describe(approval)})
+        return
+    facts = {
+        "approval": approval.id,
+        "status": approval.status,
+        "for": f"{approval.subject} {line_of(approval.name)}",
+        "run": line_of(approval.run_id),
+        "asked": _time_text(approval.created_at),
+        "expires": _time_text(approval.expires_at),
+        "digest": approval.digest,
+    }
+    if approval.decided_at is not None:
+        facts["decided"] = f"{_time_text(approval.decided_at)} by {line_of(approval.decided_by)}"
+    if approval.reason:
+        facts["reason"] = line_of(approval.reason)
+    rows = [(name, value) for name, value in facts.items() if value]
+    output.page().print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))
+    output.text("\n" + escape_json(encode_text(approval.payload, indent=2)))
+    if approval.approved_payload is not None:
+        output.text(
+            "\nchanged to\n\n" + escape_json(encode_text(approval.approved_payload, indent=2))
+        )
+
+
+def _payload(approval: Approval) -> str:
+    return bounded(shown_value(approval.payload), _PAYLOAD_CHARS)
+
+
+def _time_text(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _describe(approval: Approval) -> dict[str, Any]:
+    return msgspec.to_builtins(approval)

@@ -1,0 +1,303 @@
+"""Whether a checked call may run: code of the application or a person decides.
+
+The hash that a decision binds covers the canonical arguments after repair, and the tool is given
+exactly those arguments: what was approved is what runs. Anything but a clear yes is a no. Code
+that decides and fails is reported to the developer; the model only reads that the call was not
+approved.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from surecall.errors import ApprovalError, Code
+from surecall.jsontext import canonical_hash
+from surecall.limits import APPROVAL_LIFETIME_S
+from surecall.narrow import as_fields
+from surecall.records import Envelope, ErrorDetail, Receipt, ToolCall, ToolSpec
+from surecall.redaction import open_log
+
+from . import feedback
+from .approvals import Approval, ApprovalStore
+from .define import Tool, ToolContext, is_async
+from .once import bind_rule
+from .running import run_code
+
+EDITED_BY_PERSON = "edit_by_person"
+"""The rule in the receipt of arguments that a person changed."""
+
+_log = open_log("surecall.tools")
+
+
+class ApprovalRequest(Struct, frozen=True, kw_only=True):
+    """One call that is about to run, and the hash that a decision binds to."""
+
+    call: ToolCall
+    spec: ToolSpec
+    arguments: dict[str, Any]
+    """A copy of the arguments to show; changing it changes nothing."""
+    arguments_hash: str
+    """SHA-256 of the canonical arguments that will run."""
+    context: ToolContext
+
+
+class ApprovalDecision(Struct, frozen=True):
+    """Whether the call may run, why not, and with what arguments if not with its own."""
+
+    approved: bool
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+    """What a person wants to run instead; it has to fit the tool's schema."""
+
+
+class Approver(Protocol):
+    """Decides whether a call may run; a plain function runs in a thread."""
+
+    def __call__(self, request: ApprovalRequest) -> ApprovalDecision | Awaitable[ApprovalDecision]:
+        """Return the decision; raising denies the call."""
+        ...
+
+
+class Permit(NamedTuple):
+    """A call that may run, and with what."""
+
+    arguments: dict[str, Any]
+    approval: Approval | None = None
+    """To be used before it runs."""
+    receipts: tuple[Receipt, ...] = ()
+    """What a person changed."""
+    problem: ErrorDetail | None = None
+
+
+class Denial(NamedTuple):
+    """A call that may not run: what the model reads, and what the developer has to know."""
+
+    envelope: Envelope
+    problem: ErrorDetail | None = None
+
+
+class Permission:
+    """Asks for every call of one run whether it may run.
+
+    Args:
+        approver: Asked before every call; without one, only calls that need an approval wait.
+        store: Where approvals wait for a decision.
+        lifetime_s: How long they wait.
+    """
+
+    def __init__(
+        self,
+        approver: Approver | None = None,
+        store: ApprovalStore | None = None,
+        lifetime_s: float = APPROVAL_LIFETIME_S,
+    ) -> None:
+        self._approver = approver
+        self._store = store
+        self._lifetime = timedelta(seconds=lifetime_s)
+        self.waiting: dict[str, Approval] = {}
+        """Approvals that are not decided, by the id of their call."""
+        self.new: dict[str, Approval] = {}
+        """Those of them that are not stored yet."""
+        self.was_looked_up = False
+        """Whether any call of the run has or needs a stored approval."""
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether anybody can approve a call."""
+        return self._approver is not None or self._store is not None
+
+    async def ask(
+        self,
+        tool: Tool[..., Any],
+        call: ToolCall,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        *,
+        is_doubtful: bool = False,
+    ) -> Permit | Denial:
+        """Return whether a call may run; a call that is only likely always needs an approval."""
+        if self._approver is not None:
+            return await self._ask_approver(self._approver, tool, call, arguments, context)
+        if tool.approval is None and not is_doubtful:
+            return Permit(arguments)
+        problem = None
+        if not is_doubtful and callable(tool.approval):
+            needed, problem = await _apply_rule(tool, arguments, context)
+            if not needed:
+                return Permit(arguments)
+        if self._store is None:
+            problem = problem or _report(tool.name, Code.APPROVER_MISSING, "nobody can approve it")
+            return Denial(
+                feedback.explain_approval_denied(tool.name, feedback.NOT_OBTAINED), problem
+            )
+        found = await self._look_up(self._store, tool, call, arguments, context)
+        return found._replace(problem=found.problem or problem)
+
+    async def use(self, permit: Permit) -> Envelope | None:
+        """Use up the approval of a call that is about to run; return why it may not run."""
+        if permit.approval is None or self._store is None:
+            return None
+        name = permit.approval.name
+        try:
+            await self._store.use(permit.approval.id, canonical_hash(permit.arguments))
+        except ApprovalError as error:
+            if error.code == Code.APPROVAL_USED:
+                return feedback.explain_outcome_unknown(name)
+            return feedback.explain_approval_unusable(name, error)
+        return None
+
+    async def _ask_approver(
+        self,
+        approver: Approver,
+        tool: Tool[..., Any],
+        call: ToolCall,
+        arguments: dict[str, Any],
+        context: ToolContext,
+    ) -> Permit | Denial:
+        request = ApprovalRequest(
+            call=call,
+            spec=tool.spec,
+            arguments=msgspec.to_builtins(arguments),
+            arguments_hash=canonical_hash(arguments),
+            context=context,
+        )
+        asked = await run_code(
+            lambda: approver(request),
+            is_async=is_async(approver),
+            what=f"the approver of {tool.name}",
+        )
+        decision, error = asked or (None, None)
+        if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
+            raise error
+        if not isinstance(decision, ApprovalDecision) or not isinstance(decision.approved, bool):
+            said = "it raised" if error is not None else f"it returned {decision!r:.200}"
+            return _deny_after_failure(tool.name, said, error)
+        if not decision.approved:
+            return Denial(feedback.explain_approval_denied(tool.name, str(decision.reason)))
+        if decision.arguments is None:
+            return Permit(arguments)
+        try:
+            edited: dict[str, Any] = msgspec.to_builtins(decision.arguments)
+            canonical_hash(edited)
+            is_fit = tool.checker.is_valid(edited)
+        except Exception as error:
+            return _deny_after_failure(tool.name, "its arguments cannot be checked", error)
+        if not is_fit:
+            return _deny_after_failure(tool.name, "its arguments do not fit the tool", None)
+        return Permit(edited, receipts=_note_edit(arguments, edited, "the approver"))
+
+    async def _look_up(
+        self,
+        store: ApprovalStore,
+        tool: Tool[..., Any],
+        call: ToolCall,
+        arguments: dict[str, Any],
+        context: ToolContext,
+    ) -> Permit | Denial:
+        """Return what the stored approval of a call says; ask for one if there is none."""
+        name, digest = tool.name, canonical_hash(arguments)
+        self.was_looked_up = True
+        approval = await _find(store, make_approval_id(context))
+        if approval is None:
+            approval = self._make_approval(name, digest, arguments, context)
+            self.new[approval.id] = approval
+        if (approval.subject, approval.name, approval.digest) != ("call", name, digest):
+            return Denial(feedback.explain_approval_denied(name, feedback.OTHER_CALL_APPROVED))
+        if approval.status == "pending":
+            self.waiting[call.id] = approval
+            return Denial(feedback.explain_approval_pending(name))
+        if approval.status == "used":
+            return Denial(feedback.explain_outcome_unknown(name))
+        if approval.status == "denied":
+            return Denial(feedback.explain_approval_denied(name, approval.reason))
+        if approval.status == "expired":
+            return Denial(feedback.explain_approval_expired(name))
+        if approval.approved_digest == digest:
+            return Permit(arguments, approval)
+        return _permit_edit(tool, approval, arguments)
+
+    def _make_approval(
+        self, name: str, digest: str, arguments: dict[str, Any], context: ToolContext
+    ) -> Approval:
+        now = datetime.now(UTC)
+        return Approval(
+            id=make_approval_id(context),
+            subject="call",
+            name=name,
+            digest=digest,
+            payload=msgspec.to_builtins(arguments),
+            created_at=now,
+            expires_at=now + self._lifetime,
+            run_id=context.run_id,
+            call_id=context.call_id,
+        )
+
+
+def make_approval_id(context: ToolContext) -> str:
+    """Return the id of the one approval that a call can have."""
+    place = f"{context.run_id}/{context.turn}/{context.call_id}"
+    return f"ap_{sha256(place.encode('utf-8', 'replace')).hexdigest()[:24]}"
+
+
+async def _find(store: ApprovalStore, approval_id: str) -> Approval | None:
+    try:
+        return await store.get(approval_id)
+    except ApprovalError as error:
+        if error.code != Code.APPROVAL_NOT_FOUND:
+            raise
+    return None
+
+
+def _permit_edit(
+    tool: Tool[..., Any], approval: Approval, arguments: dict[str, Any]
+) -> Permit | Denial:
+    """Permit what a person put in place of the arguments, if it still fits the tool."""
+    edited: Any = msgspec.to_builtins(approval.approved_payload)
+    is_same = canonical_hash(edited) == approval.approved_digest
+    if not (is_same and isinstance(edited, dict) and tool.checker.is_valid(edited)):
+        problem = _report(tool.name, Code.APPROVAL_MISMATCH, "the changed arguments do not fit it")
+        return Denial(feedback.explain_approval_denied(tool.name, feedback.EDIT_UNFIT), problem)
+    by = approval.decided_by or "a person"
+    return Permit(as_fields(edited), approval, _note_edit(arguments, as_fields(edited), by))
+
+
+def _note_edit(before: dict[str, Any], after: dict[str, Any], by: str) -> tuple[Receipt, ...]:
+    if canonical_hash(before) == canonical_hash(after):
+        return ()
+    return (
+        Receipt(EDITED_BY_PERSON, "", before, after, lossless=False, why=f"{by} changed the call"),
+    )
+
+
+async def _apply_rule(
+    tool: Tool[..., Any], arguments: dict[str, Any], context: ToolContext
+) -> tuple[bool, ErrorDetail | None]:
+    """Return whether a tool's own rule asks for an approval; one that fails does."""
+    rule: Any = tool.approval
+    start = bind_rule(rule, msgspec.to_builtins(arguments), context)
+    what = f"the approval rule of {tool.name}"
+    outcome = await run_code(start, is_async=is_async(rule), what=what)
+    value, error = outcome or (None, None)
+    if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
+        raise error
+    if error is None and isinstance(value, bool):
+        return value, None
+    said = "its rule raised" if error is not None else f"its rule returned {value!r:.200}"
+    return True, _report(tool.name, Code.APPROVAL_RULE_FAILED, said, error)
+
+
+def _deny_after_failure(name: str, said: str, error: BaseException | None) -> Denial:
+    problem = _report(name, Code.APPROVER_FAILED, said, error)
+    return Denial(feedback.explain_approval_denied(name, feedback.NOT_OBTAINED), problem)
+
+
+def _report(name: str, code: Code, said: str, error: BaseException | None = None) -> ErrorDetail:
+    """Log what is wrong with the code that decides, and return it for the result."""
+    _log.error("%s: a call of %s was not approved: %s", code, name, said, exc_info=error)
+    cause = "" if error is None else f" {feedback.describe_error(error)}"
+    return ErrorDetail(str(code), f"A call of {name} was not approved: {said}.{cause}".rstrip())
