@@ -22,6 +22,7 @@ from surecall.protocols.call_ids import find_id_shape
 from surecall.reading import ReadingLimits, was_judged
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
+from .guidance import check_required
 from .history import HistoryRules, complete_history
 from .options import TEXT_FORMATS_WORDS, Options
 from .prompting import PromptMode, choose_mode, name_choice, taught_way
@@ -226,6 +227,14 @@ def make_plan(
             "tool use is enforced but no tool may be sent.",
             hint="Pass tools, widen tool_allowlist, or use tool_use_mode='relaxed'.",
         )
+    if options.required_tools:
+        check_required(options.required_tools, tools)
+        if options.tool_use_mode == "disabled" or options.tool_choice == "none":
+            raise RequestError(
+                Code.INVALID_OPTION,
+                "tools are required, but none may be called.",
+                hint="Leave out required_tools, or let the model use tools.",
+            )
     if capabilities.tool_id_pattern is not None:
         find_id_shape(capabilities.tool_id_pattern)  # raises when no id can be made
     tools = () if options.tool_use_mode == "disabled" else tools
@@ -296,7 +305,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "model": plan.model,
         "system": plan.system,
         "messages": plan.messages,
-        "tools": plan.tools,
+        "tools": [_describe_tool(tool) for tool in plan.tools],
         "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
         "origins": _leave_out(_origins_by_key(plan.origins), _LATER_OPTIONS, {}),
         "capabilities": _leave_out(
@@ -310,6 +319,14 @@ def _with_fingerprint(plan: Plan) -> Plan:
         surface["protocol"] = plan.protocol
     # What is not finite is refused when the request is rendered.
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
+
+
+def _describe_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return the fields of a tool, without those that journals of before do not know."""
+    fields = msgspec.structs.asdict(tool)
+    if not tool.requires:
+        del fields["requires"]
+    return fields
 
 
 def _leave_out(

@@ -1,7 +1,9 @@
 """The driver: performs what `turn.py` decides, and reports what happens."""
 
 import asyncio
+from collections.abc import Mapping
 from time import perf_counter
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -28,9 +30,10 @@ from surecall.records import (
     RunEnded,
     RunStarted,
     TextDelta,
+    ToolResult,
 )
 from surecall.redaction import redact
-from surecall.tools import Dispatcher
+from surecall.tools import Dispatcher, Guard, RunProgress, find_closed
 
 from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner
@@ -60,7 +63,7 @@ from .steps import (
 from .trace import FailedRequest, Trace, TraceBuilder
 from .turn import begin, next_step
 
-_TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.TOOL_ERROR})
+_TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.REQUIRED_TOOL_MISSING, Code.TOOL_ERROR})
 
 
 class ToolLoop:
@@ -76,6 +79,7 @@ class ToolLoop:
         listener: Listener | None = None,
         recorder: Recorder | None = None,
         names: ToolNames | None = None,
+        guards: Mapping[str, Guard] = MappingProxyType({}),
     ) -> None:
         self._plan = plan
         self._runner = runner
@@ -86,6 +90,8 @@ class ToolLoop:
         self._calls = CallRunner(
             dispatcher, self._recorder, self._emitter, plan.max_concurrent_calls
         )
+        self._guards = guards
+        self._results: tuple[ToolResult, ...] = ()
         self._asked: PromptResult | None = None
         self._reading = Reading()
         self._state = RunState(history=plan.messages)
@@ -153,6 +159,7 @@ class ToolLoop:
         if isinstance(effect, RunCalls):
             results = await self._calls.run(self._state.turn, effect)
             self._trace_builder.add_results(results)
+            self._results += results
             return CallsFinished(results)
         if isinstance(effect, Emit):
             self._emitter.emit_event(effect.event)
@@ -165,6 +172,8 @@ class ToolLoop:
     # asking the model
 
     async def _ask(self) -> Happened:
+        if self._guards:
+            self._close_tools()
         state, plan = self._state, self._plan
         self._trace_builder.begin_request(self._emitter.now_ms())
         request = build_request(plan, state, stream=plan.options.stream)
@@ -214,6 +223,12 @@ class ToolLoop:
         elif plan.options.stream and self._reading.content and not was_shown:
             self._emitter.emit(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
+
+    def _close_tools(self) -> None:
+        """Ask the application which tools may not be used before this turn's reply."""
+        closed = find_closed(self._guards, RunProgress(self._results))
+        guidance = replace(self._state.guidance, closed=closed)
+        self._state = replace(self._state, guidance=guidance)
 
     async def _read(self, asked: PromptResult) -> Reading:
         reads = self._runner.transforms.reading

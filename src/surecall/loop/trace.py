@@ -26,6 +26,7 @@ from surecall.records import (
 )
 from surecall.redaction import mask_known
 
+from .guidance import find_hidden, offer_tools
 from .history import fit_history
 from .options import Options
 from .plan import Plan
@@ -47,6 +48,11 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     tool_failure_policy: str
     prompt_mode: str = "native"
     forced_tool: str | None = None
+    held_by: str | None = None
+    """How the model was made to call a tool after an answer that came too early: `schema`,
+    `forced_choice` or `words`."""
+    hidden_tools: tuple[str, ...] = ()
+    """The tools that could not be called yet, and were not offered."""
     compensates: bool = False
     """Whether it was made only because a likely call of the text before did not run."""
     history_changes: tuple[str, ...] = ()
@@ -182,6 +188,11 @@ class Trace(Struct, frozen=True, kw_only=True):
     def compensating_requests(self) -> int:
         """How many requests were made only because a likely call of a text did not run."""
         return sum(turn.request.compensates for turn in self.turns)
+
+    @property
+    def nudges(self) -> int:
+        """How many requests were made because the model had answered too early."""
+        return sum(turn.request.held_by is not None for turn in self.turns)
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -336,11 +347,13 @@ class TraceBuilder:
             model=plan.model,
             messages_count=len(state.history) + (1 if plan.system else 0),
             history_changes=fit_history(state.history, plan.history_rules(state.mode))[1],
-            tools_count=len(plan.tools) if state.tools_enabled else 0,
+            tools_count=len(offer_tools(plan, state.guidance)) if state.tools_enabled else 0,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,
             prompt_mode=state.mode,
             forced_tool=state.forced_tool,
+            held_by=state.guidance.held_by,
+            hidden_tools=tuple(find_hidden(plan, state.guidance)),
             compensates=state.is_compensating,
             message_transforms=options.message_transforms,
             tool_transforms=options.tool_transforms,

@@ -13,6 +13,7 @@ LIST_FIELDS: Final = frozenset(
     {
         "disabled_rules",
         "message_transforms",
+        "required_tools",
         "response_transforms",
         "tool_allowlist",
         "tool_call_transforms",
@@ -30,8 +31,10 @@ PRESET_FIELDS: Final = (
     LIST_FIELDS
     | OBJECT_FIELDS
     | {
+        "after_required",
         "deadline_s",
         "fallback_retry_count",
+        "fit_gate",
         "fix_empty_final",
         "fix_empty_final_disable_tools",
         "fix_empty_final_user_text",
@@ -42,6 +45,7 @@ PRESET_FIELDS: Final = (
         "max_identical_calls",
         "max_parse_retries",
         "max_run_tokens",
+        "max_step_nudges",
         "max_tool_args_bytes",
         "max_tool_calls",
         "max_tool_calls_per_turn",

@@ -1,5 +1,6 @@
 """Tools: how they are defined, which of them a model may use, and how their calls are run."""
 
+from .availability import Guard, RunProgress, find_closed
 from .define import Tool, ToolContext, ToolFailed, as_tool, tool
 from .dispatch import ApprovalDecision, ApprovalRequest, Approver, Dispatcher, ResultTransforms
 from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
@@ -11,10 +12,12 @@ __all__ = [
     "ApprovalRequest",
     "Approver",
     "Dispatcher",
+    "Guard",
     "MaskedRegistry",
     "OutputLimits",
     "OutputRejection",
     "ResultTransforms",
+    "RunProgress",
     "Tool",
     "ToolContext",
     "ToolFailed",
@@ -22,6 +25,7 @@ __all__ = [
     "as_tool",
     "check_output",
     "envelope_of",
+    "find_closed",
     "render_envelope",
     "run_calls",
     "tool",

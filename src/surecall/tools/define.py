@@ -5,7 +5,7 @@ import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     Any,
     ClassVar,
@@ -33,6 +33,7 @@ from surecall.schema import (
     name_function,
 )
 
+from .availability import Guard, RunProgress, make_guard
 from .binding import Binder, invalid_tool, make_binder, render_parameters
 
 P = ParamSpec("P")
@@ -88,6 +89,8 @@ class Tool(Generic[P, R]):
     is_async: bool
     declares_effect: bool
     """Whether its author said what effect it has; otherwise it counts as one that writes."""
+    available_when: Guard | None
+    """Decides before every request whether a model may see and call it; `None` means always."""
 
     def __init__(
         self,
@@ -98,6 +101,7 @@ class Tool(Generic[P, R]):
         checker: SchemaChecker | None = None,
         rebind: Callable[[Callable[..., Any]], Binder] | None = None,
         declares_effect: bool = True,
+        available_when: Guard | None = None,
     ) -> None:
         _check_spec(spec)
         members = vars(self)
@@ -108,6 +112,7 @@ class Tool(Generic[P, R]):
             checker=checker or SchemaChecker(spec.parameters),
             is_async=_is_async(function),
             declares_effect=declares_effect,
+            available_when=available_when,
             _rebind=rebind,
         )
         if function is not None:
@@ -140,6 +145,7 @@ class Tool(Generic[P, R]):
             binder=rebind(method),
             checker=self.checker,
             declares_effect=self.declares_effect,
+            available_when=self.available_when,
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -166,6 +172,8 @@ def tool(
     polling: bool = False,
     timeout_s: float | None = None,
     coerce: CoerceMode = "on",
+    requires: Sequence[str] = (),
+    available_when: Callable[[], bool] | Callable[[RunProgress], bool] | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> Any:
     """Make a tool of a function; it stays callable as it was.
@@ -175,6 +183,8 @@ def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> 
         parameters: A JSON Schema, or a record type, instead of what the signature says.
         **options: The fields of `ToolSpec`. Without `name` and `description` the function's
             name and docstring are taken; without `effect` the tool counts as one that writes.
+            `available_when` is asked before every request whether a model may see and call the
+            tool; it takes nothing, or the `RunProgress` of the run.
     """
     if function is None:
         return functools.partial(_define, parameters=parameters, options=options)
@@ -211,6 +221,9 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
     name = name_function(function) if name is None else name
     _check_name(name)
     description = options.pop("description", None)
+    guard = make_guard(name, options.pop("available_when", None))
+    if "requires" in options:
+        options["requires"] = _names_of(name, options["requires"])
     if description is None:
         description = describe_function(function)
     is_method = is_unbound_method(function)
@@ -227,6 +240,7 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
         binder=bind(target),
         rebind=bind if is_method else None,
         declares_effect="effect" in options,
+        available_when=guard,
     )
     if parameters is not None:
         made.checker.compile()
@@ -234,13 +248,24 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
 
 
 def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:
-    known = set(ToolSpec.__struct_fields__)
+    known = {*ToolSpec.__struct_fields__, "available_when"}
     unknown = next(option for option in options if option not in known)
     return ToolDefinitionError(
         Code.UNKNOWN_OPTION,
         f"The tool {name} was given {unknown!r}, which is not an option.",
         hint=did_you_mean(unknown, known),
     )
+
+
+def _names_of(name: str, requires: Any) -> tuple[str, ...]:
+    given = () if isinstance(requires, str) else tuple(requires)
+    if isinstance(requires, str) or not all(isinstance(item, str) for item in given):
+        raise ToolDefinitionError(
+            Code.INVALID_OPTION,
+            f"The tool {name} has requires={requires!r:.200}.",
+            hint="Give a list of tool names.",
+        )
+    return given
 
 
 def _refuse_what_cannot_run(function: Any) -> None:
@@ -261,6 +286,12 @@ def _check_spec(spec: ToolSpec) -> None:
     _check_name(spec.name)
     _check_choice(spec.name, "effect", spec.effect, get_args(Effect))
     _check_choice(spec.name, "coerce", spec.coerce, get_args(CoerceMode))
+    if spec.name in spec.requires:
+        raise ToolDefinitionError(
+            Code.INVALID_OPTION,
+            f"The tool {spec.name} requires itself, so it could never be called.",
+            hint="Leave its own name out of `requires`.",
+        )
     timeout_s = cast("Any", spec.timeout_s)
     if timeout_s is not None and not (
         isinstance(timeout_s, int | float) and 0 < timeout_s < math.inf

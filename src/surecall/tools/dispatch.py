@@ -182,6 +182,14 @@ class Dispatcher:
         envelope = Envelope.failure(name, code, message, hint=hint, data=data)
         return self._refuse(call, name, envelope, time.perf_counter())
 
+    def repeat_result(
+        self, call: ToolCall, first: ToolResult, warnings: tuple[str, ...] = ()
+    ) -> ToolResult:
+        """Return the result of an equal call of before, without running the tool again."""
+        envelope = _with_warnings(first.envelope, warnings)
+        answer = _Answer(envelope, self._render_own(envelope, call.id))
+        return _make_result(call, first.name, answer, time.perf_counter())
+
     async def _prepare(
         self, call: ToolCall, tool: Tool[..., Any], context: ToolContext
     ) -> dict[str, Any] | Envelope:
