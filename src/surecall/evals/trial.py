@@ -20,6 +20,7 @@ from surecall.records import (
     FixEmptyFinal,
     Message,
     ModelRequestRetried,
+    StepNudged,
     ToolNotExecuted,
     clip,
 )
@@ -30,7 +31,7 @@ from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .original import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
-from .strategies import Settled
+from .strategies import GUIDED, Settled
 from .taxonomy import is_timeout
 from .transcript import write_body
 
@@ -102,6 +103,8 @@ class _Trial(Struct):
             case Escalated():
                 self.escalations += 1
                 self.stages.append("max_escalations")
+            case StepNudged():
+                self.stages.append("max_step_nudges")
             case ModelRequestRetried():
                 self.stages.append("fallback_retry_count")
             case ToolNotExecuted(retrying=True, is_likely=is_likely):
@@ -130,9 +133,15 @@ class _Trial(Struct):
             # A model of this machine repeats itself for the same seed; others may refuse the field.
             defaults: dict[str, Any] = options.get("request_defaults") or {}
             options["request_defaults"] = {"seed": unit.seed & _MAX_SEED, **defaults}
+        tools = prepared.tools
+        declared: dict[str, Any] = {}
+        if settled.strategy == GUIDED:
+            declarations = prepared.declarations
+            tools = declarations.declare_tools(tools)
+            declared["required_tools"] = declarations.required_tools
         async with open_transport(contender, unit, self.case) as transport:
             session = Session(
-                tools=prepared.tools,
+                tools=tools,
                 system=prepared.system,
                 transport=transport,
                 protocol=settled.protocol,
@@ -150,7 +159,7 @@ class _Trial(Struct):
             )
             started = time.perf_counter()
             try:
-                result = self.result = await session.run(prepared.messages)
+                result = self.result = await session.run(prepared.messages, **declared)
                 self.trace, self.history = result.trace, result.history
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000

@@ -41,8 +41,7 @@ def nudge_model(state: RunState, content: str, plan: Plan, accepted: Accepted) -
     fail = check_tokens(state, plan.options)
     if fail is not None:
         return Step(state, (fail,), accepted)
-    requests = [message.text for message in plan.messages if message.role == "user"]
-    text = tell_not_finished(nudge.missing, nudge.steps, requests[-1] if requests else "")
+    text = tell_not_finished(nudge.missing, nudge.steps, plan.request_text)
     answer = (Message("assistant", content),) if content.strip() else ()
     history = (*state.history, *answer, Message("user", text))
     state = replace(state, history=history, paused_text="")

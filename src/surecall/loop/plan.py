@@ -99,6 +99,12 @@ class Plan(Struct, frozen=True, kw_only=True):
         return self.options.tool_use_mode != "disabled" and bool(self.tools)
 
     @property
+    def request_text(self) -> str:
+        """What the user asks for: the text of their last message."""
+        texts = (message.text for message in reversed(self.messages) if message.role == "user")
+        return next(texts, "")
+
+    @property
     def retries_per_turn(self) -> int:
         """How often a refused request is sent again without tools."""
         return self.options.fallback_retry_count if self.options.tool_use_mode == "relaxed" else 0

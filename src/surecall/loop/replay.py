@@ -30,6 +30,7 @@ from surecall.transforms import TransformChain, TransformRegistry
 from surecall.transport import ScriptedTransport, Transport
 
 from .asking import build_request, read_answer
+from .fit import add_usage
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .resolve import make_chain
@@ -163,7 +164,8 @@ def _replay_turn(
     if any(isinstance(effect, RunCalls) for effect in step.effects) and turn.results:
         odd = _compare_results(turn, runner.transforms)
         differences += [f"turn {turn.turn}: {words}" for words in odd]
-        step = next_step(step.state, CallsFinished(turn.results), plan)
+        finished = CallsFinished(turn.results, add_usage(turn.fit_checks))
+        step = next_step(step.state, finished, plan)
     elif turn.results:
         differences.append(f"turn {turn.turn}: results are recorded, but no call is run")
     return step

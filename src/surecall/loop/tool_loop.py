@@ -38,6 +38,7 @@ from surecall.tools import Dispatcher, Guard, RunProgress, find_closed
 from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner
 from .events import EventEmitter, Listener, StreamedText
+from .fit import FitCheck, FitGate, add_usage, uses_gate
 from .history import complete_history
 from .journal import RecordedFailure
 from .plan import Plan
@@ -91,6 +92,9 @@ class ToolLoop:
             dispatcher, self._recorder, self._emitter, plan.max_concurrent_calls
         )
         self._guards = guards
+        self._gate = None
+        if uses_gate(plan):
+            self._gate = FitGate(plan, runner.transport, runner.protocol, dispatcher, self._emitter)
         self._results: tuple[ToolResult, ...] = ()
         self._asked: PromptResult | None = None
         self._reading = Reading()
@@ -157,10 +161,13 @@ class ToolLoop:
         if isinstance(effect, AskModel):
             return await self._ask()
         if isinstance(effect, RunCalls):
+            checks: tuple[FitCheck, ...] = ()
+            if self._gate is not None:
+                effect, checks = await self._gate.check(effect)
             results = await self._calls.run(self._state.turn, effect)
-            self._trace_builder.add_results(results)
+            self._trace_builder.add_results(results, checks)
             self._results += results
-            return CallsFinished(results)
+            return CallsFinished(results, add_usage(checks))
         if isinstance(effect, Emit):
             self._emitter.emit_event(effect.event)
             return None

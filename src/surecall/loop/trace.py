@@ -26,6 +26,7 @@ from surecall.records import (
 )
 from surecall.redaction import mask_known
 
+from .fit import FitCheck
 from .guidance import find_hidden, offer_tools
 from .history import fit_history
 from .options import Options
@@ -122,6 +123,8 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     results: tuple[ToolResult, ...] = ()
     seen: tuple[ToolCall, ...] = ()
     """Calls that the text probably makes, and that were left in it."""
+    fit_checks: tuple[FitCheck, ...] = ()
+    """Questions whether the tools that were called fit the request."""
 
     @property
     def tool_calls(self) -> tuple[CallSummary, ...]:
@@ -290,9 +293,11 @@ class TraceBuilder:
         self._turns.append(turn)
         return turn
 
-    def add_results(self, results: tuple[ToolResult, ...]) -> None:
-        """Add the results of the calls of the last reply."""
-        self._turns[-1] = replace(self._turns[-1], results=results)
+    def add_results(
+        self, results: tuple[ToolResult, ...], fit_checks: tuple[FitCheck, ...] = ()
+    ) -> None:
+        """Add the results of the calls of the last reply, and what was asked before they ran."""
+        self._turns[-1] = replace(self._turns[-1], results=results, fit_checks=fit_checks)
 
     def trace(
         self, run_id: str, state: RunState, error: ErrorDetail | None, answer: str | None = None

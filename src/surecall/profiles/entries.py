@@ -126,6 +126,9 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     needs_reasoning_echo: bool | None = None
     """Whether a turn with calls is refused when its reasoning is not sent back; if so, one that
     came without any is sent with an empty one. Unset means not known."""
+    fit_threshold: float | None = None
+    """The score from which a tool fits a request, where asking the model about it was found to
+    help; `fit_gate="auto"` asks only then."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -139,6 +142,11 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Whether no two calls get the same id; unset means not known."""
     empty_arguments: EmptyArguments = "unknown"
     """How a call without arguments is written."""
+    false_call_rate: float | None = None
+    """How often a tool is called for a request that it does not fit; unset means not known."""
+    fit_separation: float | None = None
+    """How often, when the model is asked about it, a tool that fits scores above one that does
+    not; unset means not known."""
 
 
 _NAMES: Final = frozenset((*Capabilities.__struct_fields__, *Findings.__struct_fields__))

@@ -19,6 +19,7 @@ from typing import (
     overload,
 )
 
+import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
@@ -146,6 +147,20 @@ class Tool(Generic[P, R]):
             checker=self.checker,
             declares_effect=self.declares_effect,
             available_when=self.available_when,
+        )
+
+    def guarded(
+        self, *, requires: Sequence[str] = (), available_when: Guard | None = None
+    ) -> "Tool[P, R]":
+        """Return this tool with other conditions for its use, such as one from elsewhere lacks."""
+        return Tool(
+            msgspec.structs.replace(self.spec, requires=_names_of(self.name, requires)),
+            self.function,
+            binder=self.binder,
+            checker=self.checker,
+            rebind=vars(self)["_rebind"],
+            declares_effect=self.declares_effect,
+            available_when=make_guard(self.name, available_when),
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
