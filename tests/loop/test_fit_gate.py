@@ -7,7 +7,7 @@ import pytest
 
 from surecall.errors import Code
 from surecall.loop import replay_trace
-from surecall.records import FitJudged
+from surecall.records import Event, FitJudged
 from surecall.transport import ScriptedTransport, assistant, tool_call
 
 from .toolbox import run_script, saved
@@ -58,12 +58,17 @@ async def test_a_tool_runs_only_if_it_fits(
     """The score decides where there is one, the word elsewhere."""
     transport = ScriptedTransport([assistant(tool_calls=CALL), reply, assistant("Done.")])
     events: list[FitJudged] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, FitJudged):
+            events.append(event)
+
     result = await run_script(
         [],
         transport=transport,
         fit_gate=options,
         capabilities=capabilities,
-        on_event=lambda event: events.append(event) if isinstance(event, FitJudged) else None,
+        on_event=listen,
     )
     assert bool(saved) is runs
     assert [event.fits for event in events] == [runs]
