@@ -6,19 +6,17 @@ from that is decided here, from the plan and what the run remembers.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code
 from surecall.records import ErrorDetail, ModelRequest, ToolCall, ToolResult, ToolSpec
 
+from .plan import Plan
 from .prompting import PromptMode, name_choice
 from .wording import explain_not_ready
-
-if TYPE_CHECKING:
-    from .plan import Plan
 
 HeldBy = Literal["schema", "forced_choice", "words"]
 """How a model is made to call a tool: a schema for its reply, a forced choice, or words alone."""
@@ -53,7 +51,7 @@ class Nudge(Struct, frozen=True):
     held_by: HeldBy
 
 
-def is_guided(plan: "Plan", guidance: Guidance) -> bool:
+def is_guided(plan: Plan, guidance: Guidance) -> bool:
     """Tell whether anything is declared that this run has to heed."""
     return bool(
         plan.options.required_tools
@@ -63,13 +61,13 @@ def is_guided(plan: "Plan", guidance: Guidance) -> bool:
     )
 
 
-def find_missing(plan: "Plan", guidance: Guidance) -> tuple[str, ...]:
+def find_missing(plan: Plan, guidance: Guidance) -> tuple[str, ...]:
     """Return the required tools that have not succeeded yet."""
     required = plan.options.required_tools
     return tuple(name for name in required if name not in guidance.succeeded)
 
 
-def find_hidden(plan: "Plan", guidance: Guidance) -> dict[str, tuple[str, ...]]:
+def find_hidden(plan: Plan, guidance: Guidance) -> dict[str, tuple[str, ...]]:
     """Return the tools that cannot be called now, each with those that must succeed first."""
     hidden: dict[str, tuple[str, ...]] = {}
     for tool in plan.tools:
@@ -79,7 +77,7 @@ def find_hidden(plan: "Plan", guidance: Guidance) -> dict[str, tuple[str, ...]]:
     return hidden
 
 
-def find_steps(plan: "Plan", guidance: Guidance) -> tuple[str, ...]:
+def find_steps(plan: Plan, guidance: Guidance) -> tuple[str, ...]:
     """Return the tools that can be called now and lead to what is missing.
 
     What opens a closed tool is not known, so any tool that is shown may lead there.
@@ -103,7 +101,7 @@ def find_steps(plan: "Plan", guidance: Guidance) -> tuple[str, ...]:
     return tuple(steps) or shown
 
 
-def list_optional(plan: "Plan") -> frozenset[str]:
+def list_optional(plan: Plan) -> frozenset[str]:
     """Return the tools that are neither required nor needed for one that is."""
     needs = {tool.name: tool.requires for tool in plan.tools}
     needed: set[str] = set()
@@ -116,7 +114,7 @@ def list_optional(plan: "Plan") -> frozenset[str]:
     return frozenset(needs.keys() - needed)
 
 
-def refuse_not_ready(plan: "Plan", guidance: Guidance) -> dict[str, ErrorDetail]:
+def refuse_not_ready(plan: Plan, guidance: Guidance) -> dict[str, ErrorDetail]:
     """Return the refusal of each tool that cannot be called now."""
     hidden = find_hidden(plan, guidance)
     return {
@@ -129,7 +127,7 @@ def refuse_not_ready(plan: "Plan", guidance: Guidance) -> dict[str, ErrorDetail]
 
 
 def guide_request(
-    request: ModelRequest, plan: "Plan", guidance: Guidance, mode: PromptMode
+    request: ModelRequest, plan: Plan, guidance: Guidance, mode: PromptMode
 ) -> ModelRequest:
     """Offer only tools that can be called now, and force a call where the model was nudged."""
     if not request.tools:
@@ -146,7 +144,7 @@ def guide_request(
     return replace(request, tools=offered, tool_choice=choice)
 
 
-def offer_tools(plan: "Plan", guidance: Guidance) -> tuple[ToolSpec, ...]:
+def offer_tools(plan: Plan, guidance: Guidance) -> tuple[ToolSpec, ...]:
     """Return the tools that are offered in a turn."""
     hidden = find_hidden(plan, guidance)
     steps = find_steps(plan, guidance) if guidance.is_narrow else ()
@@ -155,14 +153,14 @@ def offer_tools(plan: "Plan", guidance: Guidance) -> tuple[ToolSpec, ...]:
     )
 
 
-def must_call(plan: "Plan", guidance: Guidance, mode: PromptMode) -> bool:
+def must_call(plan: Plan, guidance: Guidance, mode: PromptMode) -> bool:
     """Tell whether the reply of a turn is held to a schema that leaves no room for an answer."""
     if mode != "constrained":
         return False
     return guidance.held_by == "schema" or bool(find_missing(plan, guidance))
 
 
-def find_lesson(plan: "Plan", guidance: Guidance, mode: PromptMode) -> tuple[ToolSpec, ...] | None:
+def find_lesson(plan: Plan, guidance: Guidance, mode: PromptMode) -> tuple[ToolSpec, ...] | None:
     """Return what every turn teaches, so that prompts keep their beginning.
 
     A schema masks tools where replies are held to one; elsewhere the lesson itself has to.
@@ -174,7 +172,7 @@ def find_lesson(plan: "Plan", guidance: Guidance, mode: PromptMode) -> tuple[Too
 
 
 def find_nudge(
-    plan: "Plan", guidance: Guidance, mode: PromptMode, *, calls_seen: int
+    plan: Plan, guidance: Guidance, mode: PromptMode, *, calls_seen: int
 ) -> Nudge | None:
     """Return how the model is asked to go on instead of taking its answer, if it is.
 
@@ -194,7 +192,7 @@ def find_nudge(
     return None
 
 
-def _choose_hold(plan: "Plan", mode: PromptMode) -> HeldBy:
+def _choose_hold(plan: Plan, mode: PromptMode) -> HeldBy:
     capabilities = plan.capabilities
     if capabilities.json_schema:
         return "schema"
@@ -204,7 +202,7 @@ def _choose_hold(plan: "Plan", mode: PromptMode) -> HeldBy:
     return "words"
 
 
-def may_call_again(plan: "Plan", guidance: Guidance, mode: PromptMode) -> bool:
+def may_call_again(plan: Plan, guidance: Guidance, mode: PromptMode) -> bool:
     """Tell whether tools are offered after calls; when all is done, only the answer is left."""
     if guidance.unfit and not offer_tools(plan, guidance):
         return False
@@ -218,7 +216,7 @@ def may_call_again(plan: "Plan", guidance: Guidance, mode: PromptMode) -> bool:
 
 
 def note_results(
-    plan: "Plan",
+    plan: Plan,
     guidance: Guidance,
     calls: Iterable[tuple[str, ToolCall]],
     results: Iterable[ToolResult],
@@ -239,28 +237,3 @@ def note_results(
     by_id = {result.call_id: result for result in results if result.ok}
     reads = {key: by_id[call.id] for key, call in calls if key and call.id in by_id}
     return replace(guidance, reads={**reads, **guidance.reads})
-
-
-def check_required(required: tuple[str, ...], tools: tuple[ToolSpec, ...]) -> None:
-    """Refuse required tools that do not exist, or that nothing could ever make available."""
-    names = [tool.name for tool in tools]
-    for name in required:
-        if name not in names:
-            raise ConfigError(
-                Code.INVALID_OPTION,
-                f"required_tools names {name!r}, which is not a tool of this run.",
-                hint=did_you_mean(name, names),
-            )
-    reachable: set[str] = set()
-    found = -1
-    while found < len(reachable):
-        found = len(reachable)
-        reachable |= {tool.name for tool in tools if set(tool.requires) <= reachable}
-    for name in required:
-        if name not in reachable:
-            raise ConfigError(
-                Code.INVALID_OPTION,
-                f"required_tools names {name!r}, which could never be called: what it requires "
-                "is not a tool of this run, or requires it in turn.",
-                hint="Look at `requires` of the tool and of those it names.",
-            )

@@ -21,8 +21,8 @@ from surecall.protocols import DEFAULT_PROTOCOL
 from surecall.protocols.call_ids import find_id_shape
 from surecall.reading import ReadingLimits, was_judged
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.tools import check_required
 
-from .guidance import check_required
 from .history import HistoryRules, complete_history
 from .options import TEXT_FORMATS_WORDS, Options
 from .prompting import PromptMode, choose_mode, name_choice, taught_way

@@ -1,6 +1,6 @@
 """Tools: how they are defined, which of them a model may use, and how their calls are run."""
 
-from .availability import Guard, RunProgress, find_closed
+from .availability import Guard, RunProgress, check_required, find_closed
 from .define import Tool, ToolContext, ToolFailed, as_tool, tool
 from .dispatch import ApprovalDecision, ApprovalRequest, Approver, Dispatcher, ResultTransforms
 from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
@@ -24,6 +24,7 @@ __all__ = [
     "ToolRegistry",
     "as_tool",
     "check_output",
+    "check_required",
     "envelope_of",
     "find_closed",
     "render_envelope",

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from surecall.errors import Code, ToolDefinitionError
-from surecall.records import ToolResult
+from surecall.errors import Code, ConfigError, ToolDefinitionError, did_you_mean
+from surecall.records import ToolResult, ToolSpec
 from surecall.redaction import open_log
 
 _log = open_log("surecall.tools")
@@ -69,3 +69,28 @@ def _is_open(name: str, guard: Guard, progress: RunProgress) -> bool:
         _log.warning("available_when of %s failed, so the tool is not available", name)
         _log.debug("available_when of %s failed", name, exc_info=True)
         return False
+
+
+def check_required(required: tuple[str, ...], tools: tuple[ToolSpec, ...]) -> None:
+    """Refuse required tools that do not exist, or that nothing could ever make available."""
+    names = [tool.name for tool in tools]
+    for name in required:
+        if name not in names:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"required_tools names {name!r}, which is not a tool of this run.",
+                hint=did_you_mean(name, names),
+            )
+    reachable: set[str] = set()
+    found = -1
+    while found < len(reachable):
+        found = len(reachable)
+        reachable |= {tool.name for tool in tools if set(tool.requires) <= reachable}
+    for name in required:
+        if name not in reachable:
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"required_tools names {name!r}, which could never be called: what it requires "
+                "is not a tool of this run, or requires it in turn.",
+                hint="Look at `requires` of the tool and of those it names.",
+            )
