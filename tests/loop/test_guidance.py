@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import surecall
 from surecall.errors import Code, ConfigError, RequestError, ToolUseError
-from surecall.loop import Options, Plan, Session, make_plan, replay_trace
+from surecall.loop import MemoryJournal, Options, Plan, Session, make_plan, replay_trace
 from surecall.loop.guidance import (
     Guidance,
     find_hidden,
@@ -510,3 +510,38 @@ def test_the_fingerprint_is_that_of_before_where_nothing_is_declared() -> None:
     declared = guided_plan(required_tools=("get",), tools=(GET,))
     assert plain.fingerprint != declared.fingerprint
     assert replace(GET, requires=()) == GET
+
+
+async def test_a_choice_of_a_tool_that_is_not_offered_yet_is_not_sent() -> None:
+    """A provider would refuse it; the choice is left to the model until the tool is there."""
+    transport = ScriptedTransport(
+        [assistant(tool_calls=[tool_call("look", {})]), assistant("Done.")]
+    )
+    await run_script([], tools=[look, put_after_look], transport=transport, tool_choice="save")
+    assert transport.requests[0].body["tool_choice"] == "auto"
+
+
+async def test_a_guided_run_is_resumed_without_running_anything_twice() -> None:
+    """Refusals, repeated reads and closed tools come out of the journal as they went in."""
+    opened = surecall.tool(
+        name="save", effect="write", available_when=lambda progress: "look" in progress.succeeded
+    )(save_text)
+    replies = [
+        assistant(tool_calls=[tool_call("save", {"text": "early"}, "c1")]),
+        assistant(tool_calls=[tool_call("look", {}, "c2")]),
+        assistant(tool_calls=[tool_call("look", {}, "c3")]),
+        assistant("Done."),
+        assistant(tool_calls=[tool_call("save", {"text": "y"}, "c4")]),
+        assistant("Done."),
+    ]
+    journal = MemoryJournal()
+    texts: list[str] = []
+    for script in (replies, []):
+        result = await run_script(
+            script, tools=[look, opened], required_tools=("save",), journal=journal
+        )
+        texts.append(result.text)
+        ran = [item.executed for turn in result.trace.turns for item in turn.results]
+        assert ran == [False, True, False, True]
+    assert texts == ["Done.", "Done."]
+    assert saved == ["y"]

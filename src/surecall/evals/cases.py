@@ -50,6 +50,14 @@ class Declarations(Struct, frozen=True, kw_only=True):
             for tool in tools
         )
 
+    def describe(self) -> dict[str, Any]:
+        """Return what is declared, as it is kept with a trial."""
+        return {
+            "required_tools": list(self.required_tools),
+            "requires": {tool: list(needed) for tool, needed in self.requires.items()},
+            "available_when": sorted(self.available_when),
+        }
+
 
 class Prepared(Struct, kw_only=True):
     """One trial, ready to run: fresh tools on fresh state."""

@@ -134,11 +134,10 @@ class _Trial(Struct):
             defaults: dict[str, Any] = options.get("request_defaults") or {}
             options["request_defaults"] = {"seed": unit.seed & _MAX_SEED, **defaults}
         tools = prepared.tools
-        declared: dict[str, Any] = {}
         if settled.strategy == GUIDED:
             declarations = prepared.declarations
             tools = declarations.declare_tools(tools)
-            declared["required_tools"] = declarations.required_tools
+            options["required_tools"] = declarations.required_tools
         async with open_transport(contender, unit, self.case) as transport:
             session = Session(
                 tools=tools,
@@ -155,11 +154,10 @@ class _Trial(Struct):
                 ),
                 catalog=_NO_CATALOG,
                 on_event=self.note_event,
-                **options,
             )
             started = time.perf_counter()
             try:
-                result = self.result = await session.run(prepared.messages, **declared)
+                result = self.result = await session.run(prepared.messages, **options)
                 self.trace, self.history = result.trace, result.history
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000
@@ -235,13 +233,16 @@ class _Trial(Struct):
 
     def make_body(self, grades: Grades) -> TrialBody:
         request: dict[str, Any] = {}
+        config = {**self.settled.record, "timeout_s": self.timeout_s}
         if self.prepared is not None:
+            if self.settled.strategy == GUIDED:
+                config["declarations"] = self.prepared.declarations.describe()
             messages = msgspec.to_builtins(self.prepared.messages)
             request = {"system": self.prepared.system, "messages": messages}
         return write_body(
             self.unit.index,
             trace=self.trace,
-            config={**self.settled.record, "timeout_s": self.timeout_s},
+            config=config,
             request=request,
             state=grades.state,
         )

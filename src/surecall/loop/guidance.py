@@ -141,6 +141,8 @@ def guide_request(
         steps = [name for name in find_steps(plan, guidance) if name in names]
         is_named = "named" in plan.capabilities.tool_choices and bool(steps)
         choice = name_choice(steps[0]) if is_named else "required"
+    elif isinstance(choice, dict) and all(choice != name_choice(tool.name) for tool in offered):
+        choice = "auto"  # nobody can be made to call a tool that is not offered yet
     return replace(request, tools=offered, tool_choice=choice)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from surecall.evals.contenders import Contender
-from surecall.evals.records import Cell, Unit
+from surecall.evals.records import Cell, TrialBody, TrialRow, Unit
 from surecall.evals.strategies import settle
 from surecall.evals.suites import load_suite
 from surecall.evals.suites.errands import ERRANDS, Errand
@@ -38,15 +38,21 @@ def perfect_model(errand: Errand, *, skips: int = 0, lies: bool = False) -> Scri
     return ScriptedTransport(reply)
 
 
-async def try_errand(errand: Errand, transport: ScriptedTransport, strategy: str) -> Any:
+async def try_errand(errand: Errand, transport: ScriptedTransport, strategy: str) -> TrialRow:
     """Run one trial of an errand."""
+    return (await run_errand(errand, transport, strategy))[0]
+
+
+async def run_errand(
+    errand: Errand, transport: ScriptedTransport, strategy: str
+) -> tuple[TrialRow, TrialBody]:
+    """Run one trial of an errand, and return what is kept of it as well."""
     unit = Unit(index=0, cell=Cell(model="m", suite="errands", scenario=errand.scenario), seed=3)
 
     def open_transport(*_: Any) -> ScriptedTransport:
         return transport
 
-    row, _ = await run_trial(unit, errand, CONTENDER, open_transport, settle(strategy, CONTENDER))
-    return row
+    return await run_trial(unit, errand, CONTENDER, open_transport, settle(strategy, CONTENDER))
 
 
 @pytest.mark.parametrize("errand", ERRANDS, ids=lambda errand: errand.scenario)
@@ -91,3 +97,16 @@ def test_the_suite_has_its_tasks_and_a_version() -> None:
     assert list(suite.scenarios()) == [errand.scenario for errand in ERRANDS]
     assert suite.version == load_suite("errands").version
     assert suite.cases("pay_invoice") == (ERRANDS[3],)
+
+
+async def test_what_is_declared_is_kept_with_the_trial() -> None:
+    """A reader of a trial sees which knowledge about the task was used, and that none was else."""
+    errand = ERRANDS[0]
+    _, guided = await run_errand(errand, perfect_model(errand), "guided")
+    _, plain = await run_errand(errand, perfect_model(errand), "production")
+    assert guided.config["declarations"] == {
+        "required_tools": ["find_last_order", "create_refund"],
+        "requires": {"create_refund": ["find_last_order"]},
+        "available_when": [],
+    }
+    assert "declarations" not in plain.config
