@@ -15,7 +15,7 @@ from surecall.records import ToolSpec, WireRequest
 from surecall.transport import ScriptedTransport, assistant, tool_call
 
 CHAT = find_protocol("chat_completions")
-CONTENDER = Contender(label="m", model="m", kind="endpoint", base_url="http://127.0.0.1:9/v1")
+CONTENDER = Contender(label="m", model="m", kind="live")
 
 
 def perfect_model(errand: Errand, *, skips: int = 0, lies: bool = False) -> ScriptedTransport:
