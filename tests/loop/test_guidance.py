@@ -125,6 +125,20 @@ def test_what_a_required_tool_needs_is_not_optional() -> None:
             id="enforced, and words do not hold",
         ),
         pytest.param(
+            {"tool_choices": ("required",)},
+            {"required_tools": (), "tool_use_mode": "enforced"},
+            0,
+            "forced_choice",
+            id="enforced, and any call can be forced",
+        ),
+        pytest.param(
+            {"tool_choices": ("named",)},
+            {"required_tools": (), "tool_use_mode": "enforced"},
+            0,
+            None,
+            id="enforced, and no tool is the one to force",
+        ),
+        pytest.param(
             SCHEMA,
             {"required_tools": (), "tool_use_mode": "enforced"},
             1,

@@ -137,10 +137,8 @@ def guide_request(
     if not offered:
         choice = None
     elif guidance.held_by == "forced_choice" and mode in ("native", "strict"):
-        names = {tool.name for tool in offered}
-        steps = [name for name in find_steps(plan, guidance) if name in names]
-        is_named = "named" in plan.capabilities.tool_choices and bool(steps)
-        choice = name_choice(steps[0]) if is_named else "required"
+        step = _find_named_step(plan, guidance)
+        choice = "required" if step is None else name_choice(step)
     elif isinstance(choice, dict) and all(choice != name_choice(tool.name) for tool in offered):
         choice = "auto"  # nobody can be made to call a tool that is not offered yet
     return replace(request, tools=offered, tool_choice=choice)
@@ -185,7 +183,7 @@ def find_nudge(
     if guidance.nudges >= options.max_step_nudges or not plan.tools_allowed:
         return None
     steps = find_steps(plan, guidance)
-    held_by = _choose_hold(plan, mode)
+    held_by = _choose_hold(plan, guidance, mode)
     if missing:
         return Nudge(missing, steps, held_by)
     is_demanded = options.tool_use_mode == "enforced" and plan.tool_choice != "none"
@@ -194,14 +192,23 @@ def find_nudge(
     return None
 
 
-def _choose_hold(plan: Plan, mode: PromptMode) -> HeldBy:
+def _choose_hold(plan: Plan, guidance: Guidance, mode: PromptMode) -> HeldBy:
     capabilities = plan.capabilities
     if capabilities.json_schema:
         return "schema"
-    is_native = mode in ("native", "strict")
-    if is_native and {"named", "required"} & set(capabilities.tool_choices):
-        return "forced_choice"
-    return "words"
+    can_force = "required" in capabilities.tool_choices or _find_named_step(plan, guidance)
+    return "forced_choice" if can_force and mode in ("native", "strict") else "words"
+
+
+def _find_named_step(plan: Plan, guidance: Guidance) -> str | None:
+    """Return the one tool to force by its name, where the provider honours that.
+
+    Where just any call is demanded, it is forced only if there is no other tool.
+    """
+    steps = find_steps(plan, guidance)
+    is_clear = bool(find_missing(plan, guidance)) or len(steps) == 1
+    is_honoured = "named" in plan.capabilities.tool_choices
+    return steps[0] if steps and is_clear and is_honoured else None
 
 
 def may_call_again(plan: Plan, guidance: Guidance, mode: PromptMode) -> bool:
