@@ -12,7 +12,8 @@
     │   ├── ProviderStatusError       an answer with an error status, or an error inside a 200
     │   └── ProviderReplyError        not a reply at all (HTML, cut, too large, no choices)
     ├── RunError                  a run ended without an answer; has `.trace` and `.history`
-    │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR)
+    │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR,
+    │   │                         REQUIRED_TOOL_MISSING)
     │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
     ├── JournalError              a journal that cannot be resumed
     └── StoreError                stored runs, requests or workspaces that cannot be read or written
@@ -72,9 +73,11 @@ class Code(StrEnum):
     SQL_ERROR = "SQL_ERROR"
     SQL_LIMIT_EXCEEDED = "SQL_LIMIT_EXCEEDED"
     SQL_NOT_ALLOWED = "SQL_NOT_ALLOWED"
+    TOOL_DOES_NOT_FIT = "TOOL_DOES_NOT_FIT"
     TOOL_NOT_ALLOWED = "TOOL_NOT_ALLOWED"
     TOOL_NOT_EXECUTED = "TOOL_NOT_EXECUTED"
     TOOL_NOT_IMPLEMENTED = "TOOL_NOT_IMPLEMENTED"
+    TOOL_NOT_READY = "TOOL_NOT_READY"
     TOOL_OUTPUT_SERIALIZATION_ERROR = "TOOL_OUTPUT_SERIALIZATION_ERROR"
     TOOL_OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
@@ -96,6 +99,7 @@ class Code(StrEnum):
     MAX_TURNS_REACHED = "MAX_TURNS_REACHED"
     NO_TOOL_CALLS = "NO_TOOL_CALLS"
     REPEATED_CALL = "REPEATED_CALL"
+    REQUIRED_TOOL_MISSING = "REQUIRED_TOOL_MISSING"
     RUN_CANCELLED = "RUN_CANCELLED"
     TOKEN_BUDGET_EXCEEDED = "TOKEN_BUDGET_EXCEEDED"  # noqa: S105 - a code, not a secret
     TOOL_ERROR = "TOOL_ERROR"

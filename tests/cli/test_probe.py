@@ -10,7 +10,7 @@ from click.testing import Result
 from support.capability_upstream import CapabilityUpstream, Truth
 from support.upstream import unused_port
 from surecall.cli import ExitCode
-from surecall.probe import QUESTIONS
+from surecall.probe import ON_REQUEST, QUESTIONS
 
 from .harness import document, documents, invoke
 
@@ -166,7 +166,9 @@ async def test_stored_facts_are_shown_and_forgotten() -> None:
 def test_questions_are_listed_with_their_cost() -> None:
     """Every question says what it asks, decides and costs."""
     found = document(invoke("probe", "--list", "--json"))["questions"]
-    assert [row["name"] for row in found] == [question.name for question in QUESTIONS]
+    assert [row["name"] for row in found] == [
+        question.name for question in (*QUESTIONS, *ON_REQUEST)
+    ]
     assert all(row["title"].endswith("?") and row["decides"] for row in found)
     shown = invoke("probe", "--list").stdout
     assert "in total: at most" in shown

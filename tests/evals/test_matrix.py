@@ -231,6 +231,8 @@ def test_strategies_keep_their_order_and_ablations_come_last() -> None:
     """`all` is the three strategies; ablations are added by name or glob."""
     assert choose_strategies("production,raw") == ("raw", "production")
     assert choose_strategies("all") == ("raw", "baseline", "production")
+    assert choose_strategies("raw,guided") == ("raw", "guided")
+    assert choose_strategies("all,guided") == ("raw", "baseline", "production", "guided")
     assert choose_strategies("prod,ablate:strip_code_fence,ablate:fix_empty_final") == (
         "production",
         "ablate:fix_empty_final",

@@ -13,7 +13,7 @@ from surecall.errors import SurecallError
 from surecall.loop import Options, PromptRunner, Session, make_plan
 from surecall.loop.replay import replay_trace
 from surecall.profiles import Capabilities, Findings
-from surecall.records import Message, ModelRequest, TextDelta, ToolSpec
+from surecall.records import Message, ModelRequest, TextDelta, ToolSpec, WireRequest
 from surecall.transport import ScriptedTransport
 
 from .toolbox import assistant, look, run_script, save, tool_call
@@ -163,6 +163,21 @@ async def echoes(value: bool | None) -> str | None:
     return messages[1].get("reasoning_content")
 
 
+async def asks_about_fit(value: float | None) -> bool:
+    """Tell whether the model is asked if a tool fits before it runs."""
+
+    def reply(request: WireRequest) -> Any:
+        if "tools" not in request.body:
+            return "yes"
+        is_first = len(request.body["messages"]) == 1
+        return assistant(tool_calls=[tool_call("look", {})]) if is_first else "done"
+
+    transport = ScriptedTransport(reply)
+    can = {"fit_threshold": value}
+    await run_script([], transport=transport, fit_gate="auto", capabilities=can)
+    return any("tools" not in request.body for request in transport.requests)
+
+
 @dataclass(frozen=True)
 class Decision:
     """Two values of a capability, and what is seen with each."""
@@ -204,6 +219,7 @@ DECISIONS = [
         ((None, (True, True)), (True, (True, True)), (False, (False, True))),
     ),
     Decision("needs_reasoning_echo", echoes, ((None, None), (False, None), (True, ""))),
+    Decision("fit_threshold", asks_about_fit, ((None, False), (0.5, True))),
 ]
 
 
@@ -224,7 +240,13 @@ async def test_the_value_of_a_capability_can_be_seen(decision: Decision) -> None
 @pytest.mark.parametrize("name", Findings.__struct_fields__)
 async def test_a_finding_is_kept_and_decides_nothing(name: str) -> None:
     """It is in the trace with its origin; the same is sent with it and without."""
-    value = {"json_stability": "low", "empty_arguments": "blank"}.get(name, False)
+    values: dict[str, Any] = {
+        "json_stability": "low",
+        "empty_arguments": "blank",
+        "false_call_rate": 0.5,
+        "fit_separation": 0.9,
+    }
+    value = values.get(name, False)
     transports = ScriptedTransport(["done"]), ScriptedTransport(["done"])
     plain = await run_script([], transport=transports[0], history=HISTORY)
     found = await run_script(

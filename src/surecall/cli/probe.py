@@ -14,6 +14,7 @@ from surecall.loop.probing import FACTS_FILE, fact_address
 from surecall.loop.resolve import choose_protocol, find_provider, make_transport
 from surecall.probe import (
     DEFAULT_MAX_REQUESTS,
+    ON_REQUEST,
     QUESTIONS,
     FactKey,
     FactStore,
@@ -94,7 +95,7 @@ def probe(
     if list_questions + facts + forget > 1:
         raise click.UsageError("Give one of --list, --facts and --forget.")
     if list_questions:
-        show_questions(output, QUESTIONS)
+        show_questions(output, (*QUESTIONS, *ON_REQUEST))
         return ExitCode.OK
     config = load_config(overrides={"model": model, **settings})
     store = FactStore(config.cache_dir / FACTS_FILE, max_age_s=config.max_probe_age_s)

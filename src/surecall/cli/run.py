@@ -86,9 +86,9 @@ def run(
     listener, stop = _listener(output)
 
     async def ask() -> RunResult:
-        async with Session(config=config, tools=tools, system=system, **given) as session:
+        async with Session(config=config, tools=tools, system=system) as session:
             return await session.run(
-                prompt, on_event=listener, journal=places.journal, run_id=places.run_id
+                prompt, on_event=listener, journal=places.journal, run_id=places.run_id, **given
             )
 
     try:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from surecall.loop import RunResult, Trace, TurnTrace
 from surecall.records import Message, ModelRequest, ToolCall, ToolResult, clip
-from surecall.tools import ToolRegistry
+from surecall.tools import Guard, ToolRegistry
 
 from .records import Reason, Verdict
 
@@ -28,6 +28,37 @@ class Ideal(Struct, frozen=True):
     text: str = ""
 
 
+class Declarations(Struct, frozen=True, kw_only=True):
+    """What an application that has this task would declare; only the strategy `guided` uses it."""
+
+    required_tools: tuple[str, ...] = ()
+    requires: dict[str, tuple[str, ...]] = {}
+    """The tools that each tool needs first."""
+    available_when: dict[str, Guard] = {}
+    """When each tool may be used."""
+
+    def declare_tools(self, tools: ToolRegistry) -> ToolRegistry:
+        """Return the tools with what is declared of them."""
+        declared = self.requires.keys() | self.available_when.keys()
+        return ToolRegistry(
+            tool.guarded(
+                requires=self.requires.get(tool.name, ()),
+                available_when=self.available_when.get(tool.name),
+            )
+            if tool.name in declared
+            else tool
+            for tool in tools
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is declared, as it is kept with a trial."""
+        return {
+            "required_tools": list(self.required_tools),
+            "requires": {tool: list(needed) for tool, needed in self.requires.items()},
+            "available_when": sorted(self.available_when),
+        }
+
+
 class Prepared(Struct, kw_only=True):
     """One trial, ready to run: fresh tools on fresh state."""
 
@@ -38,6 +69,7 @@ class Prepared(Struct, kw_only=True):
     """Options that the scenario itself needs, such as a limit; they win over everything."""
     state: Any = None
     """What the tools work on; `grade` looks at it."""
+    declarations: Declarations = Declarations()
 
 
 class Attempt(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
 
 from .cases import Suite
-from .strategies import ABLATE, list_ablations
+from .strategies import ABLATE, GUIDED, list_ablations
 
 _DEFAULT: Final = "default"
 _EVERYTHING: Final = frozenset({"*", "all", "full"})
@@ -23,6 +23,7 @@ _FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
     "off": ("fallback_off",),
     "on": ("fallback_on",),
 }
+_GUIDED: Final = next(item for item in STRATEGIES if item.id == GUIDED)
 
 
 @runtime_checkable
@@ -56,16 +57,19 @@ def choose(items: Sequence[Item], expression: str, what: str) -> tuple[Item, ...
 
 
 def choose_strategies(expression: str, catalog: Catalog | None = None) -> tuple[str, ...]:
-    """Return the strategies a filter chooses: raw, baseline, production, then ablations.
+    """Return the strategies a filter chooses: raw, baseline, production, guided, then ablations.
 
     `ablate:` and a name or a glob adds ablations; without that there are none, also with `all`.
+    `guided` has to be named as well, because it is not the task alone that is compared with it.
     """
     tokens = [token.strip().lower() for token in expression.split(",") if token.strip()]
     ablations = [token for token in tokens if token.removeprefix("!").startswith(ABLATE)]
     plain = [token for token in tokens if token not in ablations]
     chosen: tuple[str, ...] = ()
     if plain or not ablations:
-        chosen = tuple(item.id for item in choose(STRATEGIES, ",".join(plain), "strategy"))
+        is_named = any(token in (GUIDED, *_GUIDED.tags) for token in plain)
+        known = STRATEGIES if is_named else [item for item in STRATEGIES if item is not _GUIDED]
+        chosen = tuple(item.id for item in choose(known, ",".join(plain), "strategy"))
     if not ablations:
         return chosen
     known = list_ablations(catalog)

@@ -139,7 +139,7 @@ def collect_facts(
         needed=tuple(dict.fromkeys((*needed, *stages))),
         fabrications=sum(item.executed and not item.is_faithful() for item in seen),
         turns=len(trace.turns),
-        requests=sum((turn.raw is not None) + len(turn.failures) for turn in trace.turns),
+        requests=sum(map(_count_requests, trace.turns)),
         attempts=sum(
             (turn.attempts if turn.raw is not None else 0) + len(turn.failures)
             for turn in trace.turns
@@ -304,12 +304,18 @@ def _was_tried(trace: Trace) -> bool:
     return False
 
 
+def _count_requests(turn: TurnTrace) -> int:
+    return (turn.raw is not None) + len(turn.failures) + sum(c.requests for c in turn.fit_checks)
+
+
 def _usage(turns: Iterable[TurnTrace]) -> Usage:
     whole = Usage()
     for turn in turns:
         summary = turn.response_summary
         if summary is not None and summary.usage is not None:
             whole += summary.usage
+        for check in turn.fit_checks:
+            whole += check.usage or Usage()
     return whole
 
 

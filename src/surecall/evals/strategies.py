@@ -32,10 +32,12 @@ AblationKind = Literal["option", "preset", "transform", "rule"]
 
 OPTIONS_OFF: Final[Mapping[str, Any]] = {
     "fallback_retry_count": 0,
+    "fit_gate": "off",
     "fix_empty_final": False,
     "likely_calls": "never",
     "max_escalations": 0,
     "max_parse_retries": 0,
+    "max_step_nudges": 0,
     "text_formats": "off",
     "tool_prompting": "native",
 }
@@ -120,6 +122,9 @@ FALLBACKS: Final[tuple[Fallback, ...]] = ("best_effort", "fallback_off", "fallba
 
 _TAGS_TRANSFORM: Final = "assistant_content_tool_call_tags_to_tool_calls"
 _PRODUCTION: Final = {"text_formats": "all", "max_escalations": 2}
+GUIDED: Final = "guided"
+"""The strategy that uses what scenarios declare for the application."""
+_GUIDED: Final = {**_PRODUCTION, "fit_gate": "auto"}
 _BASELINE: Final = {
     "text_formats": "off",
     "likely_calls": "never",
@@ -200,7 +205,7 @@ def settle(
     option of the experiment can switch on again what `raw` or an ablation switches off.
 
     Args:
-        strategy: `raw`, `baseline`, `production` or `ablate:NAME`.
+        strategy: `raw`, `baseline`, `production`, `guided` or `ablate:NAME`.
         contender: The model, and where it is.
         fallback: `best_effort`, `fallback_off` or `fallback_on`.
         profile: The id of a sampling profile.
@@ -255,7 +260,8 @@ def _parse_strategy(text: str, catalog: Catalog) -> tuple[str, Ablation | None]:
 def _strategy_layers(name: str) -> list[Layer]:
     if name == "raw":
         return []
-    return [(f"strategy:{name}", _PRODUCTION if name == "production" else _BASELINE)]
+    options = {"production": _PRODUCTION, GUIDED: _GUIDED}.get(name, _BASELINE)
+    return [(f"strategy:{name}", options)]
 
 
 def _profile_layers(profile: str, catalog: Catalog) -> list[Layer]:
@@ -323,11 +329,11 @@ def _settle_capabilities(
     """Return what a strategy knows: nothing, the provider, or the model as well."""
     if name == "raw":
         return {}, {}
-    is_production = name == "production"
+    knows_model = name in ("production", GUIDED)
     resolved = resolve_capabilities(
         contender.provider,
-        contender.model if is_production else None,
-        overrides=contender.capabilities if is_production else None,
+        contender.model if knows_model else None,
+        overrides=contender.capabilities if knows_model else None,
         catalog=catalog,
     )
     values: dict[str, Any] = msgspec.to_builtins(

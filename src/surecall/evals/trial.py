@@ -20,6 +20,7 @@ from surecall.records import (
     FixEmptyFinal,
     Message,
     ModelRequestRetried,
+    StepNudged,
     ToolNotExecuted,
     clip,
 )
@@ -30,7 +31,7 @@ from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .original import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
-from .strategies import Settled
+from .strategies import GUIDED, Settled
 from .taxonomy import is_timeout
 from .transcript import write_body
 
@@ -102,6 +103,8 @@ class _Trial(Struct):
             case Escalated():
                 self.escalations += 1
                 self.stages.append("max_escalations")
+            case StepNudged():
+                self.stages.append("max_step_nudges")
             case ModelRequestRetried():
                 self.stages.append("fallback_retry_count")
             case ToolNotExecuted(retrying=True, is_likely=is_likely):
@@ -130,9 +133,14 @@ class _Trial(Struct):
             # A model of this machine repeats itself for the same seed; others may refuse the field.
             defaults: dict[str, Any] = options.get("request_defaults") or {}
             options["request_defaults"] = {"seed": unit.seed & _MAX_SEED, **defaults}
+        tools = prepared.tools
+        if settled.strategy == GUIDED:
+            declarations = prepared.declarations
+            tools = declarations.declare_tools(tools)
+            options["required_tools"] = declarations.required_tools
         async with open_transport(contender, unit, self.case) as transport:
             session = Session(
-                tools=prepared.tools,
+                tools=tools,
                 system=prepared.system,
                 transport=transport,
                 protocol=settled.protocol,
@@ -146,11 +154,10 @@ class _Trial(Struct):
                 ),
                 catalog=_NO_CATALOG,
                 on_event=self.note_event,
-                **options,
             )
             started = time.perf_counter()
             try:
-                result = self.result = await session.run(prepared.messages)
+                result = self.result = await session.run(prepared.messages, **options)
                 self.trace, self.history = result.trace, result.history
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000
@@ -226,13 +233,16 @@ class _Trial(Struct):
 
     def make_body(self, grades: Grades) -> TrialBody:
         request: dict[str, Any] = {}
+        config = {**self.settled.record, "timeout_s": self.timeout_s}
         if self.prepared is not None:
+            if self.settled.strategy == GUIDED:
+                config["declarations"] = self.prepared.declarations.describe()
             messages = msgspec.to_builtins(self.prepared.messages)
             request = {"system": self.prepared.system, "messages": messages}
         return write_body(
             self.unit.index,
             trace=self.trace,
-            config={**self.settled.record, "timeout_s": self.timeout_s},
+            config=config,
             request=request,
             state=grades.state,
         )

@@ -35,6 +35,7 @@ from surecall.records import (
 )
 from surecall.redaction import MASK
 
+from .guidance import find_lesson, guide_request, is_guided, must_call
 from .history import find_own_ids, fit_history
 from .plan import Plan
 from .prompting import present_tools, taught_way
@@ -58,12 +59,17 @@ def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
         calls_seen=state.calls_seen,
         after_cut=state.was_cut,
     )
+    guidance = state.guidance
+    if is_guided(plan, guidance) or guidance.held_by is not None:
+        request = guide_request(request, plan, guidance, state.mode)
     request = present_tools(
         request,
         state.mode,
         plan.capabilities,
         forced_tool=state.forced_tool,
-        must_call=request.tool_choice not in (None, "auto", "none"),
+        must_call=request.tool_choice not in (None, "auto", "none")
+        or must_call(plan, guidance, state.mode),
+        lesson=find_lesson(plan, guidance, state.mode),
     )
     messages, changes = fit_history(request.messages, plan.history_rules(state.mode))
     return replace(request, messages=messages) if changes else request

@@ -53,7 +53,7 @@ class CallRunner:
         """Run the calls of a turn and return their results in the order of the calls."""
 
         async def execute(call: ToolCall) -> ToolResult:
-            return await self._execute(turn, call, wanted.warnings.get(call.id))
+            return await self._execute(turn, call, wanted)
 
         return await run_calls(
             wanted.calls,
@@ -62,7 +62,7 @@ class CallRunner:
             max_concurrency=self._max_concurrency,
         )
 
-    async def _execute(self, turn: int, call: ToolCall, warning: str | None) -> ToolResult:
+    async def _execute(self, turn: int, call: ToolCall, wanted: RunCalls) -> ToolResult:
         self._emitter.emit(
             ToolCallStarted,
             tool_call_id=call.id,
@@ -76,7 +76,11 @@ class CallRunner:
         if result is not None:
             self._dispatcher.recall(call, result, context)
         else:
-            result = await self._dispatch(turn, call, context, warning)
+            result = self._answer_unrun(call, wanted)
+            if result is None:
+                result = await self._dispatch(turn, call, context, wanted.warnings.get(call.id))
+            else:
+                await self._recorder.record_result(turn, result, "read")
         if not self._emitter.has_listener:
             return result
         self._emitter.emit(
@@ -92,6 +96,18 @@ class CallRunner:
             errors=result.envelope.errors,
         )
         return result
+
+    def _answer_unrun(self, call: ToolCall, wanted: RunCalls) -> ToolResult | None:
+        """Return the result of a call whose tool is not run, if that has been decided."""
+        dispatcher, warning = self._dispatcher, wanted.warnings.get(call.id)
+        first = wanted.repeated.get(call.id)
+        if first is not None:
+            return dispatcher.repeat_result(call, first, () if warning is None else (warning,))
+        tool = dispatcher.resolve(call.name)
+        refusal = None if tool is None else wanted.not_ready.get(tool.name)
+        if refusal is None:
+            return None
+        return dispatcher.refuse(call, refusal.code, refusal.message, refusal.hint)
 
     async def _dispatch(
         self, turn: int, call: ToolCall, context: ToolContext, warning: str | None

@@ -6,6 +6,7 @@ from surecall.errors import Code
 from surecall.jsontext import canonical_hash
 from surecall.records import CallRepeated, ToolCall
 
+from .guidance import find_missing
 from .options import Options
 from .plan import Plan
 from .steps import Effect, Emit, Fail, RunState
@@ -30,13 +31,9 @@ def check_limits(
 ) -> Fail | None:
     """Return why the run ends before these calls run, if it does."""
     options = plan.options
-    if options.max_run_tokens is not None and state.usage.total_tokens > options.max_run_tokens:
-        return Fail(
-            Code.TOKEN_BUDGET_EXCEEDED,
-            f"{state.usage.total_tokens} tokens were used, {options.max_run_tokens} are allowed.",
-            "Raise max_run_tokens, or send less history and smaller tool results.",
-            {"tokens": state.usage.total_tokens, "max_run_tokens": options.max_run_tokens},
-        )
+    fail = check_tokens(state, options)
+    if fail is not None:
+        return fail
     wanted = state.calls_run + len(calls)
     if options.max_tool_calls is not None and wanted > options.max_tool_calls:
         return Fail(
@@ -57,6 +54,19 @@ def check_limits(
     return None
 
 
+def check_tokens(state: RunState, options: Options) -> Fail | None:
+    """Return why the run ends when it used more tokens than it may."""
+    used, limit = state.usage.total_tokens, options.max_run_tokens
+    if limit is None or used <= limit:
+        return None
+    return Fail(
+        Code.TOKEN_BUDGET_EXCEEDED,
+        f"{used} tokens were used, {limit} are allowed.",
+        "Raise max_run_tokens, or send less history and smaller tool results.",
+        {"tokens": used, "max_run_tokens": limit},
+    )
+
+
 def count_repeats(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> Repeats:
     """Count the calls among those made before."""
     limit = plan.options.max_identical_calls
@@ -65,7 +75,7 @@ def count_repeats(state: RunState, calls: tuple[ToolCall, ...], plan: Plan) -> R
     counts = dict(state.repeats)
     found = Repeats(counts)
     for call in calls:
-        key = _call_key(call, plan)
+        key = call_key(call, plan)
         if not key:
             continue
         found.keys.append(key)
@@ -84,7 +94,7 @@ def was_warned(state: RunState, plan: Plan) -> bool:
     return limit is not None and any(count >= limit for count in state.repeats.values())
 
 
-def _call_key(call: ToolCall, plan: Plan) -> str:
+def call_key(call: ToolCall, plan: Plan) -> str:
     """Return a key equal for equal calls; empty where a repetition is not a sign of a loop."""
     if call.name in plan.polling_tools:
         return ""
@@ -101,6 +111,24 @@ def needs_empty_final_repair(state: RunState, content: str, options: Options) ->
         and options.tool_use_mode != "disabled"
         and not content.strip()
         and state.calls_run > 0
+    )
+
+
+def check_required_tools(state: RunState, plan: Plan) -> Fail | None:
+    """Check that every required tool has succeeded; `None` when they have."""
+    missing = find_missing(plan, state.guidance)
+    if not missing:
+        return None
+    return Fail(
+        Code.REQUIRED_TOOL_MISSING,
+        f"the model answered although {', '.join(missing)} has not succeeded in this run.",
+        "Look in the trace for why it was not called or failed; raise max_step_nudges, or "
+        "declare what it needs first with requires=(...).",
+        {
+            "missing": list(missing),
+            "succeeded": sorted(state.guidance.succeeded),
+            "nudges": state.guidance.nudges,
+        },
     )
 
 

@@ -21,6 +21,8 @@ from .wording import EMPTY_FINAL_TEXT
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
 ToolFailurePolicy = Literal["fatal", "tolerated"]
 ToolPrompting = Literal["auto", "native", "strict", "taught", "constrained"]
+AfterRequired = Literal["answer", "go_on"]
+FitGate = Literal["off", "auto", "on"]
 LikelyCalls = Literal["by_effect", "run", "approve", "never"]
 TextFormats = Literal["auto", "off", "all"]
 
@@ -110,6 +112,19 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     approver decide, and `never` leaves it in the text it is part of."""
     approval_lifetime_s: float = APPROVAL_LIFETIME_S
     """Seconds that an approval can be decided and used, when a run waits for one."""
+    required_tools: tuple[str, ...] = ()
+    """Tools that must have succeeded in this run before an answer is accepted; without them it ends
+    with `REQUIRED_TOOL_MISSING`. Given to a run, never to a session."""
+    after_required: AfterRequired | None = None
+    """What follows when all required tools have succeeded: `answer` offers no more tools, `go_on`
+    does. Unset means `answer` where replies are held to a schema, and `go_on` elsewhere."""
+    max_step_nudges: int = 2
+    """How often a model that answers too early is asked to go on, while a required tool is missing.
+    Its reply is then held to a call where the provider can do that. In enforced mode it is also
+    tried once before `NO_TOOL_CALLS`, where the reply can be held to a call."""
+    fit_gate: FitGate = "off"
+    """Whether the model is asked, before an optional tool runs, if that tool fits the request:
+    `on` always, `auto` only where a probe found that this helps, `off` never."""
     disabled_rules: tuple[str, ...] = ()
     """Rules of reading that are switched off, by the names their receipts carry; `*` is all of
     them. To find out what a rule is worth: a call that needs it is refused."""
@@ -178,6 +193,10 @@ class OptionArguments(TypedDict, total=False):
     text_formats: TextFormats | bool | None
     likely_calls: LikelyCalls
     approval_lifetime_s: float
+    required_tools: Sequence[str]
+    after_required: AfterRequired | None
+    max_step_nudges: int
+    fit_gate: FitGate
     disabled_rules: Sequence[str]
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
@@ -204,7 +223,12 @@ _POSITIVE: Final = (
     "tool_timeout_s",
 )
 
-_NOT_NEGATIVE: Final = ("fallback_retry_count", "max_escalations", "max_parse_retries")
+_NOT_NEGATIVE: Final = (
+    "fallback_retry_count",
+    "max_escalations",
+    "max_parse_retries",
+    "max_step_nudges",
+)
 
 _RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)

@@ -21,6 +21,7 @@ from surecall.protocols import DEFAULT_PROTOCOL
 from surecall.protocols.call_ids import find_id_shape
 from surecall.reading import ReadingLimits, was_judged
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
+from surecall.tools import check_required
 
 from .history import HistoryRules, complete_history
 from .options import TEXT_FORMATS_WORDS, Options
@@ -96,6 +97,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     def tools_allowed(self) -> bool:
         """Whether tools may be sent at all."""
         return self.options.tool_use_mode != "disabled" and bool(self.tools)
+
+    @property
+    def request_text(self) -> str:
+        """What the user asks for: the text of their last message."""
+        texts = (message.text for message in reversed(self.messages) if message.role == "user")
+        return next(texts, "")
 
     @property
     def retries_per_turn(self) -> int:
@@ -226,6 +233,14 @@ def make_plan(
             "tool use is enforced but no tool may be sent.",
             hint="Pass tools, widen tool_allowlist, or use tool_use_mode='relaxed'.",
         )
+    if options.required_tools:
+        check_required(options.required_tools, tools)
+        if options.tool_use_mode == "disabled" or options.tool_choice == "none":
+            raise RequestError(
+                Code.INVALID_OPTION,
+                "tools are required, but none may be called.",
+                hint="Leave out required_tools, or let the model use tools.",
+            )
     if capabilities.tool_id_pattern is not None:
         find_id_shape(capabilities.tool_id_pattern)  # raises when no id can be made
     tools = () if options.tool_use_mode == "disabled" else tools
@@ -296,7 +311,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "model": plan.model,
         "system": plan.system,
         "messages": plan.messages,
-        "tools": plan.tools,
+        "tools": [_describe_tool(tool) for tool in plan.tools],
         "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
         "origins": _leave_out(_origins_by_key(plan.origins), _LATER_OPTIONS, {}),
         "capabilities": _leave_out(
@@ -310,6 +325,14 @@ def _with_fingerprint(plan: Plan) -> Plan:
         surface["protocol"] = plan.protocol
     # What is not finite is refused when the request is rendered.
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
+
+
+def _describe_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return the fields of a tool, without those that journals of before do not know."""
+    fields = msgspec.structs.asdict(tool)
+    if not tool.requires:
+        del fields["requires"]
+    return fields
 
 
 def _leave_out(

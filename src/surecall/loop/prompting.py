@@ -37,10 +37,19 @@ class PromptChoice(NamedTuple):
 def choose_mode(
     options: Options, capabilities: Capabilities, capability_origins: Mapping[str, str]
 ) -> PromptChoice:
-    """Choose natively unless the model is known not to be shown any tools."""
+    """Choose natively unless the model is known not to be shown any tools.
+
+    Required tools that no `tool_choice` can bring about are called because a schema leaves no room
+    for anything else.
+    """
     if options.tool_prompting != "auto":
         return PromptChoice(options.tool_prompting, "the option tool_prompting says so")
     origin = capability_origins.get("supports_tool_use", "default")
+    if options.required_tools and capabilities.json_schema:
+        choices = capability_origins.get("tool_choices", "default")
+        if choices != "default" and "required" not in capabilities.tool_choices:
+            reason = f"required_tools are declared, and a forced tool_choice is ignored ({choices})"
+            return PromptChoice("constrained", reason)
     if capabilities.supports_tool_use:
         return PromptChoice("native", f"supports_tool_use is true ({origin})")
     return PromptChoice("taught", f"supports_tool_use is false ({origin})")
@@ -65,8 +74,13 @@ def present_tools(
     *,
     forced_tool: str | None = None,
     must_call: bool = False,
+    lesson: tuple[ToolSpec, ...] | None = None,
 ) -> ModelRequest:
-    """Present the tools of a request to the model in the given mode."""
+    """Present the tools of a request to the model in the given mode.
+
+    With a `lesson`, a model whose reply is held to a schema is always taught these tools, in the
+    same words; only the schema says which of them it may call.
+    """
     way = taught_way(mode)
     if way is not None:
         # Nobody but the lesson itself can hold a taught model to the choice.
@@ -74,7 +88,7 @@ def present_tools(
         if request.tool_choice == "none":
             request = replace(request, tools=(), tool_choice=None)
     if not request.tools:
-        return request if way is None else _ask_for_answer(request, way, capabilities)
+        return request if way is None else _ask_for_answer(request, way, capabilities, lesson)
     if forced_tool is not None:
         tools = tuple(tool for tool in request.tools if tool.name == forced_tool)
         choice = name_choice(forced_tool)
@@ -88,7 +102,9 @@ def present_tools(
     tools = request.tools
     taught = replace(
         request,
-        messages=teach_tools(request.messages, tools, way, must_call=must_call),
+        messages=teach_tools(
+            request.messages, lesson or tools, way, must_call=must_call and lesson is None
+        ),
         tools=(),
         tool_choice=None,
         parallel_tool_calls=None,
@@ -106,9 +122,16 @@ def _chosen_tool(request: ModelRequest) -> str | None:
 
 
 def _ask_for_answer(
-    request: ModelRequest, way: TaughtWay, capabilities: Capabilities
+    request: ModelRequest,
+    way: TaughtWay,
+    capabilities: Capabilities,
+    lesson: tuple[ToolSpec, ...] | None,
 ) -> ModelRequest:
     """Tell a conversation with calls to a model that is to answer now, without any tool."""
+    if lesson is not None:
+        asking = (*request.messages, Message("user", ASK_FOR_ANSWER))
+        asked = replace(request, messages=teach_tools(asking, lesson, way))
+        return _held_to_schema(asked, (), capabilities, may_answer=True)
     messages = retell_history(request.messages, way)
     if way == "fenced" or messages == request.messages:
         return replace(request, messages=messages)

@@ -30,6 +30,7 @@ from surecall.transforms import TransformChain, TransformRegistry
 from surecall.transport import ScriptedTransport, Transport
 
 from .asking import build_request, read_answer
+from .fit import add_usage
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .resolve import make_chain
@@ -133,7 +134,7 @@ async def resend_turn(
     step = begin(plan)
     for earlier in trace.turns[:turn]:
         step = _replay_turn(step, earlier, plan, runner, [])
-    state = step.state
+    state = _close_tools(step.state, trace.turns[turn])
     request = build_request(plan, state, stream=False)
     answer = await runner.ask(request)
     reading = _read(answer, state, plan, runner)
@@ -148,6 +149,7 @@ def _replay_turn(
         step = next_step(step.state, RequestFailed(_error_of(failure)), plan)
     if turn.raw is None:
         return step
+    step = step._replace(state=_close_tools(step.state, turn))
     answer = runner.read_raw(turn.raw)
     reading = _read(answer, step.state, plan, runner)
     step = next_step(step.state, _replied(answer, reading), plan)
@@ -162,10 +164,19 @@ def _replay_turn(
     if any(isinstance(effect, RunCalls) for effect in step.effects) and turn.results:
         odd = _compare_results(turn, runner.transforms)
         differences += [f"turn {turn.turn}: {words}" for words in odd]
-        step = next_step(step.state, CallsFinished(turn.results), plan)
+        finished = CallsFinished(turn.results, add_usage(turn.fit_checks))
+        step = next_step(step.state, finished, plan)
     elif turn.results:
         differences.append(f"turn {turn.turn}: results are recorded, but no call is run")
     return step
+
+
+def _close_tools(state: RunState, turn: TurnTrace) -> RunState:
+    """Close the tools that the application had closed before the recorded reply."""
+    closed = frozenset(turn.request.hidden_tools)
+    if closed == state.guidance.closed:
+        return state
+    return replace(state, guidance=replace(state.guidance, closed=closed))
 
 
 def _replied(answer: PromptResult, reading: Reading) -> Replied:

@@ -162,6 +162,7 @@ class Session(Closing):
         self._catalog = catalog or Catalog.builtin()
         self._protocol = choose_protocol(protocol, self._config, self._catalog)
         self._probed = ProbedModel(self._config, self._protocol, transport)
+        _refuse_options_of_a_run(options)
         self._options = options
 
     @property
@@ -350,6 +351,9 @@ class Session(Closing):
             recorder=recorder,
             approvals=self._approvals,
             paused=paused,
+            guards={
+                tool.name: tool.available_when for tool in view if tool.available_when is not None
+            },
         )
 
 
@@ -389,7 +393,18 @@ def _parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
     return parse_history(prompt)
 
 
-_OF_THE_RUN = frozenset({"journal", "run_id"})
+_DECLARED_FOR_A_RUN = frozenset({"after_required", "required_tools"})
+_OF_THE_RUN = frozenset({"journal", "run_id"}) | _DECLARED_FOR_A_RUN
+
+
+def _refuse_options_of_a_run(options: Mapping[str, Any]) -> None:
+    """Refuse what only a run can be asked to do: what succeeded in one says nothing of the next."""
+    for name in sorted(_DECLARED_FOR_A_RUN & options.keys()):
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{name} is for a run, not for a session.",
+            hint=f"Pass it to the run: await session.run(prompt, {name}=...).",
+        )
 
 
 class Arguments(SessionArguments, RunArguments, total=False):

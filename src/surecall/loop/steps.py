@@ -5,8 +5,18 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from surecall.errors import ProviderError
-from surecall.records import Defect, Event, Message, Reading, ToolCall, ToolResult, Usage
+from surecall.records import (
+    Defect,
+    ErrorDetail,
+    Event,
+    Message,
+    Reading,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
+from .guidance import Guidance
 from .prompting import PromptMode
 
 
@@ -51,6 +61,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     """How often a turn that the provider paused was sent back."""
     paused_text: str = ""
     """The answer up to the last pause."""
+    guidance: Guidance = Guidance()
+    """What it has to do before it may answer."""
 
 
 class Replied(Struct, frozen=True):
@@ -72,6 +84,8 @@ class CallsFinished(Struct, frozen=True):
     """Every accepted call has its result."""
 
     results: tuple[ToolResult, ...]
+    usage: Usage | None = None
+    """What was spent on asking whether tools fit."""
 
 
 Happened = Replied | RequestFailed | CallsFinished
@@ -86,6 +100,10 @@ class RunCalls(Struct, frozen=True):
 
     calls: tuple[ToolCall, ...]
     warnings: dict[str, str] = {}
+    not_ready: dict[str, ErrorDetail] = {}
+    """Tools that cannot be called yet, by name, with what the model is told."""
+    repeated: dict[str, ToolResult] = {}
+    """Results of before that answer a call, by the id of the call."""
 
 
 class Finish(Struct, frozen=True):

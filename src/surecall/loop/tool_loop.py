@@ -1,7 +1,9 @@
 """The driver: performs what `turn.py` decides, and reports what happens."""
 
 import asyncio
+from collections.abc import Mapping
 from time import perf_counter
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -29,13 +31,15 @@ from surecall.records import (
     RunEnded,
     RunStarted,
     TextDelta,
+    ToolResult,
 )
 from surecall.redaction import open_log, redact
-from surecall.tools import ApprovalStore, Dispatcher
+from surecall.tools import ApprovalStore, Dispatcher, Guard, RunProgress, find_closed
 
 from .asking import build_request, read_answer_aside
 from .call_runner import CallRunner
 from .events import EventEmitter, Listener, StreamedText
+from .fit import FitCheck, FitGate, add_usage, uses_gate
 from .history import answer_calls, complete_history
 from .journal import RecordedFailure
 from .paused import PausedState, StoreJournal, keep_results, pack_run
@@ -65,7 +69,7 @@ from .turn import begin, next_step
 from .wording import RESUME_LATER
 
 _log = open_log("surecall.loop")
-_TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.TOOL_ERROR})
+_TOOL_USE_CODES = frozenset({Code.NO_TOOL_CALLS, Code.REQUIRED_TOOL_MISSING, Code.TOOL_ERROR})
 
 
 class ToolLoop:
@@ -83,6 +87,7 @@ class ToolLoop:
         names: ToolNames | None = None,
         approvals: ApprovalStore | None = None,
         paused: StoreJournal | None = None,
+        guards: Mapping[str, Guard] = MappingProxyType({}),
     ) -> None:
         self._plan = plan
         self._runner = runner
@@ -95,6 +100,11 @@ class ToolLoop:
         self._calls = CallRunner(
             dispatcher, self._recorder, self._emitter, plan.max_concurrent_calls
         )
+        self._guards = guards
+        self._gate = None
+        if uses_gate(plan):
+            self._gate = FitGate(plan, runner.transport, runner.protocol, dispatcher, self._emitter)
+        self._results: tuple[ToolResult, ...] = ()
         self._asked: PromptResult | None = None
         self._reading = Reading()
         self._state = RunState(history=plan.messages)
@@ -165,9 +175,13 @@ class ToolLoop:
         if isinstance(effect, AskModel):
             return await self._ask()
         if isinstance(effect, RunCalls):
+            checks: tuple[FitCheck, ...] = ()
+            if self._gate is not None:
+                effect, checks = await self._gate.check(effect)
             results = await self._calls.run(self._state.turn, effect)
-            self._trace_builder.add_results(results)
-            return CallsFinished(results)
+            self._trace_builder.add_results(results, checks)
+            self._results += results
+            return CallsFinished(results, add_usage(checks))
         if isinstance(effect, Emit):
             self._emitter.emit_event(effect.event)
             return None
@@ -179,6 +193,8 @@ class ToolLoop:
     # asking the model
 
     async def _ask(self) -> Happened:
+        if self._guards:
+            self._close_tools()
         state, plan = self._state, self._plan
         self._trace_builder.begin_request(self._emitter.now_ms())
         request = build_request(plan, state, stream=plan.options.stream)
@@ -228,6 +244,12 @@ class ToolLoop:
         elif plan.options.stream and self._reading.content and not was_shown:
             self._emitter.emit(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
+
+    def _close_tools(self) -> None:
+        """Ask the application which tools may not be used before this turn's reply."""
+        closed = find_closed(self._guards, RunProgress(self._results))
+        guidance = replace(self._state.guidance, closed=closed)
+        self._state = replace(self._state, guidance=guidance)
 
     async def _read(self, asked: PromptResult) -> Reading:
         reads = self._runner.transforms.reading

@@ -26,6 +26,8 @@ from surecall.records import (
 )
 from surecall.redaction import mask_known
 
+from .fit import FitCheck
+from .guidance import find_hidden, offer_tools
 from .history import fit_history
 from .options import Options
 from .plan import Plan
@@ -47,6 +49,11 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     tool_failure_policy: str
     prompt_mode: str = "native"
     forced_tool: str | None = None
+    held_by: str | None = None
+    """How the model was made to call a tool after an answer that came too early: `schema`,
+    `forced_choice` or `words`."""
+    hidden_tools: tuple[str, ...] = ()
+    """The tools that could not be called yet, and were not offered."""
     compensates: bool = False
     """Whether it was made only because a likely call of the text before did not run."""
     history_changes: tuple[str, ...] = ()
@@ -116,6 +123,8 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     results: tuple[ToolResult, ...] = ()
     seen: tuple[ToolCall, ...] = ()
     """Calls that the text probably makes, and that were left in it."""
+    fit_checks: tuple[FitCheck, ...] = ()
+    """Questions whether the tools that were called fit the request."""
 
     @property
     def tool_calls(self) -> tuple[CallSummary, ...]:
@@ -183,6 +192,11 @@ class Trace(Struct, frozen=True, kw_only=True):
     def compensating_requests(self) -> int:
         """How many requests were made only because a likely call of a text did not run."""
         return sum(turn.request.compensates for turn in self.turns)
+
+    @property
+    def nudges(self) -> int:
+        """How many requests were made because the model had answered too early."""
+        return sum(turn.request.held_by is not None for turn in self.turns)
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -280,9 +294,11 @@ class TraceBuilder:
         self._turns.append(turn)
         return turn
 
-    def add_results(self, results: tuple[ToolResult, ...]) -> None:
-        """Add the results of the calls of the last reply."""
-        self._turns[-1] = replace(self._turns[-1], results=results)
+    def add_results(
+        self, results: tuple[ToolResult, ...], fit_checks: tuple[FitCheck, ...] = ()
+    ) -> None:
+        """Add the results of the calls of the last reply, and what was asked before they ran."""
+        self._turns[-1] = replace(self._turns[-1], results=results, fit_checks=fit_checks)
 
     def trace(
         self, run_id: str, state: RunState, error: ErrorDetail | None, answer: str | None = None
@@ -337,11 +353,13 @@ class TraceBuilder:
             model=plan.model,
             messages_count=len(state.history) + (1 if plan.system else 0),
             history_changes=fit_history(state.history, plan.history_rules(state.mode))[1],
-            tools_count=len(plan.tools) if state.tools_enabled else 0,
+            tools_count=len(offer_tools(plan, state.guidance)) if state.tools_enabled else 0,
             tool_use_mode=options.tool_use_mode,
             tool_failure_policy=options.tool_failure_policy,
             prompt_mode=state.mode,
             forced_tool=state.forced_tool,
+            held_by=state.guidance.held_by,
+            hidden_tools=tuple(find_hidden(plan, state.guidance)),
             compensates=state.is_compensating,
             message_transforms=options.message_transforms,
             tool_transforms=options.tool_transforms,

@@ -25,14 +25,18 @@ from surecall.records import (
 )
 
 from .checks import (
+    call_key,
     check_limits,
+    check_required_tools,
     check_tool_use,
     count_repeats,
     needs_empty_final_repair,
     was_warned,
 )
 from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
+from .guidance import find_missing, find_nudge, may_call_again, note_results
 from .history import answer_calls, show_edits
+from .next_turn import begin_turn, guide_calls, nudge_model
 from .plan import Plan
 from .prompting import taught_way
 from .steps import (
@@ -83,6 +87,8 @@ def next_step(state: RunState, happened: Happened, plan: Plan) -> Step:
     if isinstance(happened, Replied):
         return _after_reply(state, happened, plan)
     if isinstance(happened, CallsFinished):
+        if happened.usage is not None:
+            state = replace(state, usage=state.usage + happened.usage)
         return _after_calls(state, happened.results, plan)
     return _after_failure(state, happened.error, plan)
 
@@ -126,7 +132,7 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
     if not calls:
         return _without_calls(state, reading, plan, Accepted((), ignored, defects=defects))
     is_broken = _is_hopeless(reading, calls, plan, state)
-    if is_broken and not _may_try_again(state, plan):
+    if is_broken and (_is_nudged_first(state, plan) or not _may_try_again(state, plan)):
         return _give_up(state, reading, plan)
     held_back = all(map(plan.holds_back, calls))
     repeats = count_repeats(state, calls, plan)
@@ -158,7 +164,8 @@ def _decide(state: RunState, replied: Replied, plan: Plan) -> Step:
         paused_text="",
     )
     accepted = Accepted(calls, ignored, sample, defects)
-    return Step(state, (*events, RunCalls(calls, warnings)), accepted)
+    run_calls = guide_calls(state, RunCalls(calls, warnings), plan)
+    return Step(state, (*events, run_calls), accepted)
 
 
 def _note_ignored(calls: tuple[ToolCall, ...], ignored: tuple[ToolCall, ...]) -> tuple[Defect, ...]:
@@ -180,6 +187,10 @@ def _without_calls(state: RunState, reading: Reading, plan: Plan, accepted: Acce
     """Take the text of a reply that makes no calls for what it is."""
     content, ignored = reading.content, accepted.ignored
     broken = _broken_attempt(reading)
+    if broken is not None or find_echo(content, state.history) is not None:
+        nudged = _nudge_early(state, content, plan, accepted, broken)
+        if nudged is not None:
+            return nudged
     if broken is not None and not ignored:
         if says_malformed(reading.finish_reason) and not _may_ask_again(state, plan):
             content = ""  # it is the call that the provider could not read, and not an answer
@@ -232,9 +243,11 @@ def _give_up(state: RunState, reading: Reading, plan: Plan) -> Step:
     call = reading.calls[0]
     reason = call.errors[0].message
     snippet = clip(f"{call.name} {call.raw}", _SNIPPET_CHARS)
-    accepted = Accepted(
-        (), reading.calls, defects=(Defect(Code.TOOL_NOT_EXECUTED, reason, snippet),)
-    )
+    broken = Defect(Code.TOOL_NOT_EXECUTED, reason, snippet)
+    accepted = Accepted((), reading.calls, defects=(broken,))
+    nudged = _nudge_early(state, reading.content, plan, accepted, broken)
+    if nudged is not None:
+        return nudged
     reported = Emit(ToolNotExecuted(reason=reason, snippet=snippet, retrying=False))
     content = note_not_executed(reading.content, reason)
     step = _after_text(state, content, plan, accepted)
@@ -253,7 +266,7 @@ def _after_echo(state: RunState, content: str, plan: Plan, accepted: Accepted) -
         return Step(replace(state, history=history), (fail,), accepted)
     history = (*state.history, Message("assistant", content), Message("user", ECHO_TEXT))
     state = replace(state, echo_asked=True, history=history)
-    state, effect = _next_turn(state, plan, tools_enabled=state.tools_enabled)
+    state, effect = begin_turn(state, plan, tools_enabled=state.tools_enabled)
     return Step(state, (effect,), accepted)
 
 
@@ -271,7 +284,7 @@ def _after_pause(state: RunState, replied: Replied, plan: Plan) -> Step:
         pauses=state.pauses + 1,
         paused_text=state.paused_text + reading.content,
     )
-    state, effect = _next_turn(state, plan, tools_enabled=state.tools_enabled)
+    state, effect = begin_turn(state, plan, tools_enabled=state.tools_enabled)
     return Step(state, (effect,), accepted)
 
 
@@ -300,7 +313,7 @@ def _after_broken_attempt(state: RunState, content: str, broken: Defect, plan: P
         parse_retries=state.parse_retries + 1,
         history=(*state.history, Message("assistant", content), notice),
     )
-    state, effect = _next_turn(state, plan, tools_enabled=True)
+    state, effect = begin_turn(state, plan, tools_enabled=True)
     if step_up is None or not isinstance(effect, AskModel):
         return Step(state, (reported, effect), accepted)
     state, escalated = _escalate(state, step_up, None)
@@ -317,9 +330,33 @@ def _escalate(state: RunState, step_up: Escalation, tool: str | None) -> tuple[R
     return state, Emit(Escalated(rung=step_up.name, tool=tool, step=state.escalations))
 
 
+def _is_nudged_first(state: RunState, plan: Plan) -> bool:
+    """Tell whether the model is asked for what is missing before anything else is tried."""
+    guidance = state.guidance
+    nudge = find_nudge(plan, guidance, state.mode, calls_seen=state.calls_seen)
+    return nudge is not None and bool(nudge.missing)
+
+
+def _nudge_early(
+    state: RunState, content: str, plan: Plan, accepted: Accepted, broken: Defect | None
+) -> Step | None:
+    """Ask for what is missing before anything else is tried, and report what was broken."""
+    if not _is_nudged_first(state, plan):
+        return None
+    step = nudge_model(state, content, plan, accepted)
+    if step is None or broken is None:
+        return step
+    reported = Emit(ToolNotExecuted(reason=broken.message, snippet=broken.place, retrying=True))
+    return step._replace(effects=(reported, *step.effects))
+
+
 def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
+    nudged = nudge_model(state, content, plan, accepted)
+    if nudged is not None:
+        return nudged
     options, answer = plan.options, state.paused_text + content
-    if needs_empty_final_repair(state, answer, options):
+    is_done = not find_missing(plan, state.guidance)
+    if is_done and needs_empty_final_repair(state, answer, options):
         asked = FixEmptyFinal(
             disable_tools=options.fix_empty_final_disable_tools,
             user_text_bytes=len(options.fix_empty_final_user_text.encode()),
@@ -330,10 +367,10 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
             history=(*state.history, Message("user", options.fix_empty_final_user_text)),
         )
         tools_enabled = plan.tools_allowed and not options.fix_empty_final_disable_tools
-        state, effect = _next_turn(state, plan, tools_enabled=tools_enabled)
+        state, effect = begin_turn(state, plan, tools_enabled=tools_enabled)
         return Step(state, (Emit(asked), effect), accepted)
     state = replace(state, history=(*state.history, Message("assistant", content)))
-    fail = check_tool_use(state, options)
+    fail = check_required_tools(state, plan) or check_tool_use(state, options)
     if fail is not None:
         return Step(state, (fail,), accepted)
     final = Final(
@@ -347,6 +384,8 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
 
 
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:
+    calls = [(call_key(call, plan), call) for call in state.history[-1].tool_calls]
+    is_repeated = any(key in state.guidance.reads for key, _ in calls)
     changed = any(result.ok and plan.has_effects(result.name) for result in results)
     state = replace(
         state,
@@ -357,10 +396,17 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         # A success with effects has changed the world: only the calls just made count on.
         repeats={key: state.repeats[key] for key in state.last_keys} if changed else state.repeats,
         refusals=count_refusals(state.refusals, results),
+        guidance=note_results(plan, state.guidance, calls, results),
     )
-    # A taught model that repeats itself has what it needs: the next turn is for its answer.
+    # A taught model that repeats itself has what it needs, unless something required is missing:
+    # the next turn is for its answer.
     repeating = taught_way(state.mode) is not None and was_warned(state, plan)
-    state, effect = _next_turn(state, plan, tools_enabled=plan.tools_allowed and not repeating)
+    may_call = may_call_again(plan, state.guidance, state.mode)
+    if repeating and not find_missing(plan, state.guidance):
+        may_call = False
+    state, effect = begin_turn(state, plan, tools_enabled=plan.tools_allowed and may_call)
+    if is_repeated:
+        state = replace(state, guidance=replace(state.guidance, is_narrow=True))
     stuck = stuck_tool(state.refusals)
     if stuck is None or not isinstance(effect, AskModel):
         return Step(state, (effect,))
@@ -371,22 +417,3 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         return Step(state, (effect,))
     state, escalated = _escalate(state, step_up, stuck)
     return Step(state, (escalated, effect))
-
-
-def _next_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[RunState, Effect]:
-    if state.turn + 1 >= plan.options.max_turns:
-        return state, Fail(
-            Code.MAX_TURNS_REACHED,
-            f"the model gave no final answer in {plan.options.max_turns} turns.",
-            "Raise max_turns, or look in the trace for what keeps it from finishing.",
-            {"max_turns": plan.options.max_turns},
-        )
-    state = replace(
-        state,
-        turn=state.turn + 1,
-        tools_enabled=tools_enabled,
-        retries_left=plan.retries_per_turn,
-        mode=plan.turn_mode(state.base_mode, state.calls_seen),
-        forced_tool=None,
-    )
-    return state, AskModel()

@@ -7,6 +7,7 @@ from .listing import fetch_listing
 from .runner import (
     DEFAULT_MAX_REQUESTS,
     ESSENTIAL,
+    ON_REQUEST,
     QUESTIONS,
     probe_model,
     select_questions,
@@ -18,6 +19,7 @@ __all__ = [
     "DEFAULT_MAX_AGE_S",
     "DEFAULT_MAX_REQUESTS",
     "ESSENTIAL",
+    "ON_REQUEST",
     "QUESTIONS",
     "Asker",
     "Cost",

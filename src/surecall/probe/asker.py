@@ -14,11 +14,12 @@ from surecall.protocols import RawReply, WireProtocol
 from surecall.protocols.replies import mask_reply
 from surecall.reading import read_reply
 from surecall.reading.truncation import cut_cause
-from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec
+from surecall.records import Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from surecall.redaction import cut_secret_causes
 from surecall.transport import Transport, ask_transport, fold_stream
 
 from .findings import Cost, Finding, quote
+from .fit import FitAnswer, FitAsker
 
 
 def _describe_object(**properties: Any) -> dict[str, Any]:
@@ -161,6 +162,7 @@ class Asker:
         self.cost = Cost()
         self._max_requests = max_requests
         self._listing = listing
+        self._fit_asker = FitAsker(transport, protocol, model)
         self._answers: dict[str, Answered | ProviderError] = {}
         self._params: dict[str, Any] = {"max_tokens": _MAX_TOKENS, "temperature": 0}
 
@@ -218,6 +220,18 @@ class Asker:
             if error.code != Code.NO_TOOL_USE_ENDPOINT:
                 await self.ask(user(PLAIN))
             return Refused(error)
+
+    async def ask_fit(self, request: str, tool: ToolSpec) -> FitAnswer:
+        """Ask whether a function fits a request."""
+        self._require_request()
+        try:
+            answer = await self._fit_asker.ask(request, tool)
+        except ProviderError as error:
+            self.cost += Cost(max(error.attempts, 1))
+            raise
+        usage = answer.usage or Usage()
+        self.cost += Cost(answer.requests, usage.input_tokens, usage.output_tokens)
+        return answer
 
     async def fetch_listing(self) -> Any:
         """Return the provider's list of models, or `None` when there is no way to ask for it."""

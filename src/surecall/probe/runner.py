@@ -13,6 +13,7 @@ from surecall.protocols import WireProtocol
 from surecall.records import ErrorDetail
 from surecall.transport import Transport
 
+from .ask_fit import ask_fit
 from .ask_replies import REPLY_QUESTIONS
 from .ask_tools import CALL_QUESTIONS
 from .asker import TOKENS_PER_REQUEST, Asker, BudgetSpentError, Listing, Question
@@ -23,6 +24,8 @@ from .listing import ask_context_window
 QUESTIONS: Final = (*CALL_QUESTIONS, *REPLY_QUESTIONS, ask_context_window)
 """In the order in which they are asked; where two decide the same, the later one wins."""
 
+ON_REQUEST: Final = (ask_fit,)
+"""Asked only by name, because of what they cost."""
 ESSENTIAL: Final = tuple(item for item in QUESTIONS if item.name in {"tools", "tools_seen"})
 """What a run has to know before it can send tools: three requests at most."""
 DEFAULT_MAX_REQUESTS: Final = 40
@@ -47,14 +50,14 @@ _MAX_FAILURES_IN_A_ROW: Final = 2
 def select_questions(names: Iterable[str]) -> tuple[Question, ...]:
     """Return the questions of these names, in the order in which they are asked."""
     wanted = set(names)
-    known = {question.name for question in QUESTIONS}
+    known = {question.name for question in (*QUESTIONS, *ON_REQUEST)}
     for name in sorted(wanted - known):
         raise ConfigError(
             Code.UNKNOWN_QUESTION,
             f"there is no question {name!r} to ask a provider.",
             hint=did_you_mean(name, known),
         )
-    return tuple(question for question in QUESTIONS if question.name in wanted)
+    return tuple(question for question in (*QUESTIONS, *ON_REQUEST) if question.name in wanted)
 
 
 def total_cost(questions: Iterable[Question]) -> tuple[int, int]:

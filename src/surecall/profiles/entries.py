@@ -13,6 +13,7 @@ LIST_FIELDS: Final = frozenset(
     {
         "disabled_rules",
         "message_transforms",
+        "required_tools",
         "response_transforms",
         "tool_allowlist",
         "tool_call_transforms",
@@ -30,9 +31,11 @@ PRESET_FIELDS: Final = (
     LIST_FIELDS
     | OBJECT_FIELDS
     | {
+        "after_required",
         "approval_lifetime_s",
         "deadline_s",
         "fallback_retry_count",
+        "fit_gate",
         "fix_empty_final",
         "fix_empty_final_disable_tools",
         "fix_empty_final_user_text",
@@ -43,6 +46,7 @@ PRESET_FIELDS: Final = (
         "max_identical_calls",
         "max_parse_retries",
         "max_run_tokens",
+        "max_step_nudges",
         "max_tool_args_bytes",
         "max_tool_calls",
         "max_tool_calls_per_turn",
@@ -123,6 +127,9 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     needs_reasoning_echo: bool | None = None
     """Whether a turn with calls is refused when its reasoning is not sent back; if so, one that
     came without any is sent with an empty one. Unset means not known."""
+    fit_threshold: float | None = None
+    """The score from which a tool fits a request, where asking the model about it was found to
+    help; `fit_gate="auto"` asks only then."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -136,6 +143,11 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Whether no two calls get the same id; unset means not known."""
     empty_arguments: EmptyArguments = "unknown"
     """How a call without arguments is written."""
+    false_call_rate: float | None = None
+    """How often a tool is called for a request that it does not fit; unset means not known."""
+    fit_separation: float | None = None
+    """How often, when the model is asked about it, a tool that fits scores above one that does
+    not; unset means not known."""
 
 
 _NAMES: Final = frozenset((*Capabilities.__struct_fields__, *Findings.__struct_fields__))

@@ -98,8 +98,9 @@ STRATEGIES: Final = (
     Strategy("raw", ("raw", "naked", "unoptimized")),
     Strategy("baseline", ("base",), frozenset({"default", "provider"})),
     Strategy("production", ("prod", "recommended"), frozenset({"default", "provider", "model"})),
+    Strategy("guided", ("declared",), frozenset({"default", "provider", "model"})),
 )
-"""From nothing switched on to everything."""
+"""From nothing switched on to everything, and then with what applications declare as well."""
 
 
 def find_preset(name: str, catalog: Catalog | None = None) -> Preset:

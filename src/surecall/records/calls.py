@@ -31,6 +31,8 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     coerce: CoerceMode = "on"
     """Whether arguments may be adapted to the schema; `off` takes them as they are."""
+    requires: tuple[str, ...] = ()
+    """Tools that must have succeeded in the run before this one is shown and may be called."""
     extra: dict[str, Any] = {}
     """Fields to send along with the tool, such as `cache_control`, where the format knows them."""
 

@@ -182,6 +182,29 @@ class Escalated(Event, frozen=True, tag="escalated"):
     """How many steps were used so far in this run."""
 
 
+class StepNudged(Event, frozen=True, tag="step_nudged"):
+    """The model answered too early and is asked to go on."""
+
+    missing: tuple[str, ...]
+    """The required tools that have not succeeded; none where just any call is demanded."""
+    held_by: str
+    """How its next reply is held to a call: `schema`, `forced_choice` or `words`."""
+    step: int
+    """How many nudges were used so far in this run."""
+
+
+class FitJudged(Event, frozen=True, tag="fit_judged"):
+    """The model was asked whether a tool fits the request, before a call of it runs."""
+
+    tool: str
+    fits: bool
+    score: float | None
+    """Log-probability of yes minus that of no; unset when there was only a plain answer."""
+    threshold: float | None
+    """The score from which a tool fits."""
+    elapsed_ms: float
+
+
 class FixEmptyFinal(Event, frozen=True, tag="fix_empty_final"):
     """The final answer was empty and is asked for once more."""
 
@@ -224,6 +247,8 @@ RunEvent = (
     | CallRepeated
     | ToolNotExecuted
     | Escalated
+    | StepNudged
+    | FitJudged
     | FixEmptyFinal
     | Final
     | RunEnded

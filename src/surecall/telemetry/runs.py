@@ -11,6 +11,7 @@ from surecall.records import (
     ModelRequestFailed,
     RunEnded,
     RunStarted,
+    StepNudged,
     ToolCallEnded,
     ToolCallStarted,
     ToolNotExecuted,
@@ -128,6 +129,8 @@ class RunMetrics(Findings):
         elif isinstance(event, Escalated):
             step = _RUN_STEPS.get(event.rung, event.rung)
             self.steps_used.add(step if step in STEPS else "reask")
+        elif isinstance(event, StepNudged):
+            self.steps_used.add(_RUN_STEPS.get(event.held_by, "reask"))
         elif isinstance(event, FixEmptyFinal):
             self.empty_finals.add(UPSTREAM, model)
 

@@ -1,6 +1,7 @@
 """Tools: how they are defined, which of them a model may use, and how their calls are run."""
 
 from .approvals import Approval, ApprovalStore, Decision, MemoryApprovals, PausedRun
+from .availability import Guard, RunProgress, check_required, find_closed
 from .define import Tool, ToolContext, ToolFailed, as_tool, tool
 from .dispatch import Dispatcher, ResultTransforms
 from .once import OnceLedger
@@ -17,6 +18,7 @@ __all__ = [
     "Approver",
     "Decision",
     "Dispatcher",
+    "Guard",
     "MaskedRegistry",
     "MemoryApprovals",
     "OnceLedger",
@@ -25,13 +27,16 @@ __all__ = [
     "PausedRun",
     "Permission",
     "ResultTransforms",
+    "RunProgress",
     "Tool",
     "ToolContext",
     "ToolFailed",
     "ToolRegistry",
     "as_tool",
     "check_output",
+    "check_required",
     "envelope_of",
+    "find_closed",
     "render_envelope",
     "run_calls",
     "tool",

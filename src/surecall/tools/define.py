@@ -5,7 +5,7 @@ import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     Any,
     ClassVar,
@@ -20,6 +20,7 @@ from typing import (
     overload,
 )
 
+import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
@@ -34,6 +35,7 @@ from surecall.schema import (
     name_function,
 )
 
+from .availability import Guard, RunProgress, make_guard
 from .binding import Binder, invalid_tool, make_binder, render_parameters
 
 P = ParamSpec("P")
@@ -104,6 +106,8 @@ class Tool(Generic[P, R]):
     """Which of its calls need an approval; `None` means that none does."""
     once: OnceRule
     """Whether equal calls run at most once in a run."""
+    available_when: Guard | None
+    """Decides before every request whether a model may see and call it; `None` means always."""
 
     def __init__(
         self,
@@ -116,6 +120,7 @@ class Tool(Generic[P, R]):
         declares_effect: bool = True,
         approval: ApprovalRule | None = None,
         once: OnceRule = False,
+        available_when: Guard | None = None,
     ) -> None:
         _check_spec(spec)
         _check_rules(spec.name, approval, once)
@@ -129,6 +134,7 @@ class Tool(Generic[P, R]):
             declares_effect=declares_effect,
             approval=approval,
             once=once,
+            available_when=available_when,
             _rebind=rebind,
         )
         if function is not None:
@@ -161,6 +167,23 @@ class Tool(Generic[P, R]):
             binder=rebind(method),
             checker=self.checker,
             declares_effect=self.declares_effect,
+            available_when=self.available_when,
+            approval=self.approval,
+            once=self.once,
+        )
+
+    def guarded(
+        self, *, requires: Sequence[str] = (), available_when: Guard | None = None
+    ) -> "Tool[P, R]":
+        """Return this tool with other conditions for its use, such as one from elsewhere lacks."""
+        return Tool(
+            msgspec.structs.replace(self.spec, requires=_names_of(self.name, requires)),
+            self.function,
+            binder=self.binder,
+            checker=self.checker,
+            rebind=vars(self)["_rebind"],
+            declares_effect=self.declares_effect,
+            available_when=make_guard(self.name, available_when),
             approval=self.approval,
             once=self.once,
         )
@@ -191,6 +214,8 @@ def tool(
     coerce: CoerceMode = "on",
     approval: ApprovalRule | None = None,
     once: OnceRule = False,
+    requires: Sequence[str] = (),
+    available_when: Callable[[], bool] | Callable[[RunProgress], bool] | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> Any:
     """Make a tool of a function; it stays callable as it was.
@@ -198,11 +223,13 @@ def tool(function: Any = None, /, *, parameters: Any = None, **options: Any) -> 
     Args:
         function: What runs, when used without options.
         parameters: A JSON Schema, or a record type, instead of what the signature says.
-        **options: The fields of `ToolSpec`, `approval` and `once`. Without `name` and `description`
-            the function's name and docstring are taken; without `effect` the tool counts as one
-            that writes. `approval="required"`, or a function of the arguments (and the context),
-            says which calls need an approval; `once=True`, or a function of the arguments that
-            returns a key, lets equal calls run at most once in a run.
+        **options: The fields of `ToolSpec`, `approval`, `once` and `available_when`. Without `name`
+            and `description` the function's name and docstring are taken; without `effect` the
+            tool counts as one that writes. `approval="required"`, or a function of the arguments
+            (and the context), says which calls need an approval; `once=True`, or a function of
+            the arguments that returns a key, lets equal calls run at most once in a run;
+            `available_when` is asked before every request whether a model may see and call the
+            tool, and takes nothing, or the `RunProgress` of the run.
     """
     if function is None:
         return functools.partial(_define, parameters=parameters, options=options)
@@ -240,6 +267,9 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
     rules = {rule: options.pop(rule) for rule in _RULES & options.keys()}
     _check_name(name)
     description = options.pop("description", None)
+    guard = make_guard(name, options.pop("available_when", None))
+    if "requires" in options:
+        options["requires"] = _names_of(name, options["requires"])
     if description is None:
         description = describe_function(function)
     is_method = is_unbound_method(function)
@@ -256,6 +286,7 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
         binder=bind(target),
         rebind=bind if is_method else None,
         declares_effect="effect" in options,
+        available_when=guard,
         **rules,
     )
     if parameters is not None:
@@ -264,13 +295,24 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
 
 
 def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:
-    known = {*ToolSpec.__struct_fields__, *_RULES}
+    known = {*ToolSpec.__struct_fields__, *_RULES, "available_when"}
     unknown = next(option for option in options if option not in known)
     return ToolDefinitionError(
         Code.UNKNOWN_OPTION,
         f"The tool {name} was given {unknown!r}, which is not an option.",
         hint=did_you_mean(unknown, known),
     )
+
+
+def _names_of(name: str, requires: Any) -> tuple[str, ...]:
+    given = () if isinstance(requires, str) else tuple(requires)
+    if isinstance(requires, str) or not all(isinstance(item, str) for item in given):
+        raise ToolDefinitionError(
+            Code.INVALID_OPTION,
+            f"The tool {name} has requires={requires!r:.200}.",
+            hint="Give a list of tool names.",
+        )
+    return given
 
 
 def _refuse_what_cannot_run(function: Any) -> None:
@@ -291,6 +333,12 @@ def _check_spec(spec: ToolSpec) -> None:
     _check_name(spec.name)
     _check_choice(spec.name, "effect", spec.effect, get_args(Effect))
     _check_choice(spec.name, "coerce", spec.coerce, get_args(CoerceMode))
+    if spec.name in spec.requires:
+        raise ToolDefinitionError(
+            Code.INVALID_OPTION,
+            f"The tool {spec.name} requires itself, so it could never be called.",
+            hint="Leave its own name out of `requires`.",
+        )
     timeout_s = cast("Any", spec.timeout_s)
     if timeout_s is not None and not (
         isinstance(timeout_s, int | float) and 0 < timeout_s < math.inf

@@ -224,6 +224,14 @@ class Dispatcher:
         error = refused.errors[0]
         return self.refuse(call, error.code, error.message, error.hint)
 
+    def repeat_result(
+        self, call: ToolCall, first: ToolResult, warnings: tuple[str, ...] = ()
+    ) -> ToolResult:
+        """Return the result of an equal call of before, without running the tool again."""
+        envelope = _with_warnings(first.envelope, warnings)
+        answer = _Answer(envelope, self._render_own(envelope, call.id))
+        return _make_result(call, first.name, answer, time.perf_counter())
+
     def _check(self, call: ToolCall, tool: Tool[..., Any]) -> dict[str, Any] | Envelope:
         """Return a copy of the arguments of a call that is whole and fits, or a refusal."""
         try:

@@ -63,7 +63,9 @@ def evaluate() -> None:
 @click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
 @click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
 @click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
-@click.option("--strategies", metavar="FILTER", help="raw, baseline, production, ablate:NAME.")
+@click.option(
+    "--strategies", metavar="FILTER", help="raw, baseline, production, guided, ablate:NAME."
+)
 @click.option(
     "--fallback",
     "fallbacks",

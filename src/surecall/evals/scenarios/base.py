@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.errors import Code
-from surecall.evals.cases import Attempt, Grades, Ideal, Prepared, run_failed
+from surecall.evals.cases import Attempt, Declarations, Grades, Ideal, Prepared, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.records import Message, ModelRequest, clip
 from surecall.workspace.patch import is_under, split_path
@@ -77,6 +77,7 @@ class Scenario:
             messages=self.messages(scene),
             options=dict(self.options),
             state=scene,
+            declarations=self.declare(scene),
         )
 
     def grade(self, attempt: Attempt) -> Grades:
@@ -103,6 +104,16 @@ class Scenario:
     def set_scene(self, random: Random) -> Scene:
         """Make the workspace and the tools of one trial."""
         return new_scene(random)
+
+    def declare(self, scene: Scene) -> Declarations:
+        """Return what an application would declare: the patch, and the read that comes first."""
+        if not self.must_call:
+            return Declarations()
+        if not self.must_read:
+            return Declarations(required_tools=("state_patch",))
+        return Declarations(
+            required_tools=("state_get", "state_patch"), requires={"state_patch": ("state_get",)}
+        )
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Return the conversation so far."""

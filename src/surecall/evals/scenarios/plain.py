@@ -7,11 +7,11 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.errors import Code
-from surecall.evals.cases import Ideal, IdealCall
+from surecall.evals.cases import Declarations, Ideal, IdealCall
 from surecall.evals.records import Reason
 from surecall.records import Message, ToolSpec, clip
 from surecall.schema import SchemaChecker
-from surecall.tools import Tool, ToolFailed, ToolRegistry
+from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 
 from .base import ENFORCED, PARALLEL, Scenario
 from .conversation import (
@@ -103,6 +103,10 @@ class SingleCall(Scenario):
         scene.tools = ToolRegistry([_make_tool(_SAVE_SPEC, save_word)])
         return scene
 
+    def declare(self, scene: Scene) -> Declarations:
+        """Require the one tool."""
+        return Declarations(required_tools=(_SAVE_SPEC.name,))
+
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Ask for it in one short sentence."""
         return (Message("user", 'Save the word "bar".'),)
@@ -154,6 +158,10 @@ class HappyPathParallel(Scenario):
         "The value has been approved already, so do not ask about it. Leave everything else alone.",
         ENDING,
     )
+
+    def declare(self, scene: Scene) -> Declarations:
+        """Require both tools, in any order."""
+        return Declarations(required_tools=("state_get", "state_patch"))
 
     def next_step(self, seen: Conversation) -> Ideal:
         """Make both calls at once; afterwards only what is still missing."""
@@ -236,6 +244,10 @@ def _reads_both(reply: Iterable[Any]) -> bool:
     return len(selected) > 1 and lefts > 0 and any("right" in text for text in selected)
 
 
+def _has_word(progress: RunProgress) -> bool:
+    return any("word" in result.envelope.data for result in progress.results)
+
+
 _NOTES: Final = 4
 _FIRST: Final = "first_key="
 
@@ -289,6 +301,13 @@ class MultiStepPlan(Scenario):
         note = _make_tool(_NOTE_SPEC, note_open)
         scene.tools = only_tools(scene, ("state_patch", "facts_commit"), note)
         return scene
+
+    def declare(self, scene: Scene) -> Declarations:
+        """Require both tools; there is nothing to write down before a note has given the word."""
+        return Declarations(
+            required_tools=(_NOTE_SPEC.name, "state_patch"),
+            available_when={"state_patch": _has_word},
+        )
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
         """Give the first key."""

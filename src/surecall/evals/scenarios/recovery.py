@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from surecall.errors import Code
-from surecall.evals.cases import Ideal
+from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
 from surecall.records import ErrorDetail, Message, ToolCall
 
@@ -243,6 +243,10 @@ class ToolOutputTruncation(Scenario):
         PATCH,
         RULES,
     )
+
+    def declare(self, scene: Scene) -> Declarations:
+        """Require the patch alone: the read cannot succeed."""
+        return Declarations(required_tools=("state_patch",))
 
     def set_scene(self, random: Random) -> Scene:
         """Put a long text into the draft."""

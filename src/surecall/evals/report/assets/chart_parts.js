@@ -117,8 +117,8 @@ function shape(kind, x, y, css, size = 4.5) {
 function strategyLook(strategy) {
   const place = axes.strategy.indexOf(strategy);
   const known = KNOWN_STRATEGIES.indexOf(strategy);
-  const look = known >= 0 ? known : 3 + (place % 5);
-  return { kind: MARKS[known >= 0 ? known : 3 + (place % 2)], css: `c${look}` };
+  const look = known >= 0 ? known : 4 + (place % 4);
+  return { kind: MARKS[known >= 0 ? known : 4], css: `c${look}` };
 }
 
 function legend(entries) {

@@ -2,7 +2,7 @@
 
 const source = JSON.parse(document.getElementById("data").textContent);
 const run = source.run;
-const KNOWN_STRATEGIES = ["raw", "baseline", "production"];
+const KNOWN_STRATEGIES = ["raw", "baseline", "production", "guided"];
 
 const textAt = (place) => (place < 0 ? null : source.texts[place]);
 const textsAt = (places) => places.map(textAt);
@@ -110,7 +110,7 @@ function distinct(pick) {
   return [...new Set(cells.map(pick))];
 }
 
-// raw, baseline, production; then the others as they came.
+// raw, baseline, production, guided; then the others as they came.
 function inOrder(strategies) {
   const known = KNOWN_STRATEGIES.filter((name) => strategies.includes(name));
   return [...known, ...strategies.filter((name) => !known.includes(name))];

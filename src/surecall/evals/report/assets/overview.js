@@ -145,6 +145,9 @@ function notices() {
         : `Simulated: ${simulated.join(", ")}. These show what surecall does with known behaviour, not what a model does.`,
     );
   }
+  if (axes.strategy.includes("guided")) found.push(
+    "The strategy guided uses what an application would declare for each task: tools that must have succeeded, and tools that need others first. No other strategy does.",
+  );
   if (run.done < run.units) found.push(
     `The run is not complete: ${count(run.done)} of ${count(run.units)} trials are done.`,
   );

@@ -1,0 +1,84 @@
+"""The turn that follows: a plain one, or one in which the model is asked to go on."""
+
+from msgspec.structs import replace
+
+from surecall.errors import Code
+from surecall.records import Message, StepNudged
+
+from .checks import call_key, check_tokens
+from .guidance import Nudge, find_nudge, find_steps, refuse_not_ready
+from .plan import Plan
+from .steps import Accepted, AskModel, Effect, Emit, Fail, RunCalls, RunState, Step
+from .wording import tell_not_finished, warn_same_read
+
+
+def begin_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[RunState, Effect]:
+    """Begin the next turn, or end the run when it has used all its turns."""
+    if state.turn + 1 >= plan.options.max_turns:
+        return state, Fail(
+            Code.MAX_TURNS_REACHED,
+            f"the model gave no final answer in {plan.options.max_turns} turns.",
+            "Raise max_turns, or look in the trace for what keeps it from finishing.",
+            {"max_turns": plan.options.max_turns},
+        )
+    state = replace(
+        state,
+        turn=state.turn + 1,
+        tools_enabled=tools_enabled,
+        retries_left=plan.retries_per_turn,
+        mode=plan.turn_mode(state.base_mode, state.calls_seen),
+        forced_tool=None,
+        guidance=replace(state.guidance, held_by=None, is_narrow=False),
+    )
+    return state, AskModel()
+
+
+def nudge_model(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step | None:
+    """Ask the model to go on instead of taking its answer, if that may still be tried."""
+    nudge = find_nudge(plan, state.guidance, state.mode, calls_seen=state.calls_seen)
+    if nudge is None:
+        return None
+    fail = check_tokens(state, plan.options)
+    if fail is not None:
+        return Step(state, (fail,), accepted)
+    text = tell_not_finished(nudge.missing, nudge.steps, plan.request_text)
+    answer = (Message("assistant", content),) if content.strip() else ()
+    history = (*state.history, *answer, Message("user", text))
+    state = replace(state, history=history, paused_text="")
+    state, effect = begin_turn(state, plan, tools_enabled=plan.tools_allowed)
+    if not isinstance(effect, AskModel):
+        return Step(state, (effect,), accepted)
+    state = _hold_turn(state, nudge)
+    event = StepNudged(missing=nudge.missing, held_by=nudge.held_by, step=state.guidance.nudges)
+    return Step(state, (Emit(event), effect), accepted)
+
+
+def _hold_turn(state: RunState, nudge: Nudge) -> RunState:
+    """Hold the next reply to a call; with required tools missing, those that follow as well."""
+    guidance = replace(
+        state.guidance,
+        nudges=state.guidance.nudges + 1,
+        held_by=nudge.held_by,
+        is_narrow=bool(nudge.missing),
+    )
+    state = replace(state, guidance=guidance)
+    if nudge.held_by != "schema":
+        return state
+    base_mode = "constrained" if nudge.missing else state.base_mode
+    return replace(state, mode="constrained", base_mode=base_mode)
+
+
+def guide_calls(state: RunState, wanted: RunCalls, plan: Plan) -> RunCalls:
+    """Refuse tools that cannot be called yet, and answer reads of before from their results."""
+    guidance = state.guidance
+    keys = {call.id: call_key(call, plan) for call in wanted.calls} if guidance.reads else {}
+    repeated = {
+        call_id: guidance.reads[key] for call_id, key in keys.items() if key in guidance.reads
+    }
+    warning = warn_same_read(find_steps(plan, guidance)) if repeated else ""
+    return replace(
+        wanted,
+        warnings={**dict.fromkeys(repeated, warning), **wanted.warnings},
+        not_ready=refuse_not_ready(plan, guidance),
+        repeated=repeated,
+    )
