@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from surecall.errors import (
         Code,
         ConfigError,
+        OutputError,
         ProviderError,
         RunError,
         RunLimitError,
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from surecall.loop import (
         FileJournal,
         Options,
+        OutputForm,
+        OutputResult,
+        OutputStream,
         RunResult,
         RunStream,
         Session,
+        extract,
         load_trace,
         run,
         run_sync,
@@ -56,6 +61,10 @@ __all__ = [
     "HttpTransport",
     "Message",
     "Options",
+    "OutputError",
+    "OutputForm",
+    "OutputResult",
+    "OutputStream",
     "ProviderError",
     "Receipt",
     "ReplyReader",
@@ -75,6 +84,7 @@ __all__ = [
     "ToolResult",
     "ToolUseError",
     "Usage",
+    "extract",
     "load_config",
     "load_trace",
     "read_arguments",
@@ -92,12 +102,13 @@ __all__ = [
 _HOMES = {
     "config": "load_config",
     "errors": (
-        "Code ConfigError ProviderError RunError RunLimitError SetupError SurecallError "
-        "ToolUseError"
+        "Code ConfigError OutputError ProviderError RunError RunLimitError SetupError "
+        "SurecallError ToolUseError"
     ),
     "jsontext": "repair_json",
     "loop": (
-        "FileJournal Options RunResult RunStream Session load_trace run run_sync save_trace stream"
+        "FileJournal Options OutputForm OutputResult OutputStream RunResult RunStream Session "
+        "extract load_trace run run_sync save_trace stream"
     ),
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",

@@ -2,11 +2,13 @@
 
 from .journal import FileJournal, Journal, MemoryJournal
 from .options import Options, resolve_options
+from .output import OutputForm, OutputMode, OutputReading, OutputSpec
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .replay import Replay, replay_trace, resend_turn
-from .result import RunResult, RunStream
-from .session import Arguments, Session, run, run_sync, stream
+from .result import OutputResult, OutputStream, RunResult, RunStream
+from .runs import Arguments, extract, run, run_sync, stream
+from .session import Session
 from .trace import Trace, TurnTrace, load_trace, save_trace
 
 __all__ = [
@@ -15,6 +17,12 @@ __all__ = [
     "Journal",
     "MemoryJournal",
     "Options",
+    "OutputForm",
+    "OutputMode",
+    "OutputReading",
+    "OutputResult",
+    "OutputSpec",
+    "OutputStream",
     "Plan",
     "PromptResult",
     "PromptRunner",
@@ -24,6 +32,7 @@ __all__ = [
     "Session",
     "Trace",
     "TurnTrace",
+    "extract",
     "load_trace",
     "make_plan",
     "replay_trace",

@@ -11,6 +11,7 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.limits import MAX_ARGUMENTS_BYTES, MAX_OUTPUT_BYTES, MAX_TURN_ARGUMENTS_BYTES
 from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
+from .output import OutputMode
 from .wording import EMPTY_FINAL_TEXT
 
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
@@ -113,6 +114,17 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     overrides_after_cut: dict[str, Any] = {}
     """Body fields that win over all others in the request that follows a cut call, such as a
     higher `max_tokens`, or a `temperature` that gets a small model out of its circle."""
+    output_modes: tuple[OutputMode, ...] = ()
+    """In a run that ends with a value, the ways of asking for it, in order: `json_schema` holds
+    the reply to the schema, `json_object` to some JSON object, `prompt_only` to nothing. Empty
+    means all three. Ways that the model is known not to support are left out."""
+    max_output_retries: int = 1
+    """How often a value that cannot be used is asked for again, with what was wrong, before the
+    next way of asking is tried."""
+    structured_request_overrides: dict[str, Any] = {}
+    """Body fields that win over all others in requests held to a schema or to a JSON object."""
+    prompt_only_request_overrides: dict[str, Any] = {}
+    """The same, in requests for a value that are held to nothing."""
     message_transforms: tuple[str, ...] = ()
     """Names of transforms applied to outbound messages."""
     tool_transforms: tuple[str, ...] = ()
@@ -174,6 +186,10 @@ class OptionArguments(TypedDict, total=False):
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
     overrides_after_cut: dict[str, Any]
+    output_modes: Sequence[OutputMode]
+    max_output_retries: int
+    structured_request_overrides: dict[str, Any]
+    prompt_only_request_overrides: dict[str, Any]
     message_transforms: Sequence[str]
     tool_transforms: Sequence[str]
     response_transforms: Sequence[str]
@@ -195,7 +211,12 @@ _POSITIVE: Final = (
     "tool_timeout_s",
 )
 
-_NOT_NEGATIVE: Final = ("fallback_retry_count", "max_escalations", "max_parse_retries")
+_NOT_NEGATIVE: Final = (
+    "fallback_retry_count",
+    "max_escalations",
+    "max_output_retries",
+    "max_parse_retries",
+)
 
 _RULES: Final = frozenset({ALL_RULES, *TRANSFORM_RULES, *RULES}) - FIXED_RULES
 _FIELDS: Final = frozenset(Options.__struct_fields__)

@@ -24,6 +24,7 @@ from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 
 from .history import HistoryRules, complete_history
 from .options import TEXT_FORMATS_WORDS, Options
+from .output import OutputMode, OutputSpec, choose_modes
 from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
@@ -91,6 +92,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the provider demands of a history with calls in the fields made for them."""
     taught_history: HistoryRules = HistoryRules()
     """The same, for calls that are text."""
+    output: OutputSpec | None = None
+    """The value that the run is to end with; unset when it ends with a text."""
+    output_modes: tuple[OutputMode, ...] = ()
+    """The ways of asking for it, in order."""
 
     @property
     def tools_allowed(self) -> bool:
@@ -212,6 +217,7 @@ def make_plan(
     protocol: str = DEFAULT_PROTOCOL,
     probe: dict[str, Any] | None = None,
     findings: Findings = Findings(),  # noqa: B008 - frozen
+    output: OutputSpec | None = None,
 ) -> Plan:
     """Settle a run; raise when it cannot be right."""
     if not model.strip():
@@ -262,6 +268,8 @@ def make_plan(
             id_pattern=capabilities.tool_id_pattern,
         ),
         taught_history=HistoryRules(system_first=system_first),
+        output=output,
+        output_modes=() if output is None else choose_modes(options.output_modes, capabilities),
     )
     return _with_fingerprint(plan)
 
@@ -308,6 +316,8 @@ def _with_fingerprint(plan: Plan) -> Plan:
     }
     if plan.protocol != DEFAULT_PROTOCOL:
         surface["protocol"] = plan.protocol
+    if plan.output is not None:
+        surface["output"] = plan.output
     # What is not finite is refused when the request is rendered.
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
 
@@ -342,7 +352,12 @@ def _has_default_limit(plan: Plan) -> bool:
 
 
 def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:
-    for field in ("request_defaults", "overrides_after_cut"):
+    for field in (
+        "request_defaults",
+        "overrides_after_cut",
+        "structured_request_overrides",
+        "prompt_only_request_overrides",
+    ):
         reserved = sorted(RESERVED_REQUEST_KEYS & getattr(options, field).keys())
         if reserved:
             raise ConfigError(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal, TypeVar, Unpack, cast, overload
 from uuid import uuid4
 
 from surecall.config import Config, load_config
@@ -21,6 +21,7 @@ from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import OptionArguments, Options
+from .output import AnyForm, OutputForm, make_form
 from .plan import Plan, make_plan
 from .probing import ProbedModel
 from .prompt_runner import PromptRunner
@@ -37,8 +38,10 @@ from .resolve import (
     merge_options,
     refuse_shaped_transforms,
 )
-from .result import RunResult, RunStream
+from .result import OutputResult, OutputStream, RunResult, RunStream
 from .tool_loop import ToolLoop
+
+T = TypeVar("T")
 
 Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
@@ -154,10 +157,30 @@ class Session(Closing):
         """The conversation so far; a run that failed leaves it as it was."""
         return self._history
 
+    @overload
+    async def run(
+        self, prompt: Prompt, *, output: None = None, **arguments: Unpack[RunArguments]
+    ) -> RunResult: ...
+
+    @overload
     async def run(
         self,
         prompt: Prompt,
         *,
+        output: type[T] | OutputForm[T],
+        **arguments: Unpack[RunArguments],
+    ) -> OutputResult[T]: ...
+
+    @overload
+    async def run(
+        self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
+    ) -> OutputResult[Any]: ...
+
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: Any = None,
         on_event: Listener | None = None,
         journal: Journal | str | None = None,
         run_id: str | None = None,
@@ -167,6 +190,9 @@ class Session(Closing):
 
         Args:
             prompt: A text, a message, or several messages.
+            output: The value to end with: a dataclass, Struct, TypedDict, pydantic model or other
+                type, a JSON schema, or an `OutputForm`. Tools are used first, and the value is
+                asked for without them.
             on_event: Called with every event of this run, besides the session's own listener.
             journal: A journal or the path of one; the run resumes when it is not empty.
             run_id: An id of your own.
@@ -174,10 +200,11 @@ class Session(Closing):
 
         Raises:
             ProviderError: The model could not be asked.
-            RunError: The run ended without an answer.
+            RunError: The run ended without an answer, or without a value that fits `output`.
             SetupError: Something given is wrong.
         """
-        plan = self.plan(prompt, **options)
+        form = None if output is None else make_form(output)
+        plan = self.plan(prompt, output=form, **options)
         until = None
         if self._probed.is_unknown(plan):
             until = _end_of_time(plan)
@@ -185,17 +212,45 @@ class Session(Closing):
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._probed.ask(self._open_transport())
-            plan = self.plan(prompt, **options)
-        loop = self._loop(plan, combine_listeners(self._on_event, on_event), journal, run_id)
+            plan = self.plan(prompt, output=form, **options)
+        listener = combine_listeners(self._on_event, on_event)
+        loop = self._loop(plan, listener, journal, run_id, form)
         result = await loop.run(until)
         self._history = result.history
         return result
 
-    def stream(self, prompt: Prompt, **arguments: Unpack[RunArguments]) -> RunStream:
-        """Run the prompt and hand out its events as they happen; takes what `run` takes."""
-        return _stream_run(self.run, prompt, arguments)
+    @overload
+    def stream(
+        self, prompt: Prompt, *, output: None = None, **arguments: Unpack[RunArguments]
+    ) -> RunStream: ...
 
-    def plan(self, prompt: Prompt, **options: Unpack[OptionArguments]) -> Plan:
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        output: type[T] | OutputForm[T],
+        **arguments: Unpack[RunArguments],
+    ) -> OutputStream[T]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
+    ) -> OutputStream[Any]: ...
+
+    def stream(
+        self, prompt: Prompt, *, output: Any = None, **arguments: Unpack[RunArguments]
+    ) -> RunStream:
+        """Run the prompt and hand out its events as they happen; takes what `run` takes."""
+        return stream_run(self.run, prompt, output, arguments)
+
+    def plan(
+        self,
+        prompt: Prompt,
+        *,
+        output: AnyForm | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> Plan:
         """Settle what a run of this prompt would do, without sending anything."""
         provider = find_provider(self._config, self._catalog)
         resolved = merge_options(
@@ -224,6 +279,7 @@ class Session(Closing):
             protocol=self._protocol.name,
             probe=self._probed.note_record,
             findings=known.findings,
+            output=None if output is None else output.spec,
         )
 
     async def aclose(self) -> None:
@@ -248,6 +304,7 @@ class Session(Closing):
         listener: Listener | None,
         journal: Journal | str | None,
         run_id: str | None,
+        form: AnyForm | None = None,
     ) -> ToolLoop:
         options = plan.options
         chain = make_chain(self._transforms, options)
@@ -274,6 +331,7 @@ class Session(Closing):
             listener=listener,
             names=ToolNames(plan.tools, {tool.name: tool.checker for tool in view}),
             recorder=Recorder(FileJournal(journal) if isinstance(journal, str) else journal),
+            form=form,
         )
 
 
@@ -303,40 +361,16 @@ def _parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
     return parse_history(prompt)
 
 
-_OF_THE_RUN = frozenset({"journal", "run_id"})
-
-
-class Arguments(SessionArguments, RunArguments, total=False):
-    """What `run`, `run_sync` and `stream` take: all of `Session` and `Session.run`."""
-
-
-async def run(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
-    """Run the prompt to its answer; takes every argument of `Session` and `Session.run`."""
-    given = cast("dict[str, Any]", arguments)
-    for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
-    async with Session(**given) as session:
-        return await session.run(prompt, **for_run)
-
-
-def run_sync(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
-    """Do what `run` does from code that is not asynchronous."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run(prompt, **arguments))
-    raise RuntimeError("an event loop is running here; use `await surecall.run(...)` instead")
-
-
-def stream(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunStream:
-    """Run the prompt and hand out its events as they happen; takes what `run` takes."""
-    return _stream_run(run, prompt, arguments)
-
-
-def _stream_run(
-    start: Callable[..., Awaitable[RunResult]], prompt: Prompt, arguments: Mapping[str, Any]
+def stream_run(
+    start: Callable[..., Awaitable[RunResult]],
+    prompt: Prompt,
+    output: Any,
+    arguments: Mapping[str, Any],
 ) -> RunStream:
-    given: dict[str, Any] = {"stream": True, **arguments}
+    """Return the events of a run that `start` makes of the prompt."""
+    given: dict[str, Any] = {"stream": True, "output": output, **arguments}
     on_event: Listener | None = given.pop("on_event", None)
-    return RunStream(
+    kind = RunStream if output is None else OutputStream[Any]
+    return kind(
         lambda listener: start(prompt, on_event=combine_listeners(on_event, listener), **given)
     )

@@ -7,7 +7,23 @@ from msgspec import Struct
 from surecall.errors import ProviderError
 from surecall.records import Defect, Event, Message, Reading, ToolCall, ToolResult, Usage
 
+from .output import OutputReading
 from .prompting import PromptMode
+
+
+class OutputState(Struct, frozen=True, kw_only=True):
+    """How far a run is that asks for a value."""
+
+    base: tuple[Message, ...]
+    """The conversation up to the request for the value, without replies that were of no use."""
+    answer: str = ""
+    """The text that ended the use of tools."""
+    step: int = 0
+    """The place of the way of asking among those of the plan."""
+    retries: int = 0
+    """How often the model was asked again in this way."""
+    asked: int = 1
+    """How often it was asked in all."""
 
 
 class RunState(Struct, frozen=True, kw_only=True):
@@ -51,6 +67,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     """How often a turn that the provider paused was sent back."""
     paused_text: str = ""
     """The answer up to the last pause."""
+    output: OutputState | None = None
+    """Set while the value is asked for that the run is to end with."""
 
 
 class Replied(Struct, frozen=True):
@@ -60,6 +78,8 @@ class Replied(Struct, frozen=True):
     usage: Usage | None = None
     extra: dict[str, Any] = {}
     """Fields of the message to echo when it carries calls."""
+    output: OutputReading | None = None
+    """What became of the reply when a value was asked for."""
 
 
 class RequestFailed(Struct, frozen=True):

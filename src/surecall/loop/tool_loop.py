@@ -1,12 +1,17 @@
 """The driver: performs what `turn.py` decides, and reports what happens."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from time import perf_counter
+from typing import Any
 
 from msgspec.structs import replace
 
+from surecall.apart import is_long, read_aside
 from surecall.errors import (
     Code,
+    OutputError,
     ProviderError,
     ProviderStatusError,
     RequestError,
@@ -37,11 +42,13 @@ from .call_runner import CallRunner
 from .events import EventEmitter, Listener, StreamedText
 from .history import complete_history
 from .journal import RecordedFailure
+from .output import AnyForm, ReadOutput, read_output
+from .output_steps import current_mode
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
 from .recorder import Recorder
-from .result import RunResult
+from .result import OutputResult, RunResult
 from .steps import (
     Accepted,
     AskModel,
@@ -76,7 +83,10 @@ class ToolLoop:
         listener: Listener | None = None,
         recorder: Recorder | None = None,
         names: ToolNames | None = None,
+        form: AnyForm | None = None,
     ) -> None:
+        self._form = form
+        self._output: ReadOutput | None = None
         self._plan = plan
         self._runner = runner
         self._recorder = recorder or Recorder(None)
@@ -187,7 +197,9 @@ class ToolLoop:
         try:
             if recorded is None:
                 on_delta = shown.feed if shown is not None else self._emit_delta
-                if taught_way(state.mode) == "object":
+                if state.output is not None:
+                    on_delta = self._listen_for_text()
+                elif taught_way(state.mode) == "object":
                     on_delta = self._emit_reasoning
                 asked = await self._runner.ask(
                     request, on_delta=on_delta if self._emitter.has_listener else None
@@ -209,6 +221,9 @@ class ToolLoop:
             self._recorder.record_reply(state.turn, asked.raw)
         self._asked = asked
         self._reading = await self._read(asked)
+        if state.output is not None:
+            read = self._output = await self._read_output(asked)
+            return Replied(self._reading, asked.reply.usage, output=read.reading)
         if shown is not None:
             await shown.close(self._reading.content)
         elif plan.options.stream and self._reading.content and not was_shown:
@@ -218,6 +233,19 @@ class ToolLoop:
     async def _read(self, asked: PromptResult) -> Reading:
         reads = self._runner.transforms.reading
         return await read_answer_aside(self._plan, self._state, asked.reply, self._names, reads)
+
+    async def _read_output(self, asked: PromptResult) -> ReadOutput:
+        plan, reply = self._plan, asked.reply
+        assert self._form is not None
+        read = partial(
+            read_output,
+            self._form,
+            reply,
+            current_mode(plan, self._state),
+            is_grammar=plan.capabilities.grammar,
+            disabled_rules=plan.options.disabled_rules,
+        )
+        return await read_aside(read, is_long=is_long(reply.content))
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
@@ -257,9 +285,10 @@ class ToolLoop:
         return RequestFailed(error)
 
     def _record_failure(self, error: ProviderError) -> None:
-        """Record a refusal that is answered by asking without tools; others end the run."""
+        """Record a refusal that is answered by asking in another way; others end the run."""
         state = self._state
-        if isinstance(error, ProviderStatusError) and state.retries_left > 0:
+        is_answered = state.retries_left > 0 or state.output is not None
+        if isinstance(error, ProviderStatusError) and is_answered:
             self._recorder.record_failure(state.turn, error.code, error.message, error.status)
 
     def _note_reply(self, accepted: Accepted) -> None:
@@ -267,7 +296,8 @@ class ToolLoop:
         assert self._asked is not None
         asked, reading, options = self._asked, self._reading, self._plan.options
         state = self._state
-        turn = self._trace_builder.add_reply(state, asked, reading, accepted)
+        output = None if self._output is None else self._output.reading
+        turn = self._trace_builder.add_reply(state, asked, reading, accepted, output)
         if not self._emitter.has_listener:
             return
         self._emitter.emit(
@@ -294,7 +324,7 @@ class ToolLoop:
         asked = self._asked
         assert asked is not None
         self._end("")
-        return RunResult(
+        result = RunResult(
             text=text,
             history=self._state.history,
             trace=self._trace(None, text),
@@ -302,9 +332,13 @@ class ToolLoop:
             finish_reason=asked.reply.finish_reason,
             elapsed_ms=self._emitter.now_ms(),
         )
+        read = self._output
+        return result if read is None else OutputResult[Any].of(result, read.output, read.value)
 
     def _error(self, fail: Fail) -> RunError:
         kind: type[RunError] = ToolUseError if fail.code in _TOOL_USE_CODES else RunLimitError
+        if fail.code == Code.OUTPUT_INVALID:
+            kind = OutputError
         return kind(
             fail.code,
             fail.message,
@@ -335,9 +369,23 @@ class ToolLoop:
         plan, way = self._plan, taught_way(self._state.mode)
         if not (self._emitter.has_listener and plan.options.stream) or way == "object":
             return None
+        if self._state.output is not None:
+            return None
         if way is None and not plan.reads_text(tools_offered=self._state.tools_enabled):
             return None
         return StreamedText(ReplyReader(self._names, taught=way is not None), self._emitter.emit)
+
+    def _listen_for_text(self) -> Callable[[StreamDelta], None]:
+        """Return what shows the text inside a value that arrives; JSON itself is not shown."""
+        reader = None if self._form is None else self._form.open_text()
+
+        def listen(delta: StreamDelta) -> None:
+            if delta.kind != "text":
+                self._emit_delta(delta)
+            elif reader is not None and (text := reader.feed(delta.text)):
+                self._emitter.emit(TextDelta, text=text)
+
+        return listen
 
     def _emit_reasoning(self, delta: StreamDelta) -> None:
         """Tell reasoning only: the text of the reply is an object that is read when whole."""

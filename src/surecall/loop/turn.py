@@ -32,6 +32,7 @@ from .checks import (
     was_warned,
 )
 from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
+from .output_steps import after_output_failure, after_output_reply, ask_for_output, begin_output
 from .plan import Plan
 from .prompting import taught_way
 from .steps import (
@@ -74,6 +75,8 @@ def begin(plan: Plan) -> Step:
         base_mode=plan.mode,
         mode=plan.turn_mode(plan.mode, 0),
     )
+    if plan.output is not None and not plan.tools_allowed:
+        state = begin_output(state, plan)
     return Step(state, (AskModel(),))
 
 
@@ -87,6 +90,8 @@ def next_step(state: RunState, happened: Happened, plan: Plan) -> Step:
 
 
 def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
+    if state.output is not None:
+        return after_output_failure(state, error, plan)
     may_escalate = state.escalations < plan.options.max_escalations
     if error.code == Code.NO_TOOL_USE_ENDPOINT and may_escalate and taught_way(state.mode) is None:
         # Nobody serves this model with tools: from now on they are taught.
@@ -106,6 +111,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     state = replace(state, was_cut=was_cut, is_compensating=False)
     if replied.usage is not None:
         state = replace(state, usage=state.usage + replied.usage)
+    if state.output is not None:
+        return after_output_reply(state, replied, plan)
     if says_paused(reading.finish_reason) and not reading.calls:
         return _after_pause(state, replied, plan)
     step = _decide(state, replied, plan)
@@ -318,7 +325,7 @@ def _escalate(state: RunState, step_up: Escalation, tool: str | None) -> tuple[R
 
 def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -> Step:
     options, answer = plan.options, state.paused_text + content
-    if needs_empty_final_repair(state, answer, options):
+    if plan.output is None and needs_empty_final_repair(state, answer, options):
         asked = FixEmptyFinal(
             disable_tools=options.fix_empty_final_disable_tools,
             user_text_bytes=len(options.fix_empty_final_user_text.encode()),
@@ -331,10 +338,13 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
         tools_enabled = plan.tools_allowed and not options.fix_empty_final_disable_tools
         state, effect = _next_turn(state, plan, tools_enabled=tools_enabled)
         return Step(state, (Emit(asked), effect), accepted)
-    state = replace(state, history=(*state.history, Message("assistant", content)))
+    if plan.output is None or content.strip():
+        state = replace(state, history=(*state.history, Message("assistant", content)))
     fail = check_tool_use(state, options)
     if fail is not None:
         return Step(state, (fail,), accepted)
+    if plan.output is not None:
+        return ask_for_output(state, plan, answer, accepted)
     final = Final(
         assistant_content_bytes=len(answer.encode("utf-8", "replace")),
         any_tool_calls_seen=state.calls_seen > 0,

@@ -23,7 +23,15 @@ LIST_FIELDS: Final = frozenset(
 )
 """Merged as ordered unions."""
 
-OBJECT_FIELDS: Final = frozenset({"overrides_after_cut", "request_defaults", "request_overrides"})
+OBJECT_FIELDS: Final = frozenset(
+    {
+        "overrides_after_cut",
+        "prompt_only_request_overrides",
+        "request_defaults",
+        "request_overrides",
+        "structured_request_overrides",
+    }
+)
 """Body fields of a request, merged key by key."""
 
 PRESET_FIELDS: Final = (
@@ -40,6 +48,7 @@ PRESET_FIELDS: Final = (
         "max_concurrent_calls",
         "max_escalations",
         "max_identical_calls",
+        "max_output_retries",
         "max_parse_retries",
         "max_run_tokens",
         "max_tool_args_bytes",
@@ -48,6 +57,7 @@ PRESET_FIELDS: Final = (
         "max_tool_output_bytes",
         "max_turn_args_bytes",
         "max_turns",
+        "output_modes",
         "skip_bad_events",
         "stream",
         "text_formats",
