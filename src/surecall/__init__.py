@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surecall.config import load_config
+    from surecall.directives import (
+        Directive,
+        DirectiveRegistry,
+        DirectResult,
+        direct,
+    )
     from surecall.errors import (
         Code,
         ConfigError,
@@ -55,6 +61,9 @@ __all__ = [
     "ApprovalRequest",
     "Code",
     "ConfigError",
+    "DirectResult",
+    "Directive",
+    "DirectiveRegistry",
     "Envelope",
     "Event",
     "FileJournal",
@@ -84,6 +93,7 @@ __all__ = [
     "ToolResult",
     "ToolUseError",
     "Usage",
+    "direct",
     "extract",
     "load_config",
     "load_trace",
@@ -101,6 +111,7 @@ __all__ = [
 # Names are loaded when first used, so that importing the package costs next to nothing.
 _HOMES = {
     "config": "load_config",
+    "directives": "DirectResult Directive DirectiveRegistry direct",
     "errors": (
         "Code ConfigError OutputError ProviderError RunError RunLimitError SetupError "
         "SurecallError ToolUseError"

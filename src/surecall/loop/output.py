@@ -12,7 +12,8 @@ from surecall.jsontext import resolve_pointer
 from surecall.limits import MAX_OUTPUT_BYTES
 from surecall.narrow import as_fields
 from surecall.profiles import Capabilities
-from surecall.reading import read_value
+from surecall.reading import FIXED_RULES, read_value
+from surecall.reading.rules import is_off
 from surecall.reading.taught import reaches_bound
 from surecall.reading.truncation import is_missing_closer
 from surecall.reading.values import ValueReading
@@ -30,7 +31,6 @@ OUTPUT_MODES: Final[tuple[OutputMode, ...]] = get_args(OutputMode)
 
 VALUE_KEY: Final = "value"
 """Where a value is put that is not an object: providers hold replies to objects only."""
-ALL_RULES: Final = "*"
 
 Check = Callable[[Any], str | Iterable[str] | None]
 """Says what is wrong with a value that fits its schema; nothing when it is right."""
@@ -224,8 +224,9 @@ def read_output(
     if is_grammar and mode == "json_schema" and reaches_bound(read.value):
         cut = replace(read.reading, ok=False, is_cut=True, errors=(wording.OUTPUT_CUT,))
         return ReadOutput(cut)
-    used = [item.rule for item in read.reading.receipts]
-    off = [rule for rule in used if ALL_RULES in disabled_rules or rule in disabled_rules]
+    disabled = frozenset(disabled_rules)
+    used = [item.rule for item in read.reading.receipts if item.rule not in FIXED_RULES]
+    off = [rule for rule in used if is_off(rule, disabled)]
     if not off:
         return read
     wrong = ErrorDetail(Code.VALUE_INVALID, wording.value_needs_rule(off[0]))

@@ -92,11 +92,15 @@ def after_output_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
 
 def after_output_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
     """Go on to the next way of asking when the provider refused this one."""
-    is_refused = isinstance(error, ProviderStatusError) and error.status not in _NOT_ABOUT_THE_FORM
-    step_down = _step_down(state, plan) if is_refused else None
-    if step_down is None:
-        return Step(state, (Reraise(error),))
-    return Step(step_down, (AskModel(),))
+    step_down = find_way_down(state, error, plan)
+    return Step(state, (Reraise(error),)) if step_down is None else Step(step_down, (AskModel(),))
+
+
+def find_way_down(state: RunState, error: ProviderError, plan: Plan) -> RunState | None:
+    """Return the state in which a refused request is made in another way, if it may help."""
+    if not isinstance(error, ProviderStatusError) or error.status in _NOT_ABOUT_THE_FORM:
+        return None
+    return _step_down(state, plan)
 
 
 def _step_down(state: RunState, plan: Plan) -> RunState | None:

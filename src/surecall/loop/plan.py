@@ -53,6 +53,12 @@ _TEXT_FORMATS_OF_2: dict[Any, bool | None] = {
     word: value for value, word in TEXT_FORMATS_WORDS.items()
 }
 _LATER_OPTIONS = _DEFAULT_OPTIONS.keys() - frozenset(_OPTIONS_OF_2.split())
+_OUTPUT_OPTIONS = (
+    "max_output_retries",
+    "output_modes",
+    "prompt_only_request_overrides",
+    "structured_request_overrides",
+)
 _LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
 
 
@@ -295,6 +301,14 @@ def _with_fingerprint(plan: Plan) -> Plan:
         options["max_tool_calls_per_turn"] = None
     # Journals of before were begun when the option had no words yet.
     options["text_formats"] = _TEXT_FORMATS_OF_2[plan.options.text_formats]
+    origins = _origins_by_key(plan.origins)
+    if plan.output is None:  # what is asked for a value with says nothing about this run
+        options |= {name: _DEFAULT_OPTIONS[name] for name in _OUTPUT_OPTIONS}
+        origins = {
+            name: origin
+            for name, origin in origins.items()
+            if name.partition(".")[0] not in _OUTPUT_OPTIONS
+        }
     capability_origins = {
         # A run may be resumed after the same was found out anew.
         name: "probe" if origin.startswith("probe:") else origin
@@ -306,7 +320,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "messages": plan.messages,
         "tools": plan.tools,
         "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
-        "origins": _leave_out(_origins_by_key(plan.origins), _LATER_OPTIONS, {}),
+        "origins": _leave_out(origins, _LATER_OPTIONS, {}),
         "capabilities": _leave_out(
             join_capabilities(plan.capabilities, plan.findings),
             _LATER_CAPABILITIES,

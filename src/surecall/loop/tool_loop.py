@@ -43,7 +43,7 @@ from .events import EventEmitter, Listener, StreamedText
 from .history import complete_history
 from .journal import RecordedFailure
 from .output import AnyForm, ReadOutput, read_output
-from .output_steps import current_mode
+from .output_steps import current_mode, find_way_down
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
@@ -287,8 +287,10 @@ class ToolLoop:
     def _record_failure(self, error: ProviderError) -> None:
         """Record a refusal that is answered by asking in another way; others end the run."""
         state = self._state
-        is_answered = state.retries_left > 0 or state.output is not None
-        if isinstance(error, ProviderStatusError) and is_answered:
+        goes_on = state.retries_left > 0
+        if state.output is not None:
+            goes_on = find_way_down(state, error, self._plan) is not None
+        if isinstance(error, ProviderStatusError) and goes_on:
             self._recorder.record_failure(state.turn, error.code, error.message, error.status)
 
     def _note_reply(self, accepted: Accepted) -> None:
