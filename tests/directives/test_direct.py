@@ -135,8 +135,8 @@ async def test_the_text_streams_while_the_envelope_is_arriving() -> None:
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in (GOOD[:25], GOOD[25:])
     ]
-    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    reply = ScriptedReply(chunks=[*chunks, end, "[DONE]"])
+    finish: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    reply = ScriptedReply(chunks=[*chunks, finish, "[DONE]"])
     result, (body,) = await direct([reply], on_text=shown.append)
     assert result.ok
     assert body["stream"] is True

@@ -15,6 +15,7 @@ from surecall import OutputForm, ScriptedTransport
 from surecall.errors import Code, OutputError, ProviderStatusError, ToolUseError
 from surecall.jsontext import encode_text
 from surecall.loop import MemoryJournal, load_trace, replay_trace, save_trace
+from surecall.loop.output import make_form
 from surecall.protocols import PROTOCOLS, find_protocol
 from surecall.records import ModelRequestEnded, Reply, RunEnded, TextDelta, Usage
 from surecall.transport import ScriptedReply
@@ -84,7 +85,8 @@ async def ask(
     """Run a script to a value; return the result and the bodies that were sent."""
     transport = ScriptedTransport(replies)
     given: dict[str, Any] = {"model": "m", "preset": (), **arguments}
-    result = await surecall.run("Oslo?", output=output, transport=transport, **given)
+    form: OutputForm[Any] = make_form(output)
+    result = await surecall.run("Oslo?", output=form, transport=transport, **given)
     return result, [request.body for request in transport.requests]
 
 

@@ -3,7 +3,8 @@
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal, assert_type
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, assert_type
 
 import surecall
 from surecall import (
@@ -11,12 +12,19 @@ from surecall import (
     ApprovalRequest,
     Code,
     ConfigError,
+    Directive,
+    DirectiveRegistry,
+    DirectResult,
     Envelope,
     Event,
     FileJournal,
     HttpTransport,
     Message,
     Options,
+    OutputError,
+    OutputForm,
+    OutputResult,
+    OutputStream,
     ProviderError,
     Receipt,
     ReplyReader,
@@ -36,6 +44,8 @@ from surecall import (
     ToolResult,
     ToolUseError,
     Usage,
+    direct,
+    extract,
     load_config,
     load_trace,
     read_arguments,
@@ -207,3 +217,44 @@ Session(max_turn=3)  # pyright: ignore[reportCallIssue]
 run_sync("hi", model=3)  # pyright: ignore[reportArgumentType]
 add("one")  # pyright: ignore[reportArgumentType]
 tool(effect="none")  # pyright: ignore[reportArgumentType]
+
+
+@dataclass
+class City:
+    """A city."""
+
+    name: str
+    people: int
+
+
+class CityDict(TypedDict):
+    """A city."""
+
+    name: str
+
+
+async def end_with_a_value(session: Session) -> None:
+    """The type that is asked for is the type of the value."""
+    found = await run("Oslo?", output=City, tools=[add], model="m")
+    assert_type(found, OutputResult[City])
+    assert_type(found.output, City)
+    assert_type((await session.run("Oslo?", output=CityDict)).output, CityDict)
+    assert_type((await extract("text", output=list[City], model="m")).output, list[City])
+    assert_type((await extract([{"role": "user"}], output={"type": "object"})).output, Any)
+    assert_type(run_sync("Oslo?", output=OutputForm(City)).output, City)
+    assert_type(await session.run("Oslo?"), RunResult)
+    events = stream("Oslo?", output=City, max_output_retries=2, output_modes=["json_schema"])
+    assert_type(events, OutputStream[City])
+    assert_type(events.result.output, City)
+    try:
+        await run("Oslo?", output=City)
+    except OutputError as error:
+        print(error.details)
+
+
+async def direct_an_interface() -> Directive | None:
+    """Text and directives."""
+    types = DirectiveRegistry().add("ui.toast", payload=City)
+    result = await direct("hi", directives=types, model="m", on_text=lambda delta: delta.text)
+    assert_type(result, DirectResult)
+    return result.directives[0] if result.directives else None

@@ -52,7 +52,9 @@ class EnvelopeForm(OutputForm[Envelope]):
             instructions=f"{wording.ENVELOPE}\n\n{self.registry.instructions(self._allowed)}",
         )
 
-    def read(self, text: str, finish_reason: str | None, mode: OutputMode) -> ReadOutput:
+    def read(
+        self, text: str, finish_reason: str | None, mode: OutputMode, *, checks: bool = True
+    ) -> ReadOutput:
         """Read the text of a reply as an envelope; directives of no use are left out."""
         found = parse_envelope(
             text,
@@ -73,7 +75,7 @@ class EnvelopeForm(OutputForm[Envelope]):
         )
         if found.envelope is None:
             return ReadOutput(reading)
-        reasons = find_reasons(self._check_envelope, found.envelope)
+        reasons = find_reasons(self._check_envelope if checks else None, found.envelope)
         if reasons:
             wrong = tuple(ErrorDetail(Code.ASSERTION_FAILED, reason) for reason in reasons)
             refused = replace(reading, ok=False, is_semantic=True, errors=wrong + found.warnings)

@@ -31,10 +31,12 @@ from .transcript import without_secrets
 AblationKind = Literal["option", "preset", "transform", "rule"]
 
 OPTIONS_OFF: Final[Mapping[str, Any]] = {
+    "check_output": False,
     "fallback_retry_count": 0,
     "fix_empty_final": False,
     "likely_calls": "never",
     "max_escalations": 0,
+    "max_output_retries": 0,
     "max_parse_retries": 0,
     "text_formats": "off",
     "tool_prompting": "native",
@@ -121,6 +123,7 @@ FALLBACKS: Final[tuple[Fallback, ...]] = ("best_effort", "fallback_off", "fallba
 _TAGS_TRANSFORM: Final = "assistant_content_tool_call_tags_to_tool_calls"
 _PRODUCTION: Final = {"text_formats": "all", "max_escalations": 2}
 _BASELINE: Final = {
+    "check_output": False,
     "text_formats": "off",
     "likely_calls": "never",
     "tool_prompting": "native",

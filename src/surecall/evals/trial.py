@@ -150,7 +150,11 @@ class _Trial(Struct):
             )
             started = time.perf_counter()
             try:
-                result = self.result = await session.run(prepared.messages)
+                if prepared.output is None:
+                    result = await session.run(prepared.messages)
+                else:
+                    result = await session.run(prepared.messages, output=prepared.output)
+                self.result = result
                 self.trace, self.history = result.trace, result.history
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000

@@ -121,6 +121,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_output_retries: int = 1
     """How often a value that cannot be used is asked for again, with what was wrong, before the
     next way of asking is tried."""
+    check_output: bool = True
+    """Whether the application's own check of a value is asked before the value is taken."""
     structured_request_overrides: dict[str, Any] = {}
     """Body fields that win over all others in requests held to a schema or to a JSON object."""
     prompt_only_request_overrides: dict[str, Any] = {}
@@ -188,6 +190,7 @@ class OptionArguments(TypedDict, total=False):
     overrides_after_cut: dict[str, Any]
     output_modes: Sequence[OutputMode]
     max_output_retries: int
+    check_output: bool
     structured_request_overrides: dict[str, Any]
     prompt_only_request_overrides: dict[str, Any]
     message_transforms: Sequence[str]

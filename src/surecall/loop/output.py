@@ -126,7 +126,9 @@ class OutputForm(Generic[T]):
             is_wrapped=is_wrapped,
         )
 
-    def read(self, text: str, finish_reason: str | None, mode: OutputMode) -> ReadOutput:
+    def read(
+        self, text: str, finish_reason: str | None, mode: OutputMode, *, checks: bool = True
+    ) -> ReadOutput:
         """Read the text of a reply as the value; what is wrong with it is in the reading."""
         found = self._find_value(text, finish_reason)
         reading = read_verdict(found, mode)
@@ -138,7 +140,7 @@ class OutputForm(Generic[T]):
         except ValueError as error:
             wrong = ErrorDetail(Code.VALUE_INVALID, wording.value_not_usable(str(error)))
             return ReadOutput(replace(reading, ok=False, errors=(wrong,)))
-        reasons = find_reasons(self._check, output)
+        reasons = find_reasons(self._check if checks else None, output)
         if reasons:
             wrong = tuple(ErrorDetail(Code.ASSERTION_FAILED, reason) for reason in reasons)
             return ReadOutput(replace(reading, ok=False, is_semantic=True, errors=wrong))
@@ -206,6 +208,7 @@ def read_output(
     *,
     is_grammar: bool = False,
     disabled_rules: Collection[str] = (),
+    checks: bool = True,
 ) -> ReadOutput:
     """Read a reply as the value that its request asked for.
 
@@ -215,10 +218,11 @@ def read_output(
         mode: How the value was asked for.
         is_grammar: Whether the schema became a grammar, which ends texts and lists at a bound.
         disabled_rules: Rules without which the value must be readable.
+        checks: Whether the application's own check is asked.
     """
     if reply.calls:
         return ReadOutput(OutputReading(mode=mode, ok=False, errors=(wording.CALLS_PRESENT,)))
-    read = form.read(reply.content or "", reply.finish_reason, mode)
+    read = form.read(reply.content or "", reply.finish_reason, mode, checks=checks)
     if not read.reading.ok:
         return read
     if is_grammar and mode == "json_schema" and reaches_bound(read.value):

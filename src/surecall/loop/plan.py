@@ -54,6 +54,7 @@ _TEXT_FORMATS_OF_2: dict[Any, bool | None] = {
 }
 _LATER_OPTIONS = _DEFAULT_OPTIONS.keys() - frozenset(_OPTIONS_OF_2.split())
 _OUTPUT_OPTIONS = (
+    "check_output",
     "max_output_retries",
     "output_modes",
     "prompt_only_request_overrides",

@@ -244,6 +244,7 @@ class ToolLoop:
             current_mode(plan, self._state),
             is_grammar=plan.capabilities.grammar,
             disabled_rules=plan.options.disabled_rules,
+            checks=plan.options.check_output,
         )
         return await read_aside(read, is_long=is_long(reply.content))
 

@@ -38,6 +38,7 @@ PRESET_FIELDS: Final = (
     LIST_FIELDS
     | OBJECT_FIELDS
     | {
+        "check_output",
         "deadline_s",
         "fallback_retry_count",
         "fix_empty_final",

@@ -19,6 +19,7 @@ SUITES: Final[Mapping[str, str]] = {
     "state": "surecall.evals.scenarios:StateSuite",
     "one_tool": "surecall.evals.suites.single_turn:OneToolSuite",
     "agents": "surecall.evals.suites.agents:AgentsSuite",
+    "directives": "surecall.evals.suites.directives:DirectivesSuite",
     "bfcl": "surecall.evals.suites.bfcl:BfclSuite",
 }
 """Where each suite is, in the order in which they are listed."""
