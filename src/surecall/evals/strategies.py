@@ -49,6 +49,7 @@ TRANSFORM_FIELDS: Final[Mapping[Family, str]] = {
     "replies": "response_transforms",
     "calls": "tool_call_transforms",
     "results": "tool_result_transforms",
+    "answers": "answer_transforms",
 }
 """The option that lists the transforms of each family."""
 

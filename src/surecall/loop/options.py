@@ -137,6 +137,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names of transforms applied to parsed calls."""
     tool_result_transforms: tuple[str, ...] = ()
     """Names of transforms applied to result envelopes."""
+    answer_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to the text that a run ends with; history and trace keep what
+    the model wrote."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text_formats, str):
@@ -198,6 +201,7 @@ class OptionArguments(TypedDict, total=False):
     response_transforms: Sequence[str]
     tool_call_transforms: Sequence[str]
     tool_result_transforms: Sequence[str]
+    answer_transforms: Sequence[str]
 
 
 _POSITIVE: Final = (

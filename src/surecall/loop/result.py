@@ -39,6 +39,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
     usage: Usage
     finish_reason: str | None = None
     elapsed_ms: float = 0.0
+    text_receipts: tuple[Receipt, ...] = ()
+    """What transforms changed in the text; history and trace have it as the model wrote it."""
 
     @property
     def run_id(self) -> str:

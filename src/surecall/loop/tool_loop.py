@@ -327,8 +327,12 @@ class ToolLoop:
         asked = self._asked
         assert asked is not None
         self._end("")
+        shown, receipts = text, ()
+        if self._output is None:
+            shown, receipts = self._runner.transforms.apply_answer(text)
         result = RunResult(
-            text=text,
+            text=shown,
+            text_receipts=receipts,
             history=self._state.history,
             trace=self._trace(None, text),
             usage=self._state.usage,

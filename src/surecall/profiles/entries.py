@@ -11,6 +11,7 @@ from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 
 LIST_FIELDS: Final = frozenset(
     {
+        "answer_transforms",
         "disabled_rules",
         "message_transforms",
         "response_transforms",

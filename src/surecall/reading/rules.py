@@ -245,6 +245,7 @@ _DECLARED: Final = (
         add_braces! Puts braces around members that have none.
         drop_extra_key-! Leaves out a property that the schema does not have.
         drop_reasoning! Leaves out what the model thought aloud before its answer.
+        drop_tag-! Leaves out a tag of a final text with what it holds.
         fill_constant! Fills in a required property that can have one value only.
         fill_null! Writes null for a required property that may be null and is left out.
         fill_patch_op! Writes the operation that an entry of a patch can only mean.
@@ -256,7 +257,9 @@ _DECLARED: Final = (
         list_from_text! Reads lines, bullets, a table or commas as a list.
         merge_objects! Joins a list of small objects into the one that the schema asks for.
         object_from_lines! Reads lines or a table of keys and values as an object.
+        rename_tag! Gives a tag of a final text another name.
         spell_pointer! Writes a path of a patch as a JSON pointer.
+        strip_tag! Leaves out a tag of a final text.
         unwrap_value-! Takes the value from the object or list around it.
         """,
     )
