@@ -23,6 +23,7 @@ from surecall.tools import ToolRegistry
 _BY_TOOL: Final = "_by_tool"
 _ANSWER: Final = "Done."
 _MAX_TURNS: Final = 6
+_MAX_TOKENS: Final = {"max_tokens": 600}
 _HASH_CHARS: Final = 12
 _SYSTEM: Final = (
     "You are the assistant of an editor. Do exactly what the user asks, by means of the "
@@ -173,6 +174,7 @@ class DirectiveCase(Struct, frozen=True):
             tools=ToolRegistry([]),
             system=_SYSTEM,
             messages=(Message("user", self.task.asks),),
+            options={"request_overrides": dict(_MAX_TOKENS)},
             output=EnvelopeForm(_REGISTRY, check=self._check),
         )
 
@@ -240,7 +242,7 @@ class ToolCase(Struct, frozen=True):
             tools=ToolRegistry.from_executor(_TOOLS, note),
             system=_SYSTEM,
             messages=(Message("user", self.task.asks),),
-            options={"max_turns": _MAX_TURNS},
+            options={"max_turns": _MAX_TURNS, "request_overrides": dict(_MAX_TOKENS)},
             state=done,
         )
 
