@@ -156,7 +156,9 @@ def _hold_to_schema(text: str, schema: dict[str, Any]) -> str | None:
     if not text.startswith("{"):
         return None
     found = read_value(text, schema, accept="likely")
-    return encode_text(found.value) if found.state == "whole" and not found.errors else None
+    is_same = all(receipt.rule == "fill_null" for receipt in found.receipts)
+    is_whole = found.state == "whole" and not found.errors
+    return encode_text(found.value) if is_whole and is_same else None
 
 
 def _write_call(call: PlannedCall, random: Random) -> dict[str, Any]:

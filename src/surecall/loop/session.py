@@ -206,12 +206,15 @@ class Session(Closing):
         form = None if output is None else make_form(output)
         plan = self.plan(prompt, output=form, **options)
         until = None
-        if self._probed.is_unknown(plan):
+        if self._probed.is_unknown(plan) or self._probed.lacks_form(plan):
             until = _end_of_time(plan)
             # When asking takes all the time there is, the run itself says so.
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
-                    await self._probed.ask(self._open_transport())
+                    if self._probed.is_unknown(plan):
+                        await self._probed.ask(self._open_transport())
+                    if self._probed.lacks_form(plan):
+                        await self._probed.ask_form(self._open_transport())
             plan = self.plan(prompt, output=form, **options)
         listener = combine_listeners(self._on_event, on_event)
         loop = self._loop(plan, listener, journal, run_id, form)

@@ -25,6 +25,8 @@ QUESTIONS: Final = (*CALL_QUESTIONS, *REPLY_QUESTIONS, ask_context_window)
 
 ESSENTIAL: Final = tuple(item for item in QUESTIONS if item.name in {"tools", "tools_seen"})
 """What a run has to know before it can send tools: three requests at most."""
+STRUCTURED: Final = tuple(item for item in QUESTIONS if item.name in {"json_object", "json_schema"})
+"""What a run has to know that ends with a value: two requests at most."""
 DEFAULT_MAX_REQUESTS: Final = 40
 """How many requests one probe may send."""
 
