@@ -9,6 +9,7 @@ from surecall.faults import FaultPlan, FaultServer, SimulatedTransport
 from surecall.faults.conversation import Say
 from surecall.faults.provider import BUILTIN_ORACLES, FaultyProvider
 from surecall.jsontext import encode_text
+from surecall.narrow import as_fields
 from surecall.protocols import PROTOCOLS
 from surecall.records import ModelRequest
 
@@ -79,9 +80,8 @@ async def test_a_probe_finds_out_whether_schemas_hold() -> None:
     transport = SimulatedTransport(oracles=ORACLES)
     result = await ask(transport)
     assert (result.ok, result.mode) == (True, "json_schema")
-    forms = [
-        (request.body.get("response_format") or {}).get("type") for request in transport.requests
-    ]
+    sent = [as_fields(request.body.get("response_format")) for request in transport.requests]
+    forms = [form.get("type") for form in sent]
     assert forms == ["json_object", "json_schema", "json_schema"]
 
 

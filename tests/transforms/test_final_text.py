@@ -127,7 +127,7 @@ def test_the_block_comes_before_the_last_messages() -> None:
     """Results stay behind their calls."""
     policy = LanguagePolicy("ja")
     user = {"role": "user", "content": "hi"}
-    call = {"role": "assistant", "content": None, "tool_calls": [{}]}
+    call: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
     result = {"role": "tool", "content": "x", "tool_call_id": "c"}
     block = {"role": "system", "content": policy.block}
     assert "Japanese (ja-JP)" in policy.block
