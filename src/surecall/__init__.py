@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surecall.clients import async_http_client, http_client, wrap
     from surecall.config import load_config
+    from surecall.directives import (
+        Directive,
+        DirectiveRegistry,
+        DirectResult,
+        direct,
+    )
     from surecall.errors import (
         Code,
         ConfigError,
+        OutputError,
         ProviderError,
         RunError,
         RunLimitError,
@@ -24,11 +31,15 @@ if TYPE_CHECKING:
     from surecall.loop import (
         FileJournal,
         Options,
+        OutputForm,
+        OutputResult,
+        OutputStream,
         RunResult,
         RunStream,
         Session,
         approve,
         deny,
+        extract,
         load_trace,
         resume,
         run,
@@ -58,6 +69,9 @@ __all__ = [
     "ApprovalRequest",
     "Code",
     "ConfigError",
+    "DirectResult",
+    "Directive",
+    "DirectiveRegistry",
     "Envelope",
     "Event",
     "FileJournal",
@@ -65,6 +79,10 @@ __all__ = [
     "MemoryApprovals",
     "Message",
     "Options",
+    "OutputError",
+    "OutputForm",
+    "OutputResult",
+    "OutputStream",
     "ProviderError",
     "Receipt",
     "ReplyReader",
@@ -89,6 +107,8 @@ __all__ = [
     "approve",
     "async_http_client",
     "deny",
+    "direct",
+    "extract",
     "http_client",
     "load_config",
     "load_trace",
@@ -109,14 +129,15 @@ __all__ = [
 _HOMES = {
     "clients": "async_http_client http_client wrap",
     "config": "load_config",
+    "directives": "DirectResult Directive DirectiveRegistry direct",
     "errors": (
-        "Code ConfigError ProviderError RunError RunLimitError SetupError SurecallError "
-        "ToolUseError"
+        "Code ConfigError OutputError ProviderError RunError RunLimitError SetupError "
+        "SurecallError ToolUseError"
     ),
     "jsontext": "repair_json",
     "loop": (
-        "FileJournal Options RunResult RunStream Session approve deny load_trace resume run "
-        "run_sync save_trace stream"
+        "FileJournal Options OutputForm OutputResult OutputStream RunResult RunStream Session "
+        "approve deny extract load_trace resume run run_sync save_trace stream"
     ),
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",

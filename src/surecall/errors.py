@@ -14,6 +14,7 @@
     ├── RunError                  a run ended without an answer; has `.trace` and `.history`
     │   ├── ToolUseError          tools were not used as demanded (NO_TOOL_CALLS, TOOL_ERROR,
     │   │                         REQUIRED_TOOL_MISSING)
+    │   ├── OutputError           the value that was asked for did not come (OUTPUT_INVALID)
     │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
     ├── JournalError              a journal that cannot be resumed
     └── StoreError                stored runs, requests or workspaces that cannot be read or written
@@ -33,6 +34,7 @@ __all__ = [
     "ConfigError",
     "JSONTextError",
     "JournalError",
+    "OutputError",
     "ProviderConnectionError",
     "ProviderError",
     "ProviderReplyError",
@@ -98,11 +100,34 @@ class Code(StrEnum):
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     MAX_TURNS_REACHED = "MAX_TURNS_REACHED"
     NO_TOOL_CALLS = "NO_TOOL_CALLS"
+    OUTPUT_INVALID = "OUTPUT_INVALID"
     REPEATED_CALL = "REPEATED_CALL"
     REQUIRED_TOOL_MISSING = "REQUIRED_TOOL_MISSING"
     RUN_CANCELLED = "RUN_CANCELLED"
     TOKEN_BUDGET_EXCEEDED = "TOKEN_BUDGET_EXCEEDED"  # noqa: S105 - a code, not a secret
     TOOL_ERROR = "TOOL_ERROR"
+
+    # values and directives in place of a text
+    ASSERTION_FAILED = "ASSERTION_FAILED"
+    DIRECTIVE_NOT_OBJECT = "DIRECTIVE_NOT_OBJECT"
+    DISALLOWED_DIRECTIVE_TYPE = "DISALLOWED_DIRECTIVE_TYPE"
+    EMPTY = "EMPTY"
+    INVALID_PATCH_INDEX = "INVALID_PATCH_INDEX"
+    INVALID_PATCH_OP = "INVALID_PATCH_OP"
+    INVALID_PATCH_PATH = "INVALID_PATCH_PATH"
+    LANGUAGE_DRIFT = "LANGUAGE_DRIFT"
+    MISSING_ASSISTANT_TEXT = "MISSING_ASSISTANT_TEXT"
+    MISSING_DIRECTIVES = "MISSING_DIRECTIVES"
+    MISSING_OPS = "MISSING_OPS"
+    MISSING_PATCH_VALUE = "MISSING_PATCH_VALUE"
+    MISSING_PAYLOAD = "MISSING_PAYLOAD"
+    MISSING_TYPE = "MISSING_TYPE"
+    NOT_OBJECT = "NOT_OBJECT"
+    PAYLOAD_INVALID = "PAYLOAD_INVALID"
+    PAYLOAD_VALIDATOR_ERROR = "PAYLOAD_VALIDATOR_ERROR"
+    TOOL_CALLS_PRESENT = "TOOL_CALLS_PRESENT"
+    TOO_LARGE = "TOO_LARGE"
+    UNKNOWN_DIRECTIVE_TYPE = "UNKNOWN_DIRECTIVE_TYPE"
 
     # approvals
     APPROVAL_DECIDED = "APPROVAL_DECIDED"
@@ -422,6 +447,10 @@ class RunError(SurecallError):
 
 class ToolUseError(RunError):
     """The model did not use tools as the mode demands."""
+
+
+class OutputError(RunError):
+    """The model did not answer with a value of the form that was asked for."""
 
 
 class RunLimitError(RunError):

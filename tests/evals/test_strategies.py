@@ -107,7 +107,7 @@ async def test_nothing_that_helps_is_in_force_under_raw(who: Contender) -> None:
     assert settled.presets == ()
     assert options["disabled_rules"] == ["*"]
     assert {name: options[name] for name in OPTIONS_OFF} == dict(OPTIONS_OFF)
-    assert [options[field] for field in TRANSFORM_FIELDS.values()] == [[]] * 5
+    assert [options[field] for field in TRANSFORM_FIELDS.values()] == [[]] * 6
     assert options["request_defaults"] == options["request_overrides"] == {}
     assert set(settled.record["capability_origins"].values()) == {"default"}
 
@@ -159,6 +159,7 @@ def test_baseline_and_production_differ_only_where_they_should() -> None:
     tags = "assistant_content_tool_call_tags_to_tool_calls"
     assert differences.pop("response_transforms")[1][-1] == tags
     assert differences == {
+        "check_output": (False, True),
         "max_escalations": (0, 2),
         "likely_calls": ("never", "by_effect"),
         "text_formats": (False, True),

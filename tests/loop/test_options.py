@@ -11,8 +11,8 @@ import pytest
 from surecall.errors import Code, ConfigError
 from surecall.loop import Arguments, Options, Session, resolve_options
 from surecall.loop import options as options_module
+from surecall.loop.arguments import RunArguments, SessionArguments
 from surecall.loop.options import OptionArguments
-from surecall.loop.session import RunArguments, SessionArguments
 
 FIELDS = Options.__struct_fields__
 NULLABLE = {
@@ -67,8 +67,9 @@ def test_session_arguments_are_the_parameters_of_session() -> None:
 
 
 def test_run_arguments_are_the_parameters_of_session_run() -> None:
-    """`RunArguments` names exactly what `Session.run` takes beside the prompt."""
-    parameters = set(inspect.signature(Session.run).parameters) - {"self", "prompt", "options"}
+    """`RunArguments` names what `Session.run` takes beside the prompt and the typed output."""
+    apart = {"self", "prompt", "output", "options"}
+    parameters = set(inspect.signature(Session.run).parameters) - apart
     assert set(get_type_hints(RunArguments)) == parameters | set(FIELDS)
 
 

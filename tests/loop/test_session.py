@@ -131,7 +131,7 @@ async def test_unknown_transforms_are_told_before_anything_is_sent() -> None:
 
 async def test_without_an_address_there_is_a_clear_error() -> None:
     """The error says what to set."""
-    with pytest.raises(ConfigError, match="SURECALL_BASE_URL"):
+    with pytest.raises(ConfigError, match="openrouter:vendor"):
         await surecall.run("hi", model="m", config=Config())
 
 

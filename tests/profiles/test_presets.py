@@ -33,7 +33,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         **STRUCTURAL,
     },
     "openai_compatible_reliability": STRUCTURAL,
-    "openrouter": ONE_CALL,
+    "openrouter": {
+        **ONE_CALL,
+        "structured_request_overrides": {"provider": {"require_parameters": True}},
+        "prompt_only_request_overrides": {"provider": {"require_parameters": False}},
+    },
     "openai": ONE_CALL,
     "volcano_engine": ONE_CALL,
     "content_tag_tool_call_fallback": TAGS,
@@ -47,6 +51,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "overrides_after_cut": {"temperature": 0.8},
     },
     "tool_use_disabled": {"tool_use_mode": "disabled"},
+    "json_object_first": {"output_modes": ["json_object", "prompt_only"]},
+    "prompt_only_output": {"output_modes": ["prompt_only"]},
 }
 
 

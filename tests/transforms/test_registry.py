@@ -24,6 +24,7 @@ BUILTIN = {
     ),
     "calls": ("assistant_tool_calls_arguments_blank_to_empty_object",),
     "results": ("tool_result_compact_envelope",),
+    "answers": (),
 }
 
 

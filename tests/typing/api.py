@@ -3,7 +3,8 @@
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal, assert_type
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, assert_type
 
 import surecall
 from surecall import (
@@ -12,6 +13,9 @@ from surecall import (
     ApprovalRequest,
     Code,
     ConfigError,
+    Directive,
+    DirectiveRegistry,
+    DirectResult,
     Envelope,
     Event,
     FileJournal,
@@ -19,6 +23,10 @@ from surecall import (
     MemoryApprovals,
     Message,
     Options,
+    OutputError,
+    OutputForm,
+    OutputResult,
+    OutputStream,
     ProviderError,
     Receipt,
     ReplyReader,
@@ -38,8 +46,14 @@ from surecall import (
     ToolResult,
     ToolUseError,
     Usage,
+    Workspace,
+    WorkspaceTools,
     approve,
+    async_http_client,
     deny,
+    direct,
+    extract,
+    http_client,
     load_config,
     load_trace,
     read_arguments,
@@ -52,6 +66,7 @@ from surecall import (
     save_trace,
     stream,
     tool,
+    wrap,
 )
 from surecall.loop import Trace
 
@@ -233,3 +248,63 @@ Session(max_turn=3)  # pyright: ignore[reportCallIssue]
 run_sync("hi", model=3)  # pyright: ignore[reportArgumentType]
 add("one")  # pyright: ignore[reportArgumentType]
 tool(effect="none")  # pyright: ignore[reportArgumentType]
+
+
+@dataclass
+class City:
+    """A city."""
+
+    name: str
+    people: int
+
+
+class CityDict(TypedDict):
+    """A city."""
+
+    name: str
+
+
+async def end_with_a_value(session: Session) -> None:
+    """The type that is asked for is the type of the value."""
+    found = await run("Oslo?", output=City, tools=[add], model="m")
+    assert_type(found, OutputResult[City])
+    assert_type(found.output, City)
+    assert_type((await session.run("Oslo?", output=CityDict)).output, CityDict)
+    assert_type((await extract("text", output=list[City], model="m")).output, list[City])
+    assert_type((await extract([{"role": "user"}], output={"type": "object"})).output, Any)
+    assert_type(run_sync("Oslo?", output=OutputForm(City)).output, City)
+    assert_type(await session.run("Oslo?"), RunResult)
+    events = stream("Oslo?", output=City, max_output_retries=2, output_modes=["json_schema"])
+    assert_type(events, OutputStream[City])
+    assert_type(events.result.output, City)
+    try:
+        await run("Oslo?", output=City)
+    except OutputError as error:
+        print(error.details)
+
+
+async def direct_an_interface() -> Directive | None:
+    """Text and directives."""
+    types = DirectiveRegistry().add("ui.toast", payload=City)
+    result = await direct("hi", directives=types, model="m", on_text=lambda delta: delta.text)
+    assert_type(result, DirectResult)
+    return result.directives[0] if result.directives else None
+
+
+class SdkClient:
+    """Stands for a client of an SDK."""
+
+
+def wrap_a_client(client: SdkClient) -> SdkClient:
+    """What is wrapped stays what it was."""
+    wrapped = wrap(client, policy=None, capabilities={"supports_tool_use": False})
+    assert_type(wrapped, SdkClient)
+    print(http_client(), async_http_client())
+    return wrapped
+
+
+async def work_on_a_workspace() -> WorkspaceTools:
+    """Facts, draft and tools."""
+    workspace = await Workspace.create(facts={"a": 1}, draft={})
+    await workspace.patch([{"op": "set", "path": "/draft/a", "value": 1}])
+    return WorkspaceTools(workspace)

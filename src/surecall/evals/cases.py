@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from surecall.loop import RunResult, Trace, TurnTrace
+from surecall.loop import OutputForm, RunResult, Trace, TurnTrace
 from surecall.records import Message, ModelRequest, ToolCall, ToolResult, clip
 from surecall.tools import Guard, ToolRegistry
 
@@ -67,6 +67,8 @@ class Prepared(Struct, kw_only=True):
     messages: tuple[Message, ...]
     options: dict[str, Any] = {}
     """Options that the scenario itself needs, such as a limit; they win over everything."""
+    output: OutputForm[Any] | None = None
+    """The value to end with, when it is not a text."""
     state: Any = None
     """What the tools work on; `grade` looks at it."""
     declarations: Declarations = Declarations()

@@ -31,11 +31,13 @@ from .transcript import without_secrets
 AblationKind = Literal["option", "preset", "transform", "rule"]
 
 OPTIONS_OFF: Final[Mapping[str, Any]] = {
+    "check_output": False,
     "fallback_retry_count": 0,
     "fit_gate": "off",
     "fix_empty_final": False,
     "likely_calls": "never",
     "max_escalations": 0,
+    "max_output_retries": 0,
     "max_parse_retries": 0,
     "max_step_nudges": 0,
     "text_formats": "off",
@@ -49,6 +51,7 @@ TRANSFORM_FIELDS: Final[Mapping[Family, str]] = {
     "replies": "response_transforms",
     "calls": "tool_call_transforms",
     "results": "tool_result_transforms",
+    "answers": "answer_transforms",
 }
 """The option that lists the transforms of each family."""
 
@@ -126,6 +129,7 @@ GUIDED: Final = "guided"
 """The strategy that uses what scenarios declare for the application."""
 _GUIDED: Final = {**_PRODUCTION, "fit_gate": "auto"}
 _BASELINE: Final = {
+    "check_output": False,
     "text_formats": "off",
     "likely_calls": "never",
     "tool_prompting": "native",

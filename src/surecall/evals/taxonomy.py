@@ -115,7 +115,7 @@ _CODES: Final[dict[Layer, tuple[str, ...]]] = {
         Code.TOOL_OUTPUT_TOO_LARGE,
         Code.TOOL_TIMEOUT,
     ),
-    Layer.BEHAVIOUR: (Code.ANSWER_IS_ECHO, Code.NO_TOOL_CALLS),
+    Layer.BEHAVIOUR: (Code.ANSWER_IS_ECHO, Code.NO_TOOL_CALLS, Code.OUTPUT_INVALID),
     Layer.HARNESS: (
         Code.INTERNAL_ERROR,
         Code.WORKER_LOST,

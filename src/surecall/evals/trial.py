@@ -157,6 +157,8 @@ class _Trial(Struct):
             )
             started = time.perf_counter()
             try:
+                if prepared.output is not None:
+                    options["output"] = prepared.output
                 result = self.result = await session.run(prepared.messages, **options)
                 self.trace, self.history = result.trace, result.history
             finally:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from surecall.jsontext import encode_text
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import ChatCompletions, WireProtocol
+from surecall.reading import read_value
 from surecall.records import ModelRequest, ToolSpec
 from surecall.schema import References
 
@@ -141,10 +142,23 @@ def _format_text(action: Say, request: ModelRequest) -> Say:
     wanted = request.response_format or {}
     if wanted.get("type") == "json_schema":
         schema = as_fields(wanted.get("json_schema")).get("schema", {})
+        held = _hold_to_schema(action.text, schema)
+        if held is not None:
+            return Say(held)
         return Say(encode_text(sample_value(schema)))
     if wanted.get("type") == "json_object" and not action.text.startswith("{"):
         return Say(encode_text({"answer": action.text}))
     return action
+
+
+def _hold_to_schema(text: str, schema: dict[str, Any]) -> str | None:
+    """Return JSON as a provider writes it that holds its model to a schema; None if it is none."""
+    if not text.startswith("{"):
+        return None
+    found = read_value(text, schema, accept="likely")
+    is_same = all(receipt.rule == "fill_null" for receipt in found.receipts)
+    is_whole = found.state == "whole" and not found.errors
+    return encode_text(found.value) if is_whole and is_same else None
 
 
 def _write_call(call: PlannedCall, random: Random) -> dict[str, Any]:

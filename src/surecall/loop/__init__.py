@@ -2,12 +2,14 @@
 
 from .journal import FileJournal, Journal, MemoryJournal
 from .options import Options, resolve_options
+from .output import OutputForm, OutputMode, OutputReading, OutputSpec
 from .paused import approve, deny
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .replay import Replay, replay_trace, resend_turn
-from .result import RunResult, RunStream
-from .session import Arguments, Session, resume, run, run_sync, stream
+from .result import OutputResult, OutputStream, RunResult, RunStream
+from .runs import Arguments, extract, resume, run, run_sync, stream
+from .session import Session
 from .trace import Trace, TurnTrace, load_trace, save_trace
 
 __all__ = [
@@ -16,6 +18,12 @@ __all__ = [
     "Journal",
     "MemoryJournal",
     "Options",
+    "OutputForm",
+    "OutputMode",
+    "OutputReading",
+    "OutputResult",
+    "OutputSpec",
+    "OutputStream",
     "Plan",
     "PromptResult",
     "PromptRunner",
@@ -27,6 +35,7 @@ __all__ = [
     "TurnTrace",
     "approve",
     "deny",
+    "extract",
     "load_trace",
     "make_plan",
     "replay_trace",

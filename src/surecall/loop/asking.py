@@ -37,6 +37,7 @@ from surecall.redaction import MASK
 
 from .guidance import find_lesson, guide_request, is_guided, must_call
 from .history import find_own_ids, fit_history
+from .output_steps import build_output_request
 from .plan import Plan
 from .prompting import present_tools, taught_way
 from .steps import RunState
@@ -52,6 +53,8 @@ _MARKED: Final = re.compile(
 
 def build_request(plan: Plan, state: RunState, *, stream: bool) -> ModelRequest:
     """Build the request of a turn."""
+    if state.output is not None:
+        return build_output_request(plan, state, stream=stream)
     request = plan.request(
         state.history,
         tools_enabled=state.tools_enabled,
@@ -80,6 +83,12 @@ def read_answer(
 ) -> Reading:
     """Read a reply in the way its request asked for it, with the named transforms of replies."""
     disabled = frozenset(plan.options.disabled_rules)
+    if state.output is not None:
+        # The text is a value, and nothing in it is a call.
+        limits = plan.reading_limits
+        return read_reply(
+            reply, used_ids=state.used_ids, tools=names, text_formats=False, limits=limits
+        )
     way = taught_way(state.mode)
     pattern = plan.history_rules(state.mode).id_pattern
     reply = reply if pattern is None else _with_own_ids(reply, state.history, pattern)

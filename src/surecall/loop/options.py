@@ -16,6 +16,7 @@ from surecall.limits import (
 )
 from surecall.reading import ALL_RULES, FIXED_RULES, RULES, TRANSFORM_RULES
 
+from .output import OutputMode
 from .wording import EMPTY_FINAL_TEXT
 
 ToolUseMode = Literal["enforced", "relaxed", "disabled"]
@@ -135,6 +136,19 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     overrides_after_cut: dict[str, Any] = {}
     """Body fields that win over all others in the request that follows a cut call, such as a
     higher `max_tokens`, or a `temperature` that gets a small model out of its circle."""
+    output_modes: tuple[OutputMode, ...] = ()
+    """In a run that ends with a value, the ways of asking for it, in order: `json_schema` holds
+    the reply to the schema, `json_object` to some JSON object, `prompt_only` to nothing. Empty
+    means all three. Ways that the model is known not to support are left out."""
+    max_output_retries: int = 1
+    """How often a value that cannot be used is asked for again, with what was wrong, before the
+    next way of asking is tried."""
+    check_output: bool = True
+    """Whether the application's own check of a value is asked before the value is taken."""
+    structured_request_overrides: dict[str, Any] = {}
+    """Body fields that win over all others in requests held to a schema or to a JSON object."""
+    prompt_only_request_overrides: dict[str, Any] = {}
+    """The same, in requests for a value that are held to nothing."""
     message_transforms: tuple[str, ...] = ()
     """Names of transforms applied to outbound messages."""
     tool_transforms: tuple[str, ...] = ()
@@ -145,6 +159,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names of transforms applied to parsed calls."""
     tool_result_transforms: tuple[str, ...] = ()
     """Names of transforms applied to result envelopes."""
+    answer_transforms: tuple[str, ...] = ()
+    """Names of transforms applied to the text that a run ends with; history and trace keep what
+    the model wrote."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text_formats, str):
@@ -201,11 +218,17 @@ class OptionArguments(TypedDict, total=False):
     request_defaults: dict[str, Any]
     request_overrides: dict[str, Any]
     overrides_after_cut: dict[str, Any]
+    output_modes: Sequence[OutputMode]
+    max_output_retries: int
+    check_output: bool
+    structured_request_overrides: dict[str, Any]
+    prompt_only_request_overrides: dict[str, Any]
     message_transforms: Sequence[str]
     tool_transforms: Sequence[str]
     response_transforms: Sequence[str]
     tool_call_transforms: Sequence[str]
     tool_result_transforms: Sequence[str]
+    answer_transforms: Sequence[str]
 
 
 _POSITIVE: Final = (
@@ -226,6 +249,7 @@ _POSITIVE: Final = (
 _NOT_NEGATIVE: Final = (
     "fallback_retry_count",
     "max_escalations",
+    "max_output_retries",
     "max_parse_retries",
     "max_step_nudges",
 )

@@ -25,6 +25,7 @@ from surecall.tools import check_required
 
 from .history import HistoryRules, complete_history
 from .options import TEXT_FORMATS_WORDS, Options
+from .output import OutputMode, OutputSpec, choose_modes
 from .prompting import PromptMode, choose_mode, name_choice, taught_way
 
 _TOOL_CHOICES = frozenset({"auto", "none", "required"})
@@ -53,6 +54,13 @@ _TEXT_FORMATS_OF_2: dict[Any, bool | None] = {
     word: value for value, word in TEXT_FORMATS_WORDS.items()
 }
 _LATER_OPTIONS = _DEFAULT_OPTIONS.keys() - frozenset(_OPTIONS_OF_2.split())
+_OUTPUT_OPTIONS = (
+    "check_output",
+    "max_output_retries",
+    "output_modes",
+    "prompt_only_request_overrides",
+    "structured_request_overrides",
+)
 _LATER_CAPABILITIES = _DEFAULT_CAPABILITIES.keys() - frozenset(_CAPABILITIES_OF_2.split())
 
 
@@ -92,6 +100,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the provider demands of a history with calls in the fields made for them."""
     taught_history: HistoryRules = HistoryRules()
     """The same, for calls that are text."""
+    output: OutputSpec | None = None
+    """The value that the run is to end with; unset when it ends with a text."""
+    output_modes: tuple[OutputMode, ...] = ()
+    """The ways of asking for it, in order."""
 
     @property
     def tools_allowed(self) -> bool:
@@ -219,6 +231,7 @@ def make_plan(
     protocol: str = DEFAULT_PROTOCOL,
     probe: dict[str, Any] | None = None,
     findings: Findings = Findings(),  # noqa: B008 - frozen
+    output: OutputSpec | None = None,
 ) -> Plan:
     """Settle a run; raise when it cannot be right."""
     if not model.strip():
@@ -277,6 +290,8 @@ def make_plan(
             id_pattern=capabilities.tool_id_pattern,
         ),
         taught_history=HistoryRules(system_first=system_first),
+        output=output,
+        output_modes=() if output is None else choose_modes(options.output_modes, capabilities),
     )
     return _with_fingerprint(plan)
 
@@ -302,6 +317,14 @@ def _with_fingerprint(plan: Plan) -> Plan:
         options["max_tool_calls_per_turn"] = None
     # Journals of before were begun when the option had no words yet.
     options["text_formats"] = _TEXT_FORMATS_OF_2[plan.options.text_formats]
+    origins = _origins_by_key(plan.origins)
+    if plan.output is None:  # what is asked for a value with says nothing about this run
+        options |= {name: _DEFAULT_OPTIONS[name] for name in _OUTPUT_OPTIONS}
+        origins = {
+            name: origin
+            for name, origin in origins.items()
+            if name.partition(".")[0] not in _OUTPUT_OPTIONS
+        }
     capability_origins = {
         # A run may be resumed after the same was found out anew.
         name: "probe" if origin.startswith("probe:") else origin
@@ -313,7 +336,7 @@ def _with_fingerprint(plan: Plan) -> Plan:
         "messages": plan.messages,
         "tools": [_describe_tool(tool) for tool in plan.tools],
         "options": _leave_out(options, _LATER_OPTIONS, _DEFAULT_OPTIONS),
-        "origins": _leave_out(_origins_by_key(plan.origins), _LATER_OPTIONS, {}),
+        "origins": _leave_out(origins, _LATER_OPTIONS, {}),
         "capabilities": _leave_out(
             join_capabilities(plan.capabilities, plan.findings),
             _LATER_CAPABILITIES,
@@ -323,6 +346,8 @@ def _with_fingerprint(plan: Plan) -> Plan:
     }
     if plan.protocol != DEFAULT_PROTOCOL:
         surface["protocol"] = plan.protocol
+    if plan.output is not None:
+        surface["output"] = plan.output
     # What is not finite is refused when the request is rendered.
     return replace(plan, fingerprint=canonical_hash(surface, finite=True))
 
@@ -365,7 +390,12 @@ def _has_default_limit(plan: Plan) -> bool:
 
 
 def _split_params(options: Options) -> tuple[dict[str, Any], bool | None, tuple[str, ...]]:
-    for field in ("request_defaults", "overrides_after_cut"):
+    for field in (
+        "request_defaults",
+        "overrides_after_cut",
+        "structured_request_overrides",
+        "prompt_only_request_overrides",
+    ):
         reserved = sorted(RESERVED_REQUEST_KEYS & getattr(options, field).keys())
         if reserved:
             raise ConfigError(

@@ -57,6 +57,7 @@ class ProbedModel:
         self._address = fact_address(config, protocol, transport)
         self._stored: tuple[ProbedFact, ...] | None = None
         self._asked: tuple[ProbedFact, ...] = ()
+        self._asked_for_form = False
         self._note: ProbeNote | None = None
         self._note_expires_at = 0.0
 
@@ -103,6 +104,40 @@ class ProbedModel:
             and plan.capability_origins.get("supports_tool_use", "default") == "default"
         )
 
+    def lacks_form(self, plan: Plan) -> bool:
+        """Tell whether a run should ask first in which form a value can be demanded."""
+        return (
+            self.asks
+            and not self._asked_for_form
+            and plan.output is not None
+            and "json_schema" in (plan.options.output_modes or ("json_schema",))
+            and plan.capability_origins.get("json_schema", "default") == "default"
+        )
+
+    async def ask_form(self, transport: Transport) -> None:
+        """Ask the provider which forms it holds replies to; a failure is as if it held none."""
+        from surecall.probe import STRUCTURED, ProbedFact, ensure_probed
+
+        self._asked_for_form = True
+        note = await ensure_probed(
+            transport,
+            self._protocol,
+            self._config.model or "",
+            store=self._store(),
+            address=self._address,
+            needed="json_schema",
+            questions=STRUCTURED,
+        )
+        self._stored = None
+        if note.source == "stored":
+            return
+        asked_at = datetime.fromisoformat(note.asked_at).timestamp()
+        expires_at = time.time() + self._config.max_probe_age_s
+        self._asked += tuple(
+            ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
+            for field, value in note.fields.items()
+        )
+
     async def ask(self, transport: Transport) -> None:
         """Ask the provider the essential questions; a failure is noted and not raised."""
         from surecall.probe import ProbedFact, ensure_probed
@@ -120,7 +155,7 @@ class ProbedModel:
         if note.source == "stored":  # those are loaded, each with its own date
             return
         asked_at = datetime.fromisoformat(note.asked_at).timestamp()
-        self._asked = tuple(
+        self._asked += tuple(
             ProbedFact(field=field, value=value, asked_at=asked_at, expires_at=expires_at)
             for field, value in note.fields.items()
         )

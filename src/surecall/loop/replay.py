@@ -31,6 +31,8 @@ from surecall.transport import ScriptedTransport, Transport
 
 from .asking import build_request, read_answer
 from .fit import add_usage
+from .output import OutputReading
+from .output_steps import current_mode
 from .plan import Plan, make_plan
 from .prompt_runner import PromptResult, PromptRunner
 from .resolve import make_chain
@@ -138,7 +140,11 @@ async def resend_turn(
     request = build_request(plan, state, stream=False)
     answer = await runner.ask(request)
     reading = _read(answer, state, plan, runner)
-    accepted = next_step(state, _replied(answer, reading), plan).accepted
+    output = None
+    if state.output is not None:
+        # What the application would say to the new value is not known here.
+        output = OutputReading(mode=current_mode(plan, state), ok=True)
+    accepted = next_step(state, _replied(answer, reading, output), plan).accepted
     return Resent(request, answer, reading, accepted or Accepted((), ()), trace.turns[turn])
 
 
@@ -152,7 +158,7 @@ def _replay_turn(
     step = step._replace(state=_close_tools(step.state, turn))
     answer = runner.read_raw(turn.raw)
     reading = _read(answer, step.state, plan, runner)
-    step = next_step(step.state, _replied(answer, reading), plan)
+    step = next_step(step.state, _replied(answer, reading, turn.output), plan)
     accepted = step.accepted or Accepted((), ())
     found = replace(
         turn,
@@ -179,8 +185,10 @@ def _close_tools(state: RunState, turn: TurnTrace) -> RunState:
     return replace(state, guidance=replace(state.guidance, closed=closed))
 
 
-def _replied(answer: PromptResult, reading: Reading) -> Replied:
-    return Replied(reading, answer.reply.usage, answer.reply.extra)
+def _replied(
+    answer: PromptResult, reading: Reading, output: OutputReading | None = None
+) -> Replied:
+    return Replied(reading, answer.reply.usage, answer.reply.extra, output)
 
 
 def _compare_turns(found: TurnTrace, recorded: TurnTrace) -> Iterator[str]:
@@ -287,6 +295,7 @@ def _plan_of(trace: Trace) -> Plan:
         system=trace.system,
         protocol=trace.protocol,
         findings=findings,
+        output=trace.output,
     )
 
 

@@ -176,6 +176,7 @@ def make_chain(registry: TransformRegistry | None, options: Options) -> Transfor
         "replies": options.response_transforms,
         "calls": options.tool_call_transforms,
         "results": options.tool_result_transforms,
+        "answers": options.answer_transforms,
     }
     if registry is None:
         return _builtin_chain(**named)

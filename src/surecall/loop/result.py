@@ -5,13 +5,14 @@ import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from html import escape
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from surecall.errors import Code
 from surecall.records import (
+    Certainty,
     ErrorDetail,
     Event,
     Message,
@@ -25,7 +26,10 @@ from surecall.records import (
 )
 from surecall.tools.approvals import Approval
 
+from .output import OutputMode, OutputReading
 from .trace import Trace
+
+T = TypeVar("T")
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -40,6 +44,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
     pending: tuple[Approval, ...] = ()
     """What the run waits for: it has no answer yet, and `surecall.resume` continues it."""
     elapsed_ms: float = 0.0
+    text_receipts: tuple[Receipt, ...] = ()
+    """What transforms changed in the text; history and trace have it as the model wrote it."""
 
     @property
     def run_id(self) -> str:
@@ -116,6 +122,40 @@ class RunResult(Struct, frozen=True, kw_only=True):
         )
 
 
+class OutputResult(RunResult, Generic[T], frozen=True, kw_only=True):
+    """The value that a run ended with, besides all that a run returns."""
+
+    output: T
+    """The value, as an object of the type that was asked for, or as JSON."""
+    value: Any = None
+    """The same as JSON."""
+
+    @classmethod
+    def of(cls, result: RunResult, output: T, value: Any) -> "OutputResult[T]":
+        """Return a result with the value that its text holds."""
+        return cls(**asdict(result), output=output, value=value)
+
+    @property
+    def attempts(self) -> tuple[OutputReading, ...]:
+        """What became of every reply that should have been the value; the last one was."""
+        return tuple(turn.output for turn in self.trace.turns if turn.output is not None)
+
+    @property
+    def certainty(self) -> Certainty:
+        """Whether it took a judgement to find the value in the reply."""
+        return self.attempts[-1].certainty
+
+    @property
+    def doubt(self) -> str:
+        """Why the value is only likely; empty when it is certain."""
+        return self.attempts[-1].doubt
+
+    @property
+    def output_mode(self) -> OutputMode:
+        """The way of asking that led to the value."""
+        return self.attempts[-1].mode
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -176,6 +216,17 @@ class RunStream:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+class OutputStream(RunStream, Generic[T]):
+    """The events of a run that ends with a value."""
+
+    @property
+    def result(self) -> OutputResult[T]:
+        """What the run returned."""
+        result = super().result
+        assert isinstance(result, OutputResult)
+        return result  # pyright: ignore[reportUnknownVariableType]
 
 
 class _WaitingEvents:

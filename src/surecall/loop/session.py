@@ -1,9 +1,9 @@
 """A conversation that keeps its history, tools and connection between runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal, TypeVar, Unpack, overload
 from uuid import uuid4
 
 from surecall.config import Config, load_config
@@ -26,11 +26,20 @@ from surecall.transforms import TransformRegistry
 from surecall.transport import Transport
 from surecall.transport.base import Closing
 
+from .arguments import (
+    Prompt,
+    RunArguments,
+    need_store,
+    parse_prompt,
+    refuse_options_of_a_run,
+    stream_run,
+)
 from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
 from .options import OptionArguments, Options
-from .paused import StoreJournal, unpack_run
+from .output import AnyForm, OutputForm, make_form
+from .paused import StoreJournal
 from .plan import Plan, make_plan
 from .probing import ProbedModel
 from .prompt_runner import PromptRunner
@@ -47,42 +56,10 @@ from .resolve import (
     merge_options,
     refuse_shaped_transforms,
 )
-from .result import RunResult, RunStream
+from .result import OutputResult, OutputStream, RunResult, RunStream
 from .tool_loop import ToolLoop
 
-Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
-
-
-class RunArguments(OptionArguments, total=False):
-    """What `Session.run` takes besides the prompt."""
-
-    on_event: Listener | None
-    journal: Journal | str | None
-    run_id: str | None
-
-
-class SessionArguments(OptionArguments, total=False):
-    """What `Session` takes."""
-
-    model: str | None
-    tools: ToolSource
-    system: str | None
-    history: Iterable[Any]
-    base_url: str | None
-    api_key: str | Secret | None
-    transport: Transport | None
-    protocol: str | WireProtocol | None
-    provider: str | None
-    preset: str | Iterable[str] | None
-    profile: str | None
-    capabilities: Mapping[str, Any] | None
-    probe: Literal["off", "auto"] | None
-    config: Config | None
-    on_event: Listener | None
-    approver: Approver | None
-    approvals: ApprovalStore | None
-    transforms: TransformRegistry | None
-    catalog: Catalog | None
+T = TypeVar("T")
 
 
 class Session(Closing):
@@ -162,7 +139,7 @@ class Session(Closing):
         self._catalog = catalog or Catalog.builtin()
         self._protocol = choose_protocol(protocol, self._config, self._catalog)
         self._probed = ProbedModel(self._config, self._protocol, transport)
-        _refuse_options_of_a_run(options)
+        refuse_options_of_a_run(options)
         self._options = options
 
     @property
@@ -170,10 +147,30 @@ class Session(Closing):
         """The conversation so far; a run that failed leaves it as it was."""
         return self._history
 
+    @overload
+    async def run(
+        self, prompt: Prompt, *, output: None = None, **arguments: Unpack[RunArguments]
+    ) -> RunResult: ...
+
+    @overload
     async def run(
         self,
         prompt: Prompt,
         *,
+        output: type[T] | OutputForm[T],
+        **arguments: Unpack[RunArguments],
+    ) -> OutputResult[T]: ...
+
+    @overload
+    async def run(
+        self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
+    ) -> OutputResult[Any]: ...
+
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: Any = None,
         on_event: Listener | None = None,
         journal: Journal | str | None = None,
         run_id: str | None = None,
@@ -183,6 +180,9 @@ class Session(Closing):
 
         Args:
             prompt: A text, a message, or several messages.
+            output: The value to end with: a dataclass, Struct, TypedDict, pydantic model or other
+                type, a JSON schema, or an `OutputForm`. Tools are used first, and the value is
+                asked for without them.
             on_event: Called with every event of this run, besides the session's own listener.
             journal: A journal or the path of one; the run resumes when it is not empty.
             run_id: An id of your own.
@@ -190,18 +190,22 @@ class Session(Closing):
 
         Raises:
             ProviderError: The model could not be asked.
-            RunError: The run ended without an answer.
+            RunError: The run ended without an answer, or without a value that fits `output`.
             SetupError: Something given is wrong.
         """
-        plan = self.plan(prompt, **options)
+        form = None if output is None else make_form(output)
+        plan = self.plan(prompt, output=form, **options)
         until = None
-        if self._probed.is_unknown(plan):
+        if self._probed.is_unknown(plan) or self._probed.lacks_form(plan):
             until = _end_of_time(plan)
             # When asking takes all the time there is, the run itself says so.
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
-                    await self._probed.ask(self._open_transport())
-            plan = self.plan(prompt, **options)
+                    if self._probed.is_unknown(plan):
+                        await self._probed.ask(self._open_transport())
+                    if self._probed.lacks_form(plan):
+                        await self._probed.ask_form(self._open_transport())
+            plan = self.plan(prompt, output=form, **options)
         if isinstance(journal, str):
             journal = FileJournal(journal)
         loop = self._loop(
@@ -209,6 +213,7 @@ class Session(Closing):
             combine_listeners(self._on_event, on_event),
             Recorder(journal),
             run_id or uuid4().hex,
+            form=form,
         )
         result = await loop.run(until)
         if not result.pending:
@@ -219,6 +224,7 @@ class Session(Closing):
         self,
         run_id: str,
         *,
+        output: Any = None,
         on_event: Listener | None = None,
         **options: Unpack[OptionArguments],
     ) -> RunResult:
@@ -229,6 +235,7 @@ class Session(Closing):
 
         Args:
             run_id: The id of the run that paused.
+            output: The value that the run is to end with, as it was given to it.
             on_event: Called with every event, besides the session's own listener.
             options: Options that are to be other than they were.
 
@@ -237,20 +244,29 @@ class Session(Closing):
             ProviderError: The model could not be asked; the run can be resumed again.
             RunError: The run ended without an answer.
         """
-        store = _need_store(self._approvals)
+        store = need_store(self._approvals)
         journal = StoreJournal(store, await store.load_run(run_id))
         state = journal.state
+        form = None if output is None else make_form(output)
+        if (form is None) != (state.trace.output is None):
+            raise ConfigError(
+                Code.INVALID_OPTION,
+                f"The run {run_id!r} was started {'with' if form is None else 'without'} output.",
+                hint="Give the same output that the run was started with.",
+            )
         plan = self._plan(
             state.trace.messages,
             {**state.caller_options, **self._options, **options},
             state.trace.system if self._system is None else self._system,
+            form,
         )
         loop = self._loop(
             plan,
             combine_listeners(self._on_event, on_event),
             Recorder(journal),
             run_id,
-            journal,
+            form=form,
+            paused=journal,
         )
         await journal.claim()
         result = await loop.run()
@@ -258,17 +274,48 @@ class Session(Closing):
             self._history = result.history
         return result
 
-    def stream(self, prompt: Prompt, **arguments: Unpack[RunArguments]) -> RunStream:
-        """Run the prompt and hand out its events as they happen; takes what `run` takes."""
-        return _stream_run(self.run, prompt, arguments)
+    @overload
+    def stream(
+        self, prompt: Prompt, *, output: None = None, **arguments: Unpack[RunArguments]
+    ) -> RunStream: ...
 
-    def plan(self, prompt: Prompt, **options: Unpack[OptionArguments]) -> Plan:
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        output: type[T] | OutputForm[T],
+        **arguments: Unpack[RunArguments],
+    ) -> OutputStream[T]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[RunArguments]
+    ) -> OutputStream[Any]: ...
+
+    def stream(
+        self, prompt: Prompt, *, output: Any = None, **arguments: Unpack[RunArguments]
+    ) -> RunStream:
+        """Run the prompt and hand out its events as they happen; takes what `run` takes."""
+        return stream_run(self.run, prompt, output, arguments)
+
+    def plan(
+        self,
+        prompt: Prompt,
+        *,
+        output: AnyForm | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> Plan:
         """Settle what a run of this prompt would do, without sending anything."""
-        messages = self._history + _parse_prompt(prompt)
-        return self._plan(messages, {**self._options, **options}, self._system)
+        messages = self._history + parse_prompt(prompt)
+        return self._plan(messages, {**self._options, **options}, self._system, output)
 
     def _plan(
-        self, messages: tuple[Message, ...], options: Mapping[str, Any], system: str | None
+        self,
+        messages: tuple[Message, ...],
+        options: Mapping[str, Any],
+        system: str | None,
+        output: AnyForm | None,
     ) -> Plan:
         provider = find_provider(self._config, self._catalog)
         resolved = merge_options(
@@ -297,6 +344,7 @@ class Session(Closing):
             protocol=self._protocol.name,
             probe=self._probed.note_record,
             findings=known.findings,
+            output=None if output is None else output.spec,
         )
 
     async def aclose(self) -> None:
@@ -321,6 +369,8 @@ class Session(Closing):
         listener: Listener | None,
         recorder: Recorder,
         run_id: str,
+        *,
+        form: AnyForm | None = None,
         paused: StoreJournal | None = None,
     ) -> ToolLoop:
         options = plan.options
@@ -351,20 +401,11 @@ class Session(Closing):
             recorder=recorder,
             approvals=self._approvals,
             paused=paused,
+            form=form,
             guards={
                 tool.name: tool.available_when for tool in view if tool.available_when is not None
             },
         )
-
-
-def _need_store(approvals: ApprovalStore | None) -> ApprovalStore:
-    if approvals is None:
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            "no store for approvals was given.",
-            hint="Pass approvals=..., the store that the run was started with.",
-        )
-    return approvals
 
 
 def _end_of_time(plan: Plan) -> float | None:
@@ -383,75 +424,3 @@ def _preset_names(preset: str | Iterable[str] | None, config: Config) -> tuple[s
     if preset is None:
         return config.preset or (AUTO_PRESET,)
     return (preset,) if isinstance(preset, str) else tuple(preset)
-
-
-def _parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
-    if isinstance(prompt, str):
-        return (Message("user", prompt),) if prompt.strip() else ()
-    if isinstance(prompt, Message | Mapping):
-        return parse_history((cast("Message | Mapping[str, Any]", prompt),))
-    return parse_history(prompt)
-
-
-_DECLARED_FOR_A_RUN = frozenset({"after_required", "required_tools"})
-_OF_THE_RUN = frozenset({"journal", "run_id"}) | _DECLARED_FOR_A_RUN
-
-
-def _refuse_options_of_a_run(options: Mapping[str, Any]) -> None:
-    """Refuse what only a run can be asked to do: what succeeded in one says nothing of the next."""
-    for name in sorted(_DECLARED_FOR_A_RUN & options.keys()):
-        raise ConfigError(
-            Code.INVALID_OPTION,
-            f"{name} is for a run, not for a session.",
-            hint=f"Pass it to the run: await session.run(prompt, {name}=...).",
-        )
-
-
-class Arguments(SessionArguments, RunArguments, total=False):
-    """What `run`, `run_sync` and `stream` take: all of `Session` and `Session.run`."""
-
-
-async def run(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
-    """Run the prompt to its answer; takes every argument of `Session` and `Session.run`."""
-    given = cast("dict[str, Any]", arguments)
-    for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
-    async with Session(**given) as session:
-        return await session.run(prompt, **for_run)
-
-
-async def resume(run_id: str, **arguments: Unpack[SessionArguments]) -> RunResult:
-    """Continue a run that waits for approvals; takes every argument of `Session`.
-
-    Give it the store and the tools of the run. Model, messages, system text and options are those
-    that the run was started with, unless others are given.
-    """
-    given = cast("dict[str, Any]", arguments)
-    stored = await _need_store(given.get("approvals")).load_run(run_id)
-    if given.get("model") is None:
-        given["model"] = unpack_run(stored).trace.model
-    async with Session(**given) as session:
-        return await session.resume(run_id)
-
-
-def run_sync(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunResult:
-    """Do what `run` does from code that is not asynchronous."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run(prompt, **arguments))
-    raise RuntimeError("an event loop is running here; use `await surecall.run(...)` instead")
-
-
-def stream(prompt: Prompt, **arguments: Unpack[Arguments]) -> RunStream:
-    """Run the prompt and hand out its events as they happen; takes what `run` takes."""
-    return _stream_run(run, prompt, arguments)
-
-
-def _stream_run(
-    start: Callable[..., Awaitable[RunResult]], prompt: Prompt, arguments: Mapping[str, Any]
-) -> RunStream:
-    given: dict[str, Any] = {"stream": True, **arguments}
-    on_event: Listener | None = given.pop("on_event", None)
-    return RunStream(
-        lambda listener: start(prompt, on_event=combine_listeners(on_event, listener), **given)
-    )

@@ -17,7 +17,23 @@ from surecall.records import (
 )
 
 from .guidance import Guidance
+from .output import OutputReading
 from .prompting import PromptMode
+
+
+class OutputState(Struct, frozen=True, kw_only=True):
+    """How far a run is that asks for a value."""
+
+    base: tuple[Message, ...]
+    """The conversation up to the request for the value, without replies that were of no use."""
+    answer: str = ""
+    """The text that ended the use of tools."""
+    step: int = 0
+    """The place of the way of asking among those of the plan."""
+    retries: int = 0
+    """How often the model was asked again in this way."""
+    asked: int = 1
+    """How often it was asked in all."""
 
 
 class RunState(Struct, frozen=True, kw_only=True):
@@ -63,6 +79,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     """The answer up to the last pause."""
     guidance: Guidance = Guidance()
     """What it has to do before it may answer."""
+    output: OutputState | None = None
+    """Set while the value is asked for that the run is to end with."""
 
 
 class Replied(Struct, frozen=True):
@@ -72,6 +90,8 @@ class Replied(Struct, frozen=True):
     usage: Usage | None = None
     extra: dict[str, Any] = {}
     """Fields of the message to echo when it carries calls."""
+    output: OutputReading | None = None
+    """What became of the reply when a value was asked for."""
 
 
 class RequestFailed(Struct, frozen=True):

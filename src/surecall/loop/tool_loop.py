@@ -1,14 +1,18 @@
 """The driver: performs what `turn.py` decides, and reports what happens."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 from types import MappingProxyType
+from typing import Any
 
 from msgspec.structs import replace
 
+from surecall.apart import is_long, read_aside
 from surecall.errors import (
     Code,
+    OutputError,
     ProviderError,
     ProviderStatusError,
     RequestError,
@@ -23,6 +27,7 @@ from surecall.reading import ReplyReader, may_be_rescued, rescue_reply
 from surecall.records import (
     ApprovalRequested,
     ErrorDetail,
+    ModelRequest,
     ModelRequestEnded,
     ModelRequestFailed,
     ModelRequestStarted,
@@ -42,12 +47,14 @@ from .events import EventEmitter, Listener, StreamedText
 from .fit import FitCheck, FitGate, add_usage, uses_gate
 from .history import answer_calls, complete_history
 from .journal import RecordedFailure
+from .output import AnyForm, ReadOutput, read_output
+from .output_steps import current_mode, find_way_down
 from .paused import PausedState, StoreJournal, keep_results, pack_run
 from .plan import Plan
 from .prompt_runner import PromptResult, PromptRunner
 from .prompting import taught_way
 from .recorder import Recorder
-from .result import RunResult
+from .result import OutputResult, RunResult
 from .steps import (
     Accepted,
     AskModel,
@@ -88,7 +95,10 @@ class ToolLoop:
         approvals: ApprovalStore | None = None,
         paused: StoreJournal | None = None,
         guards: Mapping[str, Guard] = MappingProxyType({}),
+        form: AnyForm | None = None,
     ) -> None:
+        self._form = form
+        self._output: ReadOutput | None = None
         self._plan = plan
         self._runner = runner
         self._recorder = recorder or Recorder(None)
@@ -199,29 +209,15 @@ class ToolLoop:
         self._trace_builder.begin_request(self._emitter.now_ms())
         request = build_request(plan, state, stream=plan.options.stream)
         if self._emitter.has_listener:
-            self._emitter.emit(
-                ModelRequestStarted,
-                tool_use_mode=plan.options.tool_use_mode,
-                tool_failure_policy=plan.options.tool_failure_policy,
-                tools_enabled=state.tools_enabled,
-                messages_count=len(request.messages),
-                tools_count=len(request.tools),
-                tool_choice=request.tool_choice,
-                prompt_mode=state.mode,
-                request_attempts_left=state.retries_left,
-            )
+            self._announce(request)
         started = perf_counter()
         recorded = self._recorder.next_answer(state.turn)
         shown = self._open_streamed_text() if request.stream else None
         was_shown = request.stream and taught_way(state.mode) != "object"
         try:
             if recorded is None:
-                on_delta = shown.feed if shown is not None else self._emit_delta
-                if taught_way(state.mode) == "object":
-                    on_delta = self._emit_reasoning
-                asked = await self._runner.ask(
-                    request, on_delta=on_delta if self._emitter.has_listener else None
-                )
+                on_delta = self._choose_listener(shown) if self._emitter.has_listener else None
+                asked = await self._runner.ask(request, on_delta=on_delta)
                 self._recorder.record_reply(state.turn, asked.raw)
             elif isinstance(recorded, RecordedFailure):
                 raise ProviderStatusError(recorded.code, recorded.message, status=recorded.status)
@@ -239,11 +235,36 @@ class ToolLoop:
             self._recorder.record_reply(state.turn, asked.raw)
         self._asked = asked
         self._reading = await self._read(asked)
+        if state.output is not None:
+            read = self._output = await self._read_output(asked)
+            return Replied(self._reading, asked.reply.usage, output=read.reading)
         if shown is not None:
             await shown.close(self._reading.content)
         elif plan.options.stream and self._reading.content and not was_shown:
             self._emitter.emit(TextDelta, text=self._reading.content)
         return Replied(self._reading, asked.reply.usage, asked.reply.extra)
+
+    def _announce(self, request: ModelRequest) -> None:
+        options = self._plan.options
+        self._emitter.emit(
+            ModelRequestStarted,
+            tool_use_mode=options.tool_use_mode,
+            tool_failure_policy=options.tool_failure_policy,
+            tools_enabled=self._state.tools_enabled,
+            messages_count=len(request.messages),
+            tools_count=len(request.tools),
+            tool_choice=request.tool_choice,
+            prompt_mode=self._state.mode,
+            request_attempts_left=self._state.retries_left,
+        )
+
+    def _choose_listener(self, shown: StreamedText | None) -> Callable[[StreamDelta], None]:
+        """Return what takes the pieces of a streamed reply."""
+        if self._state.output is not None:
+            return self._listen_for_text()
+        if taught_way(self._state.mode) == "object":
+            return self._emit_reasoning
+        return self._emit_delta if shown is None else shown.feed
 
     def _close_tools(self) -> None:
         """Ask the application which tools may not be used before this turn's reply."""
@@ -254,6 +275,20 @@ class ToolLoop:
     async def _read(self, asked: PromptResult) -> Reading:
         reads = self._runner.transforms.reading
         return await read_answer_aside(self._plan, self._state, asked.reply, self._names, reads)
+
+    async def _read_output(self, asked: PromptResult) -> ReadOutput:
+        plan, reply = self._plan, asked.reply
+        assert self._form is not None
+        read = partial(
+            read_output,
+            self._form,
+            reply,
+            current_mode(plan, self._state),
+            is_grammar=plan.capabilities.grammar,
+            disabled_rules=plan.options.disabled_rules,
+            checks=plan.options.check_output,
+        )
+        return await read_aside(read, is_long=is_long(reply.content))
 
     async def _rescue(self, error: Exception, elapsed_ms: float) -> PromptResult | None:
         """Return the reply that a provider sent inside an error, if it can be trusted."""
@@ -293,9 +328,12 @@ class ToolLoop:
         return RequestFailed(error)
 
     def _record_failure(self, error: ProviderError) -> None:
-        """Record a refusal that is answered by asking without tools; others end the run."""
+        """Record a refusal that is answered by asking in another way; others end the run."""
         state = self._state
-        if isinstance(error, ProviderStatusError) and state.retries_left > 0:
+        goes_on = state.retries_left > 0
+        if state.output is not None:
+            goes_on = find_way_down(state, error, self._plan) is not None
+        if isinstance(error, ProviderStatusError) and goes_on:
             self._recorder.record_failure(state.turn, error.code, error.message, error.status)
 
     def _note_reply(self, accepted: Accepted) -> None:
@@ -303,7 +341,8 @@ class ToolLoop:
         assert self._asked is not None
         asked, reading, options = self._asked, self._reading, self._plan.options
         state = self._state
-        turn = self._trace_builder.add_reply(state, asked, reading, accepted)
+        output = None if self._output is None else self._output.reading
+        turn = self._trace_builder.add_reply(state, asked, reading, accepted, output)
         if not self._emitter.has_listener:
             return
         self._emitter.emit(
@@ -380,17 +419,25 @@ class ToolLoop:
         asked = self._asked
         assert asked is not None
         self._end("")
-        return RunResult(
-            text=text,
+        shown, receipts = text, ()
+        if self._output is None:
+            shown, receipts = self._runner.transforms.apply_answer(text)
+        result = RunResult(
+            text=shown,
+            text_receipts=receipts,
             history=self._state.history,
             trace=self._trace(None, text),
             usage=self._state.usage,
             finish_reason=asked.reply.finish_reason,
             elapsed_ms=self._emitter.now_ms(),
         )
+        read = self._output
+        return result if read is None else OutputResult[Any].of(result, read.output, read.value)
 
     def _error(self, fail: Fail) -> RunError:
         kind: type[RunError] = ToolUseError if fail.code in _TOOL_USE_CODES else RunLimitError
+        if fail.code == Code.OUTPUT_INVALID:
+            kind = OutputError
         return kind(
             fail.code,
             fail.message,
@@ -421,9 +468,23 @@ class ToolLoop:
         plan, way = self._plan, taught_way(self._state.mode)
         if not (self._emitter.has_listener and plan.options.stream) or way == "object":
             return None
+        if self._state.output is not None:
+            return None
         if way is None and not plan.reads_text(tools_offered=self._state.tools_enabled):
             return None
         return StreamedText(ReplyReader(self._names, taught=way is not None), self._emitter.emit)
+
+    def _listen_for_text(self) -> Callable[[StreamDelta], None]:
+        """Return what shows the text inside a value that arrives; JSON itself is not shown."""
+        reader = None if self._form is None else self._form.open_text()
+
+        def listen(delta: StreamDelta) -> None:
+            if delta.kind != "text":
+                self._emit_delta(delta)
+            elif reader is not None and (text := reader.feed(delta.text)):
+                self._emitter.emit(TextDelta, text=text)
+
+        return listen
 
     def _emit_reasoning(self, delta: StreamDelta) -> None:
         """Tell reasoning only: the text of the reply is an object that is read when whole."""

@@ -30,6 +30,7 @@ from .fit import FitCheck
 from .guidance import find_hidden, offer_tools
 from .history import fit_history
 from .options import Options
+from .output import OutputReading, OutputSpec
 from .plan import Plan
 from .prompt_runner import PromptResult
 from .prompting import SchemaLoss, find_losses
@@ -125,6 +126,8 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     """Calls that the text probably makes, and that were left in it."""
     fit_checks: tuple[FitCheck, ...] = ()
     """Questions whether the tools that were called fit the request."""
+    output: OutputReading | None = None
+    """What became of the reply when a value was asked for."""
 
     @property
     def tool_calls(self) -> tuple[CallSummary, ...]:
@@ -149,8 +152,9 @@ class TurnTrace(Struct, frozen=True, kw_only=True):
     @property
     def all_receipts(self) -> tuple[Receipt, ...]:
         """Every change made to the reply of this turn."""
-        read = self.receipts + tuple(r for call in self.calls for r in call.receipts)
-        return read + tuple(r for result in self.results for r in result.receipts)
+        made = self.receipts + tuple(r for call in self.calls for r in call.receipts)
+        made += tuple(r for result in self.results for r in result.receipts)
+        return made if self.output is None else made + self.output.receipts
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -176,6 +180,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     """Name of the wire format in which the replies came."""
     schema_losses: tuple[SchemaLoss, ...] = ()
     """What the schemas of the tools lost where a provider was to hold the model to them."""
+    output: OutputSpec | None = None
+    """The value that the run was to end with; unset when it was to end with a text."""
     turns: tuple[TurnTrace, ...] = ()
     answer: str | None = None
     """The text the run ended with; unset when it ended without one, and in traces of before."""
@@ -261,7 +267,12 @@ class TraceBuilder:
         self._failures.append(failure)
 
     def add_reply(
-        self, state: RunState, asked: PromptResult, reading: Reading, accepted: Accepted
+        self,
+        state: RunState,
+        asked: PromptResult,
+        reading: Reading,
+        accepted: Accepted,
+        output: OutputReading | None = None,
     ) -> TurnTrace:
         """Add the turn that a reply completes."""
         reply = asked.reply
@@ -289,6 +300,7 @@ class TraceBuilder:
             receipts=asked.receipts + reading.receipts,
             defects=reading.defects + accepted.defects,
             seen=reading.seen,
+            output=output,
         )
         self._failures.clear()
         self._turns.append(turn)
@@ -329,6 +341,7 @@ class TraceBuilder:
             probe=plan.probe,
             protocol=plan.protocol,
             schema_losses=self._find_losses(turns),
+            output=plan.output,
             turns=tuple(turns),
             answer=answer,
             error=error,

@@ -37,6 +37,7 @@ from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
 from .guidance import find_missing, find_nudge, may_call_again, note_results
 from .history import answer_calls, show_edits
 from .next_turn import begin_turn, guide_calls, nudge_model
+from .output_steps import after_output_failure, after_output_reply, ask_for_output, begin_output
 from .plan import Plan
 from .prompting import taught_way
 from .steps import (
@@ -79,6 +80,8 @@ def begin(plan: Plan) -> Step:
         base_mode=plan.mode,
         mode=plan.turn_mode(plan.mode, 0),
     )
+    if plan.output is not None and not plan.tools_allowed:
+        state = begin_output(state, plan)
     return Step(state, (AskModel(),))
 
 
@@ -94,6 +97,8 @@ def next_step(state: RunState, happened: Happened, plan: Plan) -> Step:
 
 
 def _after_failure(state: RunState, error: ProviderError, plan: Plan) -> Step:
+    if state.output is not None:
+        return after_output_failure(state, error, plan)
     may_escalate = state.escalations < plan.options.max_escalations
     if error.code == Code.NO_TOOL_USE_ENDPOINT and may_escalate and taught_way(state.mode) is None:
         # Nobody serves this model with tools: from now on they are taught.
@@ -113,6 +118,8 @@ def _after_reply(state: RunState, replied: Replied, plan: Plan) -> Step:
     state = replace(state, was_cut=was_cut, is_compensating=False)
     if replied.usage is not None:
         state = replace(state, usage=state.usage + replied.usage)
+    if state.output is not None:
+        return after_output_reply(state, replied, plan)
     if says_paused(reading.finish_reason) and not reading.calls:
         return _after_pause(state, replied, plan)
     step = _decide(state, replied, plan)
@@ -355,7 +362,7 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
     if nudged is not None:
         return nudged
     options, answer = plan.options, state.paused_text + content
-    is_done = not find_missing(plan, state.guidance)
+    is_done = plan.output is None and not find_missing(plan, state.guidance)
     if is_done and needs_empty_final_repair(state, answer, options):
         asked = FixEmptyFinal(
             disable_tools=options.fix_empty_final_disable_tools,
@@ -369,10 +376,13 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
         tools_enabled = plan.tools_allowed and not options.fix_empty_final_disable_tools
         state, effect = begin_turn(state, plan, tools_enabled=tools_enabled)
         return Step(state, (Emit(asked), effect), accepted)
-    state = replace(state, history=(*state.history, Message("assistant", content)))
+    if plan.output is None or content.strip():
+        state = replace(state, history=(*state.history, Message("assistant", content)))
     fail = check_required_tools(state, plan) or check_tool_use(state, options)
     if fail is not None:
         return Step(state, (fail,), accepted)
+    if plan.output is not None:
+        return ask_for_output(state, plan, answer, accepted)
     final = Final(
         assistant_content_bytes=len(answer.encode("utf-8", "replace")),
         any_tool_calls_seen=state.calls_seen > 0,

@@ -1,9 +1,10 @@
 """What a model reads from the loop: warnings, notices, and the refusals that the loop makes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from surecall.errors import Code
+from surecall.jsontext import encode_text
 from surecall.records import ErrorDetail, Message, clip
 
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
@@ -30,6 +31,21 @@ ECHO_TEXT: Final = (
 NOT_FINISHED: Final = "[task not finished]"
 """How a message begins that asks a model to go on instead of answering."""
 _MAX_REQUEST_CHARS: Final = 2_000
+ASK_FOR_OUTPUT: Final = "Now give the result of this conversation as the JSON that is asked for."
+EXTRACT: Final = (
+    "Take what is asked for out of the user's text. Use only what the text says, copy names and "
+    "numbers exactly, and leave out or set to null what it does not say, where that is allowed."
+)
+CALLS_PRESENT: Final = ErrorDetail(
+    Code.TOOL_CALLS_PRESENT,
+    "The reply calls a tool, but no tool is offered here.",
+    "Answer with the JSON alone.",
+)
+OUTPUT_CUT: Final = ErrorDetail(
+    Code.VALUE_TRUNCATED,
+    "The value is incomplete: its end is missing.",
+    "Answer again with all of it.",
+)
 _SAME_CALL: Final = "This is the same call with the same arguments for the "
 _OWN_WORDS: Final = (
     NOT_EXECUTED,
@@ -122,3 +138,42 @@ def find_echo(text: str, history: Iterable[Message]) -> str | None:
 def note_not_executed(content: str, reason: str) -> str:
     """Return an answer with the note that no tool was executed."""
     return f"{content.rstrip()}\n\n[tool not executed: {reason}]"
+
+
+def explain_output(instructions: str, schema: dict[str, Any], *, shows_schema: bool) -> str:
+    """Tell a model which value to answer with."""
+    parts = [instructions] if instructions else []
+    if shows_schema:
+        parts.append(
+            "Answer with one JSON object that fits this JSON schema, and with nothing around it:\n"
+            f"{encode_text(schema)}"
+        )
+    else:
+        parts.append("Answer with one JSON object that fits the schema, and nothing around it.")
+    return "\n\n".join(parts)
+
+
+def tell_output_errors(errors: Iterable[ErrorDetail]) -> str:
+    """Tell a model what was wrong with the value it answered with."""
+    lines = [f"- {_describe_error(error)}" for error in errors]
+    return (
+        "Your last answer could not be used:\n"
+        + "\n".join(lines)
+        + "\n\nAnswer again with the whole JSON object, corrected, and with nothing around it."
+    )
+
+
+def value_not_usable(reason: str) -> str:
+    """Say that a type refused a value that fits its schema."""
+    return f"The value cannot be used: {reason}"
+
+
+def value_needs_rule(rule: str) -> str:
+    """Say that a value was readable only by a rule that is switched off."""
+    return f"The value can be read only with the rule {rule}, which is switched off."
+
+
+def _describe_error(error: ErrorDetail) -> str:
+    place = f"{error.path}: " if error.path else ""
+    hint = f" {error.hint}" if error.hint else ""
+    return f"{error.code}: {place}{error.message}{hint}"

@@ -28,6 +28,8 @@ ON_REQUEST: Final = (ask_fit,)
 """Asked only by name, because of what they cost."""
 ESSENTIAL: Final = tuple(item for item in QUESTIONS if item.name in {"tools", "tools_seen"})
 """What a run has to know before it can send tools: three requests at most."""
+STRUCTURED: Final = tuple(item for item in QUESTIONS if item.name in {"json_object", "json_schema"})
+"""What a run has to know that ends with a value: two requests at most."""
 DEFAULT_MAX_REQUESTS: Final = 40
 """How many requests one probe may send."""
 

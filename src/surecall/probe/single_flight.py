@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -17,13 +17,13 @@ from surecall.protocols import WireProtocol
 from surecall.records import ErrorDetail
 from surecall.transport import Transport
 
+from .asker import Question
 from .facts import FactKey, FactStore
 from .findings import ProbeNote, ProbeReport, date_text
 from .runner import ESSENTIAL, probe_model
 
 _MAX_REQUESTS: Final = 3
-_NEEDED: Final = "supports_tool_use"
-"""The capability that must be known; a fresh fact about it ends the matter."""
+_TOOLS: Final = "supports_tool_use"
 
 
 class Patience(NamedTuple):
@@ -96,6 +96,8 @@ async def ensure_probed(
     *,
     store: FactStore | None = None,
     address: str = "",
+    needed: str = _TOOLS,
+    questions: Sequence[Question] = ESSENTIAL,
     patience: Patience = Patience(),  # noqa: B008 - frozen
     flights: Flights = _FLIGHTS,
 ) -> ProbeNote:
@@ -109,6 +111,8 @@ async def ensure_probed(
         model: The model, as the provider names it.
         store: Where facts are kept and other processes are met.
         address: Where the provider is; without it facts are neither kept nor shared.
+        needed: The capability that must be known; a fresh fact about it ends the matter.
+        questions: What is asked to find it out.
         patience: How long things may take.
         flights: The probes under way in this process.
     """
@@ -120,16 +124,17 @@ async def ensure_probed(
             transport,
             protocol,
             model,
-            questions=ESSENTIAL,
+            questions=questions,
             store=store,
             address=address,
             max_requests=_MAX_REQUESTS,
         ),
         store=store,
         patience=patience,
+        needed=needed,
     )
     place = address or f"transport:{id(transport)}"
-    key = (place, protocol.name, model, str(store.path) if store else "")
+    key = (place, protocol.name, model, str(store.path) if store else "", needed)
     return await flights.join(key, once.run, patience.remember_s if address else 0.0)
 
 
@@ -140,6 +145,7 @@ class _Once(Struct, frozen=True, kw_only=True):
     ask: Callable[[], Awaitable[ProbeReport]]
     store: FactStore | None
     patience: Patience
+    needed: str = _TOOLS
     holder: str = field(default_factory=lambda: f"{os.getpid()}-{uuid4().hex}")
 
     async def run(self) -> ProbeNote:
@@ -176,7 +182,7 @@ class _Once(Struct, frozen=True, kw_only=True):
 
     async def _find_stored(self, store: FactStore) -> ProbeNote | None:
         known = await asyncio.to_thread(store.fresh, self.key)
-        if not any(fact.field == _NEEDED for fact in known):
+        if not any(fact.field == self.needed for fact in known):
             return None
         return ProbeNote(
             asked_at=date_text(max(fact.asked_at for fact in known)),
@@ -211,7 +217,7 @@ class _Once(Struct, frozen=True, kw_only=True):
         return self._asked_note(report)
 
     def _asked_note(self, report: ProbeReport) -> ProbeNote:
-        known = _NEEDED in report.fields
+        known = self.needed in report.fields
         error = report.error or report.store_error
         if error is None and not known:
             open_ones = [item for item in report.findings if item.verdict == "inconclusive"]

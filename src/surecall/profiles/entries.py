@@ -11,6 +11,7 @@ from surecall.errors import Code, ConfigError, did_you_mean, invalid_config
 
 LIST_FIELDS: Final = frozenset(
     {
+        "answer_transforms",
         "disabled_rules",
         "message_transforms",
         "required_tools",
@@ -24,7 +25,15 @@ LIST_FIELDS: Final = frozenset(
 )
 """Merged as ordered unions."""
 
-OBJECT_FIELDS: Final = frozenset({"overrides_after_cut", "request_defaults", "request_overrides"})
+OBJECT_FIELDS: Final = frozenset(
+    {
+        "overrides_after_cut",
+        "prompt_only_request_overrides",
+        "request_defaults",
+        "request_overrides",
+        "structured_request_overrides",
+    }
+)
 """Body fields of a request, merged key by key."""
 
 PRESET_FIELDS: Final = (
@@ -33,6 +42,7 @@ PRESET_FIELDS: Final = (
     | {
         "after_required",
         "approval_lifetime_s",
+        "check_output",
         "deadline_s",
         "fallback_retry_count",
         "fit_gate",
@@ -44,6 +54,7 @@ PRESET_FIELDS: Final = (
         "max_concurrent_calls",
         "max_escalations",
         "max_identical_calls",
+        "max_output_retries",
         "max_parse_retries",
         "max_run_tokens",
         "max_step_nudges",
@@ -53,6 +64,7 @@ PRESET_FIELDS: Final = (
         "max_tool_output_bytes",
         "max_turn_args_bytes",
         "max_turns",
+        "output_modes",
         "skip_bad_events",
         "stream",
         "text_formats",

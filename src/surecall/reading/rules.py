@@ -245,8 +245,10 @@ _DECLARED: Final = (
         add_braces! Puts braces around members that have none.
         drop_extra_key-! Leaves out a property that the schema does not have.
         drop_reasoning! Leaves out what the model thought aloud before its answer.
+        drop_tag-! Leaves out a tag of a final text with what it holds.
         fill_constant! Fills in a required property that can have one value only.
         fill_null! Writes null for a required property that may be null and is left out.
+        fill_patch_op! Writes the operation that an entry of a patch can only mean.
         find_boolean! Takes the yes or no that a sentence says.
         find_number! Takes the number that a text names, without its unit and separators.
         find_option! Takes the one option that a sentence names.
@@ -255,6 +257,9 @@ _DECLARED: Final = (
         list_from_text! Reads lines, bullets, a table or commas as a list.
         merge_objects! Joins a list of small objects into the one that the schema asks for.
         object_from_lines! Reads lines or a table of keys and values as an object.
+        rename_tag! Gives a tag of a final text another name.
+        spell_pointer! Writes a path of a patch as a JSON pointer.
+        strip_tag! Leaves out a tag of a final text.
         unwrap_value-! Takes the value from the object or list around it.
         """,
     )
@@ -321,7 +326,7 @@ def without_rules(reading: Reading, reply: Reply, disabled: frozenset[str]) -> R
     if not disabled or not reading.calls:
         return reading
     disabled |= {TRANSFORM_RULES[name] for name in disabled & TRANSFORM_RULES.keys()}
-    if _is_off(READ_FROM_TEXT, disabled) and any(map(was_text, reading.calls)):
+    if is_off(READ_FROM_TEXT, disabled) and any(map(was_text, reading.calls)):
         return replace(reading, calls=(), content=reply.content or "")
     return replace(reading, calls=tuple(_undo(call, disabled) for call in reading.calls))
 
@@ -330,7 +335,7 @@ def _undo(call: ToolCall, disabled: frozenset[str]) -> ToolCall:
     kept: list[Receipt] = []
     name, broken = call.name, ""
     for receipt in call.receipts:
-        if not _is_off(receipt.rule, disabled):
+        if not is_off(receipt.rule, disabled):
             kept.append(receipt)
         elif receipt.rule == _NAME:
             name = str(receipt.before)
@@ -354,5 +359,6 @@ def was_judged(call: ToolCall) -> bool:
     return any(receipt.rule == JUDGE_IN_TEXT for receipt in call.receipts)
 
 
-def _is_off(rule: str, disabled: frozenset[str]) -> bool:
+def is_off(rule: str, disabled: frozenset[str]) -> bool:
+    """Tell whether a rule is among those that are switched off."""
     return rule in disabled or (ALL_RULES in disabled and rule not in _NOT_OF_ALL)

@@ -68,7 +68,7 @@ def parse_object_reply(
             clip(fields["name"]),
             why="the call came as the object that was asked for",
         )
-        is_cut = repaired.state != "whole" or (is_grammar and _reaches_bound(fields["arguments"]))
+        is_cut = repaired.state != "whole" or (is_grammar and reaches_bound(fields["arguments"]))
         receipts = judge_brackets(text, repaired.receipts)
         is_cut = is_cut or any(map(is_missing_closer, receipts))
         return _as_call(spoken, fields, is_cut=is_cut), (found, *receipts)
@@ -211,7 +211,7 @@ def _reason(repaired: Repaired, names: ToolNames) -> str:
     return f'The arguments of {name} must be one JSON object under "arguments".'
 
 
-def _reaches_bound(value: Any) -> bool:
+def reaches_bound(value: Any) -> bool:
     """Tell whether a text or a list is as long as the grammar allows."""
     waiting = [value]
     while waiting:

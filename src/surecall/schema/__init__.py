@@ -1,6 +1,6 @@
 """JSON Schema: inferred from Python, compiled to check arguments, rewritten for providers."""
 
-from .bind import ArgumentBinder
+from .bind import ArgumentBinder, ValueBinder
 from .check import SchemaChecker
 from .coerce import Coerced, coerce_arguments, property_schema, type_text_value
 from .dialects import Loss, LossKind, Rewritten, rewrite_schema
@@ -26,6 +26,7 @@ __all__ = [
     "References",
     "Rewritten",
     "SchemaChecker",
+    "ValueBinder",
     "below_partials",
     "bind_method",
     "clean_parameters",

@@ -68,6 +68,26 @@ class ArgumentBinder:
         return bound
 
 
+class ValueBinder:
+    """Turns a JSON value that fits the schema of a type into an object of that type."""
+
+    __slots__ = ("_convert",)
+
+    def __init__(self, annotation: Any) -> None:
+        self._convert = _Converters().find(annotation)
+
+    def __call__(self, value: Any) -> Any:
+        """Return the object; the value itself when its JSON form is its Python form.
+
+        Raises:
+            ValueError: the type refuses the value.
+        """
+        try:
+            return _call(self._convert, value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(_reason(error)) from error
+
+
 class _Converters:
     """Finds the converter of a type; None means that its JSON form is its Python form."""
 

@@ -5,6 +5,7 @@
     replies     (message) -> (message, receipts)           inbound, before parsing
     calls       (calls) -> (calls, receipts)               inbound, after parsing
     results     (envelope, context) -> envelope            before the result becomes text
+    answers     (text) -> (text, receipts)                 the text that a run ends with
 
 A transform never changes what it is given: it returns a new value, or the same object. The
 built-in transforms of replies and calls have no function: `surecall.reading` does what they say.
@@ -24,10 +25,10 @@ from surecall.records import RawCall, Receipt
 from . import builtin
 from .builtin import ResultContext
 
-Family = Literal["messages", "tools", "replies", "calls", "results"]
+Family = Literal["messages", "tools", "replies", "calls", "results", "answers"]
 """What a transform changes."""
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
-"""The five families of transforms."""
+"""The six families of transforms."""
 
 Transform = Callable[..., Any]
 NamedTransforms = tuple[tuple[str, Transform], ...]
@@ -54,6 +55,7 @@ _BUILTIN: Final[Mapping[Family, Mapping[str, Transform]]] = MappingProxyType(
         "replies": {name: _leave_to_reading for name in TRANSFORM_RULES if name != _OF_CALLS},
         "calls": {_OF_CALLS: _leave_to_reading},
         "results": _named(builtin.tool_result_compact_envelope),
+        "answers": {},
     }
 )
 
@@ -150,6 +152,7 @@ class TransformChain(Struct, frozen=True, kw_only=True):
     replies: NamedTransforms = ()
     calls: NamedTransforms = ()
     results: NamedTransforms = ()
+    answers: NamedTransforms = ()
     reading: frozenset[str] = frozenset()
     """The names of those that reading does."""
 
@@ -195,6 +198,10 @@ class TransformChain(Struct, frozen=True, kw_only=True):
         if not self.results:
             return envelope
         return _apply(self.results, envelope, ResultContext(tool_name, call_id))
+
+    def apply_answer(self, text: str) -> tuple[str, tuple[Receipt, ...]]:
+        """Run the transforms of the text that a run ends with."""
+        return _apply_noting(self.answers, text)
 
 
 def _apply(transforms: NamedTransforms, value: Any, *context: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from surecall.errors import (
     Code,
+    OutputError,
     ProviderConnectionError,
     ProviderError,
     ProviderReplyError,
@@ -79,6 +80,8 @@ def _category_of(error: Exception) -> str:
             return "DECODE_ERROR"
         case _ if code in _TOOL_USE:
             return str(code)
+        case OutputError():
+            return "DIRECTIVES_RUN_FAILED"
         case _ if is_timeout(error):
             return "TIMEOUT"
         case ProviderError(status=int(status)):

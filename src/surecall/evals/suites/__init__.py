@@ -20,6 +20,7 @@ SUITES: Final[Mapping[str, str]] = {
     "one_tool": "surecall.evals.suites.single_turn:OneToolSuite",
     "errands": "surecall.evals.suites.errands:ErrandsSuite",
     "agents": "surecall.evals.suites.agents:AgentsSuite",
+    "directives": "surecall.evals.suites.directives:DirectivesSuite",
     "bfcl": "surecall.evals.suites.bfcl:BfclSuite",
 }
 """Where each suite is, in the order in which they are listed."""

@@ -1,0 +1,23 @@
+"""Directives: what an application is to do, in the answer itself and beside what the user reads."""
+
+from .envelope import Directive, Envelope, EnvelopeReading, parse_envelope
+from .patch import PATCH_PREFIXES, PatchReading, read_patch
+from .registry import DirectiveRegistry, DirectiveType
+from .text_reader import MemberTextReader
+from .turn import DirectResult, EnvelopeForm, direct
+
+__all__ = [
+    "PATCH_PREFIXES",
+    "DirectResult",
+    "Directive",
+    "DirectiveRegistry",
+    "DirectiveType",
+    "Envelope",
+    "EnvelopeForm",
+    "EnvelopeReading",
+    "MemberTextReader",
+    "PatchReading",
+    "direct",
+    "parse_envelope",
+    "read_patch",
+]

@@ -1,0 +1,104 @@
+"""What a session and a run are given, and how it is taken."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Literal, cast
+
+from surecall.config import Config
+from surecall.errors import Code, ConfigError
+from surecall.profiles import Catalog
+from surecall.protocols import WireProtocol
+from surecall.records import Message
+from surecall.redaction import Secret
+from surecall.tools import ApprovalStore, Approver
+from surecall.transforms import TransformRegistry
+from surecall.transport import Transport
+
+from .events import Listener, combine_listeners
+from .history import parse_history
+from .journal import Journal
+from .options import OptionArguments
+from .resolve import ToolSource
+from .result import OutputStream, RunResult, RunStream
+
+Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
+
+
+class RunArguments(OptionArguments, total=False):
+    """What `Session.run` takes besides the prompt."""
+
+    on_event: Listener | None
+    journal: Journal | str | None
+    run_id: str | None
+
+
+class SessionArguments(OptionArguments, total=False):
+    """What `Session` takes."""
+
+    model: str | None
+    tools: ToolSource
+    system: str | None
+    history: Iterable[Any]
+    base_url: str | None
+    api_key: str | Secret | None
+    transport: Transport | None
+    protocol: str | WireProtocol | None
+    provider: str | None
+    preset: str | Iterable[str] | None
+    profile: str | None
+    capabilities: Mapping[str, Any] | None
+    probe: Literal["off", "auto"] | None
+    config: Config | None
+    on_event: Listener | None
+    approver: Approver | None
+    approvals: ApprovalStore | None
+    transforms: TransformRegistry | None
+    catalog: Catalog | None
+
+
+def parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
+    """Return what was asked as messages."""
+    if isinstance(prompt, str):
+        return (Message("user", prompt),) if prompt.strip() else ()
+    if isinstance(prompt, Message | Mapping):
+        return parse_history((cast("Message | Mapping[str, Any]", prompt),))
+    return parse_history(prompt)
+
+
+def need_store(approvals: ApprovalStore | None) -> ApprovalStore:
+    """Return the store that a run waits in, or raise that none was given."""
+    if approvals is None:
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            "no store for approvals was given.",
+            hint="Pass approvals=..., the store that the run was started with.",
+        )
+    return approvals
+
+
+DECLARED_FOR_A_RUN: Final = frozenset({"after_required", "required_tools"})
+"""Options that a session does not take."""
+
+
+def refuse_options_of_a_run(options: Mapping[str, Any]) -> None:
+    """Refuse what only a run can be asked to do: what succeeded in one says nothing of the next."""
+    for name in sorted(DECLARED_FOR_A_RUN & options.keys()):
+        raise ConfigError(
+            Code.INVALID_OPTION,
+            f"{name} is for a run, not for a session.",
+            hint=f"Pass it to the run: await session.run(prompt, {name}=...).",
+        )
+
+
+def stream_run(
+    start: Callable[..., Awaitable[RunResult]],
+    prompt: Prompt,
+    output: Any,
+    arguments: Mapping[str, Any],
+) -> RunStream:
+    """Return the events of a run that `start` makes of the prompt."""
+    given: dict[str, Any] = {"stream": True, "output": output, **arguments}
+    on_event: Listener | None = given.pop("on_event", None)
+    kind = RunStream if output is None else OutputStream[Any]
+    return kind(
+        lambda listener: start(prompt, on_event=combine_listeners(on_event, listener), **given)
+    )

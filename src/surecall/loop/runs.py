@@ -1,0 +1,151 @@
+"""A session for one run: what most programs call."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, TypeVar, Unpack, cast, overload
+
+from .arguments import (
+    DECLARED_FOR_A_RUN,
+    Prompt,
+    RunArguments,
+    SessionArguments,
+    need_store,
+    stream_run,
+)
+from .output import OutputForm, make_form
+from .paused import unpack_run
+from .result import OutputResult, OutputStream, RunResult, RunStream
+from .session import Session
+from .wording import EXTRACT
+
+T = TypeVar("T")
+
+_OF_THE_RUN = frozenset({"journal", "run_id"}) | DECLARED_FOR_A_RUN
+
+
+class Arguments(SessionArguments, RunArguments, total=False):
+    """What `run`, `run_sync` and `stream` take: all of `Session` and `Session.run`."""
+
+
+@overload
+async def run(
+    prompt: Prompt, *, output: None = None, **arguments: Unpack[Arguments]
+) -> RunResult: ...
+
+
+@overload
+async def run(
+    prompt: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+) -> OutputResult[T]: ...
+
+
+@overload
+async def run(
+    prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+) -> OutputResult[Any]: ...
+
+
+async def run(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
+    """Run the prompt to its answer; takes every argument of `Session` and `Session.run`."""
+    given = cast("dict[str, Any]", arguments)
+    for_run = {name: given.pop(name) for name in _OF_THE_RUN & given.keys()}
+    async with Session(**given) as session:
+        return await session.run(prompt, output=output, **for_run)
+
+
+async def resume(
+    run_id: str, *, output: Any = None, **arguments: Unpack[SessionArguments]
+) -> RunResult:
+    """Continue a run that waits for approvals; takes every argument of `Session`.
+
+    Give it the store and the tools of the run, and its `output` if it had one. Model, messages,
+    system text and options are those that the run was started with, unless others are given.
+    """
+    given = cast("dict[str, Any]", arguments)
+    stored = await need_store(given.get("approvals")).load_run(run_id)
+    if given.get("model") is None:
+        given["model"] = unpack_run(stored).trace.model
+    async with Session(**given) as session:
+        return await session.resume(run_id, output=output)
+
+
+@overload
+def run_sync(
+    prompt: Prompt, *, output: None = None, **arguments: Unpack[Arguments]
+) -> RunResult: ...
+
+
+@overload
+def run_sync(
+    prompt: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+) -> OutputResult[T]: ...
+
+
+@overload
+def run_sync(
+    prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+) -> OutputResult[Any]: ...
+
+
+def run_sync(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunResult:
+    """Do what `run` does from code that is not asynchronous."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run(prompt, output=output, **arguments))
+    raise RuntimeError("an event loop is running here; use `await surecall.run(...)` instead")
+
+
+@overload
+def stream(prompt: Prompt, *, output: None = None, **arguments: Unpack[Arguments]) -> RunStream: ...
+
+
+@overload
+def stream(
+    prompt: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+) -> OutputStream[T]: ...
+
+
+@overload
+def stream(
+    prompt: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+) -> OutputStream[Any]: ...
+
+
+def stream(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Arguments]) -> RunStream:
+    """Run the prompt and hand out its events as they happen; takes what `run` takes."""
+    return stream_run(run, prompt, output, arguments)
+
+
+@overload
+async def extract(
+    source: Prompt, *, output: type[T] | OutputForm[T], **arguments: Unpack[Arguments]
+) -> OutputResult[T]: ...
+
+
+@overload
+async def extract(
+    source: Prompt, *, output: Mapping[str, Any], **arguments: Unpack[Arguments]
+) -> OutputResult[Any]: ...
+
+
+async def extract(
+    source: Prompt, *, output: Any, **arguments: Unpack[Arguments]
+) -> OutputResult[Any]:
+    """Read a value out of a text or messages; nothing that is not in them is made up.
+
+    Args:
+        source: The text, or messages that hold it.
+        output: The value: a dataclass, Struct, TypedDict, pydantic model or other type, a JSON
+            schema, or an `OutputForm`.
+        arguments: Any argument of `run`; without `system`, the model is told to take everything
+            from the text.
+
+    Raises:
+        ProviderError: The model could not be asked.
+        RunError: No reply was a value that fits; `OutputError` says what was wrong each time.
+        SetupError: Something given is wrong.
+    """
+    given: dict[str, Any] = {"system": EXTRACT, **arguments}
+    form: OutputForm[Any] = make_form(output)
+    return await run(source, output=form, **given)
