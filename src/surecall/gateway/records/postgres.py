@@ -15,13 +15,17 @@ from surecall.errors import Code, ConfigError, StoreError, SurecallError
 
 from .base import (
     MAX_PAGE,
+    Dialect,
+    Figures,
     RecordFilter,
     RecordPage,
     Retention,
+    Selection,
     StoreCounts,
     closed_store,
     first_kept,
     render_filter,
+    render_selection,
 )
 from .batches import Waiting, WaitingRows, settle
 from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
@@ -71,6 +75,15 @@ _SELECT: Final = (
     "LEFT JOIN surecall_bodies b ON b.id = r.id"
 )
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM surecall_requests r"  # noqa: S608
+DIALECT: Final = Dialect(
+    sign="$",
+    find="strpos",
+    table="surecall_requests",
+    floor="floor(",
+    end_floor=")::bigint",
+    has_receipts="""(coalesce(position('"receipts":['::bytea in r.details), 0) > 0)::int""",
+    has_parse_error="""(coalesce(position('"parse_error":{'::bytea in r.details), 0) > 0)::int""",
+)
 _CONNECT_S: Final = 5.0
 _COMMAND_S: Final = 5.0
 _MAX_CONNECTIONS: Final = 4
@@ -191,6 +204,15 @@ class PostgresRecords:
             if len(found) < MAX_PAGE:
                 return
             after = found[-1][0]
+
+    async def select(
+        self,
+        selection: Selection,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> Figures:
+        """Return figures of the records that are wanted."""
+        query, values = render_selection(selection, wanted, DIALECT)
+        return [tuple(row) for row in await self._fetch(query, *values)]
 
     def _decode(self, row: Any) -> RequestRecord:
         try:

@@ -32,13 +32,17 @@ from surecall.redaction import open_log
 
 from .base import (
     MAX_PAGE,
+    Dialect,
+    Figures,
     RecordFilter,
     RecordPage,
     Retention,
+    Selection,
     StoreCounts,
     closed_store,
     first_kept,
     render_filter,
+    render_selection,
 )
 from .batches import Waiting, WaitingRows, settle
 from .record import (
@@ -83,6 +87,16 @@ _SELECT: Final = (
     "LEFT JOIN bodies b ON b.id = r.id"
 )
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM requests r"  # noqa: S608
+
+DIALECT: Final = Dialect(
+    sign="?",
+    find="instr",
+    table="requests",
+    floor="CAST(",
+    end_floor=" AS INTEGER)",
+    has_receipts="(coalesce(instr(r.details, CAST('\"receipts\":[' AS BLOB)), 0) > 0)",
+    has_parse_error="(coalesce(instr(r.details, CAST('\"parse_error\":{' AS BLOB)), 0) > 0)",
+)
 
 _BUSY_S: Final = 2.0
 _LOOP_BUSY_MS: Final = 50
@@ -277,6 +291,24 @@ class SqliteRecords:
             if len(found) < MAX_PAGE:
                 return
             after = found[-1][0]
+
+    async def select(
+        self,
+        selection: Selection,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> Figures:
+        """Return figures of the records of all workers, file after file."""
+        query, values = render_selection(selection, wanted, DIALECT)
+
+        def read() -> Figures:
+            found: Figures = []
+            for file in store_files(self.path):
+                found += _read_file(
+                    file, lambda database: database.execute(query, values).fetchall()
+                )
+            return found
+
+        return await asyncio.to_thread(read)
 
     def _read_all(
         self, query: str, values: Sequence[Any], limit: int = 1, *, latest_first: bool = False
