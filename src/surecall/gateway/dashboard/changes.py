@@ -1,0 +1,100 @@
+"""What became worse: a model at an upstream whose replies are wrong more often than the day before.
+
+It is said only where the intervals of both do not touch, so that chance is no news.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from surecall.gateway.records import ModelCount, RecordFilter, count_by_model, count_by_time
+from surecall.gateway.records.base import NOT_CLEAN, Selection
+
+from .rates import Share, share
+
+_BEFORE_S: Final = 86_400.0
+_MIN_REPLIES: Final = 30
+_READ: Final = frozenset({"clean", "repaired", "reasked", "refused"})
+_MAX_FINDINGS: Final = 100
+
+Pair = tuple[str, str]
+"""A model and an upstream."""
+
+
+async def find_change(
+    store: Any, models: Iterable[ModelCount], since: float, slot_s: float
+) -> dict[str, Any] | None:
+    """Return the pair that became worse by most, since when, and what is wrong with it."""
+    now = _rate_pairs(models)
+    day_before = RecordFilter(since=since - _BEFORE_S, until=since)
+    before = _rate_pairs(await count_by_model(store, day_before))
+    worse: list[tuple[float, Pair, Share]] = []
+    for pair, found in now.items():
+        usual = before.get(pair)
+        if usual is None or min(usual.n, found.n) < _MIN_REPLIES or found.low <= usual.high:
+            continue
+        worse.append((found.value - usual.value, pair, usual))
+    if not worse:
+        return None
+    _, pair, usual = max(worse, key=lambda item: (item[0], item[1]))
+    wanted = RecordFilter(since=since, model=pair[0], upstream=pair[1])
+    return {
+        "model": pair[0],
+        "upstream": pair[1],
+        "now": now[pair].value,
+        "usual": usual.value,
+        "code": await _find_code(store, wanted),
+        **await _find_time(store, wanted, usual, since, slot_s),
+    }
+
+
+def _rate_pairs(models: Iterable[ModelCount]) -> dict[Pair, Share]:
+    """Return the share of replies that were not clean, by model and upstream."""
+    counts: dict[Pair, Counter[bool]] = {}
+    for item in models:
+        if item.outcome in _READ:
+            found = counts.setdefault((item.model, item.upstream), Counter())
+            found[item.outcome != "clean"] += item.counts.requests
+    return {pair: share(found[True], found.total()) for pair, found in counts.items()}
+
+
+async def _find_time(
+    store: Any, wanted: RecordFilter, usual: Share, since: float, slot_s: float
+) -> dict[str, Any]:
+    """Return the first and the last moment at which more was wrong than usual."""
+    slots: dict[int, Counter[bool]] = {}
+    for item in await count_by_time(store, wanted, since, slot_s):
+        if item.outcome in _READ:
+            found = slots.setdefault(item.slot, Counter())
+            found[item.outcome != "clean"] += item.counts.requests
+    limit = max(usual.high, 2 * usual.value)
+    wrong = [
+        slot
+        for slot, found in slots.items()
+        if found[True] > 1 and found[True] / found.total() > limit
+    ]
+    first, last = min(wrong, default=min(slots)), max(wrong, default=max(slots))
+    return {
+        "from": since + first * slot_s,
+        "to": since + (last + 1) * slot_s,
+        "is_over": last < max(slots),
+    }
+
+
+async def _find_code(store: Any, wanted: RecordFilter) -> str:
+    """Return the code that is found most often in what was not clean."""
+    asked = Selection(
+        columns=("r.findings", "count(*)"),
+        group_by=1,
+        order_by="2 DESC",
+        limit=_MAX_FINDINGS,
+    )
+    narrowed = RecordFilter(
+        since=wanted.since, model=wanted.model, upstream=wanted.upstream, outcome=NOT_CLEAN
+    )
+    codes = Counter[str]()
+    for findings, count in await store.select(asked, narrowed):
+        for code in (findings or "").strip("|").split("|"):
+            if code:
+                codes[code] += count
+    return codes.most_common(1)[0][0] if codes else ""
