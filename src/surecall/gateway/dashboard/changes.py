@@ -4,7 +4,7 @@ It is said only where the intervals of both do not touch, so that chance is no n
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from surecall.gateway.records import ModelCount, RecordFilter, count_by_model, count_by_time
@@ -44,7 +44,7 @@ async def find_change(
         "now": now[pair].value,
         "usual": usual.value,
         "code": await _find_code(store, wanted),
-        **await _find_time(store, wanted, usual, since, slot_s),
+        **await _find_time(store, wanted, usual, now[pair], since, slot_s),
     }
 
 
@@ -59,7 +59,7 @@ def _rate_pairs(models: Iterable[ModelCount]) -> dict[Pair, Share]:
 
 
 async def _find_time(
-    store: Any, wanted: RecordFilter, usual: Share, since: float, slot_s: float
+    store: Any, wanted: RecordFilter, usual: Share, now: Share, since: float, slot_s: float
 ) -> dict[str, Any]:
     """Return the first and the last moment at which more was wrong than usual."""
     slots: dict[int, Counter[bool]] = {}
@@ -67,18 +67,23 @@ async def _find_time(
         if item.outcome in _READ:
             found = slots.setdefault(item.slot, Counter())
             found[item.outcome != "clean"] += item.counts.requests
-    limit = max(usual.high, 2 * usual.value)
-    wrong = [
-        slot
-        for slot, found in slots.items()
-        if found[True] > 1 and found[True] / found.total() > limit
-    ]
-    first, last = min(wrong, default=min(slots)), max(wrong, default=max(slots))
+    first, last = _find_stretch(slots, (usual.value + now.value) / 2)
     return {
         "from": since + first * slot_s,
         "to": since + (last + 1) * slot_s,
         "is_over": last < max(slots),
     }
+
+
+def _find_stretch(slots: Mapping[int, Counter[bool]], expected: float) -> tuple[int, int]:
+    """Return the slots between which most was wrong beyond an expected share."""
+    best, begun, summed = (float("-inf"), 0, 0), min(slots), 0.0
+    for slot in sorted(slots):
+        if summed <= 0:
+            begun, summed = slot, 0.0
+        summed += slots[slot][True] - expected * slots[slot].total()
+        best = max(best, (summed, begun, slot), key=lambda found: found[0])
+    return best[1], best[2]
 
 
 async def _find_code(store: Any, wanted: RecordFilter) -> str:

@@ -32,12 +32,12 @@ function countOf(count, one, many = `${one}s`) {
   return `${whole(count)} ${count === 1 ? one : many}`;
 }
 
-function duration(ms) {
+function duration(ms, { fine = false } = {}) {
   if (ms === null || ms === undefined) return "–";
   if (ms < 0.095) return ms === 0 ? `0${THIN}ms` : `${ms.toFixed(2)}${THIN}ms`;
   if (ms < 9.95) return `${ms.toFixed(1)}${THIN}ms`;
   if (ms < 999.5) return `${Math.round(ms)}${THIN}ms`;
-  if (ms < 9950) return `${(ms / 1000).toFixed(1)}${THIN}s`;
+  if (ms < 9950) return `${(ms / 1000).toFixed(fine ? 2 : 1)}${THIN}s`;
   return `${Math.round(ms / 1000)}${THIN}s`;
 }
 

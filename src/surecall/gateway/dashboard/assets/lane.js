@@ -1,6 +1,7 @@
 // "What we changed": the way of one reply, stage after stage, with a receipt for every change.
 
 const MAX_VALUE_CHARS = 240;
+const ONE_WORD = /^[^\s{}[\],:]{1,60}$/;
 
 function stage(tone, shape, title, note, ...children) {
   return h("li", { class: `stage ${tone}` }, icon(shape), h("h3", {}, title, note ? h("small", {}, note) : null), ...children);
@@ -17,11 +18,14 @@ function receiptRows(changes) {
 
 // Only the part that differs is marked; removed is struck through, added is bold.
 function difference(before, after) {
-  const a = before === null || before === undefined ? "" : inline(before);
-  const b = after === null || after === undefined ? "" : inline(after);
+  const isSame = typeof before === typeof after;
+  const shown = (value) => (value === null || value === undefined ? "" : isSame ? inline(value) : JSON.stringify(value));
+  const a = shown(before);
+  const b = shown(after);
   if (!a && !b) return h("span", { class: "k3" }, "nothing shown");
   if (!a) return [h("span", { class: "k3" }, "none → "), added(b)];
   if (!b) return [removed(a), h("span", { class: "k3" }, " → none")];
+  if (ONE_WORD.test(a) && ONE_WORD.test(b)) return [removed(a), h("span", { class: "k3" }, " → "), added(b)];
   let start = 0;
   while (start < Math.min(a.length, b.length) && a[start] === b[start]) start += 1;
   let end = 0;
@@ -81,6 +85,6 @@ function waterfall(rows, total) {
       drawn < 1
         ? s("rect", { class: fill, x: `${Math.min(x, 98.5)}%`, width: 3, height: 12 })
         : s("rect", { class: fill, x: `${x}%`, width: `${drawn}%`, height: 12 }),
-    ), h("span", { class: "num" }, duration(ms)));
-  }), h("li", { class: "sum" }, h("span", {}, "in all"), h("span"), h("span", { class: "num" }, duration(total))));
+    ), h("span", { class: "num" }, duration(ms, { fine: true })));
+  }), h("li", { class: "sum" }, h("span", {}, "in all"), h("span"), h("span", { class: "num" }, duration(total, { fine: true }))));
 }

@@ -6,6 +6,7 @@ const RANGES = [
   { name: "7d", word: "7 days", last: "the last 7 days" },
 ];
 const MAX_PAIRS = 40;
+const MAX_TURNS = 10;
 
 let announced = "";
 
@@ -163,7 +164,10 @@ function spread(found) {
 }
 
 function drawTurns(data) {
-  const rows = data.turns.slice(0, 12).map((turn) => ({ cells: [
+  const enough = data.turns.filter((turn) => turn.success.n >= MIN_REPLIES);
+  const shown = (enough.length ? enough : data.turns).slice(0, MAX_TURNS);
+  const left = data.turns.length - shown.length;
+  const rows = shown.map((turn) => ({ cells: [
     name(turn.model || "no model"),
     code(turn.strategy),
     turn.success.n < MIN_REPLIES ? h("span", { class: "few" }, `${whole(turn.success.of)} of ${whole(turn.success.n)}`) : h("div", { class: "rate" }, h("span", {}, shareText(turn.success, { withCount: true })), intervalBar(turn.success)),
@@ -172,7 +176,7 @@ function drawTurns(data) {
   return h("section", {},
     h("div", { class: "head" }, h("h2", {}, "Turn success by model and prompt")),
     table("Share of turns with a usable reply, by model and by how tools were presented", "turns", [["Model", "who"], ["Prompt", "where"], ["Usable reply", "ratecell"], ["without help", "num"]], rows),
-    h("p", { class: "caption" }, "A turn succeeds when the client gets a reply it can use. Tools are presented as the upstream defines them (", code("native"), ") or taught in the prompt (", code("taught"), ")."),
+    h("p", { class: "caption" }, "A turn succeeds when the client gets a reply it can use. Tools are presented as the upstream defines them (", code("native"), ") or taught in the prompt (", code("taught"), ").", left ? ` ${countOf(left, "model")} with fewer turns ${left === 1 ? "is" : "are"} left out.` : ""),
   );
 }
 
@@ -190,7 +194,9 @@ function drawParsing(data) {
 }
 
 function drawTimes(data) {
-  const pairs = data.pairs.filter((pair) => pair.upstream_ms).slice(0, 10);
+  const timed = data.pairs.filter((pair) => pair.upstream_ms);
+  const enough = timed.filter((pair) => pair.upstream_ms.n >= MIN_REPLIES);
+  const pairs = (enough.length ? enough : timed).slice(0, MAX_TURNS);
   const steps = ["0.1 ms", "", "10", "", "1 s", "", "100"];
   const rows = pairs.map((pair) => ({ cells: [
     [name(pair.model || "no model"), " ", h("small", {}, name(pair.upstream))],
@@ -221,14 +227,16 @@ function drawNotRecorded() {
 
 function drawNothingYet(data) {
   const parts = data.snippets.map(({ title, text }) => h("li", {},
-    h("div", {}, h("b", {}, title), block(text, title), copyButton("Copy", () => text)),
+    h("div", { class: "row" }, h("b", {}, title), copyButton("Copy", () => text)),
+    block(text, title),
   ));
   return h("div", { class: "dash" },
     h("h1", {}, "No request has come through yet."),
     h("p", { class: "sub" }, "The gateway is up and waits at ", code(`${location.origin}/v1`), ". This page fills by itself with the first request."),
     h("div", { class: "empty" },
       h("p", {}, h("b", {}, "Point a client at the gateway."), " Only the address changes."),
-      h("ol", {}, parts),
+      h("ul", {}, parts),
+      h("p", {}, h("b", {}, "Or see it at work without a model."), " A provider that misbehaves on purpose: ", code("surecall faults serve"), "."),
       h("p", { class: "caption" }, "Upstreams: ", session.upstreams.map((upstream, i) => [i ? ", " : "", name(upstream)]), ". Nothing is sent anywhere but to them."),
     ),
   );
