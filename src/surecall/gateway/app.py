@@ -23,7 +23,7 @@ from .endpoints import (
     Kind,
     find_endpoint,
     guess_protocol,
-    may_open_page,
+    may_visit,
     protocol_of,
     wants_events,
 )
@@ -223,7 +223,9 @@ class Gateway(Core):
         head = Head(scope["headers"], hosts, plain)
         caller: Caller | None = None
         try:
-            if head.refusal is not None and not may_open_page(head, scope):
+            if head.refusal is not None and not may_visit(
+                head, scope, state.settings.server.allow_hosts
+            ):
                 raise status_of_refusal(head.refusal)
             named: tuple[str, bool] | None = None
             if name is not None and method == "POST":

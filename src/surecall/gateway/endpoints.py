@@ -1,7 +1,7 @@
 """What is served, where, and which role a virtual key needs for it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -78,7 +78,7 @@ ENDPOINTS: Final = (
 _PLAIN: Final = {(item.method, item.path): item for item in ENDPOINTS if "{" not in item.path}
 _PLAIN_PATHS: Final = frozenset(path for _, path in _PLAIN)
 MODEL_ENDPOINT: Final = Endpoint("POST", "", "call", "model")
-_PAGE_PREFIXES: Final = ("/ui/requests", "/ui/models")
+_NO_PAGES: Final = ("/ui/data/", "/ui/assets/")
 _RELAY: Final = Endpoint("", "", "call", "relay")
 _DASHBOARD_PATTERNS: Final = tuple(
     (re.compile(re.sub(r"\{\w+\}", r"[\\w.-]{1,100}", item.path), re.ASCII), item)
@@ -124,21 +124,26 @@ def find_endpoint(
     raise ProviderStatusError(Code.NOT_FOUND, "There is nothing at this path.", status=404)
 
 
-def may_open_page(head: Head, scope: Any) -> bool:
-    """Tell whether a refused request only follows a link of another site to a page.
+def may_visit(head: Head, scope: Any, own_names: Collection[str]) -> bool:
+    """Tell whether a refused request may still visit the dashboard.
 
-    Pages hold nothing; what they show is asked for by themselves, and then by no other site.
+    A link of another site may lead to a page: pages hold nothing, and what they show they ask for
+    themselves. And where TLS ends in front of the gateway, the origin of its own pages has another
+    scheme; `own_names` are the values of `Host` that the settings allow there.
     """
-    assert head.refusal is not None
-    headers = dict(scope["headers"])
-    return (
-        head.refusal.code == Code.FOREIGN_ORIGIN
-        and scope["method"] == "GET"
-        and (scope["path"] == "/ui" or scope["path"].startswith(_PAGE_PREFIXES))
-        and headers.get(b"sec-fetch-mode") == b"navigate"
-        and headers.get(b"sec-fetch-dest") == b"document"
-        and b"origin" not in headers
-    )
+    path: str = scope["path"]
+    if head.refusal is None or head.refusal.code != Code.FOREIGN_ORIGIN:
+        return False
+    if path != "/ui" and not path.startswith("/ui/"):
+        return False
+    headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
+    origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site", "same-origin")
+    if origin is None:
+        is_page = scope["method"] == "GET" and not path.startswith(_NO_PAGES)
+        follows = headers.get(b"sec-fetch-mode") == "navigate"
+        return is_page and follows and headers.get(b"sec-fetch-dest") == "document"
+    host = headers.get(b"host", "")
+    return site == "same-origin" and host in own_names and origin == f"https://{host}"
 
 
 def guess_protocol(path: str, head: Head) -> WireProtocol:

@@ -157,6 +157,9 @@ def run_workers(
 
     A worker that dies is replaced; one that dies at once, again and again, ends everything.
     """
+    # Before the fork, so that all workers know the sessions that one of them has begun.
+    from .dashboard import sessions  # noqa: F401
+
     return _Supervisor(count, make_gateway, sock, on_ready).run()
 
 

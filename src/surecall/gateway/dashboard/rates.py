@@ -30,7 +30,8 @@ def share(of: int, n: int) -> Share:
     p, z2 = of / n, _Z * _Z
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return Share(of, n, max(0.0, middle - half), min(1.0, middle + half))
+    # At the ends the interval reaches them exactly, which floats miss by a hair.
+    return Share(of, n, max(0.0, middle - half) if of else 0.0, middle + half if of < n else 1.0)
 
 
 def percentiles(values: Sequence[float]) -> dict[str, Any] | None:
