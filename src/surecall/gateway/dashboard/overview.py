@@ -75,7 +75,8 @@ class Overviews:
                 made = await self._count(state, chosen)
                 ended = time.monotonic()
                 kept_s = max(_CACHE_S, _COST_FACTOR * (ended - began))
-                self._made[chosen.name] = (ended + kept_s, made)
+                if made["has_any"]:  # the first request is shown at once
+                    self._made[chosen.name] = (ended + kept_s, made)
         return {**made, "now": time.time(), "gateway": self._describe_gateway(state)}
 
     def _describe_gateway(self, state: State) -> dict[str, Any]:

@@ -53,7 +53,7 @@ function findFinding(data, range) {
   const lines = [];
   const went = replies
     ? [
-        h("b", {}, percent(total.clean / replies)), ` of ${whole(replies)} replies ${replies === 1 ? "was" : "were"} clean in ${range.last}; surecall set `,
+        h("b", {}, percent(total.clean / replies)), ` of ${replies === 1 ? "1 reply was" : `${whole(replies)} replies were`} clean in ${range.last}; surecall set `,
         h("b", {}, percent((total.repaired + total.reasked) / replies)), " right and refused ", h("b", {}, percent(total.refused / replies)), ".",
       ]
     : [`No reply was read in ${range.last}.`];
