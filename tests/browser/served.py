@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class ServedGateway:
 @contextmanager
 def serve_in_thread(
     folder: Path, records: Sequence[Any], text: str = UPSTREAMS
-) -> Iterator[ServedGateway]:
+) -> Generator[ServedGateway]:
     """Serve a gateway whose store has these requests, until the test is over."""
     file = folder / "gateway.toml"
     file.write_text(text)

@@ -1,7 +1,7 @@
 """The figures of the dashboard: overview, lists, one request, cases, replays and probes."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ UPSTREAMS = (
 @asynccontextmanager
 async def serve_records(
     folder: Path, *records: Any, text: str = UPSTREAMS
-) -> AsyncIterator[Served]:
+) -> AsyncGenerator[Served]:
     """Serve a gateway whose store has these requests."""
     store = open_store(folder)
     await fill(store, *records)

@@ -1,7 +1,7 @@
 """Who may look at the dashboard and who may act: keys, sessions, tokens and other sites."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from .test_security import KEYS, key_tables
 
 
 @asynccontextmanager
-async def serve_keys(folder: Path, text: str = "") -> AsyncIterator[tuple[Served, str]]:
+async def serve_keys(folder: Path, text: str = "") -> AsyncGenerator[tuple[Served, str]]:
     """Serve a gateway with a key of each role and one kept request; give its id, too."""
     record = make_request(5, request_body=BODY)
     store = open_store(folder)

@@ -76,7 +76,7 @@ HOSTILE = (
 def make_request(age_s: float, **fields: Any) -> RequestRecord:
     """Return a request that came so many seconds ago."""
     moment = time.time() - age_s
-    given = {
+    given: dict[str, Any] = {
         "key_id": "team-a",
         "client_protocol": "chat_completions",
         "upstream": "stub",

@@ -1,21 +1,16 @@
 """What `/ui` serves, and to whom: pages for everybody, figures for readers, acts for admins."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
-from urllib.parse import parse_qs
+from typing import Any
 
-from msgspec import Struct
-
-from surecall.errors import Code, ProviderStatusError, StoreError, SurecallError
+from surecall.errors import Code, ProviderStatusError, SurecallError
 from surecall.gateway.answers import respond
 from surecall.gateway.core import Core, State
 from surecall.gateway.endpoints import Endpoint
-from surecall.gateway.heads import ClientLeft, Head, read_body
-from surecall.gateway.keys import Caller, forbidden, unauthorized
+from surecall.gateway.heads import ClientLeft, Head
+from surecall.gateway.keys import forbidden, unauthorized
 from surecall.gateway.snippets import PLACEHOLDER_KEY, render_snippets
-from surecall.jsontext import decode
-from surecall.loop.stored import encode_kept
-from surecall.narrow import as_fields, text_or_none
+from surecall.narrow import text_or_none
 from surecall.redaction import open_log
 
 from .cases import make_case
@@ -25,61 +20,25 @@ from .overview import Overviews
 from .replays import replay
 from .sessions import (
     CSRF_HEADER,
-    SESSION_S,
     begin_session,
-    cookie_name,
     csrf_token,
     find_session,
     is_csrf_token,
     read_cookie,
 )
 from .shell import FOREVER, PAGE_HEADERS, list_assets, render_page
+from .visits import (
+    Answer,
+    Visit,
+    name_of_cookie,
+    not_found,
+    read_fields,
+    render_error,
+    render_json,
+    set_cookie,
+)
 
 _log = open_log("surecall.gateway")
-
-_MAX_BODY_BYTES: Final = 64 * 1024
-
-
-class Visit(Struct, frozen=True):
-    """One request to the dashboard."""
-
-    endpoint: Endpoint
-    state: State
-    head: Head
-    scope: Any
-    receive: Any
-    cookie: str
-    caller: Caller | None
-
-    @property
-    def item(self) -> str:
-        """What the path names where its pattern has a name in braces."""
-        at = self.endpoint.path.split("/").index(
-            "{id}" if "{id}" in self.endpoint.path else "{name}"
-        )
-        return self.scope["path"].split("/")[at]
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The query of the address; of a name that comes twice, the last."""
-        text = self.scope["query_string"].decode("latin-1")
-        found = parse_qs(text, keep_blank_values=False, max_num_fields=50, errors="replace")
-        return {name: values[-1] for name, values in found.items()}
-
-    @property
-    def may_act(self) -> bool:
-        """Whether whoever asks may do more than look; without keys, everybody on this machine."""
-        return not self.state.keyring or (self.caller is not None and self.caller.may("admin"))
-
-
-class Answer(Struct, frozen=True):
-    """What is answered."""
-
-    body: bytes
-    status: int = 200
-    content_type: str = "application/json"
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    cache: bytes = b"no-store"
 
 
 Handler = Callable[[Visit], Awaitable[Answer]]
@@ -121,10 +80,10 @@ class Dashboard:
         except ClientLeft:
             return
         except SurecallError as error:
-            answer = _render_error(error)
+            answer = render_error(error)
         except Exception:
             _log.exception("the dashboard failed at %s", endpoint.path)
-            answer = _render_error(SurecallError(Code.INTERNAL_ERROR, "The dashboard failed."))
+            answer = render_error(SurecallError(Code.INTERNAL_ERROR, "The dashboard failed."))
         await respond(
             send,
             answer.status,
@@ -138,7 +97,7 @@ class Dashboard:
         self, endpoint: Endpoint, state: State, head: Head, scope: Any, receive: Any
     ) -> Visit:
         """Return the visit, or raise why it must not be made."""
-        cookie = read_cookie(scope["headers"], _cookie_of(scope))
+        cookie = read_cookie(scope["headers"], name_of_cookie(scope))
         caller, by_header = None, False
         if state.keyring:
             caller = state.keyring.find(head.token) if head.token else None
@@ -190,10 +149,10 @@ class Dashboard:
                 "models": visit.state.router.names(),
                 "keys": [key.settings.id for key in settings.keys],
             }
-        return _json(body)
+        return render_json(body)
 
     async def _begin_session(self, visit: Visit) -> Answer:
-        body = await _read_fields(visit)
+        body = await read_fields(visit)
         presented = text_or_none(body.get("key")) or ""
         caller = visit.state.keyring.find(presented.strip())
         found = visit.state.keyring.find_named(caller.id) if caller is not None else None
@@ -201,10 +160,10 @@ class Dashboard:
             raise unauthorized("There is no such key.")
         if not caller.may("read-only"):
             raise forbidden(f"The key {caller.id!r} may ask models, and not look at this page.")
-        return _json({}, headers=(_set_cookie(visit.scope, begin_session(caller, found[1])),))
+        return render_json({}, headers=(set_cookie(visit.scope, begin_session(caller, found[1])),))
 
     async def _end_session(self, visit: Visit) -> Answer:
-        return _json({}, headers=(_set_cookie(visit.scope, ""),))
+        return render_json({}, headers=(set_cookie(visit.scope, ""),))
 
     # figures
 
@@ -212,35 +171,37 @@ class Dashboard:
         shown = await self._overviews.show(visit.state, visit.query.get("range", ""))
         if not shown["has_any"]:
             shown["snippets"] = _list_snippets(visit)
-        return _json(shown)
+        return render_json(shown)
 
     async def _list_requests(self, visit: Visit) -> Answer:
-        return _json(await list_requests(self._store, visit.query))
+        return render_json(await list_requests(self._store, visit.query))
 
     async def _show_request(self, visit: Visit) -> Answer:
-        return _json(await show_request(self._store, visit.item, visit.state.settings.store))
+        return render_json(await show_request(self._store, visit.item, visit.state.settings.store))
 
     async def _save_case(self, visit: Visit) -> Answer:
         record = await self._find_record(visit.item)
         document = make_case(record, visit.query.get("calls"))
         name = f'attachment; filename="case-{record.id}.json"'.encode()
-        return _json(document, headers=((b"content-disposition", name),))
+        return render_json(document, headers=((b"content-disposition", name),))
 
     async def _list_models(self, visit: Visit) -> Answer:
         store = self._core.store
-        return _json(await list_models(visit.state, store if hasattr(store, "select") else None))
+        return render_json(
+            await list_models(visit.state, store if hasattr(store, "select") else None)
+        )
 
     # acts
 
     async def _replay(self, visit: Visit) -> Answer:
-        await _read_fields(visit)
+        await read_fields(visit)
         record = await self._find_record(visit.item)
-        return _json(await replay(self._core, visit.state, visit.caller, record))
+        return render_json(await replay(self._core, visit.state, visit.caller, record))
 
     async def _probe(self, visit: Visit) -> Answer:
-        body = await _read_fields(visit)
+        body = await read_fields(visit)
         upstream, model = (text_or_none(body.get(name)) or "" for name in ("upstream", "model"))
-        return _json(await probe_again(visit.state, upstream, model))
+        return render_json(await probe_again(visit.state, upstream, model))
 
     @property
     def _store(self) -> Any:
@@ -267,53 +228,3 @@ def _list_snippets(visit: Visit) -> list[dict[str, str]]:
     )
     parts = (part.partition("\n") for part in text.split("\n\n"))
     return [{"title": title.removeprefix("# "), "text": lines} for title, _, lines in parts]
-
-
-def not_found(message: str, hint: str | None = None) -> ProviderStatusError:
-    """Return the refusal of something that is not there."""
-    return ProviderStatusError(Code.NOT_FOUND, message, hint=hint, status=404)
-
-
-def _json(body: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
-    return Answer(encode_kept(body), status, headers=headers)
-
-
-def _render_error(error: SurecallError) -> Answer:
-    status = error.status if isinstance(error, ProviderStatusError) and error.status else 500
-    if isinstance(error, StoreError):
-        status = 404 if error.code == Code.RECORD_NOT_FOUND else 503
-    shown = {"code": str(error.code), "message": error.message, "hint": error.hint}
-    extra = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
-    return _json({"error": shown}, status, headers=extra)
-
-
-async def _read_fields(visit: Visit) -> dict[str, Any]:
-    """Return the fields of a body, which must be JSON."""
-    if not visit.head.is_json or visit.head.encoding not in (b"", b"identity"):
-        raise ProviderStatusError(
-            Code.UNSUPPORTED_CONTENT_TYPE, "The body must be application/json.", status=415
-        )
-    body = await read_body(visit.receive, visit.head, _MAX_BODY_BYTES)
-    try:
-        return as_fields(decode(body, max_bytes=_MAX_BODY_BYTES))
-    except SurecallError as error:
-        raise ProviderStatusError(Code.INVALID_REQUEST, "It is not JSON.", status=400) from error
-
-
-def _cookie_of(scope: Any) -> str:
-    address = scope["server"]
-    return cookie_name(address[1] if address is not None else 0)
-
-
-def _set_cookie(scope: Any, value: str) -> tuple[bytes, bytes]:
-    """Return the header that sets the cookie, or takes it away."""
-    origin = dict(scope["headers"]).get(b"origin", b"")
-    parts = [
-        f"{_cookie_of(scope)}={value}",
-        "Path=/ui",
-        "HttpOnly",
-        "SameSite=Strict",
-        f"Max-Age={SESSION_S if value else 0}",
-        *(["Secure"] if origin.startswith(b"https:") else []),
-    ]
-    return b"set-cookie", "; ".join(parts).encode("latin-1")

@@ -1,8 +1,10 @@
-"""What became worse: a model at an upstream whose replies are wrong more often than the day before.
+"""What became worse: a model whose replies are wrong more often, an upstream that only fails.
 
-It is said only where the intervals of both do not touch, so that chance is no news.
+A model at an upstream is named only where its interval and that of the day before do not touch,
+so that chance is no news.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -16,6 +18,8 @@ _BEFORE_S: Final = 86_400.0
 _MIN_REPLIES: Final = 30
 _READ: Final = frozenset({"clean", "repaired", "reasked", "refused"})
 _MAX_FINDINGS: Final = 100
+_DOWN_S: Final = 300.0
+_DOWN_FAILURES: Final = 3
 
 Pair = tuple[str, str]
 """A model and an upstream."""
@@ -103,3 +107,38 @@ async def _find_code(store: Any, wanted: RecordFilter) -> str:
             if code:
                 codes[code] += count
     return codes.most_common(1)[0][0] if codes else ""
+
+
+async def find_down(store: Any) -> list[dict[str, Any]]:
+    """Name the upstreams that have only failed in the last minutes, and since when."""
+    now = time.time()
+    failed = "r.outcome = 'failed' AND r.error_code <> 'CLIENT_CLOSED'"
+    recent = f"r.time >= {now - _DOWN_S:.3f}"
+    asked = Selection(
+        columns=(
+            "r.upstream",
+            f"sum(CASE WHEN {failed} AND {recent} THEN 1 ELSE 0 END)",
+            f"sum(CASE WHEN NOT ({failed}) AND {recent} THEN 1 ELSE 0 END)",
+            f"max(CASE WHEN {failed} THEN NULL ELSE r.time END)",
+            f"min(CASE WHEN {failed} THEN r.time END)",
+            f"max(CASE WHEN {failed} THEN r.error_code END)",
+        ),
+        group_by=1,
+        limit=100,
+    )
+    rows = await store.select(asked, RecordFilter(since=now - 3600.0))
+    merged: dict[str, list[Any]] = {}
+    for row in rows:
+        had = merged.get(row[0])
+        merged[row[0]] = list(row) if had is None else _merge_down(had, row)
+    return [
+        {"upstream": name, "failed": bad, "since": last or first, "code": code}
+        for name, bad, good, last, first, code in merged.values()
+        if name and bad >= _DOWN_FAILURES and not good
+    ]
+
+
+def _merge_down(had: list[Any], row: Any) -> list[Any]:
+    latest = max((moment for moment in (had[3], row[3]) if moment), default=None)
+    earliest = min((moment for moment in (had[4], row[4]) if moment), default=None)
+    return [had[0], had[1] + row[1], had[2] + row[2], latest, earliest, had[5] or row[5]]

@@ -22,7 +22,7 @@ from surecall.gateway.records import (
     list_times,
 )
 
-from .changes import find_change
+from .changes import find_change, find_down
 from .lists import describe_row
 from .rates import Share, percentiles, share
 
@@ -35,8 +35,6 @@ _RECENT: Final = 6
 _CACHE_S: Final = 2.0
 _COST_FACTOR: Final = 20
 """Figures that took long to count are shown for so many times as long."""
-_DOWN_S: Final = 300.0
-_DOWN_FAILURES: Final = 3
 
 
 class Range(Struct, frozen=True):
@@ -116,7 +114,7 @@ class Overviews:
             "turns": _describe_turns(models),
             "parse": _describe_parsing(models),
             "changed": await find_change(store, models, since, chosen.slot_s),
-            "down": await _find_down(store),
+            "down": await find_down(store),
             "recent": [describe_row(record) for record in recent.records],
             "not_clean": await count_all(store, RecordFilter(since=since, outcome=NOT_CLEAN)),
         }
@@ -134,7 +132,7 @@ def _sum_outcomes(models: Iterable[ModelCount]) -> dict[str, int]:
 
 
 def _describe_slot(slots: Iterable[Any], number: int) -> dict[str, int]:
-    found = dict.fromkeys((*OUTCOMES, "unparsed", "unparsed_after"), 0)
+    found: dict[str, int] = dict.fromkeys((*OUTCOMES, "unparsed", "unparsed_after"), 0)
     for item in slots:
         if item.slot != number:
             continue
@@ -211,43 +209,6 @@ def _describe_parsing(models: Iterable[ModelCount]) -> dict[str, Any]:
             received += item.counts.parse_errors
             after += item.counts.parse_errors if item.outcome == "refused" else 0
     return {"received": _plain(share(received, replies)), "after": _plain(share(after, replies))}
-
-
-async def _find_down(store: Any) -> list[dict[str, Any]]:
-    """Name the upstreams that have only failed in the last minutes, and since when."""
-    from surecall.gateway.records.base import Selection
-
-    now = time.time()
-    failed = "r.outcome = 'failed' AND r.error_code <> 'CLIENT_CLOSED'"
-    recent = f"r.time >= {now - _DOWN_S:.3f}"
-    asked = Selection(
-        columns=(
-            "r.upstream",
-            f"sum(CASE WHEN {failed} AND {recent} THEN 1 ELSE 0 END)",
-            f"sum(CASE WHEN NOT ({failed}) AND {recent} THEN 1 ELSE 0 END)",
-            f"max(CASE WHEN {failed} THEN NULL ELSE r.time END)",
-            f"min(CASE WHEN {failed} THEN r.time END)",
-            f"max(CASE WHEN {failed} THEN r.error_code END)",
-        ),
-        group_by=1,
-        limit=100,
-    )
-    rows = await store.select(asked, RecordFilter(since=now - 3600.0))
-    merged: dict[str, list[Any]] = {}
-    for row in rows:
-        had = merged.get(row[0])
-        merged[row[0]] = list(row) if had is None else _merge_down(had, row)
-    return [
-        {"upstream": name, "failed": bad, "since": last or first, "code": code}
-        for name, bad, good, last, first, code in merged.values()
-        if name and bad >= _DOWN_FAILURES and not good
-    ]
-
-
-def _merge_down(had: list[Any], row: Any) -> list[Any]:
-    latest = max(filter(None, (had[3], row[3])), default=None)
-    earliest = min(filter(None, (had[4], row[4])), default=None)
-    return [had[0], had[1] + row[1], had[2] + row[2], latest, earliest, had[5] or row[5]]
 
 
 def _plain(found: Share) -> dict[str, Any]:

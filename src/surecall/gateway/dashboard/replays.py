@@ -60,7 +60,7 @@ async def replay(
     if reason:
         raise ProviderStatusError(Code.CONFLICT, reason, status=409)
     body = record.request_body or b""
-    scope = {"surecall.link": _Link(), "headers": [], "query_string": b""}
+    scope: dict[str, Any] = {"surecall.link": _Link(), "headers": [], "query_string": b""}
     head = Head(
         [(b"host", _HOST.encode()), (b"content-type", b"application/json")],
         frozenset({_HOST.encode()}),

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from surecall.errors import Code, StoreError
 from surecall.limits import MIB
@@ -38,22 +37,6 @@ class RecordFilter(Struct, frozen=True, kw_only=True):
     status: str | None = None
     """An HTTP status such as `429`, or all that begin like it: `4xx`."""
     key_id: str | None = None
-
-
-class Dialect(Struct, frozen=True, kw_only=True):
-    """How a database writes what others write differently."""
-
-    sign: str
-    """What numbered values begin with: `?` or `$`."""
-    find: str
-    """The function that finds a text inside another."""
-    table: str
-    floor: str
-    """What begins the whole part of a number; `end_floor` ends it."""
-    end_floor: str
-    has_receipts: str
-    """1 where the details of a request hold receipts, else 0."""
-    has_parse_error: str
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -180,20 +163,6 @@ def render_filter(
             condition = condition.replace("?", f"{sign}{len(values)}")
         conditions.append(condition)
     return " AND ".join(conditions) or "1 = 1", values
-
-
-def render_selection(
-    selection: Selection, wanted: RecordFilter, dialect: Dialect
-) -> tuple[str, list[str]]:
-    """Return the query for some figures, and its values."""
-    where, values = render_filter(wanted, dialect.sign, dialect.find)
-    names = ", ".join(selection.columns).format(**asdict(dialect))
-    query = f"SELECT {names} FROM {dialect.table} r WHERE {where}"  # noqa: S608 - our own names
-    if selection.group_by:
-        query += f" GROUP BY {', '.join(str(n + 1) for n in range(selection.group_by))}"
-    if selection.order_by:
-        query += f" ORDER BY {selection.order_by}"
-    return f"{query} LIMIT {selection.limit}", values
 
 
 def _conditions(

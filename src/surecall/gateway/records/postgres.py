@@ -15,7 +15,6 @@ from surecall.errors import Code, ConfigError, StoreError, SurecallError
 
 from .base import (
     MAX_PAGE,
-    Dialect,
     Figures,
     RecordFilter,
     RecordPage,
@@ -25,10 +24,10 @@ from .base import (
     closed_store,
     first_kept,
     render_filter,
-    render_selection,
 )
 from .batches import Waiting, WaitingRows, settle
 from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
+from .selections import POSTGRES, render_selection
 
 _OF_PRIMARY_KEY: Final = ' COLLATE "C" PRIMARY KEY'
 _NULLABLE: Final = frozenset({"first_byte_ms", "findings", "details"})
@@ -75,15 +74,6 @@ _SELECT: Final = (
     "LEFT JOIN surecall_bodies b ON b.id = r.id"
 )
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM surecall_requests r"  # noqa: S608
-DIALECT: Final = Dialect(
-    sign="$",
-    find="strpos",
-    table="surecall_requests",
-    floor="floor(",
-    end_floor=")::bigint",
-    has_receipts="""(coalesce(position('"receipts":['::bytea in r.details), 0) > 0)::int""",
-    has_parse_error="""(coalesce(position('"parse_error":{'::bytea in r.details), 0) > 0)::int""",
-)
 _CONNECT_S: Final = 5.0
 _COMMAND_S: Final = 5.0
 _MAX_CONNECTIONS: Final = 4
@@ -211,7 +201,7 @@ class PostgresRecords:
         wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
     ) -> Figures:
         """Return figures of the records that are wanted."""
-        query, values = render_selection(selection, wanted, DIALECT)
+        query, values = render_selection(selection, wanted, POSTGRES)
         return [tuple(row) for row in await self._fetch(query, *values)]
 
     def _decode(self, row: Any) -> RequestRecord:

@@ -90,7 +90,10 @@ async def count_by_model(store: RecordStore, wanted: RecordFilter) -> list[Model
         columns=(*names, *_COUNTS), group_by=4, order_by="5 DESC, 1, 2, 3, 4", limit=MAX_GROUPS
     )
     found = _merge(await store.select(asked, wanted), 4)
-    return [ModelCount(*names, counts) for names, counts in found]
+    return [
+        ModelCount(model, upstream, strategy, outcome, counts)
+        for (model, upstream, strategy, outcome), counts in found
+    ]
 
 
 async def list_times(store: RecordStore, wanted: RecordFilter) -> list[TimedRequest]:

@@ -32,7 +32,6 @@ from surecall.redaction import open_log
 
 from .base import (
     MAX_PAGE,
-    Dialect,
     Figures,
     RecordFilter,
     RecordPage,
@@ -42,7 +41,6 @@ from .base import (
     closed_store,
     first_kept,
     render_filter,
-    render_selection,
 )
 from .batches import Waiting, WaitingRows, settle
 from .record import (
@@ -52,6 +50,7 @@ from .record import (
     decode_row,
     encode_row,
 )
+from .selections import SQLITE, render_selection
 
 Durability = Literal["process", "power"]
 """What a record survives once `add` has returned."""
@@ -87,16 +86,6 @@ _SELECT: Final = (
     "LEFT JOIN bodies b ON b.id = r.id"
 )
 _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM requests r"  # noqa: S608
-
-DIALECT: Final = Dialect(
-    sign="?",
-    find="instr",
-    table="requests",
-    floor="CAST(",
-    end_floor=" AS INTEGER)",
-    has_receipts="(coalesce(instr(r.details, CAST('\"receipts\":[' AS BLOB)), 0) > 0)",
-    has_parse_error="(coalesce(instr(r.details, CAST('\"parse_error\":{' AS BLOB)), 0) > 0)",
-)
 
 _BUSY_S: Final = 2.0
 _LOOP_BUSY_MS: Final = 50
@@ -298,7 +287,7 @@ class SqliteRecords:
         wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
     ) -> Figures:
         """Return figures of the records of all workers, file after file."""
-        query, values = render_selection(selection, wanted, DIALECT)
+        query, values = render_selection(selection, wanted, SQLITE)
 
         def read() -> Figures:
             found: Figures = []

@@ -49,10 +49,13 @@ function drawLive() {
   const isStale = live.failures > 0 && live.loadedAt > 0 && Date.now() - live.loadedAt > STALE_MS;
   document.getElementById("main").classList.toggle("stale", isStale);
   node.className = `live ${live.failures ? "lost" : live.paused ? "still" : every ? "" : "none"}`;
-  if (live.failures) replace(node, h("i"), live.loadedAt ? `No news for ${ago(age)}` : "No connection", " ", button("Try now", () => refresh(), { class: "quiet" }));
+  const again = node.querySelector("button") ?? button("Try now", () => refresh(), { class: "quiet", id: "try-now" });
+  const isFocused = again === document.activeElement;
+  if (live.failures) replace(node, h("i"), live.loadedAt ? `No news for ${ago(age)}` : "No connection", " ", again);
   else if (live.paused) replace(node, h("i"), `Paused since ${clock(live.pausedAt)}`);
   else if (every) replace(node, h("i"), live.loadedAt ? `Live, ${ago(age)} ago` : "Loading");
   else replace(node);
+  if (isFocused) again.focus();
 }
 
 // Show a page: load what it needs, draw it, and load again every so often while somebody looks.
