@@ -382,7 +382,7 @@ async def test_requests_are_counted_by_time_and_outcome(store: RecordStore) -> N
         ),
     )
     found = await count_by_time(store, RecordFilter(since=START), START, 60.0)
-    assert sorted((item.slot, item.outcome, item.counts.requests) for item in found) == [
+    assert sorted((item.slot, item.outcome, item.requests) for item in found) == [
         (0, "clean", 1),
         (0, "repaired", 1),
         (1, "clean", 1),

@@ -70,7 +70,7 @@ async def _find_time(
     for item in await count_by_time(store, wanted, since, slot_s):
         if item.outcome in _READ:
             found = slots.setdefault(item.slot, Counter())
-            found[item.outcome != "clean"] += item.counts.requests
+            found[item.outcome != "clean"] += item.requests
     first, last = _find_stretch(slots, (usual.value + now.value) / 2)
     return {
         "from": since + first * slot_s,

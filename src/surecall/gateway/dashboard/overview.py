@@ -15,6 +15,7 @@ from surecall.gateway.records import (
     Counts,
     ModelCount,
     RecordFilter,
+    TimeCount,
     TimedRequest,
     count_all,
     count_by_model,
@@ -97,11 +98,13 @@ class Overviews:
         if not hasattr(store, "select"):
             return {**head, "is_recorded": False, "has_any": False}
         wanted = RecordFilter(since=since)
-        slots = await count_by_time(store, wanted, since, chosen.slot_s)
+        slots, models, times = await asyncio.gather(
+            count_by_time(store, wanted, since, chosen.slot_s),
+            count_by_model(store, wanted),
+            list_times(store, wanted),
+        )
         if not slots and not await _has_any(store):
             return {**head, "is_recorded": True, "has_any": False}
-        models = await count_by_model(store, wanted)
-        times = await list_times(store, wanted)
         recent = await store.list(RecordFilter(since=since, outcome=NOT_CLEAN), limit=_RECENT)
         size = round(chosen.length_s / chosen.slot_s)
         return {
@@ -131,15 +134,15 @@ def _sum_outcomes(models: Iterable[ModelCount]) -> dict[str, int]:
     return {name: found[name] for name in OUTCOMES}
 
 
-def _describe_slot(slots: Iterable[Any], number: int) -> dict[str, int]:
+def _describe_slot(slots: Iterable[TimeCount], number: int) -> dict[str, int]:
     found: dict[str, int] = dict.fromkeys((*OUTCOMES, "unparsed", "unparsed_after"), 0)
     for item in slots:
         if item.slot != number:
             continue
-        found[item.outcome] = found.get(item.outcome, 0) + item.counts.requests
-        found["unparsed"] += item.counts.parse_errors
+        found[item.outcome] = found.get(item.outcome, 0) + item.requests
+        found["unparsed"] += item.parse_errors
         if item.outcome == "refused":
-            found["unparsed_after"] += item.counts.parse_errors
+            found["unparsed_after"] += item.parse_errors
     return found
 
 

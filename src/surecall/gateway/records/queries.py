@@ -51,7 +51,8 @@ class TimeCount(Struct, frozen=True):
     slot: int
     """The number of the stretch, from the beginning of what was asked for."""
     outcome: str
-    counts: Counts
+    requests: int
+    parse_errors: int
 
 
 class ModelCount(Struct, frozen=True):
@@ -78,9 +79,14 @@ async def count_by_time(
 ) -> list[TimeCount]:
     """Count requests by outcome in stretches of time."""
     slot = f"{{floor}}(r.time - {since:.3f}) / {slot_s:.3f}{{end_floor}}"
-    asked = Selection(columns=(slot, "r.outcome", *_COUNTS), group_by=2, limit=10_000)
-    found = _merge(await store.select(asked, wanted), 2)
-    return [TimeCount(int(slot), outcome, counts) for (slot, outcome), counts in found]
+    asked = Selection(
+        columns=(slot, "r.outcome", "count(*)", "sum({has_parse_error})"), group_by=2, limit=10_000
+    )
+    found: dict[tuple[int, str], tuple[int, int]] = {}
+    for number, outcome, requests, errors in await store.select(asked, wanted):
+        had = found.get((int(number), outcome), (0, 0))
+        found[int(number), outcome] = (had[0] + int(requests), had[1] + int(errors or 0))
+    return [TimeCount(*key, *counts) for key, counts in found.items()]
 
 
 async def count_by_model(store: RecordStore, wanted: RecordFilter) -> list[ModelCount]:
