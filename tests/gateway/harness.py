@@ -80,8 +80,8 @@ def make_settings(folder: Path, text: str = "", **options: Any) -> GatewaySettin
 
 @asynccontextmanager
 async def serve_gateway(settings: GatewaySettings, **options: Any) -> AsyncIterator[Served]:
-    """Serve a gateway with these settings."""
-    store = KeptRecords()
+    """Serve a gateway with these settings; `store` keeps its records, by default a list."""
+    store = options.pop("store", None) or KeptRecords()
     gateway = Gateway(settings, store=store, **options)
     await gateway.open()
     server = make_server(gateway)

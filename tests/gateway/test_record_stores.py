@@ -23,6 +23,10 @@ from surecall.gateway.records import (
     SpooledRecords,
     SqliteRecords,
     StepNote,
+    count_all,
+    count_by_model,
+    count_by_time,
+    list_times,
     new_request_id,
     open_records,
 )
@@ -362,3 +366,77 @@ async def test_a_server_that_goes_away_and_comes_back(server: Any, tmp_path: Pat
     assert (await store.get(records[15].id)) is not None
     assert store.counts.dropped == 0
     await store.close()
+
+
+# Figures
+
+
+async def test_requests_are_counted_by_time_and_outcome(store: RecordStore) -> None:
+    """A moment belongs to the stretch that it begins."""
+    outcomes = ("clean", "repaired", "clean", "reasked")
+    await add_all(
+        store,
+        *(
+            make_record(at, outcome=name)
+            for at, name in zip((0, 59, 60, 120), outcomes, strict=True)
+        ),
+    )
+    found = await count_by_time(store, RecordFilter(since=START), START, 60.0)
+    assert sorted((item.slot, item.outcome, item.requests) for item in found) == [
+        (0, "clean", 1),
+        (0, "repaired", 1),
+        (1, "clean", 1),
+        (2, "reasked", 1),
+    ]
+    later = await count_by_time(store, RecordFilter(since=START + 60), START, 60.0)
+    assert sorted(item.slot for item in later) == [1, 2]
+
+
+async def test_requests_are_counted_by_model_and_upstream(store: RecordStore) -> None:
+    """With defects, receipts and what could not be parsed; a name inside a value is not one."""
+    tricky = Receipt("strip_code_fence", "/0", '"parse_error":{', {"receipts": [1]})
+    await add_all(
+        store,
+        make_record(0, **FULL),
+        make_record(1, retries=2, upstream_requests=3, calls=4),
+        make_record(2),
+        make_record(3, upstream="other", outcome="repaired", receipts=(tricky,)),
+        make_record(4, model_asked="__proto__", outcome="failed", error_code="AUTH"),
+    )
+    found = {
+        (item.model, item.upstream, item.outcome): item.counts
+        for item in await count_by_model(store, RecordFilter())
+    }
+    assert len(found) == 4
+    clean = found["small", "main", "clean"]
+    assert (clean.requests, clean.retries, clean.upstream_requests, clean.calls) == (2, 2, 4, 4)
+    full = found["small", "main", "reasked"]
+    assert (full.with_defects, full.with_receipts, full.parse_errors) == (1, 1, 1)
+    other = found["small", "other", "repaired"]
+    assert (other.with_defects, other.with_receipts, other.parse_errors) == (0, 1, 0)
+    assert found["__proto__", "main", "failed"].with_defects == 1
+
+
+async def test_times_are_those_of_the_latest(store: RecordStore) -> None:
+    """The latest first, with what the upstream took and what was added."""
+    await add_all(
+        store, *(make_record(at, upstream_ms=10.0 + at, added_ms=at / 4) for at in range(3))
+    )
+    found = await list_times(store, RecordFilter(since=START + 1))
+    assert [(item.upstream_ms, item.added_ms) for item in found] == [(12.0, 0.5), (11.0, 0.25)]
+    assert (found[0].model, found[0].upstream) == ("small", "main")
+
+
+async def test_requests_are_found_by_status_and_by_not_being_clean(store: RecordStore) -> None:
+    """A status, all of a kind, and every outcome in which something was wrong."""
+    names = ("clean", "relayed", "repaired", "failed", "refused")
+    made = [
+        make_record(at, outcome=name, status=status)
+        for at, (name, status) in enumerate(zip(names, (200, 200, 200, 429, 404), strict=True))
+    ]
+    await add_all(store, *made)
+    assert await ids(store, status="429") == [made[3].id]
+    assert await ids(store, status="4xx") == [made[4].id, made[3].id]
+    assert await ids(store, status="%") == []
+    assert await ids(store, outcome="not-clean") == [made[4].id, made[3].id, made[2].id]
+    assert await count_all(store, RecordFilter(outcome="not-clean")) == 3

@@ -134,7 +134,7 @@ def _announce(output: Output, settings: "GatewaySettings", url: str) -> None:
         return
     output.text(f"ready on {url}")
     if not output.quiet:
-        output.text("\n" + render_snippets(url, model, key))
+        output.text(f"\n{render_snippets(url, model, key)}\n\n# dashboard\n{url}/ui")
 
 
 def _example_model(settings: "GatewaySettings") -> str:

@@ -17,12 +17,13 @@ async def respond(
     *,
     content_type: str = "application/json",
     extra: RawHeaders | None = None,
+    cache: bytes = b"no-store",
 ) -> None:
     """Send a whole answer."""
     headers = [
         (b"content-type", content_type.encode()),
         (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
+        (b"cache-control", cache),
         (b"x-content-type-options", b"nosniff"),
         *(extra or ()),
     ]

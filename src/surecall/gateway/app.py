@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
@@ -22,6 +23,7 @@ from .endpoints import (
     Kind,
     find_endpoint,
     guess_protocol,
+    may_visit,
     protocol_of,
     wants_events,
 )
@@ -35,6 +37,7 @@ from .upstreams import Upstream
 from .worker_metrics import WorkerMetrics
 
 if TYPE_CHECKING:
+    from .dashboard import Dashboard
     from .records import RecordStore
 
 _log = open_log("surecall.gateway")
@@ -200,6 +203,13 @@ class Gateway(Core):
 
     # requests
 
+    @cached_property
+    def dashboard(self) -> "Dashboard":
+        """The pages at `/ui`, which are loaded when somebody first asks for one."""
+        from .dashboard import Dashboard
+
+        return Dashboard(self)
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request."""
         if scope["type"] != "http":
@@ -213,13 +223,18 @@ class Gateway(Core):
         head = Head(scope["headers"], hosts, plain)
         caller: Caller | None = None
         try:
-            if head.refusal is not None:
+            if head.refusal is not None and not may_visit(
+                head, scope, state.settings.server.allow_hosts
+            ):
                 raise status_of_refusal(head.refusal)
             named: tuple[str, bool] | None = None
             if name is not None and method == "POST":
                 endpoint, protocol = MODEL_ENDPOINT, protocol_of(name)
             else:
                 endpoint, protocol, named = find_endpoint(method, path, scope["raw_path"])
+                if endpoint.kind == "dashboard":
+                    await self.dashboard.serve(endpoint, state, head, (scope, receive, send))
+                    return
             if endpoint.role is not None and state.keyring:
                 caller = self._admit(state, head, endpoint.role, scope)
             if self.is_draining and endpoint.role is not None:

@@ -1,7 +1,7 @@
 """What is served, where, and which role a virtual key needs for it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -26,7 +26,7 @@ MODEL_PATHS: Final[Mapping[str, str]] = {
 }
 _RELAYED_METHODS: Final = frozenset({"DELETE", "GET", "PATCH", "POST", "PUT"})
 
-Kind = Literal["model", "models", "relay", "health", "ready", "metrics", "reload"]
+Kind = Literal["model", "models", "relay", "health", "ready", "metrics", "reload", "dashboard"]
 
 
 class Endpoint(Struct, frozen=True):
@@ -40,6 +40,24 @@ class Endpoint(Struct, frozen=True):
     kind: Kind
 
 
+DASHBOARD: Final = (
+    *(
+        Endpoint("GET", path, None, "dashboard")
+        for path in ("/ui", "/ui/requests", "/ui/requests/{id}", "/ui/models")
+    ),
+    Endpoint("GET", "/ui/assets/{name}", None, "dashboard"),
+    Endpoint("GET", "/ui/data/session", None, "dashboard"),
+    Endpoint("POST", "/ui/data/session", None, "dashboard"),
+    Endpoint("POST", "/ui/data/session/end", None, "dashboard"),
+    Endpoint("GET", "/ui/data/overview", "read-only", "dashboard"),
+    Endpoint("GET", "/ui/data/requests", "read-only", "dashboard"),
+    Endpoint("GET", "/ui/data/requests/{id}", "read-only", "dashboard"),
+    Endpoint("GET", "/ui/data/requests/{id}/case", "read-only", "dashboard"),
+    Endpoint("POST", "/ui/data/requests/{id}/replay", "admin", "dashboard"),
+    Endpoint("GET", "/ui/data/models", "read-only", "dashboard"),
+    Endpoint("POST", "/ui/data/models/probe", "admin", "dashboard"),
+)
+"""Pages and their script are for everybody, since they hold nothing; what they show is not."""
 ENDPOINTS: Final = (
     Endpoint("POST", "/v1/chat/completions", "call", "model"),
     Endpoint("POST", "/v1/responses", "call", "model"),
@@ -54,12 +72,19 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/readyz", None, "ready"),
     Endpoint("GET", "/metrics", "read-only", "metrics"),
     Endpoint("POST", "/admin/reload", "admin", "reload"),
+    *DASHBOARD,
 )
 """Everything that is served; the test of keys walks through it."""
 _PLAIN: Final = {(item.method, item.path): item for item in ENDPOINTS if "{" not in item.path}
 _PLAIN_PATHS: Final = frozenset(path for _, path in _PLAIN)
 MODEL_ENDPOINT: Final = Endpoint("POST", "", "call", "model")
+_NO_PAGES: Final = ("/ui/data/", "/ui/assets/")
 _RELAY: Final = Endpoint("", "", "call", "relay")
+_DASHBOARD_PATTERNS: Final = tuple(
+    (re.compile(re.sub(r"\{\w+\}", r"[\\w.-]{1,100}", item.path), re.ASCII), item)
+    for item in DASHBOARD
+    if "{" in item.path
+)
 
 EVENTS_ONLY: Final = ProviderStatusError(
     Code.INVALID_REQUEST, "Streams are served as events only: add ?alt=sse.", status=400
@@ -84,6 +109,10 @@ def find_endpoint(
         return plain, None, None
     if path in _PLAIN_PATHS:
         raise ProviderStatusError(Code.NOT_FOUND, f"{method} is not served at {path}.", status=405)
+    if path.startswith("/ui/"):
+        for pattern, item in _DASHBOARD_PATTERNS:
+            if item.method == method and pattern.fullmatch(path):
+                return item, None, None
     found = _GEMINI.fullmatch(path)
     if found is not None and method == "POST":
         named = (unquote(found["model"]), found["method"] == "streamGenerateContent")
@@ -93,6 +122,28 @@ def find_endpoint(
             raise ProviderStatusError(Code.NOT_FOUND, "The path is not usable.", status=404)
         return _RELAY, None, None
     raise ProviderStatusError(Code.NOT_FOUND, "There is nothing at this path.", status=404)
+
+
+def may_visit(head: Head, scope: Any, own_names: Collection[str]) -> bool:
+    """Tell whether a refused request may still visit the dashboard.
+
+    A link of another site may lead to a page: pages hold nothing, and what they show they ask for
+    themselves. And where TLS ends in front of the gateway, the origin of its own pages has another
+    scheme; `own_names` are the values of `Host` that the settings allow there.
+    """
+    path: str = scope["path"]
+    if head.refusal is None or head.refusal.code != Code.FOREIGN_ORIGIN:
+        return False
+    if path != "/ui" and not path.startswith("/ui/"):
+        return False
+    headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
+    origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site", "same-origin")
+    if origin is None:
+        is_page = scope["method"] == "GET" and not path.startswith(_NO_PAGES)
+        follows = headers.get(b"sec-fetch-mode") == "navigate"
+        return is_page and follows and headers.get(b"sec-fetch-dest") == "document"
+    host = headers.get(b"host", "")
+    return site == "same-origin" and host in own_names and origin == f"https://{host}"
 
 
 def guess_protocol(path: str, head: Head) -> WireProtocol:

@@ -253,6 +253,11 @@ class Keyring:
         known, caller = self._callers.get(self._place(digest), (bytes(32), None))
         return caller if compare_digest(known, digest) else None
 
+    def find_named(self, key_id: str) -> tuple[Caller, bytes] | None:
+        """Return the key of an id and its digest, for a session that began with it."""
+        found = (item for item in self._callers.values() if item[1].id == key_id)
+        return next(((caller, digest) for digest, caller in found), None)
+
     def _place(self, digest: bytes) -> bytes:
         return blake2b(digest, key=self._pepper, digest_size=16).digest()
 

@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -157,6 +158,8 @@ def run_workers(
 
     A worker that dies is replaced; one that dies at once, again and again, ends everything.
     """
+    # Before the fork, so that all workers know the sessions that one of them has begun.
+    import_module("surecall.gateway.dashboard.sessions")
     return _Supervisor(count, make_gateway, sock, on_ready).run()
 
 

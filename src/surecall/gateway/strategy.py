@@ -21,7 +21,7 @@ from .settings import GatewaySettings, ModelSettings
 from .upstreams import Known, Target, Upstream
 
 if TYPE_CHECKING:
-    from surecall.probe import ProbeNote
+    from surecall.probe import FactKey, ProbedFact, ProbeNote, ProbeReport
     from surecall.transport import Transport
 
 FACTS_FILE: Final = "facts.sqlite3"
@@ -178,6 +178,40 @@ class Strategies:
         self._notes[key] = (note.ok, "" if note.error is None else note.error.code)
         self._known.pop(key, None)
         return note
+
+    def list_facts(self) -> "tuple[tuple[FactKey, ProbedFact], ...]":
+        """Return everything that probes have found out, also what is not believed any more."""
+        from surecall.probe import FactStore
+
+        return FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock).all()
+
+    async def probe_again(self, target: Target) -> "ProbeReport | None":
+        """Ask an upstream anew what is known about a model; `None` when that is not allowed."""
+        from surecall.probe import ESSENTIAL, FactKey, FactStore, probe_model, select_questions
+
+        upstream = target.upstream
+        if not upstream.entry.may_be_probed:
+            return None
+        store = FactStore(self._facts, max_age_s=self._max_age_s, clock=self._clock)
+        key = FactKey.of(upstream.fact_address, upstream.entry.protocol, target.model)
+        asked = {fact.question for other, fact in self.list_facts() if other == key}
+        names = {question.name for question in ESSENTIAL} | {name for name in asked if name}
+        transport = await _open_transport(upstream)
+        try:
+            report = await probe_model(
+                transport,
+                upstream.protocol,
+                target.model,
+                questions=select_questions(names),
+                store=store,
+                address=upstream.fact_address,
+            )
+        finally:
+            await transport.aclose()
+        place = (upstream.name, target.model)
+        self._notes[place] = (report.error is None, str(report.error.code) if report.error else "")
+        self._known.pop(place, None)
+        return report
 
     async def close(self) -> None:
         """Give up probes that are under way."""

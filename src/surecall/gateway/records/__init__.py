@@ -8,6 +8,7 @@ from surecall.telemetry.record import Outcome, ParseError, ProbeNote, RequestRec
 
 from .base import (
     DEFAULT_SPOOL_BYTES,
+    NOT_CLEAN,
     RecordFilter,
     RecordPage,
     RecordStore,
@@ -15,14 +16,27 @@ from .base import (
     StoreCounts,
 )
 from .postgres import PostgresRecords
+from .queries import (
+    Counts,
+    ModelCount,
+    TimeCount,
+    TimedRequest,
+    count_all,
+    count_by_model,
+    count_by_time,
+    list_times,
+)
 from .record import new_request_id
 from .spool import Spool, SpooledRecords, WhenFull
 from .sqlite import Durability, SqliteRecords, store_files
 
 __all__ = [
     "DEFAULT_SPOOL_BYTES",
+    "NOT_CLEAN",
     "STORE_FILE",
+    "Counts",
     "Durability",
+    "ModelCount",
     "Outcome",
     "ParseError",
     "PostgresRecords",
@@ -37,8 +51,14 @@ __all__ = [
     "SqliteRecords",
     "StepNote",
     "StoreCounts",
+    "TimeCount",
+    "TimedRequest",
     "WhenFull",
+    "count_all",
+    "count_by_model",
+    "count_by_time",
     "is_postgres",
+    "list_times",
     "new_request_id",
     "open_for_reading",
     "open_records",

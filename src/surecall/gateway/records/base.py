@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -16,6 +16,9 @@ MAX_PAGE: Final = 1000
 
 DAY_S: Final = 86_400.0
 
+NOT_CLEAN: Final = "not-clean"
+"""Stands for every outcome in which something was wrong."""
+
 
 class RecordFilter(Struct, frozen=True, kw_only=True):
     """Which records are wanted; what is unset does not matter."""
@@ -28,9 +31,28 @@ class RecordFilter(Struct, frozen=True, kw_only=True):
     """The model asked for, or the one that answered."""
     upstream: str | None = None
     outcome: str | None = None
+    """An outcome, or `not-clean` for all that a reply was changed, asked for again or missed."""
     code: str | None = None
     """The code of a defect, or of the error that ended the request."""
+    status: str | None = None
+    """An HTTP status such as `429`, or all that begin like it: `4xx`."""
     key_id: str | None = None
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """Figures that are asked of a store."""
+
+    columns: tuple[str, ...]
+    """Expressions over the table `r`; in braces, what a `Dialect` writes in its own way."""
+    group_by: int = 0
+    """How many of the columns, from the first on, make a group; 0 means none."""
+    order_by: str = ""
+    limit: int = 1000
+    """The most rows that each file of a store gives."""
+
+
+Figures = list[tuple[Any, ...]]
+"""Rows of figures, in the order of the columns that were asked for."""
 
 
 class RecordPage(Struct, frozen=True, kw_only=True):
@@ -98,6 +120,10 @@ class RecordStore(Protocol):
         """Yield all records that are wanted, the earliest first, with their bodies."""
         ...
 
+    async def select(self, selection: Selection, wanted: RecordFilter = ...) -> Figures:
+        """Return figures of the records that are wanted; groups of several files are not merged."""
+        ...
+
     async def prune(self, retention: Retention) -> int:
         """Remove what need not be kept any more, and return how many records that were."""
         ...
@@ -132,14 +158,16 @@ def render_filter(
     conditions: list[str] = []
     values: list[str] = []
     for condition, value in _conditions(wanted, find, before, after):
-        values.append(value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
-        conditions.append(condition.replace("?", f"{sign}{len(values)}"))
+        if value is not None:
+            values.append(value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
+            condition = condition.replace("?", f"{sign}{len(values)}")
+        conditions.append(condition)
     return " AND ".join(conditions) or "1 = 1", values
 
 
 def _conditions(
     wanted: RecordFilter, find: str, before: str | None, after: str | None
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, str | None]]:
     if wanted.since is not None:
         yield "r.id >= ?", first_id_at(wanted.since)
     if wanted.until is not None:
@@ -152,10 +180,15 @@ def _conditions(
         yield "(r.model_asked = ? OR r.model_answered = ?)", wanted.model
     if wanted.upstream is not None:
         yield "r.upstream = ?", wanted.upstream
-    if wanted.outcome is not None:
+    if wanted.outcome == NOT_CLEAN:
+        yield "r.outcome <> 'clean' AND r.outcome <> 'relayed'", None
+    elif wanted.outcome is not None:
         # Said twice, so that the index of what is not clean can be used.
         also = "" if wanted.outcome == "clean" else " AND r.outcome <> 'clean'"
         yield f"r.outcome = ?{also}", wanted.outcome
+    if wanted.status is not None:
+        begins = "substr(CAST(r.status AS TEXT), 1, length(?)) = ?"
+        yield begins, wanted.status.rstrip("x") or "-"
     if wanted.key_id is not None:
         yield "r.key_id = ?", wanted.key_id
     if wanted.code is not None:

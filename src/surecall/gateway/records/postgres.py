@@ -21,9 +21,11 @@ from surecall.postgres import (
 
 from .base import (
     MAX_PAGE,
+    Figures,
     RecordFilter,
     RecordPage,
     Retention,
+    Selection,
     StoreCounts,
     closed_store,
     first_kept,
@@ -31,6 +33,7 @@ from .base import (
 )
 from .batches import Waiting, WaitingRows, settle
 from .record import COLUMNS, RequestRecord, StoredRow, decode_row, encode_row
+from .selections import POSTGRES, render_selection
 
 _OF_PRIMARY_KEY: Final = ' COLLATE "C" PRIMARY KEY'
 _NULLABLE: Final = frozenset({"first_byte_ms", "findings", "details"})
@@ -195,6 +198,15 @@ class PostgresRecords:
             if len(found) < MAX_PAGE:
                 return
             after = found[-1][0]
+
+    async def select(
+        self,
+        selection: Selection,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> Figures:
+        """Return figures of the records that are wanted."""
+        query, values = render_selection(selection, wanted, POSTGRES)
+        return [tuple(row) for row in await self._fetch(query, *values)]
 
     def _decode(self, row: Any) -> RequestRecord:
         try:

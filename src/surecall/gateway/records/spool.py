@@ -19,10 +19,12 @@ from surecall.redaction import open_log
 
 from .base import (
     DEFAULT_SPOOL_BYTES,
+    Figures,
     RecordFilter,
     RecordPage,
     RecordStore,
     Retention,
+    Selection,
     StoreCounts,
     closed_store,
 )
@@ -282,6 +284,14 @@ class SpooledRecords:
     ) -> AsyncIterator[RequestRecord]:
         """Yield all records that are stored and wanted."""
         return self.store.export(wanted)
+
+    async def select(
+        self,
+        selection: Selection,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> Figures:
+        """Return figures of what is stored."""
+        return await self.store.select(selection, wanted)
 
     async def prune(self, retention: Retention) -> int:
         """Remove from the store what need not be kept."""

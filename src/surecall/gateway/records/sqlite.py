@@ -32,9 +32,11 @@ from surecall.redaction import open_log
 
 from .base import (
     MAX_PAGE,
+    Figures,
     RecordFilter,
     RecordPage,
     Retention,
+    Selection,
     StoreCounts,
     closed_store,
     first_kept,
@@ -48,6 +50,7 @@ from .record import (
     decode_row,
     encode_row,
 )
+from .selections import SQLITE, render_selection
 
 Durability = Literal["process", "power"]
 """What a record survives once `add` has returned."""
@@ -277,6 +280,24 @@ class SqliteRecords:
             if len(found) < MAX_PAGE:
                 return
             after = found[-1][0]
+
+    async def select(
+        self,
+        selection: Selection,
+        wanted: RecordFilter = RecordFilter(),  # noqa: B008 - frozen
+    ) -> Figures:
+        """Return figures of the records of all workers, file after file."""
+        query, values = render_selection(selection, wanted, SQLITE)
+
+        def read() -> Figures:
+            found: Figures = []
+            for file in store_files(self.path):
+                found += _read_file(
+                    file, lambda database: database.execute(query, values).fetchall()
+                )
+            return found
+
+        return await asyncio.to_thread(read)
 
     def _read_all(
         self, query: str, values: Sequence[Any], limit: int = 1, *, latest_first: bool = False

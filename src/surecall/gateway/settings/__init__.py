@@ -17,6 +17,7 @@ from .tables import (
     RouteSettings,
     ServerSettings,
     SettingsFile,
+    StoreSettings,
     TargetSettings,
     UpstreamSettings,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "RouteSettings",
     "ServerSettings",
     "SettingsFile",
+    "StoreSettings",
     "TargetSettings",
     "UpstreamEntry",
     "UpstreamSettings",

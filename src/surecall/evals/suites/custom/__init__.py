@@ -119,7 +119,7 @@ class CustomSuite:
     """The cases of one file.
 
     Args:
-        path: A `.toml` file, or a `.py` file with the same in a list named `cases`.
+        path: A `.toml` or `.json` file, or a `.py` file with the same in a list named `cases`.
 
     Raises:
         ConfigError: Something in the file is wrong; the message has the line and the key.

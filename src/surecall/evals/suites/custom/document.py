@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.errors import Code, ConfigError, JSONTextError, did_you_mean
+from surecall.jsontext import decode
 from surecall.records import Effect
 
 KeyPath = tuple[str | int, ...]
@@ -283,20 +284,31 @@ class Document:
 
 
 def read_document(place: Path) -> tuple[Document, bytes]:
-    """Read a TOML file; return it and its bytes.
+    """Read a TOML or JSON file; return it and its bytes.
 
     Raises:
-        ConfigError: It cannot be read, is not TOML, or has keys or values that are not known.
+        ConfigError: It cannot be read, is neither, or has keys or values that are not known.
     """
     data = read_bytes(place)
+    is_json = place.suffix == ".json"
     try:
         text = data.decode("utf-8")
-        content = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        content = decode(text) if is_json else tomllib.loads(text)
+    except (
+        UnicodeDecodeError,
+        tomllib.TOMLDecodeError,
+        JSONTextError,
+        RecursionError,
+    ) as error:
+        kind = "JSON" if is_json else "TOML"
+        reason = str(error).rstrip(".")
         raise ConfigError(
-            Code.INVALID_CASE, f"{place} is not a TOML file: {error}.", hint=_GUIDE
+            Code.INVALID_CASE, f"{place} is not a {kind} file: {reason}.", hint=_GUIDE
         ) from error
-    return Document(place, content, text), data
+    if not isinstance(content, dict):
+        raise ConfigError(Code.INVALID_CASE, f"{place} does not hold an object.", hint=_GUIDE)
+    # Lines are known of TOML only: there a key has one of its own.
+    return Document(place, cast("dict[str, Any]", content), "" if is_json else text), data
 
 
 def read_bytes(place: Path) -> bytes:
@@ -307,7 +319,9 @@ def read_bytes(place: Path) -> bytes:
     except OSError as error:
         problem = error.strerror or str(error)
         raise ConfigError(
-            Code.INVALID_CASE, f"{place}: {problem}.", hint="Name a .toml or .py file with cases."
+            Code.INVALID_CASE,
+            f"{place}: {problem}.",
+            hint="Name a .toml, .json or .py file with cases.",
         ) from error
     if len(data) > _MAX_FILE_BYTES:
         raise ConfigError(

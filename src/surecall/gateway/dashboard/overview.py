@@ -1,0 +1,218 @@
+"""The first page in figures: what came of all requests, of whom, and what is worse than before."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from surecall.gateway.core import Core, State
+from surecall.gateway.records import (
+    NOT_CLEAN,
+    Counts,
+    ModelCount,
+    RecordFilter,
+    TimeCount,
+    TimedRequest,
+    count_all,
+    count_by_model,
+    count_by_time,
+    list_times,
+)
+
+from .changes import find_change, find_down
+from .lists import describe_row
+from .rates import Share, percentiles, share
+
+READ: Final = ("clean", "repaired", "reasked", "refused")
+"""Outcomes of replies that were looked at, in the order in which they are shown."""
+OUTCOMES: Final = (*READ, "failed", "relayed")
+_WRONG: Final = ("repaired", "reasked", "refused")
+
+_RECENT: Final = 6
+_CACHE_S: Final = 2.0
+_COST_FACTOR: Final = 20
+"""Figures that took long to count are shown for so many times as long."""
+
+
+class Range(Struct, frozen=True):
+    """A time that can be chosen."""
+
+    name: str
+    length_s: float
+    slot_s: float
+
+
+RANGES: Final[Mapping[str, Range]] = {
+    item.name: item
+    for item in (
+        Range("1h", 3600.0, 60.0),
+        Range("24h", 86_400.0, 1800.0),
+        Range("7d", 7 * 86_400.0, 3 * 3600.0),
+    )
+}
+
+
+class Overviews:
+    """Overviews that are counted once for everybody who looks at the same time."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._made: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._locks = {name: asyncio.Lock() for name in RANGES}
+
+    async def show(self, state: State, name: str) -> dict[str, Any]:
+        """Return the overview of a time, at most a few seconds old."""
+        chosen = RANGES.get(name) or RANGES["1h"]
+        async with self._locks[chosen.name]:
+            good_until, made = self._made.get(chosen.name, (0.0, {}))
+            if time.monotonic() >= good_until:
+                began = time.monotonic()
+                made = await self._count(state, chosen)
+                ended = time.monotonic()
+                kept_s = max(_CACHE_S, _COST_FACTOR * (ended - began))
+                if made["has_any"]:  # the first request is shown at once
+                    self._made[chosen.name] = (ended + kept_s, made)
+        return {**made, "now": time.time(), "gateway": self._describe_gateway(state)}
+
+    def _describe_gateway(self, state: State) -> dict[str, Any]:
+        gate, store = self._core.gate, self._core.store
+        return {
+            "in_flight": gate.inside,
+            "waiting": gate.waiting,
+            "open_breakers": [
+                name for name, item in state.upstreams.items() if item.breaker.is_open
+            ],
+            "store_away": bool(getattr(store, "is_away", False)),
+        }
+
+    async def _count(self, state: State, chosen: Range) -> dict[str, Any]:
+        store = self._core.store
+        # Whole stretches, so that bars do not change their meaning while one looks.
+        until = (time.time() // chosen.slot_s + 1) * chosen.slot_s
+        since = until - chosen.length_s
+        head = {"range": chosen.name, "since": since, "until": until, "slot_s": chosen.slot_s}
+        if not hasattr(store, "select"):
+            return {**head, "is_recorded": False, "has_any": False}
+        wanted = RecordFilter(since=since)
+        slots, models, times = await asyncio.gather(
+            count_by_time(store, wanted, since, chosen.slot_s),
+            count_by_model(store, wanted),
+            list_times(store, wanted),
+        )
+        if not slots and not await _has_any(store):
+            return {**head, "is_recorded": True, "has_any": False}
+        recent = await store.list(RecordFilter(since=since, outcome=NOT_CLEAN), limit=_RECENT)
+        size = round(chosen.length_s / chosen.slot_s)
+        return {
+            **head,
+            "is_recorded": True,
+            "has_any": True,
+            "total": _sum_outcomes(models),
+            "slots": [_describe_slot(slots, number) for number in range(size)],
+            "pairs": _describe_pairs(models, times),
+            "turns": _describe_turns(models),
+            "parse": _describe_parsing(models),
+            "changed": await find_change(store, models, since, chosen.slot_s),
+            "down": await find_down(store),
+            "recent": [describe_row(record) for record in recent.records],
+            "not_clean": await count_all(store, RecordFilter(since=since, outcome=NOT_CLEAN)),
+        }
+
+
+async def _has_any(store: Any) -> bool:
+    return bool((await store.list(limit=1)).records)
+
+
+def _sum_outcomes(models: Iterable[ModelCount]) -> dict[str, int]:
+    found = Counter[str]()
+    for item in models:
+        found[item.outcome] += item.counts.requests
+    return {name: found[name] for name in OUTCOMES}
+
+
+def _describe_slot(slots: Iterable[TimeCount], number: int) -> dict[str, int]:
+    found: dict[str, int] = dict.fromkeys((*OUTCOMES, "unparsed", "unparsed_after"), 0)
+    for item in slots:
+        if item.slot != number:
+            continue
+        found[item.outcome] = found.get(item.outcome, 0) + item.requests
+        found["unparsed"] += item.parse_errors
+        if item.outcome == "refused":
+            found["unparsed_after"] += item.parse_errors
+    return found
+
+
+def _describe_pairs(
+    models: Iterable[ModelCount], times: Iterable[TimedRequest]
+) -> list[dict[str, Any]]:
+    """Describe each model at each upstream, the busiest first."""
+    groups: dict[tuple[str, str], list[ModelCount]] = {}
+    for item in models:
+        groups.setdefault((item.model, item.upstream), []).append(item)
+    spent: dict[tuple[str, str], list[TimedRequest]] = {}
+    for timed in times:
+        spent.setdefault((timed.model, timed.upstream), []).append(timed)
+    pairs = [_describe_pair(key, found, spent.get(key, [])) for key, found in groups.items()]
+    return sorted(pairs, key=lambda pair: -pair["counts"]["requests"])
+
+
+def _describe_pair(
+    key: tuple[str, str], found: list[ModelCount], times: list[TimedRequest]
+) -> dict[str, Any]:
+    all_of = Counts()
+    for item in found:
+        all_of.add(asdict(item.counts).values())
+    outcomes = _sum_outcomes(found)
+    replies = sum(outcomes[name] for name in READ)
+    return {
+        "model": key[0],
+        "upstream": key[1],
+        "outcomes": outcomes,
+        "counts": asdict(all_of),
+        "wrong": _plain(share(sum(outcomes[name] for name in _WRONG), replies)),
+        "defects": _plain(share(all_of.with_defects, all_of.requests)),
+        "receipts": _plain(share(all_of.with_receipts, all_of.requests)),
+        "unparsed": _plain(share(min(all_of.parse_errors, replies), replies)),
+        "upstream_ms": percentiles([item.upstream_ms for item in times if item.upstream_ms]),
+        "added_ms": percentiles([item.added_ms for item in times if item.upstream_ms]),
+    }
+
+
+def _describe_turns(models: Iterable[ModelCount]) -> list[dict[str, Any]]:
+    """Say how often a turn came to a usable reply, by model and by how tools were presented."""
+    groups: dict[tuple[str, str], Counter[str]] = {}
+    for item in models:
+        if item.outcome != "relayed" and item.strategy:
+            found = groups.setdefault((item.model, item.strategy), Counter())
+            found[item.outcome] += item.counts.requests
+    turns = [
+        {
+            "model": model,
+            "strategy": strategy,
+            "success": _plain(
+                share(found["clean"] + found["repaired"] + found["reasked"], found.total())
+            ),
+            "without_help": _plain(share(found["clean"], found.total())),
+        }
+        for (model, strategy), found in groups.items()
+    ]
+    return sorted(turns, key=lambda turn: -turn["success"]["n"])
+
+
+def _describe_parsing(models: Iterable[ModelCount]) -> dict[str, Any]:
+    """Say how many replies could not be parsed: as they came, and after all that was tried."""
+    replies = received = after = 0
+    for item in models:
+        if item.outcome in READ:
+            replies += item.counts.requests
+            received += item.counts.parse_errors
+            after += item.counts.parse_errors if item.outcome == "refused" else 0
+    return {"received": _plain(share(received, replies)), "after": _plain(share(after, replies))}
+
+
+def _plain(found: Share) -> dict[str, Any]:
+    return {**asdict(found), "value": found.value}

@@ -1,0 +1,116 @@
+"""One request to the dashboard, and how it is answered."""
+
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from msgspec import Struct
+
+from surecall.errors import Code, ProviderStatusError, StoreError, SurecallError
+from surecall.gateway.core import State
+from surecall.gateway.endpoints import Endpoint
+from surecall.gateway.heads import Head, read_body
+from surecall.gateway.keys import Caller
+from surecall.jsontext import decode
+from surecall.loop.stored import encode_kept
+from surecall.narrow import as_fields
+
+from .sessions import SESSION_S, cookie_name
+
+_MAX_BODY_BYTES: Final = 64 * 1024
+
+
+class Visit(Struct, frozen=True):
+    """One request to the dashboard."""
+
+    endpoint: Endpoint
+    state: State
+    head: Head
+    scope: Any
+    receive: Any
+    cookie: str
+    caller: Caller | None
+
+    @property
+    def item(self) -> str:
+        """What the path names where its pattern has a name in braces."""
+        at = self.endpoint.path.split("/").index(
+            "{id}" if "{id}" in self.endpoint.path else "{name}"
+        )
+        return self.scope["path"].split("/")[at]
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query of the address; of a name that comes twice, the last."""
+        text = self.scope["query_string"].decode("latin-1")
+        found = parse_qs(text, keep_blank_values=False, max_num_fields=50, errors="replace")
+        return {name: values[-1] for name, values in found.items()}
+
+    @property
+    def may_act(self) -> bool:
+        """Whether whoever asks may do more than look; without keys, everybody on this machine."""
+        return not self.state.keyring or (self.caller is not None and self.caller.may("admin"))
+
+
+class Answer(Struct, frozen=True):
+    """What is answered."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    cache: bytes = b"no-store"
+
+
+def not_found(message: str, hint: str | None = None) -> ProviderStatusError:
+    """Return the refusal of something that is not there."""
+    return ProviderStatusError(Code.NOT_FOUND, message, hint=hint, status=404)
+
+
+def render_json(
+    body: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> Answer:
+    """Return an answer with a value as JSON."""
+    return Answer(encode_kept(body), status, headers=headers)
+
+
+def render_error(error: SurecallError) -> Answer:
+    """Return the answer to what cannot be done."""
+    status = error.status if isinstance(error, ProviderStatusError) and error.status else 500
+    if isinstance(error, StoreError):
+        status = 404 if error.code == Code.RECORD_NOT_FOUND else 503
+    shown = {"code": str(error.code), "message": error.message, "hint": error.hint}
+    extra = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
+    return render_json({"error": shown}, status, headers=extra)
+
+
+async def read_fields(visit: Visit) -> dict[str, Any]:
+    """Return the fields of a body, which must be JSON."""
+    if not visit.head.is_json or visit.head.encoding not in (b"", b"identity"):
+        raise ProviderStatusError(
+            Code.UNSUPPORTED_CONTENT_TYPE, "The body must be application/json.", status=415
+        )
+    body = await read_body(visit.receive, visit.head, _MAX_BODY_BYTES)
+    try:
+        return as_fields(decode(body, max_bytes=_MAX_BODY_BYTES))
+    except SurecallError as error:
+        raise ProviderStatusError(Code.INVALID_REQUEST, "It is not JSON.", status=400) from error
+
+
+def name_of_cookie(scope: Any) -> str:
+    """Return the name of the cookie at the address that was asked."""
+    address = scope["server"]
+    return cookie_name(address[1] if address is not None else 0)
+
+
+def set_cookie(scope: Any, value: str) -> tuple[bytes, bytes]:
+    """Return the header that sets the cookie, or takes it away."""
+    origin = dict(scope["headers"]).get(b"origin", b"")
+    parts = [
+        f"{name_of_cookie(scope)}={value}",
+        "Path=/ui",
+        "HttpOnly",
+        "SameSite=Strict",
+        f"Max-Age={SESSION_S if value else 0}",
+        *(["Secure"] if origin.startswith(b"https:") else []),
+    ]
+    return b"set-cookie", "; ".join(parts).encode("latin-1")
