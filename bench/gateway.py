@@ -128,7 +128,7 @@ class Bench:
             self.running[contender.name] = Running(self.port, self.stub, 0.0, 0.0)
             return
         times: list[float] = []
-        for number in range(self.options.starts):
+        for number in range(self.options.starts + 1):  # the first compiles, and does not count
             port = free_port()
             log = self.folder / f"{contender.name}.log"
             began = time.perf_counter()
@@ -136,7 +136,7 @@ class Bench:
                 contender.command(port),
                 core=self.core,
                 log=log,
-                env=gateway_environment() | contender.environment,
+                env=gateway_environment(self.folder / "compiled") | contender.environment,
                 cwd=self.folder,
             )
             if not self._wait(process, port):
@@ -144,8 +144,9 @@ class Bench:
                 last = log.read_text(errors="replace")[-600:]
                 print(f"{contender.name}: skipped, it does not answer.\n{last}", flush=True)
                 return
-            times.append(time.perf_counter() - began)
-            if number + 1 < self.options.starts:
+            if number:
+                times.append(time.perf_counter() - began)
+            if number < self.options.starts:
                 stop(process)
         time.sleep(0.5)
         self.running[contender.name] = Running(

@@ -135,9 +135,17 @@ def gateway_command(
     ]
 
 
-def gateway_environment() -> dict[str, str]:
-    """Return the environment in which these very sources are served."""
-    return os.environ | {"PYTHONPATH": str(SOURCES), "NO_PROXY": "127.0.0.1,localhost"}
+def gateway_environment(cache: Path | None = None) -> dict[str, str]:
+    """Return the environment in which these very sources are served.
+
+    Args:
+        cache: Where compiled modules are kept, as they are for whoever installs the package.
+    """
+    found = os.environ | {"PYTHONPATH": str(SOURCES), "NO_PROXY": "127.0.0.1,localhost"}
+    if cache is not None:
+        found.pop("PYTHONDONTWRITEBYTECODE", None)
+        found["PYTHONPYCACHEPREFIX"] = str(cache)
+    return found
 
 
 def ask(
