@@ -1,4 +1,4 @@
-"""What a gateway costs: the same stub, the same load, one core; direct, a bare relay, surecall, peers.
+"""What a gateway costs on one core: surecall beside a bare relay, peers, and no gateway at all.
 
     python bench/gateway.py [--seconds 3] [--rounds 3] [--only surecall,relay] [--out FILE]
         [--modes plain,burst,paced] [--concurrency 1,16,64,256]
@@ -28,8 +28,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gateway_processes import (
@@ -65,6 +66,10 @@ function done(summary, latency)
     latency:percentile(50), latency:percentile(99)))
 end
 """
+TITLES = (
+    "| contender | connections | CPU ms | lowest | times relay | litellm is times | "
+    "req/s | p50 ms | p99 ms | added p50 ms | others |"
+)
 LITELLM = """
 model_list:
 - {model_name: stub, litellm_params: {model: openai/stub, api_base: "URL", api_key: sk-none}}
@@ -85,7 +90,7 @@ class Contender(NamedTuple):
     name: str
     command: Callable[[int], Sequence[str]] | None
     """None is the stub itself."""
-    environment: dict[str, str] = {}
+    environment: Mapping[str, str] = MappingProxyType({})
 
 
 class Running(NamedTuple):
@@ -136,7 +141,7 @@ class Bench:
                 contender.command(port),
                 core=self.core,
                 log=log,
-                env=gateway_environment(self.folder / "compiled") | contender.environment,
+                env=gateway_environment(self.folder / "compiled") | dict(contender.environment),
                 cwd=self.folder,
             )
             if not self._wait(process, port):
@@ -202,8 +207,11 @@ class Bench:
     def _use_others(self, item: Running) -> float:
         spent = os.times()
         ours = spent.user + spent.system + spent.children_user + spent.children_system
-        return machine_s() - ours - cpu_s(self.stub.pid) - (
-            0.0 if item.process is self.stub else cpu_s(item.process.pid)
+        return (
+            machine_s()
+            - ours
+            - cpu_s(self.stub.pid)
+            - (0.0 if item.process is self.stub else cpu_s(item.process.pid))
         )
 
     def _load(self, port: int, mode: str, connections: int) -> dict[str, int]:
@@ -213,7 +221,7 @@ class Bench:
             f"http://127.0.0.1:{port}{PATH}",
         ]
         environment = os.environ | {"BODY": str(self.folder / mode)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         for line in done.stdout.splitlines():
             if line.startswith("FIGURES "):
                 return json.loads(line[8:])
@@ -221,7 +229,7 @@ class Bench:
 
     def run(self) -> None:
         for mode in self.options.modes:
-            for name, item in self.running.items():
+            for item in self.running.values():
                 self._load(item.port, mode, 16)  # warm
             for _ in range(self.options.rounds):
                 for connections in self.options.concurrency:
@@ -279,7 +287,7 @@ def install_peers(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / "v_litellm"
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
-    done = subprocess.run([str(place / "bin/pip"), "install", "-q", "litellm[proxy]"])
+    done = subprocess.run([str(place / "bin/pip"), "install", "-q", "litellm[proxy]"], check=False)
     if done.returncode:
         print("litellm: it could not be installed")
 
@@ -309,8 +317,7 @@ def summarize(bench: Bench) -> str:
     for mode in dict.fromkeys(row["mode"] for row in rows):
         lines += [
             f"\n{mode}\n",
-            "| contender | connections | CPU ms | lowest | times relay | litellm is times | "
-            "req/s | p50 ms | p99 ms | added p50 ms | others |",
+            TITLES,
             "|" + "---|" * 11,
         ]
         for connections in bench.options.concurrency:
@@ -325,7 +332,8 @@ def summarize(bench: Bench) -> str:
                     f"| {name} | {connections} | {statistics.median(cpu):.3f} | {min(cpu):.3f} | "
                     f"{ratio(name, FLOOR, mode, connections)} | "
                     f"{ratio('litellm', name, mode, connections)} | "
-                    f"{statistics.median(column(name, mode, connections, 'rps')):.0f} | {p50:.2f} | "
+                    f"{statistics.median(column(name, mode, connections, 'rps')):.0f} | "
+                    f"{p50:.2f} | "
                     f"{statistics.median(column(name, mode, connections, 'p99_ms')):.2f} | "
                     f"{added} | "
                     f"{statistics.median(column(name, mode, connections, 'others')):.2f} |"

@@ -58,9 +58,7 @@ class Client(asyncio.Protocol):
 
     async def _connect(self, request: bytes) -> None:
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(
-            lambda: Upstream(self), "127.0.0.1", self._port
-        )
+        transport, _ = await loop.create_connection(lambda: Upstream(self), "127.0.0.1", self._port)
         self._upstream = transport
         transport.write(request)
 

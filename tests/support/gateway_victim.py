@@ -99,9 +99,7 @@ class GatewayVictim:
         chance: Decides when.
     """
 
-    def __init__(
-        self, folder: Path, store: str, upstream_port: int, chance: random.Random
-    ) -> None:
+    def __init__(self, folder: Path, store: str, upstream_port: int, chance: random.Random) -> None:
         self.acknowledged: set[str] = set()
         """Requests whose last byte a client has."""
         self.cut = 0

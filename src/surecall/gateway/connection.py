@@ -158,11 +158,10 @@ class GatewayProtocol(HttpToolsProtocol):
         self, cycle: RequestResponseCycle, status: int, headers: RawHeaders, body: bytes
     ) -> None:
         """Write a whole answer; the headers must have its length."""
-        cycle.response_started = True
-        if self.transport.is_closing():
-            return
-        self.transport.write(_render_head(status, headers) + body)
-        cycle.response_complete = True
+        data = _render_head(status, headers) + body
+        cycle.response_started = cycle.response_complete = True
+        if not self.transport.is_closing():
+            self.transport.write(data)
         cycle.message_event.set()
         cycle.on_response()
 

@@ -220,7 +220,7 @@ class ChatWire(Wire):
         chunks, size = self._decode_run(data, _NO_PIECE, _decode_pieces)
         pieces = [chunk.choices[0].delta.tool_calls[0] for chunk in chunks]
         partial = self._partial
-        if not all([piece.index in partial for piece in pieces]):
+        if not all(piece.index in partial for piece in pieces):
             return 0
         for piece in pieces:
             if piece.function.arguments:
