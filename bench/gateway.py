@@ -45,6 +45,7 @@ from gateway_processes import (
     machine_s,
     make_request,
     memory_mb,
+    peer_environment,
     read_stats,
     start,
     start_stub,
@@ -53,7 +54,7 @@ from gateway_processes import (
 
 MODES = {"plain": ("stub", False), "burst": ("stub", True), "paced": ("paced", True)}
 OURS, FLOOR, DIRECT = "surecall", "relay", "direct"
-START_WAIT_S = 120.0
+START_WAIT_S = 300.0
 LOAD = """
 wrk.method = "POST"
 wrk.body = assert(io.open(os.getenv("BODY"), "rb")):read("*a")
@@ -136,12 +137,15 @@ class Bench:
         for number in range(self.options.starts + 1):  # the first compiles, and does not count
             port = free_port()
             log = self.folder / f"{contender.name}.log"
+            environment = peer_environment()
+            if contender.name == OURS:
+                environment = gateway_environment(self.folder / "compiled")
             began = time.perf_counter()
             process = start(
                 contender.command(port),
                 core=self.core,
                 log=log,
-                env=gateway_environment(self.folder / "compiled") | dict(contender.environment),
+                env=environment | dict(contender.environment),
                 cwd=self.folder,
             )
             if not self._wait(process, port):

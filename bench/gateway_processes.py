@@ -148,6 +148,13 @@ def gateway_environment(cache: Path | None = None) -> dict[str, str]:
     return found
 
 
+def peer_environment() -> dict[str, str]:
+    """Return the environment of a peer, which has its own packages and keeps them compiled."""
+    left_out = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+    found = {name: value for name, value in os.environ.items() if name not in left_out}
+    return found | {"NO_PROXY": "127.0.0.1,localhost"}
+
+
 def ask(
     port: int, body: bytes | None = None, path: str = PATH, wait_s: float = 60.0
 ) -> tuple[int, bytes]:

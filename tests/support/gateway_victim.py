@@ -11,7 +11,7 @@ import os
 import random
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -65,7 +65,7 @@ async def _read_message(reader: asyncio.StreamReader) -> tuple[str, bytes]:
 
 
 @asynccontextmanager
-async def serve_upstream() -> AsyncIterator[int]:
+async def serve_upstream() -> AsyncGenerator[int, None]:
     """Serve short answers, whole and streamed, after a few milliseconds; yield the port."""
     whole, pieces, chance = _reply(), _stream(), random.Random(1)
 
