@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from surecall.errors import ConfigError
+from surecall.gateway.connection import _render_head
 from surecall.gateway.dashboard.shell import list_assets
 from surecall.gateway.endpoints import ENDPOINTS
 from surecall.gateway.keys import Counts, Keyring
@@ -238,3 +239,16 @@ def test_keys_are_compared_whole() -> None:
     assert caller.id == "a"
     for wrong in ("", secret[:-1], secret + "x", secret.upper(), digest.hex(), "x" * 10_000):
         assert ring.find(wrong) is None
+
+
+@pytest.mark.parametrize("value", [b"a\r\nx: b", b"a\nb", b"a\rb"])
+def test_a_header_of_an_answer_cannot_add_another(value: bytes) -> None:
+    """What would end a header early is not written."""
+    with pytest.raises(ValueError, match="more than one line"):
+        _render_head(200, [(b"x-request-id", value)])
+
+
+def test_the_head_of_an_answer_is_written_whole() -> None:
+    """The status, every header, and the blank line."""
+    head = _render_head(200, [(b"content-length", b"2"), (b"x-a", b"b")])
+    assert head == b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-a: b\r\n\r\n"

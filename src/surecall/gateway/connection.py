@@ -5,15 +5,23 @@ when a client leaves; the protocol here does both.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from .settings import LimitSettings
 
 _CHECK_BODY_S: Final = 5.0
 _REASONS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
+
+_CHUNKED: Final = (b"transfer-encoding", b"chunked")
+
+RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
 class GatewayProtocol(HttpToolsProtocol):
@@ -64,6 +72,7 @@ class GatewayProtocol(HttpToolsProtocol):
         self._has_head = True
         self._stop_watching()
         super().on_headers_complete()
+        self.scope["surecall.cycle"] = self.cycle  # type: ignore[typeddict-unknown-key]
 
     def on_body(self, body: bytes) -> None:
         """Count the body."""
@@ -139,10 +148,43 @@ class GatewayProtocol(HttpToolsProtocol):
         """Read on, so that the end of the connection is noticed."""
         self.flow.resume_reading()
 
+    # answers, where uvicorn would write the head apart from what follows it
+
+    def can_write(self, cycle: RequestResponseCycle) -> bool:
+        """Tell whether an answer may be written at once, on a connection that goes on."""
+        return cycle.keep_alive and not cycle.response_started and not self.flow.write_paused
+
+    def write_whole(
+        self, cycle: RequestResponseCycle, status: int, headers: RawHeaders, body: bytes
+    ) -> None:
+        """Write a whole answer; the headers must have its length."""
+        data = _render_head(status, headers) + body
+        cycle.response_started = cycle.response_complete = True
+        if not self.transport.is_closing():
+            self.transport.write(data)
+        cycle.message_event.set()
+        cycle.on_response()
+
+    def write_first(self, cycle: RequestResponseCycle, headers: RawHeaders, data: bytes) -> None:
+        """Write the head of a stream and its first piece; `write_piece` goes on from there."""
+        cycle.response_started = cycle.chunked_encoding = True
+        head = _render_head(200, (*headers, _CHUNKED))
+        if not self.transport.is_closing():
+            self.transport.write(b"%b%x\r\n%b\r\n" % (head, len(data), data))
+
     def write_piece(self, data: bytes) -> None:
         """Write a piece of a body whose length is not known, without waiting."""
         if not self.transport.is_closing():
             self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+
+def _render_head(status: int, headers: RawHeaders) -> bytes:
+    """Return the head of an answer, in which no header can end it early or add another."""
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    head = b"%b%b\r\n" % (STATUS_LINE[status], b"".join(lines))
+    if not head.count(b"\n") == head.count(b"\r") == len(lines) + 2:
+        raise ValueError("a header has more than one line")
+    return head
 
 
 def make_protocol(settings: LimitSettings) -> type[GatewayProtocol]:

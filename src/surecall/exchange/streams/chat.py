@@ -1,6 +1,6 @@
 """Streams of chat completions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Raw, Struct
@@ -90,6 +90,40 @@ class _TextChunk(Struct, gc=False):
     object: Literal["chat.completion.chunk"] | None = None
 
 
+class _MoreArguments(Struct, gc=False):
+    arguments: str
+    name: Literal[""] | None = None
+
+
+class _MoreCall(Struct, gc=False):
+    index: int
+    function: _MoreArguments
+    id: Literal[""] | None = None
+
+
+class _MoreDelta(Struct, gc=False):
+    tool_calls: tuple[_MoreCall]
+    content: Literal[""] | None = None
+    function_call: None = None
+
+
+class _MoreChoice(Struct, gc=False):
+    delta: _MoreDelta
+    index: Literal[0] = 0
+    finish_reason: None = None
+    message: None = None
+    error: None = None
+
+
+class _MoreChunk(Struct, gc=False):
+    """A chunk that only goes on with the arguments of a call; another cannot be decoded as one."""
+
+    choices: tuple[_MoreChoice]
+    error: None = None
+    usage: None = None
+    object: Literal["chat.completion.chunk"] | None = None
+
+
 class _Partial:
     __slots__ = ("arguments", "id", "name")
 
@@ -102,8 +136,12 @@ class _Partial:
 _decode: Final = decoder_of(_Chunk)
 _decode_text: Final = decoder_of(_TextChunk)
 _decode_texts: Final = decoder_of(list[_TextChunk])
-_OTHERS: Final = (b'"finish_reason":"', b'"finish_reason": "', b'"tool_calls":')
+_decode_pieces: Final = decoder_of(list[_MoreChunk])
+_FINISHES: Final = (b'"finish_reason":"', b'"finish_reason": "')
+_NO_TEXT: Final = (*_FINISHES, b'"tool_calls":')
 """What chunks have that bring something else than text."""
+_NO_PIECE: Final = (*_FINISHES, b'"name":', b"[DONE]")
+"""What chunks have that bring something else than more arguments."""
 _NEXT: Final = b"\n\ndata: "
 
 
@@ -171,26 +209,52 @@ class ChatWire(Wire):
 
     def take_texts(self, data: bytes) -> list[str]:
         """Take events at the beginning of these that bring nothing but text, all at once."""
+        chunks, _ = self._decode_run(data, _NO_TEXT, _decode_texts)
+        self.events += len(chunks)
+        return [chunk.choices[0].delta.content for chunk in chunks]
+
+    def take_pieces(self, data: bytes) -> int:
+        """Take events at the beginning of these that only go on with arguments, all at once."""
+        if self.is_finished:
+            return 0
+        chunks, size = self._decode_run(data, _NO_PIECE, _decode_pieces)
+        pieces = [chunk.choices[0].delta.tool_calls[0] for chunk in chunks]
+        partial = self._partial
+        if not all(piece.index in partial for piece in pieces):
+            return 0
+        for piece in pieces:
+            if piece.function.arguments:
+                partial[piece.index].arguments.append(piece.function.arguments)
+        self.events += len(chunks)
+        return size
+
+    def _decode_run(
+        self, data: bytes, others: tuple[bytes, ...], decode: Callable[[bytes], list[Any]]
+    ) -> tuple[list[Any], int]:
+        """Decode the events in front of the first that has one of these marks, all at once.
+
+        Returns:
+            Them and how many bytes they have; none if any of them is not what is decoded here.
+        """
         if not self._is_plain or data[:6] != b"data: ":
-            return []
-        end = len(data)
-        for mark in _OTHERS:
-            found = data.find(mark, 0, end)
-            end = found if found >= 0 else end
-        end = data.rfind(_NEXT, 0, end)
+            return [], 0
+        end = len(data) - 2 if data[-2:] == b"\n\n" else -1
+        marked = len(data)
+        for mark in others:
+            found = data.find(mark, 0, marked)
+            marked = found if found >= 0 else marked
+        if marked < len(data):
+            end = data.rfind(_NEXT, 0, marked)
         if end < 0:
-            return []
+            return [], 0
         count = data.count(_NEXT, 0, end) + 1
         if data.count(b"\n", 0, end) != 2 * (count - 1):
-            return []
+            return [], 0
         try:
-            chunks = _decode_texts(b"[" + data[6:end].replace(_NEXT, b",") + b"]")
+            chunks = decode(b"[" + data[6:end].replace(_NEXT, b",") + b"]")
         except UNREADABLE:
-            return []
-        if len(chunks) != count:
-            return []
-        self.events += count
-        return [chunk.choices[0].delta.content for chunk in chunks]
+            return [], 0
+        return (chunks, end + 2) if len(chunks) == count else ([], 0)
 
     def _take_choice(self, choice: _Choice, data: bytes) -> int:
         if is_there(choice.error):

@@ -95,6 +95,14 @@ class EventCutter:
             blocks.append(data[start:])
         return blocks, 0
 
+    def first_end(self, data: bytes, start: int) -> int:
+        """Return where the event ends that begins at a place."""
+        if not self._has_returns:
+            found = data.find(b"\n\n", start)
+            return found + 2 if found >= 0 else len(data)
+        blank = _BLANK_LINE.search(data, start)
+        return blank.end() if blank is not None else len(data)
+
     def read(self, data: bytes) -> list[tuple[bytes, bytes, int]]:
         """Return the data and the name of each of some whole events, and its size.
 

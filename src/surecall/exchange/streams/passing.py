@@ -106,7 +106,9 @@ class Passing(Side):
         if self._error is not None or self._wire.done:
             return b""
         cutter, wire = self._cutter, self._wire
-        if not self._is_holding and cutter.is_event(chunk):
+        if cutter.is_event(chunk):
+            if self._is_holding:
+                return self._hold_event(chunk)
             text = wire.take_text(chunk)
             return self._flow_text(chunk, text) if text else self._flow(chunk)
         try:
@@ -116,7 +118,7 @@ class Passing(Side):
             return b""
         if not data:
             return b""
-        return self._hold(data, 0) if self._is_holding else self._flow(data)
+        return self._hold(data, 0, 0) if self._is_holding else self._flow(data)
 
     def _flow_text(self, event: bytes, text: str) -> bytes:
         """Pass one event of text on, unless a call may begin in it."""
@@ -151,7 +153,7 @@ class Passing(Side):
         if self._is_holding and start < len(data) and self._error is None:
             if wire.piece and watch is not None:
                 watch.feed(wire.piece)
-            return passed + self._hold(data, start, is_taken=True)
+            return passed + self._hold(data, start, self._cutter.first_end(data, start))
         return passed
 
     def _take_events(
@@ -251,18 +253,40 @@ class Passing(Side):
             watch.settle(released[-1][1])
         return [event for event, _ in released]
 
-    def _hold(self, data: bytes, start: int, *, is_taken: bool = False) -> bytes:
-        """Hold events back until the end of the reply says what they are; comments go on."""
+    def _hold_event(self, event: bytes) -> bytes:
+        """Hold one event back, unless it is a sign of life."""
+        wire, watch = self._wire, self._watch
+        if event[:6] != b"data: " or event.find(b"\n") < len(event) - 2:
+            return self._hold(event, 0, 0)
+        try:
+            kind = wire.take(event[6:-2], b"")
+        except SurecallError as error:
+            self._error = error
+            return b""
+        if kind == PING:
+            return event
+        if wire.piece and watch is not None:
+            watch.feed(wire.piece)
+        self._wait(event, 0)
+        return b""
+
+    def _hold(self, data: bytes, start: int, taken_to: int) -> bytes:
+        """Hold events back until the end of the reply says what they are; comments go on.
+
+        Args:
+            data: Whole events.
+            start: Where the first begins that is held back.
+            taken_to: Where the first begins that was not looked at yet.
+        """
         wire, watch = self._wire, self._watch
         out: list[bytes] = []
         texts: list[str] = []
-        kept_from = start
+        kept_from, start = start, taken_to
+        start += wire.take_pieces(data[start:] if start else data)
         for body, name, size in self._cutter.read(data[start:] if start else data):
             following = start + size
             kind = PASS
-            if is_taken:
-                is_taken = False
-            elif body:
+            if body:
                 try:
                     kind = wire.take(body, name)
                 except SurecallError as error:

@@ -82,6 +82,14 @@ class Wire(ABC):
         """
         return []
 
+    def take_pieces(self, data: bytes) -> int:
+        """Take events at the beginning of these that only go on with arguments, all at once.
+
+        Returns:
+            How many bytes they have; the events behind them, or all, are taken one by one.
+        """
+        return 0
+
     @abstractmethod
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought.

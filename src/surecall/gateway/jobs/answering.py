@@ -62,7 +62,9 @@ class AnsweringJob(AskingJob):
         ]
 
     async def _respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        self._first_byte_s = self._first_byte_s or time.perf_counter() - self._began_s
+        if self._link.can_write(self._cycle) and not self._core.is_draining:
+            self._link.write_whole(self._cycle, status, headers, body)
+            return
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -15,6 +15,8 @@ from surecall.protocols import WireProtocol
 from surecall.redaction import open_log
 
 if TYPE_CHECKING:
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
     from surecall.gateway.client import Answer
     from surecall.gateway.connection import GatewayProtocol
 
@@ -49,6 +51,7 @@ class ClientJob(ABC):
         self._caller = caller
         self._asgi_scope, self._receive, self._send = asgi
         self._link: GatewayProtocol = self._asgi_scope["surecall.link"]
+        self._cycle: RequestResponseCycle = self._asgi_scope["surecall.cycle"]
         self._secret = hide_key(head.token)
         self.id = new_request_id()
         self.time = time.time()
@@ -148,9 +151,12 @@ class ClientJob(ABC):
 
     def _write(self, data: bytes) -> None:
         """Send a piece of a stream now; a client that does not read stops the upstream."""
+        self._link.write_piece(data)
+        self._note_written(len(data))
+
+    def _note_written(self, size: int) -> None:
         link = self._link
-        link.write_piece(data)
-        self._sent_bytes += len(data)
+        self._sent_bytes += size
         if link.is_slow and self._answer is not None:
             self._answer.pause()
             link.on_writable = self._answer.resume

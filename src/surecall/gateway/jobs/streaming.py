@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LINGER_S: Final = 1.0
 """How long an upstream may keep its connection open behind the end of a stream."""
 _STREAM_HEADERS: Final = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
@@ -119,22 +120,18 @@ class StreamingJob(AnsweringJob):
         failure = await self._pipe(opened, relay)
         return relay.finish(failure)
 
-    def _start_stream(self, extra: "tuple[tuple[bytes, bytes], ...]" = ()) -> None:
+    def _start_stream(self) -> list[tuple[bytes, bytes]]:
+        """Note that the stream begins, and return its headers."""
         self._has_started = True
         self._first_byte_s = time.perf_counter() - self._began_s
-        headers = [
-            (b"content-type", b"text/event-stream; charset=utf-8"),
-            *_STREAM_HEADERS,
-            (b"x-surecall-request-id", self.id.encode()),
-            *extra,
-        ]
+        headers = [*_STREAM_HEADERS, (b"x-surecall-request-id", self.id.encode())]
         if self._answer is not None:
             headers += [
                 item
                 for item in returned_headers(self._answer.raw_headers)
                 if item[0] != b"content-type"
             ]
-        _send_now(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
+        return headers
 
     async def _pass_error(
         self,
@@ -244,18 +241,25 @@ class StreamingJob(AnsweringJob):
         )
         await self._keep(record)
         if not self._has_started:
-            self._start_stream(
-                (
-                    (b"x-surecall-outcome", ending.outcome.encode()),
-                    (b"x-surecall-receipts", str(len(ending.receipts)).encode()),
-                )
-            )
+            headers = [
+                *self._start_stream(),
+                (b"x-surecall-outcome", ending.outcome.encode()),
+                (b"x-surecall-receipts", str(len(ending.receipts)).encode()),
+            ]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send({"type": "http.response.body", "body": ending.data, "more_body": False})
 
     def _write(self, data: bytes) -> None:
         """Send a piece of a stream now; the first begins the answer."""
-        if not self._has_started:
-            self._start_stream()
+        if self._has_started:
+            super()._write(data)
+            return
+        headers = self._start_stream()
+        if self._link.can_write(self._cycle):
+            self._link.write_first(self._cycle, headers, data)
+            self._note_written(len(data))
+            return
+        _send_now(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
         super()._write(data)
 
 
