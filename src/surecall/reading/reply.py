@@ -44,7 +44,8 @@ _MIN_BLANK_TAIL: Final = 16
 """White space that is no layout any more but a model that repeats itself."""
 _GAVE_UP: Final = Defect(
     Code.READING_BUDGET_EXCEEDED,
-    "The text has more markers than are looked at in one reply; the rest was taken as plain text.",
+    "The text has more in it that may be a call than is looked at in one reply;"
+    " the rest was taken as plain text.",
 )
 
 
@@ -167,11 +168,11 @@ class ReplyReader:
             doubt = MAY_GO_ON if self._waiting.call.may_go_on else ""
             self._read.append(self._read_call(self._waiting, hurt, doubt))
             self._waiting = None
-        content, seen = self._read_likely(str(self._content))
+        content, seen, is_over_limit = self._read_likely(str(self._content))
         if doubt := doubt_finish(finish_reason):
             self._read = [_doubted(call, doubt) for call in self._read]
         defects = tuple(self._calls.defects)
-        if self._text.gave_up:
+        if self._text.gave_up or is_over_limit:
             defects = (*defects, _GAVE_UP)
         return Reading(
             calls=tuple(self._read),
@@ -183,11 +184,14 @@ class ReplyReader:
             finish_reason=finish_reason,
         )
 
-    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...]]:
-        """Take the calls that the text probably makes, and return the rest; or list them."""
+    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...], bool]:
+        """Take the calls that the text probably makes, and return the rest; or list them.
+
+        The last of what is returned tells whether there was more than is looked at.
+        """
         found = find_likely_calls(content, self._names)
         if found is None:
-            return content, ()
+            return content, (), False
         known = {_identity(call) for call in self._read}
         reader = self._calls if self._accept == "likely" else CallReader(self._names)
         likely: list[ToolCall] = []
@@ -199,8 +203,8 @@ class ReplyReader:
                 likely.append(call)
         if self._accept == "likely":
             self._read += likely
-            return found.content, ()
-        return content, tuple(likely)
+            return found.content, (), found.is_over_limit
+        return content, tuple(likely), found.is_over_limit
 
     def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
         events: list[ReadEvent] = []
