@@ -134,6 +134,7 @@ def _is_mention(layout: Layout, group: _Group) -> bool:
     place = Place(
         group.start,
         group.end,
+        is_tag=group.candidates[0].format == "name_tag",
         is_in_list=opened is not None and "[" in opened.group(),
         has_arguments=any(call.arguments for one in group.candidates for call in one.calls),
         subjects=subjects_of(call for one in group.candidates for call in one.calls),

@@ -20,6 +20,7 @@ class Place(Struct, frozen=True):
 
     start: int
     end: int
+    is_tag: bool = False
     is_in_list: bool = False
     """Whether brackets stand around them, or quotes inside brackets."""
     has_arguments: bool = True
@@ -50,6 +51,8 @@ def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
         if why:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
+    if phrases.GOES_ON_BELOW.match(trail):
+        return "the sentence goes on below it"
     if speaks_of(lead, place.subjects):
         return "the text before it speaks of a call that could be made"
     if _asks(trail) or _asks_leave(trail):
@@ -88,6 +91,18 @@ def speaks_of(lead: str, subjects: frozenset[str]) -> bool:
     return _asks(lead) or _refers_to_it(lead, subjects)
 
 
+def has_words(text: str) -> bool:
+    """Tell whether more than markup stands in a text."""
+    return phrases.WORD.search(phrases.MARKUP.sub(" ", text)) is not None
+
+
+def announces(lead: str) -> bool:
+    """Tell whether the last sentence before a call says that it is made now."""
+    clause = lead_of(lead, len(lead)).strip("*_ `#-")
+    is_announced = phrases.MAKES.search(clause) or phrases.GOES_ON.match(clause)
+    return bool(is_announced) and not speaks_of(clause, frozenset())
+
+
 def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
     """Tell whether the last words before a call speak of it as a text, or need it to go on.
 
@@ -104,12 +119,13 @@ def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
     if phrases.REFERS.search(clause):
         return True
     if (
-        clause.endswith((".", "!"))
+        clause.endswith((".", "!", "。", "！"))
         or not phrases.WORD.search(clause)
         or phrases.GOES_ON.match(clause)
     ):
         return False
-    leads_in = clause.endswith(":") or len(clause.split()) >= phrases.MIN_WORDS
+    leads_in = clause.endswith((":", "：")) or len(clause.split()) >= phrases.MIN_WORDS
+    leads_in = leads_in or phrases.EAST_ASIAN.search(clause) is not None
     return leads_in and subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
 
 
@@ -153,6 +169,8 @@ def _judge_line(layout: Layout, place: Place) -> str:
         return "it is in a table"
     if _is_indented(prefix) and layout.has_text_before(place.start - len(prefix)):
         return "it is in an indented block"
+    if place.is_tag and _is_in_element(layout.text, place.start):
+        return "it is a part of a document"
     if phrases.NOT_CALLED.search(prefix):
         return "it is a definition"
     if "~~" in prefix and "~~" in suffix:
@@ -165,6 +183,12 @@ def _judge_line(layout: Layout, place: Place) -> str:
         return "it is in quotation marks"
     prefix = phrases.WRAPPER_TAG.sub("", prefix.rstrip(phrases.AROUND + phrases.QUOTES))
     return _judge_sentence(prefix, suffix, place)
+
+
+def _is_in_element(text: str, start: int) -> bool:
+    """Tell whether an element stands right around a tag that models do not put around calls."""
+    opened = phrases.IN_ELEMENT.search(text[max(0, start - phrases.MAX_LEAD) : start].rstrip())
+    return opened is not None and not phrases.AROUND_CALLS.search(opened[1])
 
 
 def _is_indented(prefix: str) -> bool:
@@ -180,12 +204,15 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     if not place.has_arguments and (prefix.strip() or follows.strip("; .")):
         return "only its name is mentioned"
     words = phrases.ITEM.sub("", prefix, count=1) if prefix.strip() else ""
-    stands_alone = not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.search(words)
+    stands_alone = (
+        not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.fullmatch(words)
+    )
     if not stands_alone and not _is_announced(words, goes_on=follows[:1].isalpha()):
         return "it is a part of a sentence"
     if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
-    if phrases.AFTER_CALL.match(follows):
+    is_subject = suffix[:1] == "`" and follows[:1].islower()
+    if is_subject or phrases.AFTER_CALL.match(follows) or phrases.EAST_ASIAN.match(follows):
         return "the sentence goes on about it"
     if follows.rstrip().endswith("?"):
         return "it is a part of a question"

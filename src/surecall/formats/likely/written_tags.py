@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from surecall.formats.base import TextCall
+from surecall.formats.name_tag import NameTag
 from surecall.formats.names import ToolNames
 from surecall.formats.shapes import ARGUMENT_KEYS
+from surecall.formats.source import Source, TooMuchWork
 from surecall.jsontext import repair_json, scan_value_end
 from surecall.records import Receipt, clip
 from surecall.schema import property_schema, type_text_value
 
 from .naming import MAX_CANDIDATES, Candidate, Name, fits_exactly, is_tool
 
+_NAME_TAG: Final = NameTag()
 _MAX_OPENERS: Final = 2_000
 _TAG: Final = re.compile(r"<([^\W\d][\w.:-]*+)(?:[^<>\"'{]++|\"[^\"]{0,1000}+\"|'[^']{0,1000}+')*+")
 _ATTRIBUTE: Final = re.compile(
@@ -37,6 +40,7 @@ _YAML_LINE: Final = re.compile(
 
 def find_tags(text: str, tools: ToolNames) -> Iterator[Candidate]:
     """Yield elements that are named like a tool, or that name one in an attribute."""
+    source = Source(text, tools, final=True)
     done = tried = 0
     for number, tag in enumerate(_TAG.finditer(text)):
         if number > _MAX_OPENERS:
@@ -48,10 +52,23 @@ def find_tags(text: str, tools: ToolNames) -> Iterator[Candidate]:
         tried += 1
         if tried > MAX_CANDIDATES:
             return
-        candidate = _read_tag(text, tag, tools, names_tool=names_tool)
+        candidate = _read_family(source, tag.start()) if names_tool else None
+        candidate = candidate or _read_tag(text, tag, tools, names_tool=names_tool)
         if candidate is not None:
             done = candidate.end
             yield candidate
+
+
+def _read_family(source: Source, at: int) -> Candidate | None:
+    """Read an element as the family does whose tags are names of tools."""
+    source.begin()
+    try:
+        found = _NAME_TAG.read(source, at)
+    except TooMuchWork:
+        return None
+    if found is None or any(call.state == "cut" for call in found.calls):
+        return None
+    return Candidate(start=at, end=found.end, calls=found.calls, format=_NAME_TAG.name)
 
 
 def _read_tag(
