@@ -1,6 +1,7 @@
 """Where in the visible text a call stands, and whether it is only quoted there."""
 
 import re
+from collections import deque
 from typing import Final
 
 from .base import Found
@@ -9,6 +10,7 @@ from .likely.phrases import AROUND_CALLS, ECHOES
 from .source import Source
 
 _MAX_LINE: Final = 200
+_MAX_LINES: Final = 16
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "»": "«"}
 _PAIRED: Final = ('"', "“", "„", "«", "»")
 """Those of them that are no apostrophes, so that they tell where a quotation began."""
@@ -33,11 +35,19 @@ class Surroundings:
     as the subject of a sentence.
     """
 
-    __slots__ = ("_element", "_is_after_mention", "_line", "_previous", "_tail", "_user_spoke")
+    __slots__ = (
+        "_element",
+        "_is_after_mention",
+        "_last_words",
+        "_line",
+        "_previous",
+        "_tail",
+        "_user_spoke",
+    )
 
     def __init__(self) -> None:
         self._line = ""
-        self._previous = ""
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._tail = ""
         self._element = ""
         self._user_spoke = False
@@ -63,7 +73,7 @@ class Surroundings:
     def _end_line(self, line: str) -> None:
         if not line:
             return
-        self._previous = line
+        self._lines.append(line)
         may_close = _COMMENT[1] in line or len(self._line) >= _MAX_LINE
         if _USER.match(line):
             self._user_spoke = True
@@ -106,8 +116,8 @@ class Surroundings:
         """Tell whether no words stand before what comes next, or some that say it is done now."""
         if self._is_after_mention:
             return False
-        lead = self._line if self._line.strip() else self._previous
-        return not has_words(lead) or announces(lead)
+        lead = next((line for line in (self._line, *reversed(self._lines)) if has_words(line)), "")
+        return not lead or announces(lead)
 
     def end_mention(self) -> None:
         """Take note that the visible text so far ends with a call that is only spoken of."""
@@ -148,7 +158,11 @@ class Surroundings:
         if not self._user_spoke:
             return False
         line = self._line.strip()
-        return bool(_ASSISTANT.match(line) if line else _ASSISTANT.fullmatch(self._previous))
+        return bool(
+            _ASSISTANT.match(line)
+            if line
+            else self._lines and _ASSISTANT.fullmatch(self._lines[-1])
+        )
 
 
 def goes_on_as_sentence(source: Source, at: int) -> bool:

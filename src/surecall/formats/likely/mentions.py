@@ -53,7 +53,7 @@ def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
     lead, trail = lead_of(text, start), trail_of(text, end)
     if phrases.GOES_ON_BELOW.match(trail):
         return "the sentence goes on below it"
-    if speaks_of(lead, place.subjects):
+    if speaks_of(lead, place.subjects) or _is_in_spoken_list(text, start, place.subjects):
         return "the text before it speaks of a call that could be made"
     if _asks(trail) or _asks_leave(trail):
         return "the text asks whether to make it"
@@ -127,6 +127,15 @@ def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
     leads_in = clause.endswith((":", "：")) or len(clause.split()) >= phrases.MIN_WORDS
     leads_in = leads_in or phrases.EAST_ASIAN.search(clause) is not None
     return leads_in and subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
+
+
+def _is_in_spoken_list(text: str, start: int, subjects: frozenset[str]) -> bool:
+    """Tell whether a call is an item of a list whose heading speaks of it."""
+    lines = text[max(0, start - phrases.MAX_LEAD) : start].split("\n")
+    if not phrases.ITEM_MARK.match(lines[-1]):
+        return False
+    heading = next((line for line in reversed(lines) if not phrases.ITEM_MARK.match(line)), "")
+    return heading.rstrip("*_ ").endswith((":", "：")) and speaks_of(heading, subjects)
 
 
 def _asks_leave(trail: str) -> bool:
@@ -211,7 +220,7 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
         return "it is a part of a sentence"
     if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
-    is_subject = suffix[:1] == "`" and follows[:1].islower()
+    is_subject = bool(words) and follows[:1].islower() and not phrases.CONNECTS.match(follows)
     if is_subject or phrases.AFTER_CALL.match(follows) or phrases.EAST_ASIAN.match(follows):
         return "the sentence goes on about it"
     if follows.rstrip().endswith("?"):

@@ -57,6 +57,7 @@ SPEAKS_OF: Final = _phrases(
     demos?|the (?:assistant|agent|model) (?:answers|replies|says|writes|calls|runs)
     (?:script|code|file|log|trace|program|line|test) (?:has|had|was|is|reads|contains|says)
     traceback|this trace|the trace
+    (?:response|request|message) body|payload|(?:steps?|actions?|calls?|measures?) (?:taken|made|done|performed|completed)
     \|---
     zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte(?:n|st)?|nicht|syntaxe?
     par exemple|exemples?|pourrai(?:t|s|ent)|ne|jamais
@@ -67,7 +68,7 @@ SPEAKS_OF: Final = _phrases(
 """A lead like this makes what follows an example, a condition, a report or a refusal."""
 
 MAKES: Final = re.compile(
-    r"\b(?:i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|we[’']?ll|we will|we are"
+    r"\b(?:i[’']ll|i will|i[’']m|i am|let me|let[’']?s|we[’']ll|we will|we are"
     r"|(?:i|we) (?:can|need|have to|want|now|must|shall|use|call|make|send)"
     r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
     r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会|我先|现在|(?:します|致します|みます|ましょう)[。：:]?\Z"
@@ -102,6 +103,10 @@ WRAPPER_TAG: Final = re.compile(
 MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
 EAST_ASIAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """A letter of a script that puts no spaces between words."""
+CONNECTS: Final = re.compile(
+    r"(?:to|for|and|then|in|on|with|so|as|while|because|since|which will|please|now|next)\b"
+)
+"""Words that go on behind a call and still leave it one, as in `search(...) to find it`."""
 GOES_ON_BELOW: Final = re.compile(r"[`*_ \t]{0,8}+\n\s{0,8}+(?:[a-z]{2,}+,? ){1}[a-z]{2,}+\b")
 """A line behind a call that begins like the middle of a sentence."""
 IN_ELEMENT: Final = re.compile(r"<([^\W\d][\w.:-]{0,60}+)(?:\s[^<>]{0,200}+)?+>\Z")
@@ -199,7 +204,7 @@ COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
 
 ANNOUNCES: Final = _phrases(
     r"""
-    i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|going to|need to|want to|have to|must
+    i[’']ll|i will|i[’']m|i am|let me|let[’']?s|going to|need to|want to|have to|must
     calling|running|executing|invoking|using|performing|making|issuing
     """
 )
@@ -231,6 +236,7 @@ ASSIGNMENT: Final = re.compile(
     r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z"
 )
 ITEM: Final = re.compile(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
+ITEM_MARK: Final = re.compile(r"\s*+(?:[-*+•]|\(?\d{1,3}+[.):]|[a-z][.)])\s|\s*+\Z")
 QUOTED_LINE: Final = re.compile(r"\s*+(?:>|>>>|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d)")
 NOT_CALLED: Final = re.compile(
     r"\b(?:def|class|assert|import|from|function|fn|func|new|async def)\s"
@@ -242,7 +248,8 @@ CODE_INDENT: Final = 4
 AFTER_CALL: Final = re.compile(
     r"\s*+(?:->|=>|→|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
-    r"|had|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
+    r"|had|gave|made|ran|came|yield(?:s|ed)|produce[sd]?|show(?:s|ed)|finished|completed|succeeded"
+    r"|ended|worked|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
 )
 PROGRAM: Final = re.compile(

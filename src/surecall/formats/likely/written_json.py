@@ -29,6 +29,7 @@ from .naming import (
 from .written_python import bind_arguments
 
 _CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
+_SCHEMA_KEYS: Final = frozenset({"type", "properties"})
 _OPENERS: Final = re.compile(r"[{\[]")
 _MAX_OPENERS: Final = 2_000
 _SCANS_PER_CHARACTER: Final = 8
@@ -167,6 +168,8 @@ def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bo
         return False
     arguments = _as_object(call.arguments)
     declared = parameter_names(tools.parameters(call.name))
+    if arguments and arguments.keys() >= _SCHEMA_KEYS and _SCHEMA_KEYS.isdisjoint(declared):
+        return False  # what the tool is, and not a call of it
     if call.name not in record or not arguments or not declared:
         return True
     return not arguments.keys().isdisjoint(declared)
