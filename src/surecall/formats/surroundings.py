@@ -35,15 +35,7 @@ class Surroundings:
     as the subject of a sentence.
     """
 
-    __slots__ = (
-        "_element",
-        "_is_after_mention",
-        "_last_words",
-        "_line",
-        "_previous",
-        "_tail",
-        "_user_spoke",
-    )
+    __slots__ = ("_element", "_is_after_mention", "_line", "_lines", "_tail", "_user_spoke")
 
     def __init__(self) -> None:
         self._line = ""

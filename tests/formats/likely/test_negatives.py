@@ -44,7 +44,7 @@ def test_texts_without_a_call_are_left_as_they_are() -> None:
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_nothing_is_called_in_other_words(held_out: bool) -> None:
-    """Texts in other words give no certain call, and at most one text in two hundred a likely one."""
+    """Other words give no certain call, and at most one text in two hundred a likely one."""
     names = ToolNames(FRESHLY_OFFERED)
     texts = list(fresh_negatives(held_out=held_out))
     likely: list[str] = []
