@@ -19,6 +19,7 @@ _QUOTE_RULES: Final = frozenset(
         "add_missing_colon",
         "add_missing_comma",
         "drop_extra_colon",
+        "drop_string_prefix",
         "drop_extra_comma",
         "escape_inner_quotes",
         "replace_quotes",
@@ -28,11 +29,13 @@ _QUOTE_RULES: Final = frozenset(
 _EDGE_RULES: Final = _QUOTE_RULES - {"replace_quotes"}
 _INNER: Final = frozenset({"escape_inner_quotes"})
 _KEY_WITH_SYNTAX: Final = re.compile(r"[\"{}\[\]]|:.*,|,.*:|\A\s*+[:,]|[:,]\s*+\Z", re.DOTALL)
+_KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}", re.DOTALL)
+"""Behind `b`, a key that begins with a digit is rather `b0` with its quote in the wrong place."""
 _MEMBER_INSIDE: Final = re.compile(r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\"|\"\s*+:")
 _MEMBER_AFTER_KEY: Final = re.compile(r",\s*+\"[^\":]{1,80}+:")
 _KEY_BEFORE: Final = re.compile(r"[\"'\]]\s*+:\s*+\Z")
 """The end of prose that is rather a damaged key."""
-_EDGE: Final = re.compile(r"\A\s*+[:,](?!\w)|\A:\s*+[\"']|[^,],\s*+\Z")
+_EDGE: Final = re.compile(r"\A\s*+[:,]|[^,],\s*+\Z")
 
 
 def refuse_swallowed(found: Repaired) -> Repaired:
@@ -50,7 +53,8 @@ def refuse_swallowed(found: Repaired) -> Repaired:
         item = waiting.pop()
         if isinstance(item, dict):
             record = cast("dict[str, Any]", item)
-            if any(map(_KEY_WITH_SYNTAX.search, record)):
+            odd = _KEY_BEHIND_PREFIX if "drop_string_prefix" in rules else _KEY_WITH_SYNTAX
+            if any(map(odd.search, record)):
                 return _REFUSED
             waiting.extend(record.values())
         elif isinstance(item, list):
