@@ -17,6 +17,7 @@ from surecall.formats import (
     Piece,
     TextReader,
     ToolNames,
+    finds_opener,
 )
 from surecall.formats.likely import find_likely_calls, names_a_tool
 from surecall.jsontext import TextBuffer
@@ -319,6 +320,9 @@ def read_reply(
             if reading.calls:
                 return reading
         if text_formats:
+            formats = TAUGHT_FORMATS if taught else FORMATS
+            if generation_prompt is None and _is_plain(reply.content, names, formats):
+                return _read_plain(reply)
             reader = open_reader(generation_prompt, taught=taught, accept=accept)
             return _read_text(reply, reader)
     reading = _read_fields(reply, names, used_ids, limits, transforms)
@@ -328,6 +332,21 @@ def read_reply(
     if text_formats and reply.content and names and reading.calls:
         return _note_other_calls(reading, names)
     return reading
+
+
+def _is_plain(text: str, names: ToolNames, formats: tuple[CallFormat, ...]) -> bool:
+    """Tell by two searches whether nothing in a text can be a call or reasoning: most texts."""
+    return not finds_opener(text, names, formats) and find_likely_calls(text, names) is None
+
+
+def _read_plain(reply: Reply) -> Reading:
+    return Reading(
+        content=reply.content or "",
+        reasoning=reply.reasoning,
+        defects=reply.defects,
+        receipts=reply.receipts,
+        finish_reason=reply.finish_reason,
+    )
 
 
 def _read_fields(

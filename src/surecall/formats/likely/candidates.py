@@ -24,8 +24,8 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
     if not names:
         return Candidates([], is_over_limit=False)
     every = [
-        *find_json_calls(text, tools, names),
-        *find_tags(text, tools),
+        *(find_json_calls(text, tools, names) if "{" in text or "[" in text else ()),
+        *(find_tags(text, tools) if "<" in text else ()),
         *find_lines(text, tools, names),
         *find_python_calls(text, tools, names),
     ]

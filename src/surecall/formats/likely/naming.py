@@ -15,6 +15,7 @@ MAX_NAMES: Final = 2_000
 """Names of tools that are looked at in one text."""
 MAX_CANDIDATES: Final = 256
 """Places in one text that are read as calls."""
+_MAX_HEADS: Final = 12
 _SEPARATORS: Final = r"(?:\\?[-_. ])?"
 _NAME_PARTS: Final = re.compile(r"[^\W_]++")
 
@@ -49,6 +50,14 @@ def _name_pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile(f"(?:{'|'.join(alternatives)})(?!\\w)") if alternatives else None
 
 
+@lru_cache(maxsize=64)
+def _heads(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a few texts of which one stands in every text with a name; `""` for many names."""
+    parts = [_NAME_PARTS.findall(name.lower()) for name in names]
+    heads = {max(words, key=len) for words in parts if words}
+    return tuple(heads) if len(heads) <= _MAX_HEADS else ("",)
+
+
 def find_names(text: str, tools: ToolNames, limit: int = MAX_NAMES) -> list[Name]:
     """Return where names of tools begin and end, in any of their usual spellings."""
     pattern = _name_pattern(tools.names)
@@ -56,6 +65,8 @@ def find_names(text: str, tools: ToolNames, limit: int = MAX_NAMES) -> list[Name
     if pattern is None or len(lowered) != len(text):  # a few letters become two
         lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
     found: list[Name] = []
+    if not any(head in lowered for head in _heads(tools.names)):
+        return []
     for match in pattern.finditer(lowered) if pattern else ():
         start, end = match.span()
         if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
