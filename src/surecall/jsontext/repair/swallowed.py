@@ -28,8 +28,8 @@ _QUOTE_RULES: Final = frozenset(
 """Repairs behind which the limits of a string are in doubt."""
 _EDGE_RULES: Final = _QUOTE_RULES - {"replace_quotes"}
 _INNER: Final = frozenset({"escape_inner_quotes"})
-_KEY_WITH_SYNTAX: Final = re.compile(r"[\"{}\[\]]|:.*,|,.*:|\A\s*+[:,]|[:,]\s*+\Z", re.DOTALL)
-_KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}", re.DOTALL)
+_KEY_WITH_SYNTAX: Final = re.compile(r"[\"{}\[\]]|\A\s*+[:,]|[:,]\s*+\Z")
+_KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}")
 """Behind `b`, a key that begins with a digit is rather `b0` with its quote in the wrong place."""
 _MEMBER_INSIDE: Final = re.compile(r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\"|\"\s*+:")
 _MEMBER_AFTER_KEY: Final = re.compile(r",\s*+\"[^\":]{1,80}+:")
@@ -54,7 +54,7 @@ def refuse_swallowed(found: Repaired) -> Repaired:
         if isinstance(item, dict):
             record = cast("dict[str, Any]", item)
             odd = _KEY_BEHIND_PREFIX if "drop_string_prefix" in rules else _KEY_WITH_SYNTAX
-            if any(map(odd.search, record)):
+            if any(odd.search(key) or (":" in key and "," in key) for key in record):
                 return _REFUSED
             waiting.extend(record.values())
         elif isinstance(item, list):
