@@ -378,15 +378,14 @@ def test_without_tools_fields_are_read_but_not_checked() -> None:
     assert read(message(CUT), "--finish-reason", "length").exit_code == 1
 
 
-def test_without_tools_text_is_not_searched() -> None:
-    """Calls written as text need tools, and the output says so instead of `no calls` alone."""
-    result = read(TAGGED)
-    assert result.exit_code == 0
-    assert "none  calls written as text are only looked for with --tools" in result.stdout
-    assert "! no calls; calls written as text were not looked for" in result.stdout
+def test_without_tools_only_markup_is_read() -> None:
+    """Nobody knows the tools then, so calls in markup are found and no others."""
     found = document(read(TAGGED, "--json"))
-    assert (found["calls"], found["content"]) == ([], TAGGED)
+    assert [call["outcome"] for call in found["calls"]] == ["not_checked"]
     assert found["verdict"]["is_checked"] is False
+    result = read("ping()")
+    assert result.exit_code == 0
+    assert "none  without --tools, only calls in markup are found" in result.stdout
 
 
 def test_the_document_has_everything(tools: str) -> None:
@@ -470,9 +469,9 @@ def test_the_format_alone(given: Any, words: tuple[str, ...], expected: str, too
 
 def test_the_format_alone_without_tools_warns() -> None:
     """`none` without tools comes with the reason, on standard error."""
-    result = read(TAGGED, "--format-only")
+    result = read("ping()", "--format-only")
     assert result.stdout == "none\n"
-    assert "only looked for with --tools" in result.stderr
+    assert "only calls in markup are found" in result.stderr
 
 
 @dataclass(frozen=True)

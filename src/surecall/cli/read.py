@@ -81,7 +81,8 @@ def read(
     outcomes: tuple[Outcome, ...] = ()
     if arrival.reply is not None:
         stopped = {"finish_reason": finish_reason} if finish_reason else {}
-        reply, names = replace(arrival.reply, **stopped), ToolNames(tools.specs())
+        reply = replace(arrival.reply, **stopped)
+        names = ToolNames(tools.specs(), is_unknown=not has_tools)
         reading = read_reply(reply, tools=names, accept=accept, generation_prompt=generation_prompt)
         outcomes = judge_calls(reading, tools)
     if format_only:
@@ -122,7 +123,7 @@ def _tell_format(output: Output, reading: Reading, *, has_tools: bool) -> ExitCo
         output.data({"type": "format", "names": names, "is_checked": has_tools})
         return ExitCode.OK
     if not names and not has_tools and not output.quiet:
-        words = "calls written as text are only looked for with --tools"
+        words = "without --tools, only calls in markup are found"
         Progress(output.people()).say("!", "no tools", words, "yellow")
     output.text("\n".join(names) or "none")
     return ExitCode.OK

@@ -82,7 +82,7 @@ class ReadingPage(Progress):
         """Show which format was seen, and the reasoning that was split off."""
         formats = dict.fromkeys(call.format for call in reading.calls)
         if not formats:
-            not_searched = "calls written as text are only looked for with --tools"
+            not_searched = "without --tools, only calls in markup are found"
             self._section("none", "format", "no call was found" if tools else not_searched)
         else:
             structured = STRUCTURED.issuperset(formats)

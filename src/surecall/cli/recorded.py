@@ -144,7 +144,7 @@ def judge_reading(reading: Reading, outcomes: tuple[Outcome, ...], *, has_tools:
             parts.append(named if len(outcomes) == 1 else f"{counts[what]} {named}")
     calls = f"{count_of(len(outcomes), 'call')}: {', '.join(parts)}" if parts else "no calls"
     if not parts and not has_tools and reading.content:
-        calls = "no calls; calls written as text were not looked for"
+        calls = "no calls; without tools, only markup was looked at"
     return Verdict(
         ok=not counts["refused"],
         is_checked=has_tools,

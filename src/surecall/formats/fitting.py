@@ -332,4 +332,5 @@ def _is_placeholder(key: str, value: str) -> bool:
     if named is None:
         return False
     inner, key = named[1].lower().replace("_", " "), key.lower().replace("_", " ")
-    return key in inner or inner in key or not _ANY_VALUE.isdisjoint(inner.split())
+    words = set(inner.split())
+    return not words.isdisjoint(key.split()) or not _ANY_VALUE.isdisjoint(words) or key in inner

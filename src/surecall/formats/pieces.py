@@ -57,6 +57,11 @@ class PieceWriter:
         """Whether there is visible text on the line that is being read."""
         self.calls = 0
 
+    @property
+    def is_after_call(self) -> bool:
+        """Whether a call was added, and no text since."""
+        return self.calls > 0 and self._drops_space
+
     def taken(self) -> list[Piece]:
         """Return the pieces collected since the last time."""
         pieces, self._pieces = self._pieces, []

@@ -18,6 +18,7 @@ from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings, goes_on_as_sentence
 
 _FENCES: Final = ("```", "~~~")
+_CODE_MARKS: Final = frozenset({*_FENCES, "`"})
 _ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
 _SPACE: Final = re.compile(r"\s*+")
 _MARKER_ENDS: Final = frozenset(">`")
@@ -239,6 +240,7 @@ class TextReader:
                 continue
             if found.calls and self._is_mention(form, source, at, found):
                 self._show(source.text[at : found.end])
+                self._surroundings.end_mention()
                 self._false_openers += 1
                 return found.end
             if not self._prompt_known and not self._out.has_reasoning and found.calls:
@@ -258,8 +260,19 @@ class TextReader:
             return True
         if not form.is_plain:
             return False
-        is_filled = not any(has_placeholder(call.arguments) for call in found.calls)
-        return not is_filled or self._surroundings.speak_of_it(found)
+        if any(has_placeholder(call.arguments) for call in found.calls):
+            return True
+        is_announced = self._out.is_after_call or self._surroundings.announce_it()
+        return not is_announced or self._is_before_text(source, found.end)
+
+    def _is_before_text(self, source: Source, at: int) -> bool:
+        """Tell whether text follows, and not only marks of calls, of reasoning or of an end."""
+        at = source.skip_space(at)
+        if source.at_end(at):
+            return False
+        self._refuse_growing(source, at)
+        match = self._index.search(source.text, at)
+        return match is None or match.start() > at or match.group() in _CODE_MARKS
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
         """Return the next end of reasoning that does not stand inside a call."""

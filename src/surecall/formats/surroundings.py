@@ -1,14 +1,16 @@
 """Where in the visible text a call stands, and whether it is only quoted there."""
 
 import re
+from collections import deque
 from typing import Final
 
 from .base import Found
-from .likely.mentions import speaks_of, subjects_of
-from .likely.phrases import ECHOES
+from .likely.mentions import announces, has_words
+from .likely.phrases import AROUND_CALLS, ECHOES
 from .source import Source
 
 _MAX_LINE: Final = 200
+_MAX_LINES: Final = 16
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "»": "«"}
 _PAIRED: Final = ('"', "“", "„", "«", "»")
 """Those of them that are no apostrophes, so that they tell where a quotation began."""
@@ -22,9 +24,6 @@ _USER: Final = re.compile(r"[*#\[ ]{0,4}+(?:User|Human)\b[*\]]{0,3}+:")
 _ASSISTANT: Final = re.compile(r"[*#\[ ]{0,4}+(?:Assistant|Model|AI)\b[*\]]{0,3}+:[* ]{0,3}+")
 _OPEN_TAG: Final = re.compile(r"<([A-Za-z_][\w.:-]*+)(?:\s[^<>]*+)?>")
 _VOID: Final = frozenset({"br", "hr", "img", "input", "link", "meta"})
-_AROUND_CALLS: Final = re.compile(
-    "tool|func|call|action|invoke|use|exec|answer|response|assistant", re.IGNORECASE
-)
 _EXAMPLES: Final = frozenset({"example", "examples", _COMMENT[0], *ECHOES})
 
 
@@ -36,19 +35,21 @@ class Surroundings:
     as the subject of a sentence.
     """
 
-    __slots__ = ("_element", "_line", "_previous", "_tail", "_user_spoke")
+    __slots__ = ("_element", "_is_after_mention", "_line", "_lines", "_tail", "_user_spoke")
 
     def __init__(self) -> None:
         self._line = ""
-        self._previous = ""
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._tail = ""
         self._element = ""
         self._user_spoke = False
+        self._is_after_mention = False
 
     def add(self, text: str, *, is_code: bool = False) -> None:
         """Take the next visible text."""
         if not text:
             return
+        self._is_after_mention = self._is_after_mention and text.isspace()
         self._tail = (self._tail + text[-_MAX_TAIL:])[-_MAX_TAIL:]
         first, *lines = text.split("\n")
         self._line = (self._line + first)[:_MAX_LINE]
@@ -64,7 +65,7 @@ class Surroundings:
     def _end_line(self, line: str) -> None:
         if not line:
             return
-        self._previous = line
+        self._lines.append(line)
         may_close = _COMMENT[1] in line or len(self._line) >= _MAX_LINE
         if _USER.match(line):
             self._user_spoke = True
@@ -77,7 +78,7 @@ class Surroundings:
             self._element = "" if may_close else _COMMENT[0]
         elif (tag := _OPEN_TAG.fullmatch(line)) and not line.endswith("/>"):
             name = tag[1]
-            is_plain = name.lower() not in _VOID and not _AROUND_CALLS.search(name)
+            is_plain = name.lower() not in _VOID and not AROUND_CALLS.search(name)
             if is_plain or name.lower() in ECHOES:
                 self._element = name
 
@@ -103,10 +104,16 @@ class Surroundings:
             return line[:1] in _ITEM_MARKS or line[:1].isdigit()
         return goes_on_as_sentence(source, found.end)
 
-    def speak_of_it(self, found: Found) -> bool:
-        """Tell whether the words so far make what comes next a call that is only spoken of."""
-        lead = self._line if self._line.strip() else self._previous
-        return speaks_of(lead, subjects_of(found.calls))
+    def announce_it(self) -> bool:
+        """Tell whether no words stand before what comes next, or some that say it is done now."""
+        if self._is_after_mention:
+            return False
+        lead = next((line for line in (self._line, *reversed(self._lines)) if has_words(line)), "")
+        return not lead or announces(lead)
+
+    def end_mention(self) -> None:
+        """Take note that the visible text so far ends with a call that is only spoken of."""
+        self._is_after_mention = True
 
     def mention(self, source: Source, end: int) -> bool:
         """Tell whether the marker that ends here stands alone between quotation marks."""
@@ -143,7 +150,11 @@ class Surroundings:
         if not self._user_spoke:
             return False
         line = self._line.strip()
-        return bool(_ASSISTANT.match(line) if line else _ASSISTANT.fullmatch(self._previous))
+        return bool(
+            _ASSISTANT.match(line)
+            if line
+            else self._lines and _ASSISTANT.fullmatch(self._lines[-1])
+        )
 
 
 def goes_on_as_sentence(source: Source, at: int) -> bool:

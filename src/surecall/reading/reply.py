@@ -17,6 +17,7 @@ from surecall.formats import (
     Piece,
     TextReader,
     ToolNames,
+    finds_opener,
 )
 from surecall.formats.likely import find_likely_calls, names_a_tool
 from surecall.jsontext import TextBuffer
@@ -44,7 +45,8 @@ _MIN_BLANK_TAIL: Final = 16
 """White space that is no layout any more but a model that repeats itself."""
 _GAVE_UP: Final = Defect(
     Code.READING_BUDGET_EXCEEDED,
-    "The text has more markers than are looked at in one reply; the rest was taken as plain text.",
+    "The text has more in it that may be a call than is looked at in one reply;"
+    " the rest was taken as plain text.",
 )
 
 
@@ -167,11 +169,11 @@ class ReplyReader:
             doubt = MAY_GO_ON if self._waiting.call.may_go_on else ""
             self._read.append(self._read_call(self._waiting, hurt, doubt))
             self._waiting = None
-        content, seen = self._read_likely(str(self._content))
+        content, seen, is_over_limit = self._read_likely(str(self._content))
         if doubt := doubt_finish(finish_reason):
             self._read = [_doubted(call, doubt) for call in self._read]
         defects = tuple(self._calls.defects)
-        if self._text.gave_up:
+        if self._text.gave_up or is_over_limit:
             defects = (*defects, _GAVE_UP)
         return Reading(
             calls=tuple(self._read),
@@ -183,11 +185,14 @@ class ReplyReader:
             finish_reason=finish_reason,
         )
 
-    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...]]:
-        """Take the calls that the text probably makes, and return the rest; or list them."""
+    def _read_likely(self, content: str) -> tuple[str, tuple[ToolCall, ...], bool]:
+        """Take the calls that the text probably makes, and return the rest; or list them.
+
+        The last of what is returned tells whether there was more than is looked at.
+        """
         found = find_likely_calls(content, self._names)
         if found is None:
-            return content, ()
+            return content, (), False
         known = {_identity(call) for call in self._read}
         reader = self._calls if self._accept == "likely" else CallReader(self._names)
         likely: list[ToolCall] = []
@@ -199,8 +204,8 @@ class ReplyReader:
                 likely.append(call)
         if self._accept == "likely":
             self._read += likely
-            return found.content, ()
-        return content, tuple(likely)
+            return found.content, (), found.is_over_limit
+        return content, tuple(likely), found.is_over_limit
 
     def _take(self, pieces: list[Piece]) -> list[ReadEvent]:
         events: list[ReadEvent] = []
@@ -315,6 +320,9 @@ def read_reply(
             if reading.calls:
                 return reading
         if text_formats:
+            formats = TAUGHT_FORMATS if taught else FORMATS
+            if generation_prompt is None and _is_plain(reply.content, names, formats):
+                return _read_plain(reply)
             reader = open_reader(generation_prompt, taught=taught, accept=accept)
             return _read_text(reply, reader)
     reading = _read_fields(reply, names, used_ids, limits, transforms)
@@ -324,6 +332,21 @@ def read_reply(
     if text_formats and reply.content and names and reading.calls:
         return _note_other_calls(reading, names)
     return reading
+
+
+def _is_plain(text: str, names: ToolNames, formats: tuple[CallFormat, ...]) -> bool:
+    """Tell by two searches whether nothing in a text can be a call or reasoning: most texts."""
+    return not finds_opener(text, names, formats) and find_likely_calls(text, names) is None
+
+
+def _read_plain(reply: Reply) -> Reading:
+    return Reading(
+        content=reply.content or "",
+        reasoning=reply.reasoning,
+        defects=reply.defects,
+        receipts=reply.receipts,
+        finish_reason=reply.finish_reason,
+    )
 
 
 def _read_fields(

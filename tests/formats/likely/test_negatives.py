@@ -2,6 +2,10 @@
 
 from collections import Counter
 
+import pytest
+
+from support.fresh_negatives import OFFERED as FRESHLY_OFFERED
+from support.fresh_negatives import fresh_negatives
 from support.negatives import KINDS, OFFERED, negatives
 from surecall.formats import ToolNames
 from surecall.reading import read_reply
@@ -9,6 +13,8 @@ from surecall.reading import read_reply
 MIN_TEXTS = 3_000
 MIN_KINDS = 40
 MAX_LIKELY = 0.001
+MIN_FRESH_TEXTS = 1_800
+MAX_FRESH_LIKELY = 0.005
 NAMES = ToolNames(OFFERED)
 
 
@@ -34,3 +40,18 @@ def test_texts_without_a_call_are_left_as_they_are() -> None:
             continue
         reading = read_reply(text, tools=NAMES, finish_reason="stop")
         assert (reading.content, reading.seen, reading.calls) == (text, (), ()), kind
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_nothing_is_called_in_other_words(held_out: bool) -> None:
+    """Other words give no certain call, and at most one text in two hundred a likely one."""
+    names = ToolNames(FRESHLY_OFFERED)
+    texts = list(fresh_negatives(held_out=held_out))
+    likely: list[str] = []
+    for kind, text in texts:
+        reading = read_reply(text, tools=names, accept="likely", finish_reason="stop")
+        assert all(call.certainty == "likely" for call in reading.calls), (kind, text)
+        if reading.calls:
+            likely.append(text)
+    assert len(texts) > MIN_FRESH_TEXTS
+    assert len(likely) <= MAX_FRESH_LIKELY * len(texts), likely

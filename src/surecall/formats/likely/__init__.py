@@ -18,14 +18,15 @@ from surecall.formats.names import ToolNames
 from surecall.jsontext import canonical_hash
 from surecall.records import Receipt, clip
 
-from .candidates import Candidate, find_candidates, names_a_tool
-from .mentions import Fence, Place, find_fences, subjects_of, why_mention
-from .phrases import ECHOES
+from .candidates import find_candidates
+from .layout import Fence, Layout, Span
+from .mentions import Place, subjects_of, why_mention
+from .naming import Candidate, names_a_tool
 
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "names_a_tool"]
 
 _MAX_CHARACTERS: Final = 100_000
-_MARKS: Final = ("(", "{", "[", "<", ":\n")
+_MARK: Final = re.compile(r"[({\[<]|:\n")
 """Without one of them no text calls anything."""
 _ESCAPED: Final = re.compile(r"\\([_*\[\]])")
 _BETWEEN: Final = re.compile(
@@ -37,10 +38,6 @@ _AFTER: Final = re.compile(r"(?:[\])}\"'`*;,]|[ \t]*+<[|/]?+[\w:.-]{1,40}+[|]?+>
 _OR: Final = re.compile(
     r"[\s\W]*+(?:<[|\w]++>\s*+)*+(?:or|oder|ou|o|或者|alternatively|otherwise|vs|versus)\b|\s*+/\s*+\Z",
     re.IGNORECASE,
-)
-_ECHO: Final = re.compile(rf"<({'|'.join(ECHOES)}|example|examples)\b[^<>]*+>", re.IGNORECASE)
-_OTHER_PARTY: Final = re.compile(
-    r"^[*#\[ ]{0,4}+(?:User|Human|Customer|Client|Q)\b[*\]]{0,3}+:", re.MULTILINE
 )
 
 
@@ -60,6 +57,8 @@ class LikelyCalls(Struct, frozen=True, kw_only=True):
     calls: tuple[LikelyCall, ...] = ()
     content: str = ""
     """The text without the calls."""
+    is_over_limit: bool = False
+    """Whether there was more to look at than is looked at."""
 
 
 class _Group(Struct, kw_only=True):
@@ -77,32 +76,35 @@ class _Group(Struct, kw_only=True):
 
 def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
     """Return the calls that a text makes outside any markup, or None when it makes none."""
-    if len(text) > _MAX_CHARACTERS or not any(mark in text for mark in _MARKS):
+    if _MARK.search(text) is None:
         return None
+    if len(text) > _MAX_CHARACTERS:
+        is_silent = not names_a_tool(text, tools)
+        return None if is_silent else LikelyCalls(content=text, is_over_limit=True)
     plain = _ESCAPED.sub(r"\1", text) if "\\_" in text else text
-    candidates = find_candidates(plain, tools)
+    candidates, is_over_limit = find_candidates(plain, tools)
     if not candidates:
-        return None
-    fences = find_fences(plain)
+        return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
+    layout = Layout(plain, [Span(it.start, it.end) for it in candidates])
     groups = [
         group
-        for group in _without_choices(plain, list(_group(plain, candidates, fences)))
-        if not _is_mention(plain, group, candidates)
+        for group in _without_choices(plain, list(_group(layout, candidates)))
+        if not _is_mention(layout, group)
     ]
-    if not groups:
-        return None
-    unescaped = plain != text
-    calls = tuple(_calls_of(plain, groups, unescaped=unescaped))
-    return LikelyCalls(calls=calls, content=_without(plain, groups)) if calls else None
+    calls = tuple(_calls_of(plain, groups, unescaped=plain != text))
+    if not calls:
+        return LikelyCalls(content=text, is_over_limit=True) if is_over_limit else None
+    content = _without(plain, groups)
+    return LikelyCalls(calls=calls, content=content, is_over_limit=is_over_limit)
 
 
-def _group(text: str, candidates: list[Candidate], fences: list[Fence]) -> Iterator[_Group]:
+def _group(layout: Layout, candidates: list[Candidate]) -> Iterator[_Group]:
     """Put calls together that only separators stand between."""
     group: _Group | None = None
     for candidate in candidates:
-        fence = next((it for it in fences if it.body <= candidate.start < it.body_end), None)
+        fence = layout.fence_at(candidate.start)
         if group is not None:
-            between = _BETWEEN.match(text, group.end, candidate.start)
+            between = _BETWEEN.match(layout.text, group.end, candidate.start)
             joins = between is not None and between.end() == candidate.start
             if joins and fence == group.fence:
                 group.candidates.append(candidate)
@@ -122,45 +124,22 @@ def _without_choices(text: str, groups: list[_Group]) -> list[_Group]:
     return [group for group, is_choice in zip(groups, chosen, strict=True) if not is_choice]
 
 
-def _is_mention(text: str, group: _Group, candidates: list[Candidate]) -> bool:
-    if _is_echo(text, group.start):
+def _is_mention(layout: Layout, group: _Group) -> bool:
+    if layout.is_in_echo(group.start):
         return True
-    opened = _BEFORE.search(text, max(0, group.start - _WINDOW), group.start)
-    is_in_list = opened is not None and "[" in opened.group()
-    has_arguments = any(call.arguments for one in group.candidates for call in one.calls)
+    names = {name for one in group.candidates for name in one.names}
+    if not names.isdisjoint(layout.assigned_names if names else ()):
+        return True
+    opened = _BEFORE.search(layout.text, max(0, group.start - _WINDOW), group.start)
     place = Place(
         group.start,
         group.end,
-        is_in_list=is_in_list,
-        has_arguments=has_arguments,
+        is_tag=group.candidates[0].format == "name_tag",
+        is_in_list=opened is not None and "[" in opened.group(),
+        has_arguments=any(call.arguments for one in group.candidates for call in one.calls),
         subjects=subjects_of(call for one in group.candidates for call in one.calls),
     )
-    names = {name for one in group.candidates for name in one.names}
-    if names and _are_variables(text, names):
-        return True
-    rest = [(one.start, one.end) for one in candidates]
-    return bool(why_mention(text, place, group.fence, rest))
-
-
-def _is_echo(text: str, start: int) -> bool:
-    """Tell whether a place lies in an echoed result, an example or another party's words."""
-    opened = None
-    for found in _ECHO.finditer(text, 0, start):
-        opened = found
-    if opened is not None and text.find(f"</{opened[1]}", opened.end(), start) < 0:
-        return True
-    said = None
-    for found in _OTHER_PARTY.finditer(text, 0, start):
-        said = found
-    return said is not None and "\n\n" not in text[said.end() : start]
-
-
-def _are_variables(text: str, names: set[str]) -> bool:
-    """Tell whether a word without quotes is given a value elsewhere in the text."""
-    return any(
-        re.search(rf"(?m)(?:^\s*+{re.escape(name)}\s*+=(?!=)|\bfor {re.escape(name)} in\b)", text)
-        for name in sorted(names)[:16]
-    )
+    return bool(why_mention(layout, place, group.fence))
 
 
 def _calls_of(text: str, groups: list[_Group], *, unescaped: bool) -> Iterator[LikelyCall]:

@@ -5,7 +5,6 @@ behind. A question, an example, a condition, a quotation, a program or a report 
 make a call a mention.
 """
 
-import re
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -13,36 +12,7 @@ from msgspec import Struct
 from surecall.formats.base import TextCall
 
 from . import phrases
-
-
-class Fence(Struct, frozen=True):
-    """A block of code: where it and its body begin and end, and its language."""
-
-    start: int
-    body: int
-    body_end: int
-    end: int
-    language: str
-
-
-def find_fences(text: str) -> list[Fence]:
-    """Return the fenced blocks of a text; one that is not closed goes to its end."""
-    fences: list[Fence] = []
-    opened: re.Match[str] | None = None
-    for line in phrases.FENCE_LINE.finditer(text):
-        if opened is None:
-            opened = line
-        elif line[1].startswith(opened[1]) and not line[2].strip():
-            fences.append(_fence(opened, line.start(), line.end()))
-            opened = None
-    if opened is not None:
-        fences.append(_fence(opened, len(text), len(text)))
-    return fences
-
-
-def _fence(opened: re.Match[str], body_end: int, end: int) -> Fence:
-    language = opened[2].strip().lower()
-    return Fence(opened.start(), opened.end() + 1, body_end, end, language)
+from .layout import Fence, Layout, Span
 
 
 class Place(Struct, frozen=True):
@@ -50,6 +20,7 @@ class Place(Struct, frozen=True):
 
     start: int
     end: int
+    is_tag: bool = False
     is_in_list: bool = False
     """Whether brackets stand around them, or quotes inside brackets."""
     has_arguments: bool = True
@@ -57,30 +28,32 @@ class Place(Struct, frozen=True):
     """Words that the calls are about."""
 
 
-def why_mention(text: str, place: Place, fence: Fence | None, rest: list[tuple[int, int]]) -> str:
+def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
     """Return why calls are only spoken of; empty when they are made.
 
     Args:
-        text: The whole text.
+        layout: The whole text.
         place: Where the calls stand.
         fence: The block of code they are in, if any.
-        rest: Where other calls stand in the same block of code.
     """
+    text, rest = layout.text, layout.candidates
     start, end = place.start, place.end
     if fence is not None:
         if fence.language.split(" ")[0] not in phrases.CALL_LANGUAGES:
             return "it is in a block of code of another language"
-        if _is_program(text, fence, rest):
+        if layout.is_program(fence):
             return "it is a part of a program"
         if phrases.COMMENT_LINE.match(text, text.rfind("\n", 0, start) + 1, start):
             return "it is in a comment"
         start, end = fence.start, fence.end
     else:
-        why = _judge_line(text, place, rest)
+        why = _judge_line(layout, place)
         if why:
             return why
     lead, trail = lead_of(text, start), trail_of(text, end)
-    if speaks_of(lead, place.subjects):
+    if phrases.GOES_ON_BELOW.match(trail):
+        return "the sentence goes on below it"
+    if speaks_of(lead, place.subjects) or _is_in_spoken_list(text, start, place.subjects):
         return "the text before it speaks of a call that could be made"
     if _asks(trail) or _asks_leave(trail):
         return "the text asks whether to make it"
@@ -118,6 +91,18 @@ def speaks_of(lead: str, subjects: frozenset[str]) -> bool:
     return _asks(lead) or _refers_to_it(lead, subjects)
 
 
+def has_words(text: str) -> bool:
+    """Tell whether more than markup stands in a text."""
+    return phrases.WORD.search(phrases.MARKUP.sub(" ", text)) is not None
+
+
+def announces(lead: str) -> bool:
+    """Tell whether the last sentence before a call says that it is made now."""
+    clause = lead_of(lead, len(lead)).strip("*_ `#-")
+    is_announced = phrases.MAKES.search(clause) or phrases.GOES_ON.match(clause)
+    return bool(is_announced) and not speaks_of(clause, frozenset())
+
+
 def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
     """Tell whether the last words before a call speak of it as a text, or need it to go on.
 
@@ -134,13 +119,23 @@ def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
     if phrases.REFERS.search(clause):
         return True
     if (
-        clause.endswith((".", "!"))
+        clause.endswith((".", "!", "。", "！"))
         or not phrases.WORD.search(clause)
         or phrases.GOES_ON.match(clause)
     ):
         return False
-    leads_in = clause.endswith(":") or len(clause.split()) >= phrases.MIN_WORDS
+    leads_in = clause.endswith((":", "：")) or len(clause.split()) >= phrases.MIN_WORDS
+    leads_in = leads_in or phrases.EAST_ASIAN.search(clause) is not None
     return leads_in and subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
+
+
+def _is_in_spoken_list(text: str, start: int, subjects: frozenset[str]) -> bool:
+    """Tell whether a call is an item of a list whose heading speaks of it."""
+    lines = text[max(0, start - phrases.MAX_LEAD) : start].split("\n")
+    if not phrases.ITEM_MARK.match(lines[-1]):
+        return False
+    heading = next((line for line in reversed(lines) if not phrases.ITEM_MARK.match(line)), "")
+    return heading.rstrip("*_ ").endswith((":", "：")) and speaks_of(heading, subjects)
 
 
 def _asks_leave(trail: str) -> bool:
@@ -150,7 +145,7 @@ def _asks_leave(trail: str) -> bool:
     return any(not phrases.HELPS.search(it.group()) for it in phrases.QUESTION.finditer(trail))
 
 
-def _is_instruction(text: str, start: int, trail: str, rest: list[tuple[int, int]]) -> bool:
+def _is_instruction(text: str, start: int, trail: str, rest: list[Span]) -> bool:
     """Tell whether a call is in one of several steps, and the next one is not a call."""
     step = phrases.STEP.match(trail)
     if step is None or any(begun > start and begun - start < len(trail) for begun, _ in rest[1:]):
@@ -158,44 +153,33 @@ def _is_instruction(text: str, start: int, trail: str, rest: list[tuple[int, int
     return any(map(phrases.STEP.match, text[max(0, start - phrases.MAX_LEAD) : start].split("\n")))
 
 
-def _is_program(text: str, fence: Fence, rest: list[tuple[int, int]]) -> bool:
-    body: list[str] = []
-    here = fence.body
-    for start, end in sorted(rest):
-        if fence.body <= start and end <= fence.body_end:
-            body.append(text[here:start])
-            here = end
-    body.append(text[here : fence.body_end])
-    return bool(phrases.PROGRAM.search("_".join(body)))
-
-
-def _is_dialogue(text: str, at: int, rest: list[tuple[int, int]]) -> bool:
+def _is_dialogue(layout: Layout, end: int) -> bool:
     """Tell whether somebody else speaks on the next line, which ends no call."""
-    if at < 0 or any(at < begun for begun, _ in rest):
+    at = layout.text.find("\n", end)
+    if at < 0 or layout.candidates[-1].start > at:
         return False
-    return phrases.NEXT_SPEAKER.match(text, at + 1) is not None
+    return phrases.NEXT_SPEAKER.match(layout.text, at + 1) is not None
 
 
-def _judge_line(text: str, place: Place, rest: list[tuple[int, int]]) -> str:
+def _judge_line(layout: Layout, place: Place) -> str:
     """Return why calls among text are only spoken of, by the line they stand on."""
-    begun = text.rfind("\n", 0, place.start) + 1
-    stop = text.find("\n", place.end)
-    prefix = text[begun : place.start]
-    suffix = text[place.end : len(text) if stop < 0 else stop]
+    prefix, suffix = layout.line_of(place.start, place.end)
     if prefix.strip() and phrases.QUOTED_LINE.match(prefix):
         return "it is in a quoted line"
     if phrases.TIME_OF_DAY.search(prefix):
         return "it is in a log"
-    if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(text, stop, rest):
+    if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(layout, place.end):
         return "it is in a dialogue"
     if phrases.CHOICE.match(prefix):
         return "it is one of several ways"
-    if phrases.DIFF.search(text, 0, place.start):
+    if layout.changes_from <= place.start:
         return "it is in a list of changes"
-    if "|" in prefix and phrases.TABLE_RULE.search(text, 0, place.start):
+    if "|" in prefix and layout.table_from <= place.start:
         return "it is in a table"
-    if _is_indented(prefix) and text[:begun].strip():
+    if _is_indented(prefix) and layout.has_text_before(place.start - len(prefix)):
         return "it is in an indented block"
+    if place.is_tag and _is_in_element(layout.text, place.start):
+        return "it is a part of a document"
     if phrases.NOT_CALLED.search(prefix):
         return "it is a definition"
     if "~~" in prefix and "~~" in suffix:
@@ -203,14 +187,17 @@ def _judge_line(text: str, place: Place, rest: list[tuple[int, int]]) -> str:
     is_in_quotes = prefix.rstrip(phrases.AROUND)[-1:] in phrases.QUOTES and bool(
         prefix.strip(phrases.AROUND)
     )
-    if (is_in_quotes and not place.is_in_list) or _is_quoted_part(prefix, suffix):
-        others = text[: place.start] + text[place.end :]
-        if others.strip(
-            f"{phrases.AROUND}{phrases.AFTER_AROUND}\n"
-        ):  # else all of the message is in them
-            return "it is in quotation marks"
+    is_quoted = (is_in_quotes and not place.is_in_list) or _is_quoted_part(prefix, suffix)
+    if is_quoted and layout.has_text_outside(place.start, place.end):  # else all of it is in them
+        return "it is in quotation marks"
     prefix = phrases.WRAPPER_TAG.sub("", prefix.rstrip(phrases.AROUND + phrases.QUOTES))
     return _judge_sentence(prefix, suffix, place)
+
+
+def _is_in_element(text: str, start: int) -> bool:
+    """Tell whether an element stands right around a tag that models do not put around calls."""
+    opened = phrases.IN_ELEMENT.search(text[max(0, start - phrases.MAX_LEAD) : start].rstrip())
+    return opened is not None and not phrases.AROUND_CALLS.search(opened[1])
 
 
 def _is_indented(prefix: str) -> bool:
@@ -226,12 +213,15 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
     if not place.has_arguments and (prefix.strip() or follows.strip("; .")):
         return "only its name is mentioned"
     words = phrases.ITEM.sub("", prefix, count=1) if prefix.strip() else ""
-    stands_alone = not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.search(words)
+    stands_alone = (
+        not words or phrases.LABEL.fullmatch(words) or phrases.ASSIGNMENT.fullmatch(words)
+    )
     if not stands_alone and not _is_announced(words, goes_on=follows[:1].isalpha()):
         return "it is a part of a sentence"
     if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
-    if phrases.AFTER_CALL.match(follows):
+    is_subject = bool(words) and follows[:1].islower() and not phrases.CONNECTS.match(follows)
+    if is_subject or phrases.AFTER_CALL.match(follows) or phrases.EAST_ASIAN.match(follows):
         return "the sentence goes on about it"
     if follows.rstrip().endswith("?"):
         return "it is a part of a question"

@@ -44,6 +44,8 @@ SPEAKS_OF: Final = _phrases(
     hypothetical(?:ly)?|imagine|suppose|assum(?:e|ing) (?:you|we|that you)
     quot(?:e|es|ed|ing)
     user (?:said|wrote|asked|pasted)
+    afraid|sorry|apolog(?:y|ies|i[sz]e[sd]?)|regret(?:s|tably)?|unfortunately|declined?|unable|not able
+    (?:have|has|had|with|is|are|there's) no|no (?:access|permission|right|need)
     deprecated|wrong|incorrect(?:ly)?|invalid|mistake|error was|failed|broken|bad
     if (?:you|we|i|the user|it|that|this|there|needed|necessary|so)
     how to|what happens|the difference|explain|describe[sd]?|definition|defined as
@@ -55,6 +57,7 @@ SPEAKS_OF: Final = _phrases(
     demos?|the (?:assistant|agent|model) (?:answers|replies|says|writes|calls|runs)
     (?:script|code|file|log|trace|program|line|test) (?:has|had|was|is|reads|contains|says)
     traceback|this trace|the trace
+    (?:response|request|message) body|payload|(?:steps?|actions?|calls?|measures?) (?:taken|made|done|performed|completed)
     \|---
     zum beispiel|z\. ?b|beispiel(?:e|aufruf)?|könnte(?:n|st)?|nicht|syntaxe?
     par exemple|exemples?|pourrai(?:t|s|ent)|ne|jamais
@@ -65,10 +68,10 @@ SPEAKS_OF: Final = _phrases(
 """A lead like this makes what follows an example, a condition, a report or a refusal."""
 
 MAKES: Final = re.compile(
-    r"\b(?:i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|we[’']?ll|we will|we are"
+    r"\b(?:i[’']ll|i will|i[’']m|i am|let me|let[’']?s|we[’']ll|we will|we are"
     r"|(?:i|we) (?:can|need|have to|want|now|must|shall|use|call|make|send)"
     r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
-    r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会"
+    r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会|我先|现在|(?:します|致します|みます|ましょう)[。：:]?\Z"
     r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
     r"|(?:\A\W*+|\b(?:the|my|final|first|second|third|fourth|next|last|correct|corrected|function|tool"
     r"|api|necessary|needed|required)[ _])"
@@ -98,6 +101,19 @@ WRAPPER_TAG: Final = re.compile(
     r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
 )
 MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
+EAST_ASIAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""A letter of a script that puts no spaces between words."""
+CONNECTS: Final = re.compile(
+    r"(?:to|for|and|then|in|on|with|so|as|while|because|since|which will|please|now|next)\b"
+)
+"""Words that go on behind a call and still leave it one, as in `search(...) to find it`."""
+GOES_ON_BELOW: Final = re.compile(r"[`*_ \t]{0,8}+\n\s{0,8}+(?:[a-z]{2,}+,? ){1}[a-z]{2,}+\b")
+"""A line behind a call that begins like the middle of a sentence."""
+IN_ELEMENT: Final = re.compile(r"<([^\W\d][\w.:-]{0,60}+)(?:\s[^<>]{0,200}+)?+>\Z")
+AROUND_CALLS: Final = re.compile(
+    "tool|func|call|action|invoke|use|exec|answer|response|assistant", re.IGNORECASE
+)
+"""Names of elements that models put around calls."""
 WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d{2,}+")
 MAX_SUBJECTS: Final = 400
 STEM: Final = 6
@@ -125,7 +141,10 @@ WAITS: Final = _phrases(
     say (?:yes|so|the word)|waiting for|awaiting|review it|any objections|pick one|choose one
     """
 )
-SPEAKS_OF_IN_CHINESE: Final = re.compile("例如|比如|示例|可以使用|不会|不要|如果|已经|写道")
+SPEAKS_OF_IN_CHINESE: Final = re.compile(
+    "例如|比如|示例|可以使用|不会|不能|不要|无法|如果|已经|写道|抱歉|遗憾|之后|以后"
+    "|例えば|たとえば|ません|ました|でした|申し訳|もし"
+)
 
 ASKS: Final = _phrases(
     r"""
@@ -144,7 +163,9 @@ ASKS: Final = _phrases(
     """
 )
 """A question with one of these asks for leave."""
-ASKS_IN_CHINESE: Final = re.compile("(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？")
+ASKS_IN_CHINESE: Final = re.compile(
+    "(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？|(?:か|でしょう|かな)[？?。]"
+)
 TAKES_BACK: Final = re.compile(
     r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
     r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t"
@@ -183,7 +204,7 @@ COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
 
 ANNOUNCES: Final = _phrases(
     r"""
-    i[’']?ll|i will|i[’']?m|i am|let me|let[’']?s|going to|need to|want to|have to|must
+    i[’']ll|i will|i[’']m|i am|let me|let[’']?s|going to|need to|want to|have to|must
     calling|running|executing|invoking|using|performing|making|issuing
     """
 )
@@ -194,11 +215,11 @@ COMMANDS: Final = re.compile(
 )
 NAMES_IT: Final = re.compile(
     r"\b(?:calls?|action|answer|output|response|result|command|function|tool|step \d++)\b"
-    r"[^.!?\n]{0,40}+(?<=[:=→>s])\Z",
+    r"[^.!?;\n]{0,40}+(?<=[:=→>s])\Z",
     re.IGNORECASE,
 )
 MAX_ANNOUNCEMENT: Final = 60
-STOPS: Final = re.compile(r"[.!?\n]")
+STOPS: Final = re.compile(r"[.!?;\n。！？；]")
 ECHOES: Final = (
     "tool_response", "tool_result", "tool_results", "tool_output", "function_result",
     "function_results", "function_response", "observation", "result", "results",
@@ -215,6 +236,7 @@ ASSIGNMENT: Final = re.compile(
     r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z"
 )
 ITEM: Final = re.compile(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
+ITEM_MARK: Final = re.compile(r"\s*+(?:[-*+•]|\(?\d{1,3}+[.):]|[a-z][.)])\s|\s*+\Z")
 QUOTED_LINE: Final = re.compile(r"\s*+(?:>|>>>|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d)")
 NOT_CALLED: Final = re.compile(
     r"\b(?:def|class|assert|import|from|function|fn|func|new|async def)\s"
@@ -226,7 +248,8 @@ CODE_INDENT: Final = 4
 AFTER_CALL: Final = re.compile(
     r"\s*+(?:->|=>|→|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
-    r"|had|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
+    r"|had|gave|made|ran|came|yield(?:s|ed)|produce[sd]?|show(?:s|ed)|finished|completed|succeeded"
+    r"|ended|worked|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
 )
 PROGRAM: Final = re.compile(

@@ -121,7 +121,13 @@ def _repair_surely(
         # What cannot be read may be the start of a string that the end of the text cut off.
         before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
-    return found
+    return _refuse_swallowed(found) if found.receipts else found
+
+
+def _refuse_swallowed(found: Repaired) -> Repaired:
+    from .swallowed import refuse_swallowed
+
+    return refuse_swallowed(found)
 
 
 def _open_string_start(text: str) -> int:
@@ -144,7 +150,8 @@ def repair_json_all(
     if strict is not None:
         return (strict,)
     text = _as_text(text)
-    return _load_search()(text, cut, non_finite, Steps(text), ended=ended, nested="keep").every()
+    found = _load_search()(text, cut, non_finite, Steps(text), ended=ended, nested="keep").every()
+    return tuple(map(_refuse_swallowed, found))
 
 
 @cache

@@ -1,0 +1,222 @@
+"""Calls in JSON among text: objects with a tool's name, under it, or behind it."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from surecall.errors import JSONTextError
+from surecall.formats.base import TextCall
+from surecall.formats.names import ToolNames, parameter_names
+from surecall.formats.shapes import ARGUMENT_KEYS, ID_KEYS, NAME_KEYS, find_calls
+from surecall.jsontext import decode, repair_json, scan_value_end
+from surecall.records import Receipt, clip
+
+from .loose_python import read_loose_call
+from .naming import (
+    MAX_CANDIDATES,
+    MAX_NAME_DISTANCE,
+    Candidate,
+    Name,
+    begin_of_name,
+    fits_exactly,
+    is_tool,
+)
+from .written_python import bind_arguments
+
+_CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
+_SCHEMA_KEYS: Final = frozenset({"type", "properties"})
+_OPENERS: Final = re.compile(r"[{\[]")
+_MAX_OPENERS: Final = 2_000
+_SCANS_PER_CHARACTER: Final = 8
+_SCANS_OF_READING: Final = 3
+"""Reading a value costs as much as looking so often for its end."""
+_START, _END = attrgetter("start"), attrgetter("end")
+_MAX_ARGUMENTS_BEHIND: Final = 8_192
+_DOUBLED: Final = "{{"
+_BEFORE_NAME: Final = re.compile(
+    r"(?:[\[({\s]*+\{\s*+[\"']?+(?:name|tool|tool_name|function|action)[\"']?+\s*+[:=]\s*+[\"']?+"
+    r"|[\[(]\s*+[\"']?+|(?:assistant\s++)?+to=)\Z"
+)
+"""What may stand before a name whose arguments are an object behind it."""
+_AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+")
+_NEXT_OBJECT: Final = re.compile(r"[\s,;]*+(?=\{)")
+
+
+def find_json_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[Candidate]:
+    """Yield objects and lists that name a tool, or have its name before them."""
+    budget = _SCANS_PER_CHARACTER * len(text) + 4_096
+    done = 0
+    for number, opener in enumerate(_OPENERS.finditer(text)):
+        start = opener.start()
+        if start < done:
+            continue
+        if number > _MAX_OPENERS or budget <= 0:
+            return
+        end = scan_value_end(text, start)
+        budget -= (len(text) if end is None else end) - start
+        if end is None:
+            continue
+        before = _name_before(text, start, tools, names)
+        if before is None and not _names_inside(start, end, names):
+            continue
+        budget -= _SCANS_OF_READING * (end - start)
+        candidate = _read_json(text, start, end, tools, before)
+        if candidate is not None:
+            done = candidate.end
+            yield candidate
+
+
+def _name_before(text: str, at: int, tools: ToolNames, names: list[Name]) -> Name | None:
+    """Return the last name of a tool that ends shortly before a place, from where it begins."""
+    for name in reversed(names[: bisect_right(names, at, key=_END)]):
+        if name.end <= at - MAX_NAME_DISTANCE:
+            break
+        first = begin_of_name(text, name.start)
+        if first == name.start or tools.resolve(text[first : name.end]):
+            return name._replace(start=first)
+    return None
+
+
+def _names_inside(start: int, end: int, names: list[Name]) -> bool:
+    following = bisect_left(names, start + 1, key=_START)
+    return following < len(names) and names[following].end <= end
+
+
+def _read_json(
+    text: str, start: int, end: int, tools: ToolNames, before: Name | None
+) -> Candidate | None:
+    written = text[start:end]
+    if written.startswith(_DOUBLED):
+        written = written.replace("{{", "{").replace("}}", "}")
+    repaired = repair_json(written, nested="keep")
+    if repaired.state != "whole":
+        return None
+    calls = tuple(islice(_calls_of(repaired.value, tools, repaired.receipts), MAX_CANDIDATES))
+    if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
+        arguments, end = following
+        calls = (replace(calls[0], arguments=arguments),)
+    if not calls and before:
+        begun, _, name = before
+        value = _as_arguments(repaired.value)
+        is_next = not text[begun:start].partition("\n")[2].strip()  # a name, and then its `{}`
+        if (value or is_next) and fits_exactly(value, tools.parameters(name)):
+            calls = (TextCall(name=name, arguments=value, receipts=repaired.receipts),)
+            opened = _BEFORE_NAME.search(text, max(0, begun - MAX_NAME_DISTANCE), begun)
+            start = opened.start() if opened else begun
+            closed = _AFTER_ARGUMENTS.match(text, end) if opened else None
+            end = closed.end() if closed else end
+    if not calls:
+        return None
+    return Candidate(start=start, end=end, calls=calls, format="bare_json")
+
+
+def _is_name_alone(calls: tuple[TextCall, ...]) -> bool:
+    return len(calls) == 1 and not calls[0].arguments
+
+
+def _read_arguments_behind(
+    text: str, at: int, call: TextCall, tools: ToolNames
+) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments of a call whose name is in an object of its own, and their end."""
+    opened = _NEXT_OBJECT.match(text, at)
+    if opened is None:
+        return None
+    written = text[opened.end() : opened.end() + _MAX_ARGUMENTS_BEHIND]
+    length = scan_value_end(written, 0)
+    if length is None:
+        return None
+    value = _as_arguments(repair_json(written[:length], nested="keep").value)
+    end = opened.end() + length
+    return (value, end) if value and fits_exactly(value, tools.parameters(call.name)) else None
+
+
+def _as_arguments(value: Any) -> dict[str, Any]:
+    """Return an object, or the one in it when all it has is its arguments."""
+    record = _as_object(value) or {}
+    if len(record) == 1 and (key := next(iter(record))) in ARGUMENT_KEYS:
+        return _as_object(record[key]) or record
+    return record
+
+
+def _calls_of(value: Any, tools: ToolNames, receipts: tuple[Receipt, ...]) -> Iterator[TextCall]:
+    """Yield the calls that a value stands for; what is none beside them is passed over."""
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(reversed(cast("list[Any]", item)))
+        elif isinstance(item, dict):
+            record = cast("dict[str, Any]", item)
+            found = find_calls(record, receipts, tools=tools).calls
+            known = [call for call in found if _is_meant(call, record, tools)]
+            if known:
+                yield from known
+            else:
+                yield from _loose_record(record, tools, receipts)
+        elif isinstance(item, str):
+            yield from _calls_in_text(item, tools)
+
+
+def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bool:
+    """Tell whether an object calls a known tool; settings under its name have other keys."""
+    if tools.resolve(call.name) is None:
+        return False
+    arguments = _as_object(call.arguments)
+    declared = parameter_names(tools.parameters(call.name))
+    if arguments and arguments.keys() >= _SCHEMA_KEYS and _SCHEMA_KEYS.isdisjoint(declared):
+        return False  # what the tool is, and not a call of it
+    if call.name not in record or not arguments or not declared:
+        return True
+    return not arguments.keys().isdisjoint(declared)
+
+
+def _loose_record(
+    record: dict[str, Any], tools: ToolNames, receipts: tuple[Receipt, ...]
+) -> Iterator[TextCall]:
+    """Yield calls of shapes that only the tools tell from other records."""
+    name_key = next((key for key in NAME_KEYS if is_tool(record.get(key), tools)), None)
+    if name_key is not None:
+        name = cast("str", record[name_key])
+        flat = {key: value for key, value in record.items() if key not in _CALL_KEYS}
+        declared = set(parameter_names(tools.parameters(name)))
+        if flat.keys() & declared and not any(key in record for key in ARGUMENT_KEYS):
+            moved = Receipt("nest_flat_arguments", "", list(flat), "arguments")
+            yield TextCall(name=name, arguments=flat, receipts=(*receipts, moved))
+        return
+    for key, value in record.items():
+        if not is_tool(key, tools):
+            continue
+        arguments = _as_object(value)
+        declared = set(parameter_names(tools.parameters(key)))
+        if arguments is not None and (arguments.keys() & declared or not declared):
+            yield TextCall(name=key, arguments=arguments, receipts=receipts)
+
+
+def _as_object(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = decode(value)
+        except JSONTextError:
+            return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _calls_in_text(text: str, tools: ToolNames) -> Iterator[TextCall]:
+    """Yield the calls of an entry of a list that is a call written as text."""
+    here = text.strip()
+    name, opened, _ = here.partition("(")
+    if not opened or not is_tool(name, tools):
+        return
+    call = read_loose_call(here, len(name))
+    if call is None or here[call.end :].strip(" ;,"):
+        return
+    made = bind_arguments(tools.resolve(name) or name, call, tools)
+    if made is not None:
+        why = "the call was written as a string in a list"
+        receipt = Receipt("read_call_in_string", "text", clip(here), made.name, why=why)
+        yield replace(made, receipts=(*made.receipts, receipt))

@@ -1,0 +1,174 @@
+"""Calls in tags and lines among text: elements of a tool's name, and names above arguments."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from surecall.formats.base import TextCall
+from surecall.formats.name_tag import NameTag
+from surecall.formats.names import ToolNames
+from surecall.formats.shapes import ARGUMENT_KEYS
+from surecall.formats.source import Source, TooMuchWork
+from surecall.jsontext import repair_json, scan_value_end
+from surecall.records import Receipt, clip
+from surecall.schema import property_schema, type_text_value
+
+from .naming import MAX_CANDIDATES, Candidate, Name, fits_exactly, is_tool
+
+_NAME_TAG: Final = NameTag()
+_MAX_OPENERS: Final = 2_000
+_TAG: Final = re.compile(r"<([^\W\d][\w.:-]*+)(?:[^<>\"'{]++|\"[^\"]{0,1000}+\"|'[^']{0,1000}+')*+")
+_ATTRIBUTE: Final = re.compile(
+    r"\s*+([^\W\d][\w.:-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>{}/]++))"
+)
+_OBJECT_ATTRIBUTE: Final = re.compile(r"\s*+([^\W\d][\w.:-]*+)\s*+=\s*+(?=[{\[])")
+_MAX_ATTRIBUTE: Final = 8_192
+_CHILD: Final = re.compile(r"\s*+<([^\W\d][\w.-]*+)>")
+_WRAPPERS: Final = frozenset(
+    {"tool_call", "toolcall", "function_call", "functioncall", "function", "tool", "invoke", "call"}
+)
+_YAML_HEAD: Final = re.compile(
+    r"^(?:[*_]{0,2}+(?:name|tool|function|action)[*_]{0,2}+:[*_ ]{0,3}+)?+(?=[\w.-])", re.MULTILINE
+)
+_YAML_LABEL: Final = re.compile(
+    r"[`*_]{0,3}+:?+[ \t]*+\n(?:(?:arguments|args|parameters|params|input):[ \t]*+\n)?+"
+)
+_YAML_LINE: Final = re.compile(
+    r"[ \t]{1,12}+(?:-[ \t]++)?+([^\W\d][\w.-]*+):[ \t]++([^\n]++)(?:\n|\Z)"
+)
+
+
+def find_tags(text: str, tools: ToolNames) -> Iterator[Candidate]:
+    """Yield elements that are named like a tool, or that name one in an attribute."""
+    source = Source(text, tools, final=True)
+    done = tried = 0
+    for number, tag in enumerate(_TAG.finditer(text)):
+        if number > _MAX_OPENERS:
+            return
+        name = tag[1]
+        names_tool = tools.resolve(name) is not None
+        if tag.start() < done or not (names_tool or name.lower() in _WRAPPERS):
+            continue
+        tried += 1
+        if tried > MAX_CANDIDATES:
+            return
+        candidate = _read_family(source, tag.start()) if names_tool else None
+        candidate = candidate or _read_tag(text, tag, tools, names_tool=names_tool)
+        if candidate is not None:
+            done = candidate.end
+            yield candidate
+
+
+def _read_family(source: Source, at: int) -> Candidate | None:
+    """Read an element as the family does whose tags are names of tools."""
+    source.begin()
+    try:
+        found = _NAME_TAG.read(source, at)
+    except TooMuchWork:
+        return None
+    if found is None or any(call.state == "cut" for call in found.calls):
+        return None
+    return Candidate(start=at, end=found.end, calls=found.calls, format=_NAME_TAG.name)
+
+
+def _read_tag(
+    text: str, tag: re.Match[str], tools: ToolNames, *, names_tool: bool
+) -> Candidate | None:
+    attributes, here = _read_attributes(text, tag.end(1))
+    if attributes is None:
+        return None
+    name: Any = tag[1]
+    if not names_tool:
+        key = next((key for key in ("name", "function", "tool") if key in attributes), None)
+        name = attributes.pop(key) if key else None
+    if not is_tool(name, tools):
+        return None
+    given: Any = next((attributes.pop(key) for key in ARGUMENT_KEYS if key in attributes), None)
+    body_end = here
+    if text.startswith("/>", here):
+        end = here + 2
+    elif text.startswith(">", here):
+        closing = text.find(f"</{tag[1]}", here)
+        if closing < 0:
+            return None
+        body_end, over = closing, text.find(">", closing)
+        end = over + 1 if over >= 0 else len(text)
+        here += 1
+    else:
+        return None
+    values = attributes or None
+    body = text[here:body_end].strip()
+    if given is None and values is None and body:
+        given = body
+    arguments = _tag_arguments(given, name, tools) if given is not None else values
+    if arguments is None:
+        arguments = {}
+        if given is not None:
+            return None
+    parameters = tools.parameters(name)
+    typed = {
+        key: type_text_value(value, property_schema(parameters or {}, key))
+        if isinstance(value, str)
+        else value
+        for key, value in arguments.items()
+    }
+    call = TextCall(name=name, arguments=typed)
+    return Candidate(start=tag.start(), end=end, calls=(call,), format="name_tag")
+
+
+def _read_attributes(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
+    attributes: dict[str, Any] = {}
+    while True:
+        if plain := _ATTRIBUTE.match(text, at):
+            attributes[plain[1]] = next(part for part in plain.groups()[1:] if part is not None)
+            at = plain.end()
+        elif opened := _OBJECT_ATTRIBUTE.match(text, at):
+            written = text[opened.end() : opened.end() + _MAX_ATTRIBUTE]
+            length = scan_value_end(written, 0)
+            if length is None:
+                return None, at
+            attributes[opened[1]] = written[:length]
+            at = opened.end() + length
+        else:
+            break
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return attributes, at
+
+
+def _tag_arguments(given: Any, name: str, tools: ToolNames) -> dict[str, Any] | None:
+    text = str(given).replace("&quot;", '"').strip()
+    if text.startswith("{"):
+        repaired = repair_json(text)
+        value = repaired.value if repaired.state == "whole" else None
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    children: dict[str, Any] = {}
+    here = 0
+    while child := _CHILD.match(text, here):
+        closing = text.find(f"</{child[1]}>", child.end())
+        if closing < 0 or child[1] in children:
+            return None
+        children[child[1]] = text[child.end() : closing].strip()
+        here = closing + len(child[1]) + 3
+    return children if children and not text[here:].strip() else None
+
+
+def find_lines(text: str, tools: ToolNames, names: list[Name]) -> Iterator[Candidate]:
+    """Yield names with a line for each argument under them, as in YAML."""
+    for begun, over, name in names:
+        head = text.rfind("\n", 0, begun) + 1
+        opened, label = _YAML_HEAD.match(text, head), _YAML_LABEL.match(text, over)
+        if opened is None or opened.end() != begun or label is None:
+            continue
+        parameters = tools.parameters(name) or {}
+        arguments: dict[str, Any] = {}
+        end = label.end()
+        while (line := _YAML_LINE.match(text, end)) and line[1] not in arguments:
+            written = line[2].strip().strip("\"'")
+            arguments[line[1]] = type_text_value(written, property_schema(parameters, line[1]))
+            end = line.end()
+        if arguments and fits_exactly(arguments, parameters):
+            why = "the arguments were lines under the name"
+            receipt = Receipt("yaml_body", "text", clip(text[head:end]), name, why=why)
+            call = TextCall(name=name, arguments=arguments, receipts=(receipt,))
+            yield Candidate(start=head, end=end, calls=(call,), format="bare_json")
