@@ -334,3 +334,23 @@ async def test_what_strict_schemas_lose_is_shown(tools: str, tmp_path: Path) -> 
     assert (loss["tool"], loss["mode"], loss["keyword"]) == ("weather", "strict", "required")
     assert line in invoke("replay", kept).stdout
     assert documents(invoke("replay", kept, "--json"))[-1]["schema_losses"] == [loss]
+
+
+async def test_common_parameters_are_flags(tools: str) -> None:
+    """They reach the request; a header without a value is refused."""
+    flags = ("--temperature", "0", "--max-tokens", "9", "--seed", "4", "--stop", "END")
+    async with answering("ok") as upstream:
+        result = await ask(upstream, *flags, "--header", "x-team=blue", "--timeout", "9", "Hi?")
+        refused = await ask(upstream, "--header", "x-team", "Hi?")
+    assert result.exit_code == 0, result.stderr
+    sent = upstream.requests[0]
+    body = json.loads(sent.body)
+    assert {name: body[name] for name in ("temperature", "max_tokens", "seed", "stop")} == {
+        "temperature": 0.0,
+        "max_tokens": 9,
+        "seed": 4,
+        "stop": ["END"],
+    }
+    assert sent.headers["x-team"] == "blue"
+    assert refused.exit_code == ExitCode.USAGE
+    assert "NAME=VALUE" in refused.stderr

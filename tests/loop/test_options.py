@@ -12,7 +12,7 @@ from surecall.errors import Code, ConfigError
 from surecall.loop import Arguments, Options, Session, resolve_options
 from surecall.loop import options as options_module
 from surecall.loop.arguments import RunArguments, SessionArguments
-from surecall.loop.options import OptionArguments
+from surecall.loop.options import PARAMETERS, OptionArguments
 
 FIELDS = Options.__struct_fields__
 NULLABLE = {
@@ -63,14 +63,14 @@ def test_option_arguments_are_the_fields_of_options() -> None:
 def test_session_arguments_are_the_parameters_of_session() -> None:
     """`SessionArguments` names exactly what `Session` takes."""
     parameters = set(inspect.signature(Session).parameters) - {"options"}
-    assert set(get_type_hints(SessionArguments)) == parameters | set(FIELDS)
+    assert set(get_type_hints(SessionArguments)) == parameters | {*FIELDS, *PARAMETERS}
 
 
 def test_run_arguments_are_the_parameters_of_session_run() -> None:
     """`RunArguments` names what `Session.run` takes beside the prompt and the typed output."""
     apart = {"self", "prompt", "output", "options"}
     parameters = set(inspect.signature(Session.run).parameters) - apart
-    assert set(get_type_hints(RunArguments)) == parameters | set(FIELDS)
+    assert set(get_type_hints(RunArguments)) == parameters | {*FIELDS, *PARAMETERS}
 
 
 def test_arguments_of_run_are_those_of_session_and_its_run() -> None:

@@ -231,3 +231,32 @@ async def test_an_embedded_model_speaks_chat_completions_only(protocol: str) -> 
     assert caught.value.code == Code.CAPABILITY_UNSUPPORTED
     assert f"supports chat_completions, not {protocol}" in caught.value.message
     assert "Leave the protocol out" in str(caught.value.hint)
+
+
+async def test_common_parameters_are_arguments() -> None:
+    """They are sent with every request; those of a run win over those of the session."""
+    session, transport = session_of(["one", "two"], temperature=0.5, max_tokens=20, stop=["\n"])
+    await session.run("first")
+    await session.run("second", temperature=0.0, seed=7, request_overrides={"top_p": 0.9})
+    names = ("temperature", "max_tokens", "stop", "seed", "top_p")
+    first, second = (
+        {name: request.body[name] for name in names if name in request.body}
+        for request in transport.requests
+    )
+    assert first == {"temperature": 0.5, "max_tokens": 20, "stop": ["\n"]}
+    assert second == {
+        "temperature": 0.0,
+        "max_tokens": 20,
+        "stop": ["\n"],
+        "seed": 7,
+        "top_p": 0.9,
+    }
+
+
+def test_headers_and_timeout_are_settings_of_the_session() -> None:
+    """They reach the connection, and are shown as given by the caller."""
+    session = Session(
+        model="m", base_url="http://127.0.0.1:9/v1", headers={"x-team": "blue"}, timeout=3
+    )
+    assert session._config.headers == {"x-team": "blue"}
+    assert session._config.deadlines.total_s == 3

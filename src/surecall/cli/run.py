@@ -55,6 +55,12 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 )
 @click.option("--stream/--no-stream", default=None, help="Stream every turn. [SURECALL_STREAM]")
 @click.option("--max-turns", type=int, help="Stop the run after this many requests.")
+@click.option("--temperature", type=float, help="How varied replies may be.")
+@click.option("--max-tokens", type=int, help="How long one reply may be.")
+@click.option("--seed", type=int, help="For replies that can be repeated, where that is possible.")
+@click.option("--stop", multiple=True, help="Text at which a reply ends.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Sent along.")
+@click.option("--timeout", type=float, metavar="SECONDS", help="How long one request may take.")
 @click.option("--journal", metavar="FILE", help="Record the run, so that it can be resumed.")
 @click.option("--trace", metavar="FILE", help="Save a trace for `surecall replay`.")
 @pass_output
@@ -67,6 +73,12 @@ def run(
     preset: tuple[str, ...],
     options: tuple[str, ...],
     max_turns: int | None,
+    temperature: float | None,
+    max_tokens: int | None,
+    seed: int | None,
+    stop: tuple[str, ...],
+    headers: tuple[str, ...],
+    timeout: float | None,
     journal: str | None,
     trace: str | None,
     **settings: Any,
@@ -76,14 +88,27 @@ def run(
     The answer goes to standard output, progress to standard error. Settings come from
     surecall.toml, then SURECALL_* variables; flags win.
     """
-    config = load_config(overrides={**settings, "preset": list(preset) or None})
+    config = load_config(
+        overrides={
+            **settings,
+            "preset": list(preset) or None,
+            "headers": _parse_headers(headers),
+            "deadlines": {"total_s": timeout},
+        }
+    )
+    named = {
+        "max_turns": max_turns,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "seed": seed,
+        "stop": list(stop) or None,
+    }
     given = parse_options(options)
-    if max_turns is not None:
-        given["max_turns"] = max_turns
+    given |= {name: value for name, value in named.items() if value is not None}
     prompt = _read_question(question)
     tools = [tool for file in tool_files for tool in load_tools(file)]
     places = _choose_places(config, journal, trace)
-    listener, stop = _listener(output)
+    listener, end_progress = _listener(output)
 
     async def ask() -> RunResult:
         async with Session(config=config, tools=tools, system=system) as session:
@@ -96,7 +121,7 @@ def run(
             try:
                 result = asyncio.run(ask())
             finally:
-                stop()
+                end_progress()
     except SurecallError as error:
         _save(output, getattr(error, "trace", None), places.trace)
         raise
@@ -117,6 +142,18 @@ def _read_question(question: str) -> str:
             'For example: surecall run "What is new?"; `-` reads it from standard input.',
         )
     return prompt
+
+
+def _parse_headers(headers: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for header in headers:
+        name, equals, value = header.partition("=")
+        if not equals or not name.strip():
+            raise invalid_option(
+                f"--header {header!r} has no name and value.", "Write it like NAME=VALUE."
+            )
+        found[name.strip()] = value.strip()
+    return found
 
 
 def _listener(output: Output) -> tuple[Callable[[Event], None] | None, Callable[[], None]]:

@@ -16,14 +16,14 @@ from surecall.transport import Transport
 from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import Journal
-from .options import OptionArguments
+from .options import CallerArguments
 from .resolve import ToolSource
 from .result import OutputStream, RunResult, RunStream
 
 Prompt = str | Mapping[str, Any] | Message | Iterable[Any]
 
 
-class RunArguments(OptionArguments, total=False):
+class RunArguments(CallerArguments, total=False):
     """What `Session.run` takes besides the prompt."""
 
     on_event: Listener | None
@@ -31,7 +31,7 @@ class RunArguments(OptionArguments, total=False):
     run_id: str | None
 
 
-class SessionArguments(OptionArguments, total=False):
+class SessionArguments(CallerArguments, total=False):
     """What `Session` takes."""
 
     model: str | None
@@ -40,6 +40,8 @@ class SessionArguments(OptionArguments, total=False):
     history: Iterable[Any]
     base_url: str | None
     api_key: str | Secret | None
+    headers: Mapping[str, str] | None
+    timeout: float | None
     transport: Transport | None
     protocol: str | WireProtocol | None
     provider: str | None

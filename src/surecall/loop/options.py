@@ -231,6 +231,30 @@ class OptionArguments(TypedDict, total=False):
     answer_transforms: Sequence[str]
 
 
+class CallerArguments(OptionArguments, total=False):
+    """The options, and parameters of requests that are common enough to have a name of their own.
+
+    They are the same as keys of `request_overrides`.
+    """
+
+    temperature: float | None
+    max_tokens: int | None
+    seed: int | None
+    stop: str | Sequence[str] | None
+
+
+PARAMETERS: Final = ("max_tokens", "seed", "stop", "temperature")
+
+
+def fold_parameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a caller gave, with named parameters among the overrides of its requests."""
+    if not any(name in given for name in PARAMETERS):
+        return given
+    named = {name: given[name] for name in PARAMETERS if given.get(name) is not None}
+    rest = {name: value for name, value in given.items() if name not in PARAMETERS}
+    return {**rest, "request_overrides": {**(rest.get("request_overrides") or {}), **named}}
+
+
 _POSITIVE: Final = (
     "approval_lifetime_s",
     "deadline_s",
@@ -285,7 +309,7 @@ def resolve_options(
             raise ConfigError(
                 Code.UNKNOWN_OPTION,
                 f"there is no option {name!r} (from {origins.get(name, 'the caller')}).",
-                hint=did_you_mean(name, _FIELDS),
+                hint=did_you_mean(name, [*_FIELDS, *PARAMETERS]),
             )
         if value is not None or name in _NULLABLE:
             known[name] = value

@@ -33,7 +33,7 @@ from surecall.transport import (
     RetryPolicy,
 )
 
-from .options import Options, ResolvedOptions, resolve_options
+from .options import Options, ResolvedOptions, fold_parameters, resolve_options
 
 EMBEDDED_PROVIDER: Final = "embedded"
 """What the catalog calls the engine inside this process."""
@@ -117,7 +117,7 @@ def merge_options(
     for name, value in config.options.items():
         layers.append((config.origins.get(f"options.{name}", "config"), {name: value}))
     if overrides:
-        layers.append(("caller", overrides))
+        layers.append(("caller", fold_parameters(overrides)))
     presets = tuple(presets)
     if not layers and catalog is Catalog.builtin():
         return _resolve_presets(provider, model, presets)
@@ -228,7 +228,8 @@ def make_transport(
             Code.INVALID_CONFIG,
             "no provider address was given.",
             hint="Name the provider before the model, as in openrouter:vendor/model, write "
-            "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=...",
+            "MODEL@http://127.0.0.1:8000/v1, or pass --base-url, base_url=... or transport=..., or "
+            "set SURECALL_BASE_URL.",
         )
     return HttpTransport(
         config.base_url,

@@ -37,7 +37,7 @@ from .arguments import (
 from .events import Listener, combine_listeners
 from .history import parse_history
 from .journal import FileJournal, Journal
-from .options import OptionArguments, Options
+from .options import CallerArguments, Options
 from .output import AnyForm, OutputForm, make_form
 from .paused import StoreJournal
 from .plan import Plan, make_plan
@@ -72,6 +72,8 @@ class Session(Closing):
         history: Messages to begin with.
         base_url: Address of the provider.
         api_key: Its key; by default it is taken from the environment.
+        headers: Sent with every request.
+        timeout: Seconds that one request may take; `deadline_s` is for the whole run.
         transport: A transport to use instead of `base_url`; the caller closes it.
         protocol: The wire format: `chat_completions`, `responses`, `messages`, `gemini`, or one of
             your own; by default the one that the provider is known to speak.
@@ -88,7 +90,8 @@ class Session(Closing):
             run pauses, and `resume` continues it.
         transforms: A registry with your own transforms.
         catalog: A catalog with your own models.
-        options: Any option of `docs/reference/options.md`.
+        options: Any option of `docs/reference/options.md`, and `temperature`, `max_tokens`,
+            `seed` and `stop`, which are sent with every request.
     """
 
     def __init__(
@@ -100,6 +103,8 @@ class Session(Closing):
         history: Iterable[Any] = (),
         base_url: str | None = None,
         api_key: str | Secret | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
         transport: Transport | None = None,
         protocol: str | WireProtocol | None = None,
         provider: str | None = None,
@@ -113,9 +118,9 @@ class Session(Closing):
         approvals: ApprovalStore | None = None,
         transforms: TransformRegistry | None = None,
         catalog: Catalog | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallerArguments],
     ) -> None:
-        given = {
+        given: dict[str, Any] = {
             "model": model,
             "base_url": base_url,
             "api_key": api_key,
@@ -123,6 +128,10 @@ class Session(Closing):
             "profile": profile,
             "probe": probe,
         }
+        if headers:
+            given["headers"] = dict(headers)
+        if timeout is not None:
+            given["deadlines"] = {"total_s": timeout}
         self._config = _make_config(config, given)
         self._model = self._config.model or ""
         self._system = system
@@ -174,7 +183,7 @@ class Session(Closing):
         on_event: Listener | None = None,
         journal: Journal | str | None = None,
         run_id: str | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallerArguments],
     ) -> RunResult:
         """Run the prompt to its answer and keep the conversation.
 
@@ -226,7 +235,7 @@ class Session(Closing):
         *,
         output: Any = None,
         on_event: Listener | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallerArguments],
     ) -> RunResult:
         """Continue a run that waits for approvals, as far as they are decided.
 
@@ -304,7 +313,7 @@ class Session(Closing):
         prompt: Prompt,
         *,
         output: AnyForm | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallerArguments],
     ) -> Plan:
         """Settle what a run of this prompt would do, without sending anything."""
         messages = self._history + parse_prompt(prompt)
