@@ -64,15 +64,7 @@ class Recognizer:
             found = resolve_capabilities(
                 Catalog.builtin().provider_at(host), model, overrides=self._capabilities
             )
-            known = frozenset(name for name, origin in found.origins.items() if origin != "default")
-            lacks_tools = "supports_tool_use" in known and not found.capabilities.supports_tool_use
-            route = Route(
-                protocol=protocol,
-                model=model,
-                capabilities=found.capabilities,
-                known=known,
-                strategy="taught" if lacks_tools else "native",
-            )
+            route = Route.of(protocol, model, found)
             if len(self._routes) >= _MAX_ROUTES:
                 self._routes.pop(next(iter(self._routes)))
             self._routes[key] = route

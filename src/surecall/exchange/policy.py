@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from surecall.errors import SurecallError
-from surecall.profiles import Capabilities
+from surecall.profiles import Capabilities, ResolvedCapabilities
 from surecall.protocols import WireProtocol
 from surecall.reading import ReadingLimits
 from surecall.records import Defect, Receipt, Usage
@@ -67,6 +67,30 @@ class Route(Struct, frozen=True, kw_only=True):
     strategy: Literal["native", "taught"] = "native"
     request_defaults: dict[str, Any] = {}
     """Fields of the body for requests that do not have them."""
+
+    @classmethod
+    def of(
+        cls,
+        protocol: WireProtocol,
+        model: str,
+        found: ResolvedCapabilities,
+        *,
+        strategy: Literal["auto", "native", "taught"] = "auto",
+        request_defaults: Mapping[str, Any] | None = None,
+    ) -> "Route":
+        """Return the way to a model; tools are taught only where it is known to lack them."""
+        known = frozenset(name for name, origin in found.origins.items() if origin != "default")
+        if strategy == "auto":
+            lacks = "supports_tool_use" in known and not found.capabilities.supports_tool_use
+            strategy = "taught" if lacks else "native"
+        return cls(
+            protocol=protocol,
+            model=model,
+            capabilities=found.capabilities,
+            known=known,
+            strategy=strategy,
+            request_defaults=dict(request_defaults or {}),
+        )
 
     @property
     def takes_bytes(self) -> bool:

@@ -98,23 +98,17 @@ class Strategies:
         found = resolve_capabilities(
             entry.provider, name, overrides=declared, probed=probed, probed_on=dates
         )
-        names = frozenset(key for key, origin in found.origins.items() if origin != "default")
-        strategy = model.strategy if model else "auto"
-        if strategy == "auto":
-            lacks = _NEEDED in names and not found.capabilities.supports_tool_use
-            strategy = "taught" if lacks else "native"
         ok, error = self._notes.get((target.upstream.name, target.model), (None, ""))
-        route = Route(
-            protocol=target.upstream.protocol,
-            model=target.model,
-            capabilities=found.capabilities,
-            known=names,
-            strategy=strategy,
-            request_defaults=dict(model.request_defaults) if model else {},
+        route = Route.of(
+            target.upstream.protocol,
+            target.model,
+            found,
+            strategy=model.strategy if model else "auto",
+            request_defaults=model.request_defaults if model else None,
         )
         return Known(
             route=route,
-            knows_tools=_NEEDED in names or not target.upstream.entry.may_be_probed,
+            knows_tools=_NEEDED in route.known or not target.upstream.entry.may_be_probed,
             expires_at=min(expires_at, self._clock() + _RECHECK_S),
             probe_ok=ok if ok is not None else (True if probed else None),
             probe_error=error,
