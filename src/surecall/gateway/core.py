@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import ProviderStatusError
 from surecall.exchange import EchoCache, Policy
+from surecall.reading import ReadingLimits
 from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
 from .gates import Gate, RetryBudget
@@ -55,9 +56,9 @@ class State:
 
 
 def _make_policy(settings: PolicySettings) -> Policy:
-    return Policy(
-        **{name: getattr(settings, name) for name in settings.__struct_fields__}  # the same names
-    )
+    fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    limits = ReadingLimits(max_arguments_bytes=fields.pop("max_arguments_bytes"))
+    return Policy(**fields, limits=limits)  # the others have the same names
 
 
 class NoRecords:
