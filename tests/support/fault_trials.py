@@ -39,12 +39,17 @@ TOOLS: dict[str, dict[str, Any]] = {
 ARGUMENTS: dict[str, Any] = {"title": 'a "b"\nc', "count": 3, "tags": ["x"], "draft": True}
 ANSWER = "All is done."
 RESULT = '{"ok": true}'
-_TIMEOUT_S = 2.0
-_TRIAL_S = 12.0
+_TIMEOUT_S = 4.0
+_TRIAL_S = 20.0
 _MAX_TURNS = 4
 _NO_ARGUMENTS = "empty_arguments_"
-_CHOICES = {"required_ignored": "required", "named_ignored": "save", "none_ignored": "none"}
-"""What faults that ignore a choice are asked, so that there is one to ignore."""
+_CHOICES = {
+    "named_ignored": "save",
+    "none_ignored": "none",
+    "required_ignored": "required",
+    "tools_refused": "required",
+}
+"""What faults about the choice of a tool are asked, besides what they need for a run."""
 _CUT_CODES = {Code.ARGUMENTS_TRUNCATED, Code.STREAM_TRUNCATED, Code.UPSTREAM_TRUNCATED_BODY}
 _API_ERRORS = (openai.OpenAIError, anthropic.AnthropicError, google_errors.APIError)
 
@@ -234,7 +239,7 @@ def _open_gateway(folder: Path, protocol: str, base: str) -> Any:
     place.mkdir()
     text = (
         f'[upstreams.faults]\nurl = "{base}/{version}"\nprotocol = "{protocol}"\nprobe = "off"\n'
-        "[upstreams.faults.deadlines]\nfirst_byte_s = 0.5\nidle_s = 0.5\ntotal_s = 1.5\n"
+        "[upstreams.faults.deadlines]\nfirst_byte_s = 1.0\nidle_s = 1.0\ntotal_s = 2.5\n"
         "[retry]\nmax_wait_s = 1.0\n"
     )
     for fault in FAULTS:

@@ -43,12 +43,12 @@ from surecall.records import (
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 
 from .clean import read_clean
-from .documents import is_from_text, is_function, patch_reply, reply_with
+from .documents import is_from_text, is_function, patch_reply, reply_with, settle_text
 from .history import ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest
-from .wording import explain_doubt, explain_not_run
+from .wording import demand_call, explain_doubt, explain_not_run
 
 DROP_RULE: Final = "drop_parallel_calls"
 CHOICE_RULE: Final = "drop_choice"
@@ -59,6 +59,7 @@ _CHAT: Final = ChatCompletions()
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
 _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
 _SNIPPET: Final = 200
+_MARK: Final = b"\xef\xbb\xbf"
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -78,8 +79,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """What the model is to read about each of its calls, when some cannot be used."""
     notice: str = ""
     """Why a reply without calls cannot be delivered, in words that the model reads."""
+    lacks_call: bool = False
+    """Whether that is because it has no call, and one is demanded."""
     is_empty: bool = False
     """Whether the model said nothing although an answer was due."""
+    is_text: bool = False
+    """Whether it is text that only may be a call: it may as well be an answer."""
     is_left: bool = False
     """Whether it goes on as it came, though some of it is doubtful."""
     fallback: bytes | None = None
@@ -143,6 +148,8 @@ class Judge:
 
     def _look(self, sent: Sent, asked: Asked) -> Verdict:
         document = None
+        if sent.body[:3] == _MARK:  # which not every client reads
+            sent = replace(sent, body=sent.body[3:])
         if asked.is_own:
             clean = read_clean(
                 self._request,
@@ -220,19 +227,20 @@ class Judge:
         reading = self.read(reply, asked)
         is_own = document is not None
         verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=others)
-        is_text = asked.mode == "native" and _is_likely_text(reading, reply)
-        if verdict.answers and not is_text:
+        if verdict.answers and not verdict.is_text:
             return verdict
         if reading.calls and not verdict.is_left and not verdict.answers:
             return self._write(verdict, body, document)
-        written = body
-        if document is None:
+        written, is_new = body, document is None
+        if document is not None and (settled := settle_text(document, reading)) is not None:
+            written, is_new = encode(settled), True
+        elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
             said = reply if is_plain else reply_with(reply, reading)
             written = encode(self._request.protocol.render_reply(said))
         if verdict.is_wrong:
             return replace(verdict, fallback=None if verdict.notice else written)
-        return replace(verdict, body=written, changed=document is None)
+        return replace(verdict, body=written, changed=is_new)
 
     def weigh(
         self,
@@ -268,7 +276,8 @@ class Judge:
         if answers:
             first = next(error for answer in answers for error in answer.errors)
             error = _parse_error(asked, first, reply, reading)
-            return replace(verdict, answers=answers, parse_error=error)
+            is_text = asked.mode == "native" and _is_likely_text(reading, reply)
+            return replace(verdict, answers=answers, parse_error=error, is_text=is_text)
         if is_left:
             return replace(verdict, is_left=True, calls=len(reply.calls))
         taken, dropped = self._take_one(reading)
@@ -298,7 +307,10 @@ class Judge:
         """Check what was put together as if it had just arrived: nothing else may leave."""
         if self._request.is_legacy or self._request.tools.others:
             return
-        found = read_clean(self._request, body, self._policy.limits, text_formats=False)
+        limits = self._policy.limits
+        found = read_clean(
+            self._request, body, limits, text_formats=False, takes_strays=True
+        )
         if found is None or found.calls != calls:
             raise ProviderReplyError(
                 Code.UPSTREAM_NOT_A_REPLY,
@@ -346,12 +358,22 @@ class Judge:
         if broken is None and reply.finish_reason in ("tool_calls", "function_call"):
             note = "The reply says that it has calls, and has none."
             broken = Defect(Code.TOOL_NOT_EXECUTED, note)
+        choice = self._request.choice
+        if broken is None and choice.wanted == "call":
+            allowed = [name for name in self._names.names if choice.takes(name)]
+            broken = Defect(Code.NO_TOOL_CALLS, demand_call(allowed))
         if broken is not None:
             defects = verdict.defects
             defects = defects if broken in defects else (*defects, broken)
             snippet = clip(reading.content, _SNIPPET)
             error = ParseError(asked.mode, broken.code, snippet)
-            return replace(verdict, notice=broken.message, defects=defects, parse_error=error)
+            return replace(
+                verdict,
+                notice=broken.message,
+                lacks_call=broken.code == Code.NO_TOOL_CALLS,
+                defects=defects,
+                parse_error=error,
+            )
         request = self._request
         if not reading.content.strip() and request.has_calls:
             is_due = ends_with_results(request.document, request.protocol.name)
@@ -360,6 +382,8 @@ class Judge:
 
     def _check(self, calls: tuple[ToolCall, ...]) -> tuple[tuple[Envelope, ...], bool]:
         """Return what the model is to read about its calls, and whether some are left alone."""
+        if self._request.choice.wanted == "none":
+            return tuple(explain_not_allowed(call.name, ()) for call in calls), False
         if not self._names:
             return (), any(call.arguments is None for call in calls)
         leaves = False
@@ -377,8 +401,10 @@ class Judge:
         return tuple(answer or explain_not_run(call.name) for call, answer in pairs), False
 
     def _explain(self, call: ToolCall) -> Envelope | None:
-        if call.name not in self._names.names:
-            return explain_not_allowed(call.name, self._names.names)
+        takes = self._request.choice.takes
+        if call.name not in self._names.names or not takes(call.name):
+            allowed = [name for name in self._names.names if takes(name)]
+            return explain_not_allowed(call.name, allowed)
         limit = self._policy.limits.max_arguments_bytes
         return explain_arguments_unread(call, call.name, limit)
 
@@ -444,8 +470,8 @@ def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Readin
 
 def _is_likely_text(reading: Reading, reply: Reply) -> bool:
     """Tell whether a reply is text that only may be a call: it may as well be an answer."""
-    has_text = bool((reply.content or "").strip()) and not reply.calls and not reply.malformed
-    return has_text and all(
+    has_text = bool((reply.content or "").strip()) or is_from_text(reading)
+    return has_text and not (reply.calls or reply.malformed) and all(
         call.certainty == "likely" and call.arguments is not None for call in reading.calls
     )
 

@@ -21,14 +21,13 @@ from surecall.records import Defect, Receipt
 from .clean import Clean, read_clean
 from .history import EchoCache
 from .judge import Judge, Verdict
-from .policy import Delivered, Outcome, Policy, Route, Send, Sent, Step
+from .policy import REPORT_MEMBER, Delivered, Outcome, Policy, Route, Send, Sent, Step, describe_outcome
 from .prepare import Asked, Preparation, pass_on
 from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
 
 _log: Final = logging.getLogger("surecall.exchange")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
-_MEMBER: Final = "surecall"
 _UNREAD: Final = Policy(steps=(), max_requests=1, repair_history=False)
 
 
@@ -259,9 +258,8 @@ class _Exchange:
             self._keep_echoes(verdict, asked)
         steps = tuple(self._tries.steps)
         if self._policy.show_receipts:
-            body = add_members(
-                body, {_MEMBER: _report(outcome, receipts, steps, self._tries.requests)}
-            )
+            report = describe_outcome(outcome, receipts, steps, self._tries.requests)
+            body = add_members(body, {REPORT_MEMBER: report})
         defects = verdict.defects
         if asked.losses:
             defects = (*defects, *map(_note_loss, asked.losses))
@@ -309,8 +307,8 @@ class _Exchange:
             should_retry = error.retryable
         body: dict[str, Any] = wire.body
         if self._policy.show_receipts:
-            report = _report(outcome, (), tuple(self._tries.steps), self._tries.requests)
-            body = {**body, _MEMBER: report}
+            report = describe_outcome(outcome, (), tuple(self._tries.steps), self._tries.requests)
+            body = {**body, REPORT_MEMBER: report}
         return Delivered(
             status=wire.status,
             body=encode(body),
@@ -337,11 +335,7 @@ class _Exchange:
         if reply is None:
             return
         calls = reply.calls if verdict.reading is None else verdict.reading.calls
-        for call in calls:
-            call_id = call.id if isinstance(call.id, str) else ""
-            self._echoes.keep(
-                self._scope, call_id, str(call.name), call.arguments, reply.extra, call.extra
-            )
+        self._echoes.keep_reply(self._scope, reply, calls)
 
 
 def _note_loss(name: str) -> Defect:
@@ -351,14 +345,3 @@ def _note_loss(name: str) -> Defect:
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:
     calls = () if bad.reading is None else bad.reading.calls
     return tuple(receipt for call in calls for receipt in call.receipts)
-
-
-def _report(
-    outcome: str, receipts: tuple[Receipt, ...], steps: tuple[Step, ...], requests: int
-) -> dict[str, Any]:
-    return {
-        "outcome": outcome,
-        "upstream_requests": requests,
-        "receipts": list(receipts),
-        "steps": list(steps),
-    }

@@ -95,6 +95,14 @@ class EventCutter:
             blocks.append(data[start:])
         return blocks, 0
 
+    def split_whole(self, data: bytes) -> list[bytes]:
+        """Return each of some whole events with the line ends behind it."""
+        blocks, gap = self.split(data)
+        if not gap:
+            return blocks
+        last = b"" if data.endswith(b"\n\n") else blocks.pop()
+        return [block + b"\n\n" for block in blocks] + ([last] if last else [])
+
     def read(self, data: bytes) -> list[tuple[bytes, bytes, int]]:
         """Return the data and the name of each of some whole events, and its size.
 
