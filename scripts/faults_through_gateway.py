@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-warnings.simplefilter("ignore")
 
 from support.fault_trials import (
     BAD,
@@ -52,6 +51,7 @@ def main() -> int:
     parser.add_argument("--no-direct", action="store_true", help="leave the direct trials out")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")  # of client libraries
     only = {name for name in given.only.split(",") if name}
     trials = [
         trial
@@ -111,12 +111,12 @@ def _count_row(name: str, direct: int, gateway: int) -> str:
 
 def render_page(rows: list[Row]) -> list[str]:
     """Return the generated part of the page."""
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    command = "python scripts/faults_through_gateway.py --write"
     lines = [
         BEGIN,
         "",
-        f"Made on {time.strftime('%Y-%m-%d', time.gmtime())} by "
-        "`python scripts/faults_through_gateway.py --write` "
-        f"(2 cores, CPython {platform.python_version()}).",
+        f"Made on {day} by `{command}` (2 cores, CPython {platform.python_version()}).",
         "",
         "## In numbers",
         "",
@@ -135,8 +135,7 @@ def render_page(rows: list[Row]) -> list[str]:
             lines += ["| fault | chat completions | responses | messages | gemini |"]
             lines += ["|---|---|---|---|---|"]
         cells = [
-            _render_cell([row for row in found if row.trial.client == client])
-            for client in CLIENTS
+            _render_cell([row for row in found if row.trial.client == client]) for client in CLIENTS
         ]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return lines

@@ -77,7 +77,7 @@ async def empty_tables(server: Any) -> PostgresRecords:
     import asyncpg
 
     connection = await asyncpg.connect(server.get_uri())
-    for name in ("requests", "bodies", "layout"):
+    for name in ("budgets", "requests", "bodies", "layout"):
         await connection.execute(f"DROP TABLE IF EXISTS surecall_{name}")
     await connection.close()
     return PostgresRecords(server.get_uri())

@@ -40,7 +40,7 @@ ARGUMENTS: dict[str, Any] = {"title": 'a "b"\nc', "count": 3, "tags": ["x"], "dr
 ANSWER = "All is done."
 RESULT = '{"ok": true}'
 _TIMEOUT_S = 4.0
-_TRIAL_S = 20.0
+_TRIAL_S = 30.0
 _MAX_TURNS = 4
 _NO_ARGUMENTS = "empty_arguments_"
 _CHOICES = {
@@ -253,7 +253,7 @@ def _write_model(fault: Fault) -> str:
     table = f'[models."faults:{fault.name}"]\n'
     if limit := fault.options.get("max_tool_args_bytes"):
         return f"{table}policy = {{ max_arguments_bytes = {limit} }}\n"
-    if not fault.truth or fault.name in ("none_ignored",):
+    if not fault.truth or fault.name == "none_ignored":
         return ""
     return f"{table}capabilities = {_write_toml(fault.truth)}\n"
 

@@ -71,7 +71,7 @@ class ChatAgent:
     """The OpenAI client with chat completions."""
 
     def __init__(self, url: str, model: str, scene: Scene, *, stream: bool, timeout: float) -> None:
-        self._client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, timeout=timeout)
+        self._client: Any = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, timeout=timeout)
         self._stream = stream
         self._messages: list[Any] = [{"role": "user", "content": scene.order}]
         tools = [
@@ -144,7 +144,7 @@ class ResponsesAgent:
     """The OpenAI client with responses."""
 
     def __init__(self, url: str, model: str, scene: Scene, *, stream: bool, timeout: float) -> None:
-        self._client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, timeout=timeout)
+        self._client: Any = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, timeout=timeout)
         self._stream = stream
         self._input: list[Any] = [{"role": "user", "content": scene.order}]
         tools = [
@@ -200,7 +200,7 @@ class MessagesAgent:
     """The Anthropic client."""
 
     def __init__(self, url: str, model: str, scene: Scene, *, stream: bool, timeout: float) -> None:
-        self._client = anthropic.AsyncAnthropic(base_url=url, api_key=KEY, timeout=timeout)
+        self._client: Any = anthropic.AsyncAnthropic(base_url=url, api_key=KEY, timeout=timeout)
         self._stream = stream
         self._messages: list[Any] = [{"role": "user", "content": scene.order}]
         tools = [{"name": name, "input_schema": schema} for name, schema in scene.tools.items()]
@@ -248,7 +248,7 @@ class GeminiAgent:
 
     def __init__(self, url: str, model: str, scene: Scene, *, stream: bool, timeout: float) -> None:
         options = types.HttpOptions(base_url=url, timeout=int(timeout * 1000))
-        self._client = genai.Client(api_key=KEY, http_options=options)
+        self._client: Any = genai.Client(api_key=KEY, http_options=options)
         self._model = model
         self._stream = stream
         self._contents: list[Any] = [

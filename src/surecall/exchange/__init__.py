@@ -18,6 +18,7 @@ from .policy import (
     Sent,
     Step,
     StepName,
+    describe_outcome,
 )
 from .request import ClientRequest, CompiledTools
 
@@ -36,6 +37,7 @@ __all__ = [
     "Sent",
     "Step",
     "StepName",
+    "describe_outcome",
     "mediate",
     "relay",
     "repair_body",

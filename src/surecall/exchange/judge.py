@@ -6,7 +6,6 @@ Everything here is decided from bytes; nothing is sent.
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.apart import read_aside
@@ -37,7 +36,6 @@ from surecall.records import (
     Receipt,
     Reply,
     ToolCall,
-    Usage,
     clip,
 )
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
@@ -48,10 +46,10 @@ from .history import ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest
+from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
 DROP_RULE: Final = "drop_parallel_calls"
-CHOICE_RULE: Final = "drop_choice"
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
 _NO_TOOLS: Final = ToolNames()
@@ -60,64 +58,6 @@ _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
 _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
 _SNIPPET: Final = 200
 _MARK: Final = b"\xef\xbb\xbf"
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What a reply is worth."""
-
-    body: bytes | None = None
-    """The document for the client; `None` when the reply cannot be delivered."""
-    changed: bool = False
-    receipts: tuple[Receipt, ...] = ()
-    defects: tuple[Defect, ...] = ()
-    usage: Usage | None = None
-    model: str | None = None
-    calls: int = 0
-    reply: Reply | None = None
-    reading: Reading | None = None
-    answers: tuple[Envelope, ...] = ()
-    """What the model is to read about each of its calls, when some cannot be used."""
-    notice: str = ""
-    """Why a reply without calls cannot be delivered, in words that the model reads."""
-    lacks_call: bool = False
-    """Whether that is because it has no call, and one is demanded."""
-    is_empty: bool = False
-    """Whether the model said nothing although an answer was due."""
-    is_text: bool = False
-    """Whether it is text that only may be a call: it may as well be an answer."""
-    is_left: bool = False
-    """Whether it goes on as it came, though some of it is doubtful."""
-    fallback: bytes | None = None
-    """The document of a reply that says nothing, or whose text only may be a call, for when asking
-    does not help: neither is wrong."""
-    error: ProviderError | None = None
-    """Why there is no reply at all."""
-    error_body: bytes | None = None
-    """The endpoint's own words for it, where they are in the client's format."""
-    parse_error: ParseError | None = None
-    echoes: bool = False
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the model has to be asked for something better."""
-        return bool(self.answers or self.notice or self.is_empty)
-
-    @property
-    def errors(self) -> tuple[ErrorDetail, ...]:
-        """What is wrong with the calls."""
-        return tuple(error for answer in self.answers for error in answer.errors)
-
-    @property
-    def stuck_tools(self) -> tuple[str, ...]:
-        """The offered tools whose calls could not be used."""
-        calls = () if self.reading is None else self.reading.calls
-        pairs = zip(calls, self.answers, strict=False)
-        wrong = [call.name for call, answer in pairs if answer.errors and not _is_spared(answer)]
-        return tuple(dict.fromkeys(wrong))
-
-
-def _is_spared(answer: Envelope) -> bool:
-    return answer.errors == explain_not_run(answer.tool_name).errors
 
 
 class Judge:
@@ -175,13 +115,15 @@ class Judge:
     # Several choices
 
     def _judge_choices(self, document: dict[str, Any], sent: Sent, asked: Asked) -> Verdict:
-        """Judge every choice for itself; one that cannot be used spoils a reply that was asked for.
+        """Judge every choice for itself.
 
-        Choices that nobody asked for are left out when they cannot be used.
+        Choices that nobody asked for are left out when they cannot be used; others are missing.
         """
         key = _CHOICES[self._request.protocol.name]
         kept: list[Any] = []
         verdicts: list[Verdict] = []
+        usable: dict[int, Verdict] = {}
+        bad: dict[int, Verdict] = {}
         dropped: list[Receipt] = []
         for position, choice in enumerate(as_list(document[key])):
             body = encode({**document, key: [choice]})
@@ -191,14 +133,21 @@ class Judge:
             except ProviderError as error:
                 verdict = Verdict(error=error)
             if verdict.body is None:
-                if position == 0 or self._request.choices > 1:
+                if self._request.choices > 1:
+                    bad[position] = verdict
+                    continue
+                if position == 0:
                     return verdict
                 why = "nobody asked for it, and it cannot be used"
                 place = f"/{key}/{position}"
                 dropped.append(Receipt(CHOICE_RULE, place, None, None, lossless=False, why=why))
                 continue
             verdicts.append(verdict)
+            usable[position] = verdict
             kept += as_list(as_fields(decode(verdict.body, surrogates="replace")).get(key))
+        if bad:
+            choices = Choices(document, key, usable, tuple(bad))
+            return replace(next(iter(bad.values())), choices=choices)
         changed = bool(dropped) or any(verdict.changed for verdict in verdicts)
         receipts = [item for verdict in verdicts for item in verdict.receipts]
         return replace(
@@ -308,9 +257,7 @@ class Judge:
         if self._request.is_legacy or self._request.tools.others:
             return
         limits = self._policy.limits
-        found = read_clean(
-            self._request, body, limits, text_formats=False, takes_strays=True
-        )
+        found = read_clean(self._request, body, limits, text_formats=False, takes_strays=True)
         if found is None or found.calls != calls:
             raise ProviderReplyError(
                 Code.UPSTREAM_NOT_A_REPLY,
@@ -471,8 +418,10 @@ def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Readin
 def _is_likely_text(reading: Reading, reply: Reply) -> bool:
     """Tell whether a reply is text that only may be a call: it may as well be an answer."""
     has_text = bool((reply.content or "").strip()) or is_from_text(reading)
-    return has_text and not (reply.calls or reply.malformed) and all(
-        call.certainty == "likely" and call.arguments is not None for call in reading.calls
+    return (
+        has_text
+        and not (reply.calls or reply.malformed)
+        and all(call.certainty == "likely" and call.arguments is not None for call in reading.calls)
     )
 
 

@@ -20,11 +20,22 @@ from surecall.records import Defect, Receipt
 
 from .clean import Clean, read_clean
 from .history import EchoCache
-from .judge import Judge, Verdict
-from .policy import REPORT_MEMBER, Delivered, Outcome, Policy, Route, Send, Sent, Step, describe_outcome
+from .judge import Judge
+from .policy import (
+    REPORT_MEMBER,
+    Delivered,
+    Outcome,
+    Policy,
+    Route,
+    Send,
+    Sent,
+    Step,
+    describe_outcome,
+)
 from .prepare import Asked, Preparation, pass_on
 from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
+from .verdict import CHOICE_RULE, Choices, Verdict
 
 _log: Final = logging.getLogger("surecall.exchange")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
@@ -167,6 +178,8 @@ class _Exchange:
         if sent is not None:
             self._upstream_s = self._clock() - self._began_s
         verdict = await self._ask(first, sent)
+        if verdict.choices is not None:
+            return await self._complete(verdict, verdict.choices, first)
         if verdict.body is not None and not verdict.receipts and not verdict.changed:
             return self._deliver(verdict, "repaired" if first.receipts else "clean", first)
         if verdict.error is not None:
@@ -214,6 +227,25 @@ class _Exchange:
         verdict = await self._ask(asked)
         self._tries.steps.append(Step(name, "failed" if verdict.body is None else "ok", 1))
         return otherwise if verdict.error is not None else verdict
+
+    async def _complete(self, bad: Verdict, choices: Choices, first: Asked) -> Delivered:
+        """Ask for each reply that cannot be used of several; those that can are kept."""
+        tries = self._tries
+        tries.parse_error = bad.parse_error
+        for position in choices.missing:
+            if not (self._policy.allows("reask") and tries.may_ask()):
+                break
+            verdict = await self._ask(tries.prepare.ask_for_one(first))
+            is_good = verdict.body is not None
+            tries.steps.append(Step("reask", "ok" if is_good else "failed", 1))
+            if is_good:
+                choices = choices.take(position, verdict)
+        if not choices.usable:
+            return self._refuse(bad) if bad.error is None else self._pass_on(bad, bad.error)
+        verdict = choices.join()
+        tries.note_repairs([item for item in verdict.receipts if item.rule != CHOICE_RULE])
+        outcome: Outcome = "reasked" if tries.requests > 1 else "repaired"
+        return self._deliver(replace(verdict, defects=bad.defects), outcome, first)
 
     # Escalation
 

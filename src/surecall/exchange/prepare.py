@@ -186,6 +186,16 @@ class Preparation:
             document |= self._render_choice(first.renamed.get(forced_tool, forced_tool))
         return replace(first, body=encode(document))
 
+    def ask_for_one(self, first: Asked) -> Asked:
+        """Prepare the same request for one reply only."""
+        document = as_fields(decode(first.body, surrogates="replace"))
+        document = {name: item for name, item in document.items() if name != "n"}
+        config = as_fields(document.get("generationConfig"))
+        if "candidateCount" in config:
+            kept = {name: item for name, item in config.items() if name != "candidateCount"}
+            document["generationConfig"] = kept
+        return replace(first, body=encode(document))
+
     def _render_messages(self, messages: tuple[Message, ...], key: str) -> list[Any]:
         """Render messages that go on from others: formats that begin with the user add one else."""
         leads = messages[0].role == "assistant"

@@ -13,10 +13,11 @@ from surecall.formats.teach import tell_not_executed
 from surecall.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
 
 from .history import EchoCache
-from .judge import SCHEMA_RULES, Verdict
+from .judge import SCHEMA_RULES
 from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import Asked, Mode, Preparation
 from .request import ClientRequest
+from .verdict import Verdict
 from .wording import EMPTY_ANSWER, REFUSED_HINT, ask_for_call, refuse_calls, write_envelope
 
 _log: Final = logging.getLogger("surecall.exchange")

@@ -9,9 +9,10 @@ from surecall.exchange import EchoCache, Policy
 from surecall.reading import ReadingLimits
 from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
+from .budgets import Budgets
 from .gates import Gate, RetryBudget
 from .heads import Hosts
-from .keys import Counts, Keyring
+from .keys import Keyring
 from .records import RequestRecord, Retention, StoreCounts
 from .settings import GatewaySettings, PolicySettings
 from .strategy import Strategies
@@ -31,7 +32,7 @@ class State:
         self,
         settings: GatewaySettings,
         upstreams: Mapping[str, Upstream],
-        counts: Counts,
+        budgets: Budgets,
         *,
         facts: Path | None = None,
     ) -> None:
@@ -39,7 +40,7 @@ class State:
         self.upstreams = upstreams
         self.router = Router(settings, upstreams)
         self.strategies = Strategies(settings, facts=facts)
-        self.keyring = Keyring(settings.keys, counts)
+        self.keyring = Keyring(settings.keys, budgets)
         self.hosts = Hosts((settings.server.host,), settings.server.allow_hosts)
         self._policy = _make_policy(settings.policy)
         self._policies = {

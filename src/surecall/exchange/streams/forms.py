@@ -49,9 +49,7 @@ class EventForm:
                 and data.count(b"\n\nevent: ") == count - 1
                 and data.count(b"\ndata: ") == count
             )
-            return is_plain and not (
-                self._is_messages and data.count(_INDEX) < data.count(_BLOCK)
-            )
+            return is_plain and not (self._is_messages and data.count(_INDEX) < data.count(_BLOCK))
         return (
             data[:6] == _DATA
             and data.count(b"\n") == 2 * count

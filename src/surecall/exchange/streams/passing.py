@@ -375,7 +375,7 @@ class Passing(Side):
         self._has_words = self._has_words or bool(self._wire.piece.strip())
         if self._wire.piece and self._watch is not None:
             self._watch.feed(self._wire.piece)
-        self._wait(rest.rstrip(b"\r\n") + b"\n\n", 0)
+        self._wait(self._form.write(rest.rstrip(b"\r\n") + b"\n\n"), 0)
 
     def _read_calls(self, data: bytes) -> Found:
         calls = self._clean_calls()

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.exchange.history import EchoCache
-from surecall.exchange.judge import Judge, Verdict
+from surecall.exchange.judge import Judge
 from surecall.exchange.policy import (
     REPORT_MEMBER,
     Outcome,
@@ -22,6 +22,7 @@ from surecall.exchange.policy import (
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
+from surecall.exchange.verdict import Verdict
 from surecall.jsontext import decode, encode, encode_text, render_comment
 from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
@@ -283,6 +284,10 @@ class StreamRelay:
             if is_good and planned.suits(len(reading.calls)):
                 self._tries.note(planned, is_good=True)
                 return self._deliver(verdict, text)
+            is_answer = has_text and not reading.calls and not verdict.is_wrong
+            if is_answer and self._may_leave:  # so the text that was sent is one, too
+                self._tries.note(planned, is_good=True)
+                return self._give_up()
         except ProviderError:
             pass
         bad = verdict if verdict is not None and (verdict.answers or verdict.notice) else None
@@ -311,13 +316,12 @@ class StreamRelay:
         if self._first is not None and self._first.receipts:
             receipts = self._first.receipts + receipts
             outcome = "repaired" if outcome == "clean" else outcome
-        if self._request.protocol.name != "gemini":  # whose clients do not know comments
-            comment = f"surecall outcome={outcome} receipts={len(receipts)}"
-            if self._request_id:
-                comment += f" request={self._request_id}"
-            data += render_comment(comment)
+        report = None
         if self._policy.show_receipts:
-            data = self._add_report(data, outcome, receipts)
+            tries = self._tries
+            report = describe_outcome(outcome, receipts, tries.steps, tries.requests)
+        name = self._request.protocol.name
+        data = note_outcome(data, name, outcome, len(receipts), self._request_id, report)
         return self._report(
             Ending(
                 data=data,
@@ -327,18 +331,6 @@ class StreamRelay:
                 error=error,
             )
         )
-
-    def _add_report(self, data: bytes, outcome: Outcome, receipts: tuple[Receipt, ...]) -> bytes:
-        """Say what was done where no client trips over it: in a comment, or in the last event."""
-        tries = self._tries
-        report = describe_outcome(outcome, receipts, tries.steps, tries.requests)
-        if self._request.protocol.name != "gemini":
-            return data + render_comment(f"{REPORT_MEMBER} {encode_text(report)}")
-        start = data.rfind(b"data: ")
-        if start < 0:
-            return data
-        event = add_members(data[start + 6 :].strip(), {REPORT_MEMBER: report})
-        return data[: start + 6] + event + b"\n\n"
 
     def _report(self, ending: Ending) -> Ending:
         side = self._side
@@ -351,6 +343,38 @@ class StreamRelay:
             usage=self._tries.usage,
             model_answered=None if side is None else side.model,
         )
+
+
+def note_outcome(
+    data: bytes,
+    protocol: str,
+    outcome: Outcome,
+    receipts: int,
+    request_id: str,
+    report: dict[str, Any] | None = None,
+) -> bytes:
+    """Return the end of a stream that says what was done, where no client trips over it.
+
+    Args:
+        data: The end.
+        protocol: The wire format of the client. Clients of Gemini do not know comments: for them
+            the report is a member of the last event.
+        outcome: What became of the request.
+        receipts: How many things were changed.
+        request_id: What the request is known by.
+        report: What was done, if the client wants to know.
+    """
+    if protocol != "gemini":
+        comment = f"surecall outcome={outcome} receipts={receipts}"
+        data += render_comment(f"{comment} request={request_id}" if request_id else comment)
+        if report is not None:
+            data += render_comment(f"{REPORT_MEMBER} {encode_text(report)}")
+        return data
+    start = data.rfind(b"data: ")
+    if report is None or start < 0:
+        return data
+    event = add_members(data[start + 6 :].strip(), {REPORT_MEMBER: report})
+    return data[: start + 6] + event + b"\n\n"
 
 
 class _Again:

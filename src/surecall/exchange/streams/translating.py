@@ -136,6 +136,9 @@ class Translating(Side):
         text = reading.content
         if reader.last_retraction is before:
             text = text[self._read_chars :]
+        if reading.seen:  # the text probably makes calls; most of it was passed on
+            has_calls = bool(reading.calls)
+            return self._judge.read(reply, self._asked), text if has_calls else None
         return replace(reading, defects=(*reply.defects, *reading.defects)), text
 
     def deliver(

@@ -14,7 +14,16 @@ from .base import (
     Retention,
     StoreCounts,
 )
-from .postgres import PostgresRecords
+from .ledger import (
+    Ledger,
+    MemoryLedger,
+    PostgresLedger,
+    Resource,
+    SqliteLedger,
+    Window,
+    open_ledger,
+)
+from .postgres import PostgresRecords, is_postgres
 from .record import new_request_id
 from .spool import Spool, SpooledRecords, WhenFull
 from .sqlite import Durability, SqliteRecords, store_files
@@ -23,34 +32,36 @@ __all__ = [
     "DEFAULT_SPOOL_BYTES",
     "STORE_FILE",
     "Durability",
+    "Ledger",
+    "MemoryLedger",
     "Outcome",
     "ParseError",
+    "PostgresLedger",
     "PostgresRecords",
     "ProbeNote",
     "RecordFilter",
     "RecordPage",
     "RecordStore",
     "RequestRecord",
+    "Resource",
     "Retention",
     "Spool",
     "SpooledRecords",
+    "SqliteLedger",
     "SqliteRecords",
     "StepNote",
     "StoreCounts",
     "WhenFull",
+    "Window",
     "is_postgres",
     "new_request_id",
     "open_for_reading",
+    "open_ledger",
     "open_records",
 ]
 
 STORE_FILE: Final = ".surecall/requests.db"
 """Where requests are kept when nobody says otherwise."""
-
-
-def is_postgres(place: str) -> bool:
-    """Tell whether a place is the address of a server, and not a file."""
-    return place.startswith(("postgresql://", "postgres://"))
 
 
 def open_records(

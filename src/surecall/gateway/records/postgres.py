@@ -51,6 +51,16 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         reply BYTEA
     );
     """,
+    """
+    CREATE TABLE surecall_budgets (
+        key TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        length BIGINT NOT NULL,
+        number BIGINT NOT NULL,
+        used BIGINT NOT NULL,
+        PRIMARY KEY (key, resource, length, number)
+    );
+    """,
 )
 """What leads from each layout of the tables to the next."""
 
@@ -78,6 +88,11 @@ _MAX_BATCH: Final = 1000
 _PRUNE_ROWS: Final = 5000
 
 
+def is_postgres(place: str) -> bool:
+    """Tell whether a place is the address of a server, and not a file."""
+    return place.startswith(("postgresql://", "postgres://"))
+
+
 class PostgresRecords:
     """The requests of all gateways that share a server.
 
@@ -89,7 +104,7 @@ class PostgresRecords:
     def __init__(self, url: str) -> None:
         self.counts = StoreCounts()
         self._url = url
-        self._place = _place_of(url)
+        self._place = place_of(url)
         self._pool: Any = None
         self._opening = asyncio.Lock()
         self._waiting = WaitingRows(self._begin_writing)
@@ -142,7 +157,7 @@ class PostgresRecords:
         arrays = [[int(v) if v is True or v is False else v for v in column] for column in columns]
         bodies = [row.bodies for row in rows if row.bodies is not None]
         pool = await self._open()
-        with _explain_errors(self._place):
+        with explain_errors(self._place):
             async with pool.acquire(timeout=_CONNECT_S) as connection:
                 if not bodies:  # one statement is a transaction of its own
                     await connection.execute(_INSERT, *arrays)
@@ -201,7 +216,7 @@ class PostgresRecords:
 
     async def _fetch(self, query: str, *values: Any) -> Sequence[Any]:
         pool = await self._open()
-        with _explain_errors(self._place):
+        with explain_errors(self._place):
             async with pool.acquire(timeout=_CONNECT_S) as connection:
                 return await connection.fetch(query, *values)
 
@@ -254,8 +269,8 @@ class PostgresRecords:
             return self._pool
 
     async def _connect(self) -> Any:
-        with _explain_errors(self._place):
-            pool = await _load_driver().create_pool(
+        with explain_errors(self._place):
+            pool = await load_driver().create_pool(
                 self._url,
                 min_size=1,
                 max_size=_MAX_CONNECTIONS,
@@ -293,7 +308,12 @@ async def migrate(connection: Any, place: str) -> None:
             await connection.execute("INSERT INTO surecall_layout VALUES ($1)", len(MIGRATIONS))
 
 
-def _load_driver() -> Any:
+def load_driver() -> Any:
+    """Return the driver.
+
+    Raises:
+        ConfigError: `EXTRA_MISSING`.
+    """
     try:
         return import_module("asyncpg")
     except ImportError as error:
@@ -304,7 +324,7 @@ def _load_driver() -> Any:
         ) from error
 
 
-def _place_of(url: str) -> str:
+def place_of(url: str) -> str:
     """Return where the store is, without the password."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
@@ -312,9 +332,9 @@ def _place_of(url: str) -> str:
 
 
 @contextmanager
-def _explain_errors(place: str) -> Generator[None]:
+def explain_errors(place: str) -> Generator[None]:
     """Turn what the driver raises into an error with a code."""
-    asyncpg = _load_driver()
+    asyncpg = load_driver()
     try:
         yield
     except StoreError:

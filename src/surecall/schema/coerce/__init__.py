@@ -81,8 +81,8 @@ def coerce_arguments(
         checker = SchemaChecker(schema)
     if value.__class__ is dict and checker.is_exact(value):
         return Coerced(value)
-    if isinstance(value, dict) and checker.is_valid(value):
-        return _name_strays(cast("dict[str, Any]", value), (), schema, checker)
+    if value.__class__ is dict and checker.is_valid(value):
+        return _name_strays(value, (), schema, checker)
     checker.compile()
     found, log = value, Log()
     if nests_deeper(value, MAX_JSON_DEPTH):
@@ -105,7 +105,7 @@ def _name_strays(
     schema: dict[str, Any],
     checker: SchemaChecker,
 ) -> Coerced:
-    """Return arguments that fit, with the keys that nothing is said about named as they are meant."""
+    """Return arguments that fit, with the names that their stray keys mean."""
     if checker.is_exact(value):
         return Coerced(value, receipts)
     log = Log()

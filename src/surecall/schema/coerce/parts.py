@@ -137,7 +137,7 @@ def _view(facets: list[dict[str, Any]]) -> PartView:
             if isinstance(name, str)
         ),
         open_names=_open_names(facets),
-        is_silent=not any(words & SPEAKS_OF_NAMES for words in map(dict.keys, facets)),
+        is_silent=not any(SPEAKS_OF_NAMES & facet.keys() for facet in facets),
         pattern_names=_pattern_names(facets),
         first_items=_first(facets, "prefixItems", list) or _first(facets, "items", list) or [],
         items=_first(facets, "items", dict),

@@ -29,7 +29,7 @@ class StrayKeys:
     def name(self, value: Any, part: Any, path: tuple[str | int, ...] = ()) -> Any:
         """Return the value with the keys that its schema names."""
         self._left -= 1
-        if self._left < 0 or not isinstance(value, dict | list):
+        if self._left < 0 or value.__class__ not in (dict, list):
             return value
         view = self._view(part, value)
         if view is None:
