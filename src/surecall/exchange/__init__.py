@@ -5,6 +5,7 @@ and refused with reasons when that does not help. Nothing here knows a server or
 """
 
 from .history import EchoCache, repair_body, repair_history
+from .judge import EXCHANGE_RULES
 from .mediate import mediate, relay
 from .policy import (
     STEPS,
@@ -23,6 +24,7 @@ from .policy import (
 from .request import ClientRequest, CompiledTools
 
 __all__ = [
+    "EXCHANGE_RULES",
     "STEPS",
     "ClientRequest",
     "CompiledTools",

@@ -41,8 +41,8 @@ from surecall.records import (
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 
 from .clean import read_clean
-from .documents import is_from_text, is_function, patch_reply, reply_with, settle_text
-from .history import ends_with_results, find_call_ids
+from .documents import FINISH_RULE, is_from_text, is_function, patch_reply, reply_with, settle_text
+from .history import HISTORY_RULES, ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest
@@ -50,6 +50,8 @@ from .verdict import CHOICE_RULE, Choices, Verdict
 from .wording import demand_call, explain_doubt, explain_not_run
 
 DROP_RULE: Final = "drop_parallel_calls"
+EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, *HISTORY_RULES)
+"""The rules of receipts besides those of reading."""
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
 _NO_TOOLS: Final = ToolNames()

@@ -186,7 +186,8 @@ class Gateway(Core):
             store = self.settings.store
             age_s = None if store.max_age_days is None else store.max_age_days * 86_400
             try:
-                await self.store.prune(Retention(max_age_s=age_s, max_records=store.max_records))
+                kept = Retention(max_age_s=age_s, max_records=store.max_records)
+                self.request_metrics.pruned.add_many(await self.store.prune(kept))
             except StoreError as error:
                 _log.warning("old requests were not removed: %s", error)
             await asyncio.sleep(_PRUNE_EVERY_S)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import ProviderStatusError
-from surecall.exchange import EchoCache, Policy
+from surecall.exchange import EXCHANGE_RULES, EchoCache, Policy
 from surecall.reading import ReadingLimits
 from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
@@ -104,6 +104,7 @@ class Core:
         self.request_metrics = RequestMetrics(
             self.metrics, upstreams=tuple(settings.upstreams), models=tuple(self._named)
         )
+        self.request_metrics.receipts.allow("rule", EXCHANGE_RULES)
         self._spans: Any = None
         if settings.telemetry.otel:
             from surecall.telemetry import RequestSpans
