@@ -168,8 +168,7 @@ _EXACTLY: Final = "exactly: "
 
 
 class ObligingOracle:
-    """Calls the tools that the user names or speaks of, answers with the word that is asked for,
-    or is done.
+    """Calls the tools that the user speaks of, answers with the word that is asked for, or is done.
 
     A call takes what is in quotes, or said to be exact, as its texts, as the user wants it; only a
     strict tool is held to its schema.
