@@ -23,7 +23,7 @@ async def test_receipts_are_counted_by_the_rules_of_the_exchange(tmp_path: Path)
     lines = [line for line in shown.split("\n") if line.startswith("surecall_receipts_total")]
     assert any('rule="set_finish_reason"' in line for line in lines)
     assert not any('rule="other"' in line for line in lines)
-    assert "surecall_loop_stall_seconds_count" in shown
+    assert "# TYPE surecall_loop_stall_seconds histogram" in shown
     assert 'surecall_records_total{result="dropped"} 0' in shown
 
 
