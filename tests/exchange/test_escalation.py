@@ -231,7 +231,7 @@ async def test_a_broken_block_of_a_taught_model_is_asked_for_again() -> None:
 
 
 async def test_every_one_of_several_choices_is_read() -> None:
-    """One that needs repair gets it; one that cannot be used is not delivered."""
+    """One that needs repair gets it; one that cannot be used is asked for again."""
     body = json.dumps({**json.loads(write_request("chat_completions", "m")), "n": 2}).encode()
     loose = completion(("call_2", "save", f"```json\n{json.dumps(ARGUMENTS)}\n```"))
     both = {**GOOD, "choices": [GOOD["choices"][0], {**loose["choices"][0], "index": 1}]}
@@ -242,7 +242,17 @@ async def test_every_one_of_several_choices_is_read() -> None:
     call = found[1]["message"]["tool_calls"][0]
     assert json.loads(call["function"]["arguments"]) == ARGUMENTS
     wrong = {**GOOD, "choices": [GOOD["choices"][0], {**BAD["choices"][0], "index": 1}]}
-    assert (await ask(Script(wrong), body=body)).outcome == "refused"
+    script = Script(wrong, loose)
+    delivered = await ask(script, body=body)
+    assert (delivered.outcome, delivered.calls) == ("reasked", 2)
+    assert [choice["index"] for choice in json.loads(delivered.body)["choices"]] == [0, 1]
+    assert "n" not in script.asked[1]
+    delivered = await ask(Script(wrong, BAD), body=body)
+    assert json.loads(delivered.body)["choices"] == GOOD["choices"]
+    assert [item.rule for item in delivered.receipts] == ["drop_choice"]
+    assert delivered.upstream_requests == 2
+    neither = {**BAD, "choices": [BAD["choices"][0], {**BAD["choices"][0], "index": 1}]}
+    assert (await ask(Script(neither, BAD), body=body)).outcome == "refused"
     surplus = await ask(Script(wrong))
     assert json.loads(surplus.body)["choices"] == GOOD["choices"]
     assert [item.rule for item in surplus.receipts] == ["drop_choice"]

@@ -31,6 +31,7 @@ from surecall.gateway.records import (
     open_records,
 )
 from surecall.gateway.records import postgres as postgres_module
+from surecall.gateway.records.postgres import MIGRATIONS
 from surecall.records import Defect, Receipt
 from surecall.redaction import MASK, Secret
 
@@ -81,7 +82,7 @@ async def empty_tables(server: Any) -> PostgresRecords:
     import asyncpg
 
     connection = await asyncpg.connect(server.get_uri())
-    for name in ("requests", "bodies", "layout"):
+    for name in ("budgets", "requests", "bodies", "layout"):
         await connection.execute(f"DROP TABLE IF EXISTS surecall_{name}")
     await connection.close()
     return PostgresRecords(server.get_uri())
@@ -311,7 +312,8 @@ async def test_a_server_with_a_later_layout_is_left_alone(server: Any) -> None:
     with pytest.raises(StoreError) as caught:
         await late.add(make_record(1))
     assert caught.value.code == "STORE_TOO_NEW"
-    await connection.execute("UPDATE surecall_layout SET version = 1")
+    current = len(MIGRATIONS)
+    await connection.execute("UPDATE surecall_layout SET version = $1", current)
     await connection.execute("ALTER TABLE surecall_requests RENAME COLUMN calls TO other")
     with pytest.raises(StoreError) as caught:
         await late.add(make_record(2))

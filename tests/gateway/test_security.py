@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from surecall.errors import ConfigError
+from surecall.gateway.budgets import Budgets
 from surecall.gateway.connection import _render_head
 from surecall.gateway.dashboard.shell import list_assets
 from surecall.gateway.endpoints import ENDPOINTS
-from surecall.gateway.keys import Counts, Keyring
+from surecall.gateway.keys import Keyring
 from surecall.gateway.settings import load_settings
 
 from .harness import (
@@ -229,11 +230,11 @@ def test_keys_are_compared_whole() -> None:
     settings = load_settings(
         upstream="http://127.0.0.1:1/v1",
     )
-    assert not Keyring(settings.keys, Counts())
+    assert not Keyring(settings.keys, Budgets())
     digest = hashlib.sha256(secret.encode()).digest()
     from surecall.gateway.settings import KeySettings, VirtualKey
 
-    ring = Keyring([VirtualKey(settings=KeySettings(id="a"), digest=digest)], Counts())
+    ring = Keyring([VirtualKey(settings=KeySettings(id="a"), digest=digest)], Budgets())
     caller = ring.find(secret)
     assert caller is not None
     assert caller.id == "a"

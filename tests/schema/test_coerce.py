@@ -9,6 +9,7 @@ import pytest
 from surecall.jsontext import encode
 from surecall.records import Receipt
 from surecall.schema import SchemaChecker, coerce_arguments
+from surecall.schema.coerce import Coerced
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
@@ -452,12 +453,34 @@ def test_parts_that_fit_are_kept_when_others_change() -> None:
     assert value == {"x": {"a": 1}, "n": "3"}
 
 
-def test_an_allowed_name_in_another_style_is_left_when_nothing_required_is_missing() -> None:
-    """An open object may have a property that only looks like another."""
+def test_an_optional_name_in_another_style_is_given_its_own() -> None:
+    """A key that the schema is silent about would be lost; one that it allows stays."""
     schema = {"type": "object", "properties": {"due_days": INTEGER, "n": INTEGER}}
     result = coerce_arguments({"dueDays": 1, "n": "2"}, schema)
-    assert result.value == {"dueDays": 1, "n": 2}
-    assert [receipt.rule for receipt in result.receipts] == ["parse_number_text"]
+    assert result.value == {"due_days": 1, "n": 2}
+    assert [item.rule for item in result.receipts] == ["parse_number_text", "rename_key"]
+    assert coerce_arguments({"DueDays": 1}, schema).value == {"due_days": 1}
+    allowed = {**schema, "additionalProperties": True}
+    assert coerce_arguments({"dueDays": 1}, allowed) == Coerced({"dueDays": 1})
+    both: dict[str, Any] = {"dueDays": 1, "due_days": 2}
+    assert coerce_arguments(both, schema) == Coerced(both)
+    assert coerce_arguments({"DueDays": "soon"}, schema).value == {"DueDays": "soon"}
+
+
+def test_optional_names_inside_lists_and_unions_are_found() -> None:
+    """The keys of nested objects are looked at as well, where one part is meant."""
+    item = {"type": "object", "properties": {"unit": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "items": {"type": "array", "items": item},
+            "best": {"anyOf": [item, {"type": "null"}]},
+        },
+    }
+    given = {"items": [{"Unit": "m"}, {"unit": "s"}], "best": {"UNIT": "kg"}}
+    result = coerce_arguments(given, schema)
+    assert result.value == {"items": [{"unit": "m"}, {"unit": "s"}], "best": {"unit": "kg"}}
+    assert [receipt.place for receipt in result.receipts] == ["/items/0/Unit", "/best/UNIT"]
 
 
 def test_what_remains_wrong_is_told_of_the_changed_value() -> None:

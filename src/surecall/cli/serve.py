@@ -90,15 +90,20 @@ def _make_gateway(
     settings: "GatewaySettings", read: "Callable[[], GatewaySettings]", worker: int
 ) -> "Gateway":
     from surecall.gateway import Gateway
-    from surecall.gateway.records import STORE_FILE, is_postgres, open_records
+    from surecall.gateway.app import BUDGETS_FILE
+    from surecall.gateway.records import STORE_FILE, is_postgres, open_ledger, open_records
 
     place = _find_store(settings)
     store: Any = None
-    shared: Path | None = None
+    folder = Path(STORE_FILE).parent
     if place != "off":
         store = open_records(place or STORE_FILE, worker=worker)
-        shared = Path(STORE_FILE).parent if is_postgres(place) else Path(place or STORE_FILE).parent
-    return Gateway(settings, store=store, worker=worker, read_settings=read, shared=shared)
+        folder = folder if is_postgres(place) else Path(place or STORE_FILE).parent
+    ledger = open_ledger(place, folder / BUDGETS_FILE) if settings.keys else None
+    shared = folder if place != "off" or settings.server.workers > 1 else None
+    return Gateway(
+        settings, store=store, worker=worker, read_settings=read, shared=shared, ledger=ledger
+    )
 
 
 def _find_store(settings: "GatewaySettings") -> str:

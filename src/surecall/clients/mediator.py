@@ -7,9 +7,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderConnectionError, ProviderError, SurecallError
-from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_delivery, mediate
+from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_outcome, mediate
 from surecall.exchange.request import ClientRequest, add_members
-from surecall.exchange.streams import Ending, StreamRelay, rescue_call
+from surecall.exchange.streams import (
+    Ending,
+    StreamRelay,
+    ask_whole,
+    is_several,
+    rescue_call,
+    write_several,
+)
 from surecall.jsontext import encode
 
 from .library import Library, kept_headers
@@ -67,20 +74,22 @@ class _Exchange:
 
     async def answer(self) -> Any:
         """Return the whole reply, made reliable."""
-        delivered = await mediate(
-            self._request,
+        return self._deliver(await self._mediate(self._request))
+
+    async def _mediate(self, request: ClientRequest) -> Delivered:
+        return await mediate(
+            request,
             self._route,
             self._policy,
             self._send,
             echoes=self._mediator.echoes,
             scope=self._scope,
         )
-        return self._deliver(delivered)
 
     def _deliver(self, delivered: Delivered) -> Any:
         self._raise_failure(delivered.error)
         body = delivered.body
-        report = describe_delivery(delivered)
+        report = _describe(delivered)
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
             if self._request.protocol.name != "gemini":  # whose client refuses unknown members
@@ -94,6 +103,8 @@ class _Exchange:
 
     async def stream(self) -> Any:
         """Return the reply as a stream; an error that comes before any text has its own status."""
+        if is_several(self._request):
+            return await self._stream_several()
         relay = self._open_relay(self._route)
         try:
             response = await self._open(relay.body)
@@ -105,6 +116,18 @@ class _Exchange:
             raise
         relay.take_headers(kept_headers(response))
         return await self._respond(relay)
+
+    async def _stream_several(self) -> Any:
+        """Return several replies as a stream; they are asked for whole."""
+        delivered = await self._mediate(ask_whole(self._request))
+        if delivered.error is not None:
+            return self._deliver(delivered)
+        data = write_several(self._request, delivered.body)
+        return self._respond_events(data, delivered)
+
+    def _respond_events(self, data: bytes, done: Delivered | Ending) -> Any:
+        headers = {**kept_headers(self._last), **_EVENTS, **_tell(done)}
+        return self._library.respond(self._http, 200, headers, data, {_MEMBER: _describe(done)})
 
     def _open_relay(self, route: Route) -> StreamRelay:
         return StreamRelay(
@@ -166,13 +189,7 @@ class _Exchange:
             else:
                 ending = await rescue_call(sent, self._request, route, policy)
                 if ending is not None:
-                    return self._library.respond(
-                        self._http,
-                        200,
-                        {**kept_headers(self._last), **_EVENTS, **_tell(ending)},
-                        ending.data,
-                        {_MEMBER: describe_delivery(ending)},
-                    )
+                    return self._respond_events(ending.data, ending)
         headers = kept_headers(self._last)
         return self._library.respond(self._http, sent.status, headers, sent.body, {})
 
@@ -217,13 +234,13 @@ async def _join(
     """Yield bytes alone, and fill in the report when the stream has ended."""
     try:
         if isinstance(first, Ending):
-            report.update(describe_delivery(first))
+            report.update(_describe(first))
             yield first.data
             return
         yield first
         async for piece in pieces:
             if isinstance(piece, Ending):
-                report.update(describe_delivery(piece))
+                report.update(_describe(piece))
                 yield piece.data
             else:
                 yield piece
@@ -251,6 +268,10 @@ def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:
         should_retry=False if ending.outcome == "refused" else None,
         error=ending.error,
     )
+
+
+def _describe(done: Delivered | Ending) -> dict[str, Any]:
+    return describe_outcome(done.outcome, done.receipts, done.steps, done.upstream_requests)
 
 
 def _tell(done: Delivered | Ending) -> dict[str, str]:

@@ -5,7 +5,8 @@ and refused with reasons when that does not help. Nothing here knows a server or
 """
 
 from .history import EchoCache, repair_body, repair_history
-from .mediate import describe_delivery, mediate, relay
+from .judge import EXCHANGE_RULES
+from .mediate import mediate, relay
 from .policy import (
     STEPS,
     Delivered,
@@ -18,10 +19,12 @@ from .policy import (
     Sent,
     Step,
     StepName,
+    describe_outcome,
 )
 from .request import ClientRequest, CompiledTools
 
 __all__ = [
+    "EXCHANGE_RULES",
     "STEPS",
     "ClientRequest",
     "CompiledTools",
@@ -36,7 +39,7 @@ __all__ = [
     "Sent",
     "Step",
     "StepName",
-    "describe_delivery",
+    "describe_outcome",
     "mediate",
     "relay",
     "repair_body",

@@ -16,6 +16,7 @@ from surecall.protocols.substitutes import UNREADABLE_KEY
 from surecall.reading import ReadingLimits
 from surecall.records import Usage
 
+from .choice import FREE
 from .request import ClientRequest
 
 _CALL_SIGNS: Final = re.compile("[{<\\[(:：`~✿◁>\n]")
@@ -38,6 +39,7 @@ def read_clean(
     limits: ReadingLimits = ReadingLimits(),  # noqa: B008 - frozen
     *,
     text_formats: bool = True,
+    takes_strays: bool = False,
 ) -> Clean | None:
     """Return what a whole reply in the client's format has, or `None` if it is not surely clean.
 
@@ -46,8 +48,11 @@ def read_clean(
         body: The reply.
         limits: How large arguments may be.
         text_formats: Whether text is looked through for calls.
+        takes_strays: Whether arguments may have keys that their schema is silent about, and that
+            may mean others.
     """
-    checks = _Checks(request, limits, looks_in_text=text_formats and request.offers_tools)
+    looks_in_text = text_formats and request.offers_tools
+    checks = _Checks(request, limits, looks_in_text=looks_in_text, takes_strays=takes_strays)
     try:
         return _READERS[request.protocol.name](body, checks)
     except (ValueError, RecursionError):  # of msgspec and of text that is not UTF-8
@@ -64,23 +69,32 @@ class _Checks:
 
     __slots__ = (
         "_body",
+        "_choice",
         "_has_history",
         "_limits",
         "_looks_in_text",
         "_names",
         "_room_bytes",
+        "_takes_strays",
         "_used",
         "calls",
     )
 
     def __init__(
-        self, request: ClientRequest, limits: ReadingLimits, *, looks_in_text: bool
+        self,
+        request: ClientRequest,
+        limits: ReadingLimits,
+        *,
+        looks_in_text: bool,
+        takes_strays: bool,
     ) -> None:
         self._names = request.tools.names
+        self._choice = None if request.choice is FREE else request.choice
         self._body = request.body
         self._has_history = request.has_calls
         self._limits = limits
         self._looks_in_text = looks_in_text
+        self._takes_strays = takes_strays
         self._room_bytes = limits.max_total_arguments_bytes
         self._used: set[str] = set()
         self.calls = 0
@@ -111,12 +125,20 @@ class _Checks:
         spec = self._names.spec(name)
         if spec is None or spec.name != name:
             return False
+        if self._choice is not None and not self._choice.takes(name):
+            return False
         checker = self._names.checker(spec)
-        return checker is None or checker.is_valid(value)
+        return (
+            checker is None
+            or checker.is_exact(value)
+            or (self._takes_strays and checker.is_valid(value))
+        )
 
     def takes_text(self, text: str) -> bool:
         """Tell whether text, which came without calls, says something and is surely no call."""
         if not text or text.isspace():
+            return False
+        if self._choice is not None and self._choice.wanted == "call":
             return False
         return not (self._looks_in_text and may_hold_call(text, self._names))
 

@@ -42,6 +42,19 @@ def patch_reply(
     return _PATCHES[protocol](document, reading)
 
 
+def settle_text(document: dict[str, Any], reading: Reading) -> dict[str, Any] | None:
+    """Return a chat completion whose content is text, where it came in parts; else nothing."""
+    choices = as_list(document.get("choices"))
+    choice = as_fields(choices[0]) if len(choices) == 1 else {}
+    message = as_fields(choice.get("message"))
+    if not isinstance(message.get("content"), list):
+        return None
+    settled = {**message, "content": reading.content or None}
+    if reading.reasoning and not message.get("reasoning_content"):
+        settled["reasoning_content"] = reading.reasoning
+    return {**document, "choices": [{**choice, "message": settled}]}
+
+
 def reply_with(reply: Reply, reading: Reading) -> Reply:
     """Return a reply with the calls that were read in it."""
     finish = reply.finish_reason

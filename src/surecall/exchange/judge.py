@@ -6,7 +6,6 @@ Everything here is decided from bytes; nothing is sent.
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.apart import read_aside
@@ -37,21 +36,22 @@ from surecall.records import (
     Receipt,
     Reply,
     ToolCall,
-    Usage,
     clip,
 )
 from surecall.tools.feedback import explain_arguments_unread, explain_not_allowed
 
 from .clean import read_clean
-from .documents import is_from_text, is_function, patch_reply, reply_with
-from .history import ends_with_results, find_call_ids
+from .documents import FINISH_RULE, is_from_text, is_function, patch_reply, reply_with, settle_text
+from .history import HISTORY_RULES, ends_with_results, find_call_ids
 from .policy import ParseError, Policy, Route, Sent
 from .prepare import Asked
 from .request import ClientRequest
-from .wording import explain_doubt, explain_not_run
+from .verdict import CHOICE_RULE, Choices, Verdict
+from .wording import demand_call, explain_doubt, explain_not_run
 
 DROP_RULE: Final = "drop_parallel_calls"
-CHOICE_RULE: Final = "drop_choice"
+EXCHANGE_RULES: Final = (CHOICE_RULE, DROP_RULE, FINISH_RULE, *HISTORY_RULES)
+"""The rules of receipts besides those of reading."""
 SCHEMA_RULES: Final = frozenset(rule for rule in READING_RULES if RULES[rule].family == "schema")
 REPAIR_RULES: Final = frozenset(READING_RULES) - SCHEMA_RULES
 _NO_TOOLS: Final = ToolNames()
@@ -59,60 +59,7 @@ _CHAT: Final = ChatCompletions()
 _CHOICES: Final = {"chat_completions": "choices", "gemini": "candidates"}
 _CALL_DEFECTS: Final = frozenset({Code.CALL_ENTRY_DROPPED, Code.MALFORMED_FUNCTION_CALL})
 _SNIPPET: Final = 200
-
-
-class Verdict(Struct, frozen=True, kw_only=True):
-    """What a reply is worth."""
-
-    body: bytes | None = None
-    """The document for the client; `None` when the reply cannot be delivered."""
-    changed: bool = False
-    receipts: tuple[Receipt, ...] = ()
-    defects: tuple[Defect, ...] = ()
-    usage: Usage | None = None
-    model: str | None = None
-    calls: int = 0
-    reply: Reply | None = None
-    reading: Reading | None = None
-    answers: tuple[Envelope, ...] = ()
-    """What the model is to read about each of its calls, when some cannot be used."""
-    notice: str = ""
-    """Why a reply without calls cannot be delivered, in words that the model reads."""
-    is_empty: bool = False
-    """Whether the model said nothing although an answer was due."""
-    is_left: bool = False
-    """Whether it goes on as it came, though some of it is doubtful."""
-    fallback: bytes | None = None
-    """The document of a reply that says nothing, or whose text only may be a call, for when asking
-    does not help: neither is wrong."""
-    error: ProviderError | None = None
-    """Why there is no reply at all."""
-    error_body: bytes | None = None
-    """The endpoint's own words for it, where they are in the client's format."""
-    parse_error: ParseError | None = None
-    echoes: bool = False
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the model has to be asked for something better."""
-        return bool(self.answers or self.notice or self.is_empty)
-
-    @property
-    def errors(self) -> tuple[ErrorDetail, ...]:
-        """What is wrong with the calls."""
-        return tuple(error for answer in self.answers for error in answer.errors)
-
-    @property
-    def stuck_tools(self) -> tuple[str, ...]:
-        """The offered tools whose calls could not be used."""
-        calls = () if self.reading is None else self.reading.calls
-        pairs = zip(calls, self.answers, strict=False)
-        wrong = [call.name for call, answer in pairs if answer.errors and not _is_spared(answer)]
-        return tuple(dict.fromkeys(wrong))
-
-
-def _is_spared(answer: Envelope) -> bool:
-    return answer.errors == explain_not_run(answer.tool_name).errors
+_MARK: Final = b"\xef\xbb\xbf"
 
 
 class Judge:
@@ -143,6 +90,8 @@ class Judge:
 
     def _look(self, sent: Sent, asked: Asked) -> Verdict:
         document = None
+        if sent.body[:3] == _MARK:  # which not every client reads
+            sent = replace(sent, body=sent.body[3:])
         if asked.is_own:
             clean = read_clean(
                 self._request,
@@ -168,13 +117,15 @@ class Judge:
     # Several choices
 
     def _judge_choices(self, document: dict[str, Any], sent: Sent, asked: Asked) -> Verdict:
-        """Judge every choice for itself; one that cannot be used spoils a reply that was asked for.
+        """Judge every choice for itself.
 
-        Choices that nobody asked for are left out when they cannot be used.
+        Choices that nobody asked for are left out when they cannot be used; others are missing.
         """
         key = _CHOICES[self._request.protocol.name]
         kept: list[Any] = []
         verdicts: list[Verdict] = []
+        usable: dict[int, Verdict] = {}
+        bad: dict[int, Verdict] = {}
         dropped: list[Receipt] = []
         for position, choice in enumerate(as_list(document[key])):
             body = encode({**document, key: [choice]})
@@ -184,14 +135,21 @@ class Judge:
             except ProviderError as error:
                 verdict = Verdict(error=error)
             if verdict.body is None:
-                if position == 0 or self._request.choices > 1:
+                if self._request.choices > 1:
+                    bad[position] = verdict
+                    continue
+                if position == 0:
                     return verdict
                 why = "nobody asked for it, and it cannot be used"
                 place = f"/{key}/{position}"
                 dropped.append(Receipt(CHOICE_RULE, place, None, None, lossless=False, why=why))
                 continue
             verdicts.append(verdict)
+            usable[position] = verdict
             kept += as_list(as_fields(decode(verdict.body, surrogates="replace")).get(key))
+        if bad:
+            choices = Choices(document, key, usable, tuple(bad))
+            return replace(next(iter(bad.values())), choices=choices)
         changed = bool(dropped) or any(verdict.changed for verdict in verdicts)
         receipts = [item for verdict in verdicts for item in verdict.receipts]
         return replace(
@@ -220,19 +178,20 @@ class Judge:
         reading = self.read(reply, asked)
         is_own = document is not None
         verdict = self.weigh(reading, reply, asked, keeps_form=is_own, has_others=others)
-        is_text = asked.mode == "native" and _is_likely_text(reading, reply)
-        if verdict.answers and not is_text:
+        if verdict.answers and not verdict.is_text:
             return verdict
         if reading.calls and not verdict.is_left and not verdict.answers:
             return self._write(verdict, body, document)
-        written = body
-        if document is None:
+        written, is_new = body, document is None
+        if document is not None and (settled := settle_text(document, reading)) is not None:
+            written, is_new = encode(settled), True
+        elif document is None:
             is_plain = bool(reading.calls) or asked.mode == "native"
             said = reply if is_plain else reply_with(reply, reading)
             written = encode(self._request.protocol.render_reply(said))
         if verdict.is_wrong:
             return replace(verdict, fallback=None if verdict.notice else written)
-        return replace(verdict, body=written, changed=document is None)
+        return replace(verdict, body=written, changed=is_new)
 
     def weigh(
         self,
@@ -268,7 +227,8 @@ class Judge:
         if answers:
             first = next(error for answer in answers for error in answer.errors)
             error = _parse_error(asked, first, reply, reading)
-            return replace(verdict, answers=answers, parse_error=error)
+            is_text = asked.mode == "native" and _is_likely_text(reading, reply)
+            return replace(verdict, answers=answers, parse_error=error, is_text=is_text)
         if is_left:
             return replace(verdict, is_left=True, calls=len(reply.calls))
         taken, dropped = self._take_one(reading)
@@ -298,7 +258,8 @@ class Judge:
         """Check what was put together as if it had just arrived: nothing else may leave."""
         if self._request.is_legacy or self._request.tools.others:
             return
-        found = read_clean(self._request, body, self._policy.limits, text_formats=False)
+        limits = self._policy.limits
+        found = read_clean(self._request, body, limits, text_formats=False, takes_strays=True)
         if found is None or found.calls != calls:
             raise ProviderReplyError(
                 Code.UPSTREAM_NOT_A_REPLY,
@@ -346,12 +307,22 @@ class Judge:
         if broken is None and reply.finish_reason in ("tool_calls", "function_call"):
             note = "The reply says that it has calls, and has none."
             broken = Defect(Code.TOOL_NOT_EXECUTED, note)
+        choice = self._request.choice
+        if broken is None and choice.wanted == "call":
+            allowed = [name for name in self._names.names if choice.takes(name)]
+            broken = Defect(Code.NO_TOOL_CALLS, demand_call(allowed))
         if broken is not None:
             defects = verdict.defects
             defects = defects if broken in defects else (*defects, broken)
             snippet = clip(reading.content, _SNIPPET)
             error = ParseError(asked.mode, broken.code, snippet)
-            return replace(verdict, notice=broken.message, defects=defects, parse_error=error)
+            return replace(
+                verdict,
+                notice=broken.message,
+                lacks_call=broken.code == Code.NO_TOOL_CALLS,
+                defects=defects,
+                parse_error=error,
+            )
         request = self._request
         if not reading.content.strip() and request.has_calls:
             is_due = ends_with_results(request.document, request.protocol.name)
@@ -360,6 +331,8 @@ class Judge:
 
     def _check(self, calls: tuple[ToolCall, ...]) -> tuple[tuple[Envelope, ...], bool]:
         """Return what the model is to read about its calls, and whether some are left alone."""
+        if self._request.choice.wanted == "none":
+            return tuple(explain_not_allowed(call.name, ()) for call in calls), False
         if not self._names:
             return (), any(call.arguments is None for call in calls)
         leaves = False
@@ -377,8 +350,10 @@ class Judge:
         return tuple(answer or explain_not_run(call.name) for call, answer in pairs), False
 
     def _explain(self, call: ToolCall) -> Envelope | None:
-        if call.name not in self._names.names:
-            return explain_not_allowed(call.name, self._names.names)
+        takes = self._request.choice.takes
+        if call.name not in self._names.names or not takes(call.name):
+            allowed = [name for name in self._names.names if takes(name)]
+            return explain_not_allowed(call.name, allowed)
         limit = self._policy.limits.max_arguments_bytes
         return explain_arguments_unread(call, call.name, limit)
 
@@ -444,9 +419,11 @@ def _parse_error(asked: Asked, first: ErrorDetail, reply: Reply, reading: Readin
 
 def _is_likely_text(reading: Reading, reply: Reply) -> bool:
     """Tell whether a reply is text that only may be a call: it may as well be an answer."""
-    has_text = bool((reply.content or "").strip()) and not reply.calls and not reply.malformed
-    return has_text and all(
-        call.certainty == "likely" and call.arguments is not None for call in reading.calls
+    has_text = bool((reply.content or "").strip()) or is_from_text(reading)
+    return (
+        has_text
+        and not (reply.calls or reply.malformed)
+        and all(call.certainty == "likely" and call.arguments is not None for call in reading.calls)
     )
 
 

@@ -7,7 +7,7 @@ was done to it; what is refused says why, in the format of the client.
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -20,15 +20,25 @@ from surecall.records import Defect, Receipt
 
 from .clean import Clean, read_clean
 from .history import EchoCache
-from .judge import Judge, Verdict
-from .policy import Delivered, Outcome, Policy, Route, Send, Sent, Step
+from .judge import Judge
+from .policy import (
+    REPORT_MEMBER,
+    Delivered,
+    Outcome,
+    Policy,
+    Route,
+    Send,
+    Sent,
+    Step,
+    describe_outcome,
+)
 from .prepare import Asked, Preparation, pass_on
 from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
+from .verdict import CHOICE_RULE, Choices, Verdict
 
 _log: Final = logging.getLogger("surecall.exchange")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
-_MEMBER: Final = "surecall"
 _UNREAD: Final = Policy(steps=(), max_requests=1, repair_history=False)
 
 
@@ -168,6 +178,8 @@ class _Exchange:
         if sent is not None:
             self._upstream_s = self._clock() - self._began_s
         verdict = await self._ask(first, sent)
+        if verdict.choices is not None:
+            return await self._complete(verdict, verdict.choices, first)
         if verdict.body is not None and not verdict.receipts and not verdict.changed:
             return self._deliver(verdict, "repaired" if first.receipts else "clean", first)
         if verdict.error is not None:
@@ -216,6 +228,25 @@ class _Exchange:
         self._tries.steps.append(Step(name, "failed" if verdict.body is None else "ok", 1))
         return otherwise if verdict.error is not None else verdict
 
+    async def _complete(self, bad: Verdict, choices: Choices, first: Asked) -> Delivered:
+        """Ask for each reply that cannot be used of several; those that can are kept."""
+        tries = self._tries
+        tries.parse_error = bad.parse_error
+        for position in choices.missing:
+            if not (self._policy.allows("reask") and tries.may_ask()):
+                break
+            verdict = await self._ask(tries.prepare.ask_for_one(first))
+            is_good = verdict.body is not None
+            tries.steps.append(Step("reask", "ok" if is_good else "failed", 1))
+            if is_good:
+                choices = choices.take(position, verdict)
+        if not choices.usable:
+            return self._refuse(bad) if bad.error is None else self._pass_on(bad, bad.error)
+        verdict = choices.join()
+        tries.note_repairs([item for item in verdict.receipts if item.rule != CHOICE_RULE])
+        outcome: Outcome = "reasked" if tries.requests > 1 else "repaired"
+        return self._deliver(replace(verdict, defects=bad.defects), outcome, first)
+
     # Escalation
 
     async def _escalate(self) -> Delivered:
@@ -259,9 +290,8 @@ class _Exchange:
             self._keep_echoes(verdict, asked)
         steps = tuple(self._tries.steps)
         if self._policy.show_receipts:
-            body = add_members(
-                body, {_MEMBER: _report(outcome, receipts, steps, self._tries.requests)}
-            )
+            report = describe_outcome(outcome, receipts, steps, self._tries.requests)
+            body = add_members(body, {REPORT_MEMBER: report})
         defects = verdict.defects
         if asked.losses:
             defects = (*defects, *map(_note_loss, asked.losses))
@@ -309,8 +339,8 @@ class _Exchange:
             should_retry = error.retryable
         body: dict[str, Any] = wire.body
         if self._policy.show_receipts:
-            report = _report(outcome, (), tuple(self._tries.steps), self._tries.requests)
-            body = {**body, _MEMBER: report}
+            report = describe_outcome(outcome, (), tuple(self._tries.steps), self._tries.requests)
+            body = {**body, REPORT_MEMBER: report}
         return Delivered(
             status=wire.status,
             body=encode(body),
@@ -337,11 +367,7 @@ class _Exchange:
         if reply is None:
             return
         calls = reply.calls if verdict.reading is None else verdict.reading.calls
-        for call in calls:
-            call_id = call.id if isinstance(call.id, str) else ""
-            self._echoes.keep(
-                self._scope, call_id, str(call.name), call.arguments, reply.extra, call.extra
-            )
+        self._echoes.keep_reply(self._scope, reply, calls)
 
 
 def _note_loss(name: str) -> Defect:
@@ -351,32 +377,3 @@ def _note_loss(name: str) -> Defect:
 def _receipts_in(bad: Verdict) -> tuple[Receipt, ...]:
     calls = () if bad.reading is None else bad.reading.calls
     return tuple(receipt for call in calls for receipt in call.receipts)
-
-
-def _report(
-    outcome: str, receipts: tuple[Receipt, ...], steps: tuple[Step, ...], requests: int
-) -> dict[str, Any]:
-    return {
-        "outcome": outcome,
-        "upstream_requests": requests,
-        "receipts": list(receipts),
-        "steps": list(steps),
-    }
-
-
-class _Done(Protocol):
-    """What is known of a reply that was delivered, whole or as a stream."""
-
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def receipts(self) -> tuple[Receipt, ...]: ...
-    @property
-    def steps(self) -> tuple[Step, ...]: ...
-    @property
-    def upstream_requests(self) -> int: ...
-
-
-def describe_delivery(done: _Done) -> dict[str, Any]:
-    """Return what a client may want to know about its reply, as plain data."""
-    return _report(done.outcome, done.receipts, done.steps, done.upstream_requests)

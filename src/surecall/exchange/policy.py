@@ -1,6 +1,6 @@
 """What may be done for one request of a client, where it goes, and what comes of it: as data."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -162,3 +162,19 @@ class Delivered(Struct, frozen=True, kw_only=True):
     """Why there is no reply, when there is none."""
     calls: int = 0
     """How many calls were delivered."""
+
+
+REPORT_MEMBER: Final = "surecall"
+"""Where a reply says what was done to it, when the request asks."""
+
+
+def describe_outcome(
+    outcome: Outcome, receipts: Sequence[Receipt], steps: Sequence[Step], requests: int
+) -> dict[str, Any]:
+    """Return what was done to a reply, for those who ask."""
+    return {
+        "outcome": outcome,
+        "upstream_requests": requests,
+        "receipts": list(receipts),
+        "steps": list(steps),
+    }

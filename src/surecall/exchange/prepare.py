@@ -30,6 +30,8 @@ _PROMPT_MODES: Final[dict[Mode, PromptMode]] = {
     "object": "constrained",
 }
 _CHOICE_KEYS: Final = {"gemini": "toolConfig"}
+_CHOICE_FIELDS: Final = ("tool_choice", "function_call", "toolConfig", "tool_config")
+_TOOL_FIELDS: Final = ("tools", "functions", "parallel_tool_calls")
 _REFUSED_LOSSES: Final = frozenset({"response_format", "tool_choice", "tools"})
 
 
@@ -146,9 +148,23 @@ class Preparation:
         )
 
     def continue_from(
-        self, first: Asked, follow_up: Sequence[Message], *, forced_tool: str | None = None
+        self,
+        first: Asked,
+        follow_up: Sequence[Message],
+        *,
+        forced_tool: str | None = None,
+        keeps_choice: bool = True,
+        offers_tools: bool = True,
     ) -> Asked:
-        """Prepare a request that goes on from another one; all that was sent stays as it was."""
+        """Prepare a request that goes on from another one; all that was sent stays as it was.
+
+        Args:
+            first: The other one.
+            follow_up: What was said since.
+            forced_tool: The tool that the model has to call.
+            keeps_choice: Whether the client's choice of a tool stays.
+            offers_tools: Whether the tools stay.
+        """
         target = self._route.protocol
         document = as_fields(decode(first.body, surrogates="replace"))
         key = LIST_KEYS[target.name]
@@ -161,12 +177,32 @@ class Preparation:
         if self._route.capabilities.tool_id_pattern is not None:
             shape = find_id_shape(self._route.capabilities.tool_id_pattern)
             messages = pair_calls(messages, shape.open())
-        bare = ModelRequest(model=self._route.model, messages=messages)
-        added = as_list(target.render_request(bare).body.get(key))
+        added = self._render_messages(messages, key) if messages else []
         document = {**document, key: [*as_list(items), *added]}
+        if not keeps_choice or not offers_tools:
+            dropped = _CHOICE_FIELDS if offers_tools else (*_CHOICE_FIELDS, *_TOOL_FIELDS)
+            document = {name: item for name, item in document.items() if name not in dropped}
         if forced_tool is not None:
             document |= self._render_choice(first.renamed.get(forced_tool, forced_tool))
         return replace(first, body=encode(document))
+
+    def ask_for_one(self, first: Asked) -> Asked:
+        """Prepare the same request for one reply only."""
+        document = as_fields(decode(first.body, surrogates="replace"))
+        document = {name: item for name, item in document.items() if name != "n"}
+        config = as_fields(document.get("generationConfig"))
+        if "candidateCount" in config:
+            kept = {name: item for name, item in config.items() if name != "candidateCount"}
+            document["generationConfig"] = kept
+        return replace(first, body=encode(document))
+
+    def _render_messages(self, messages: tuple[Message, ...], key: str) -> list[Any]:
+        """Render messages that go on from others: formats that begin with the user add one else."""
+        leads = messages[0].role == "assistant"
+        before = (Message("user", "x"),) if leads else ()
+        bare = ModelRequest(model=self._route.model, messages=(*before, *messages))
+        added = as_list(self._route.protocol.render_request(bare).body.get(key))
+        return added[1:] if leads else added
 
     def _render_choice(self, tool: str) -> dict[str, Any]:
         target = self._route.protocol

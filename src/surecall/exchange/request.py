@@ -13,6 +13,8 @@ from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, ToolSpec, WireRequest
 
+from .choice import FREE, read_choice
+
 _MAX_CACHED_TOOLS: Final = 256
 _MAX_CACHED_BYTES: Final = 256 * 1024
 _NO_TOOLS: Final = (b"", b"[]", b"null")
@@ -109,9 +111,11 @@ class ClientRequest:
         self.model = model
         self.stream = stream
         self.tools = tools
-        self.choice = choice
-        """The choice of a tool, as it was written; empty when there is none."""
-        self.offers_tools = bool(tools.specs) and not (choice and _forbids_calls(choice))
+        self.choice = FREE
+        """What the choice of a tool demands of the reply."""
+        if choice and tools.specs:
+            self.choice = read_choice(choice, has_others=bool(tools.others))
+        self.offers_tools = bool(tools.specs) and self.choice.wanted != "none"
         """Whether the model may call a function."""
         self.choices = choices
         """How many replies are asked for at once."""
@@ -355,16 +359,6 @@ def _parse_tool(wire: WireProtocol, entry: Any, key: str) -> tuple[ToolSpec, ...
 def _written(raw: Raw) -> bytes:
     written = bytes(raw)
     return b"" if written == b"null" else written
-
-
-def _forbids_calls(choice: bytes) -> bool:
-    if b"one" not in choice and b"ONE" not in choice:
-        return False
-    value = decode(choice)
-    config = as_fields(value).get("functionCallingConfig")
-    config = config or as_fields(value).get("function_calling_config")
-    fields = as_fields(config) or as_fields(value)
-    return value == "none" or fields.get("type") == "none" or fields.get("mode") == "NONE"
 
 
 def _takes_one(choice: Raw) -> bool:

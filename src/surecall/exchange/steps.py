@@ -13,11 +13,12 @@ from surecall.formats.teach import tell_not_executed
 from surecall.records import ErrorDetail, Message, Receipt, Reply, Usage, clip
 
 from .history import EchoCache
-from .judge import SCHEMA_RULES, Verdict
+from .judge import SCHEMA_RULES
 from .policy import ParseError, Policy, Route, Step, StepName
 from .prepare import Asked, Mode, Preparation
 from .request import ClientRequest
-from .wording import EMPTY_ANSWER, REFUSED_HINT, refuse_calls, write_envelope
+from .verdict import Verdict
+from .wording import EMPTY_ANSWER, REFUSED_HINT, ask_for_call, refuse_calls, write_envelope
 
 _log: Final = logging.getLogger("surecall.exchange")
 _ASKING: Final[tuple[StepName, ...]] = ("reask", "force", "taught")
@@ -32,13 +33,15 @@ class Planned(NamedTuple):
     asked: Asked
     said: tuple[Message, ...]
     """What it says since the client's request."""
+    demands_call: bool = True
+    """Whether a call may be what the step is for."""
 
     def suits(self, calls: int) -> bool:
         """Tell whether a good reply with so many calls is what the step is for.
 
         Where a call is demanded, words are not what the model wanted to do.
         """
-        return self.step == "reask" or calls > 0
+        return self.step == "reask" or calls > 0 or not self.demands_call
 
 
 class Escalation:
@@ -117,7 +120,8 @@ class Escalation:
             said = (*self._said, *_follow_up(bad, last.mode))
             asked = self.plan(step, bad, first, last.mode, said)
             if asked is not None:
-                return Planned(step, asked, said)
+                demands = self._request.choice.wanted != "none"
+                return Planned(step, asked, said, demands)
             self.steps.append(Step(step, "skipped"))
         return None
 
@@ -153,23 +157,47 @@ class Escalation:
                 return prepare.render(said, mode=mode)
             if step == "force" and not bad.is_empty:
                 return self._force(bad, first, said)
-            if step == "taught" and first.mode == "native" and not bad.is_empty:
+            is_free = self._request.choice.wanted != "none"
+            if step == "taught" and first.mode == "native" and not bad.is_empty and is_free:
                 return prepare.render(said, mode="fenced", must_call=bool(bad.answers))
         except SurecallError as error:
             _log.debug("a step could not be taken: %s", error)
         return None
 
     def _force(self, bad: Verdict, first: Asked, said: Sequence[Message]) -> Asked | None:
-        """Demand the one tool whose call could not be used, in the way the endpoint offers."""
-        capabilities = self._route.capabilities
-        tools = bad.stuck_tools
-        if len(tools) != 1 or tools[0] not in self._request.tools.names.names:
+        """Demand the one tool whose call could not be used, in the way the endpoint offers.
+
+        A choice of the client that the endpoint did not follow is left out: what comes is checked
+        all the same. Where no call may be made, no tool is offered.
+        """
+        capabilities, choice = self._route.capabilities, self._request.choice
+        is_native = first.mode == "native"
+        if choice.wanted == "none":
+            return self.prepare.continue_from(first, (), offers_tools=False) if is_native else None
+        tool = choice.only_tool or _only(bad.stuck_tools) or self._only_demanded()
+        if tool is not None and tool not in self._request.tools.names.names:
             return None
-        if "named" in capabilities.tool_choices and first.mode == "native":
-            return self.prepare.continue_from(first, said, forced_tool=tools[0])
-        if capabilities.json_schema:
-            return self.prepare.render(said, mode="object", forced_tool=tools[0])
+        if tool is not None and capabilities.json_schema and (choice.only_tool or not is_native):
+            return self.prepare.render(said, mode="object", forced_tool=tool)
+        if not is_native:
+            return None
+        if not choice.is_free and (tool is None or choice.only_tool is not None):
+            return self.prepare.continue_from(first, said, keeps_choice=False)
+        if tool is not None and "named" in capabilities.tool_choices:
+            return self.prepare.continue_from(first, said, forced_tool=tool)
+        if tool is not None and capabilities.json_schema:
+            return self.prepare.render(said, mode="object", forced_tool=tool)
         return None
+
+    def _only_demanded(self) -> str | None:
+        """Return the tool that must be called because there is no other."""
+        if self._request.choice.wanted != "call":
+            return None
+        return _only(tuple(self._request.tools.names.names))
+
+
+def _only(names: Sequence[str]) -> str | None:
+    return names[0] if len(names) == 1 else None
 
 
 def _follow_up(bad: Verdict, mode: Mode) -> list[Message]:
@@ -181,6 +209,8 @@ def _follow_up(bad: Verdict, mode: Mode) -> list[Message]:
         way = "object" if mode == "object" else "fenced"
         content = clip(reply.content or "", _MAX_ECHO_CHARS) or _NOTHING
         notice = tell_not_executed(bad.notice, way)
+        if mode == "native" and bad.lacks_call:
+            notice = ask_for_call(bad.notice)
         return [Message("assistant", content), Message("user", notice)]
     results = [
         Message("tool", write_envelope(answer), tool_call_id=call.id, extra={"is_error": True})

@@ -1,6 +1,6 @@
 """What a model or a client reads from an exchange: why a call was not used, and what is missing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from surecall.errors import Code
@@ -10,6 +10,7 @@ from surecall.tools.outputs import render_envelope
 
 _MAX_REASONS: Final = 3
 _MAX_REASON_CHARS: Final = 300
+_MAX_NAMES: Final = 20
 
 NO_RESULT: Final = "No result of this call was recorded; it may or may not have run."
 CHECK_STATE: Final = "Check the state before you repeat it."
@@ -22,6 +23,18 @@ _NOT_RUN: Final = ErrorDetail(
     "This call was not run, because another call of the same reply could not be used.",
     "Make it again, together with the corrected one.",
 )
+
+
+def demand_call(tools: Sequence[str]) -> str:
+    """Say that a call is demanded, and was not made."""
+    names = ", ".join(tools[:_MAX_NAMES])
+    which = "this tool" if len(tools) == 1 else "one of these tools"
+    return f"The reply has no call, and a call of {which} is demanded: {names}."
+
+
+def ask_for_call(reason: str) -> str:
+    """Ask a model for the call that is missing, in the way its endpoint has for calls."""
+    return f"{reason} Make the call now, and say nothing else."
 
 
 def write_envelope(envelope: Envelope) -> str:

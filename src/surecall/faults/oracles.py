@@ -6,6 +6,7 @@ call NAME with {…} then call OTHER with {…}   one after the other
 say TEXT                                      the final answer, to the end of the line
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -159,15 +160,18 @@ def load_script(path: str | Path) -> StepsOracle:
 
 
 _WORD: Final = "single word:"
-_TWICE: Final = ("two times", "twice")
-_FORBIDS: Final = ("do not call", "don't call")
+_TWICE: Final = ("two times", "twice", "both calls")
+_FORBIDS: Final = ("do not call", "don't call", "do not use", "don't use")
+_ASKING_WORDS: Final = frozenset({"fetch", "find", "get", "list", "look", "read", "show"})
+"""Words of names that a question need not have: whoever asks for the weather wants to get it."""
+_EXACTLY: Final = "exactly: "
 
 
 class ObligingOracle:
-    """Calls the tools that the user names, answers with the word that is asked for, or is done.
+    """Calls the tools that the user speaks of, answers with the word that is asked for, or is done.
 
-    A call takes what is in double quotes as its texts, as the user wants it; only a strict
-    tool is held to its schema.
+    A call takes what is in quotes, or said to be exact, as its texts, as the user wants it; only a
+    strict tool is held to its schema.
     """
 
     def next_action(self, request: ModelRequest) -> Action | None:
@@ -188,7 +192,16 @@ def _find_tools(request: ModelRequest, text: str) -> list[ToolSpec]:
     if any(words in lowered for words in _FORBIDS):
         return []
     named = [tool for tool in request.tools if tool.name in text]
-    return named or (list(request.tools[:1]) if "call it" in lowered else [])
+    if named or "call it" in lowered:
+        return named or list(request.tools[:1])
+    words = set(re.findall(r"\w+", lowered))
+    return [tool for tool in request.tools if _speaks_of(tool, words)]
+
+
+def _speaks_of(tool: ToolSpec, words: set[str]) -> bool:
+    """Tell whether a text has the words of a tool's name, apart from those that only ask."""
+    wanted = set(tool.name.lower().split("_")) - _ASKING_WORDS
+    return bool(wanted) and wanted <= words
 
 
 def _plan_calls(tools: list[ToolSpec], text: str) -> Iterator[PlannedCall]:
@@ -228,6 +241,11 @@ def _find_word(request: ModelRequest) -> str:
 
 
 def _find_quoted(text: str) -> Iterator[str]:
-    """Yield what is between double quotes."""
+    """Yield what is between double quotes; else between single ones, and what is to be exact."""
     parts = text.split('"')
-    yield from (part for part in parts[1:-1:2] if part)
+    found = [part for part in parts[1:-1:2] if part]
+    if not found:
+        found = re.findall(r"(?<!\w)'([^']+)'(?!\w)", text)
+        _, is_exact, exact = text.partition(_EXACTLY)
+        found += [exact] if is_exact else []
+    yield from found

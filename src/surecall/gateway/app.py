@@ -15,6 +15,7 @@ from surecall.redaction import open_log
 from surecall.telemetry import CONTENT_TYPE
 
 from .answers import render_error, respond, status_of_refusal
+from .budgets import Budgets
 from .core import Core, NoRecords, State
 from .endpoints import (
     EVENTS_ONLY,
@@ -30,8 +31,8 @@ from .endpoints import (
 from .gates import overloaded
 from .heads import Head
 from .jobs import Job, RelayJob, list_models
-from .keys import Caller, Counts, SharedCounts, forbidden, unauthorized
-from .records import Retention
+from .keys import Caller, forbidden, unauthorized
+from .records import Ledger, Retention, SqliteLedger
 from .settings import GatewaySettings, Role, UpstreamEntry
 from .upstreams import Upstream
 from .worker_metrics import WorkerMetrics
@@ -56,6 +57,7 @@ class Gateway(Core):
         worker: The number of this process among several.
         read_settings: Reads the settings anew, for `reload`.
         shared: A folder where workers meet, for budgets and metrics.
+        ledger: Where budgets are counted; by default in that folder.
         facts: The file with what probes found out; by default that of all commands.
     """
 
@@ -67,13 +69,15 @@ class Gateway(Core):
         worker: int = 0,
         read_settings: Callable[[], GatewaySettings] | None = None,
         shared: Path | None = None,
+        ledger: Ledger | None = None,
         facts: Path | None = None,
     ) -> None:
         super().__init__(settings, store if store is not None else NoRecords())
         self.worker = worker
         self._read_settings = read_settings
-        self._counts = Counts()
-        self._shared = SharedCounts(shared / BUDGETS_FILE, self._counts) if shared else None
+        if ledger is None and shared is not None:
+            ledger = SqliteLedger(shared / BUDGETS_FILE)
+        self._budgets = Budgets(ledger)
         self._workers: WorkerMetrics | None = None
         if shared is not None and settings.server.workers > 1:
             self._workers = WorkerMetrics(shared, worker, self.metrics)
@@ -81,7 +85,7 @@ class Gateway(Core):
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reloading = asyncio.Lock()
         upstreams = self._make_upstreams(settings, {})
-        self.state = State(settings, upstreams, self._counts, facts=facts)
+        self.state = State(settings, upstreams, self._budgets, facts=facts)
         self.reload_error: SurecallError | None = None
         """Why the last change of the settings was not taken."""
 
@@ -99,8 +103,7 @@ class Gateway(Core):
             await start()
         for upstream in self.state.upstreams.values():
             await upstream.open()
-        if self._shared is not None and self.state.keyring.has_limits:
-            await self._shared.open()
+        await self._budgets.open()
         if self._workers is not None:
             self._spawn(self._workers.run())
         self._spawn(self._prune_regularly())
@@ -112,8 +115,7 @@ class Gateway(Core):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.state.strategies.close()
-        if self._shared is not None and self.state.keyring.has_limits:
-            await self._shared.close()
+        await self._budgets.close()
         for upstream in self.state.upstreams.values():
             await upstream.close()
         await self.store.close()
@@ -150,7 +152,7 @@ class Gateway(Core):
                 fresh = self._make_upstreams(settings, self.state.upstreams)
                 for upstream in fresh.values():
                     await upstream.open()
-                state = State(settings, fresh, self._counts, facts=self._facts)
+                state = State(settings, fresh, self._budgets, facts=self._facts)
             except SurecallError as error:
                 for name, upstream in fresh.items():
                     if self.state.upstreams.get(name) is not upstream:
@@ -187,7 +189,8 @@ class Gateway(Core):
             store = self.settings.store
             age_s = None if store.max_age_days is None else store.max_age_days * 86_400
             try:
-                await self.store.prune(Retention(max_age_s=age_s, max_records=store.max_records))
+                kept = Retention(max_age_s=age_s, max_records=store.max_records)
+                self.request_metrics.pruned.add_many(await self.store.prune(kept))
             except StoreError as error:
                 _log.warning("old requests were not removed: %s", error)
             await asyncio.sleep(_PRUNE_EVERY_S)

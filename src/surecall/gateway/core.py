@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from surecall.errors import ProviderStatusError
-from surecall.exchange import EchoCache, Policy
+from surecall.exchange import EXCHANGE_RULES, EchoCache, Policy
+from surecall.reading import ReadingLimits
 from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
+from .budgets import Budgets
 from .gates import Gate, RetryBudget
 from .heads import Hosts
-from .keys import Counts, Keyring
+from .keys import Keyring
 from .records import RequestRecord, Retention, StoreCounts
 from .settings import GatewaySettings, PolicySettings
 from .strategy import Strategies
@@ -30,7 +32,7 @@ class State:
         self,
         settings: GatewaySettings,
         upstreams: Mapping[str, Upstream],
-        counts: Counts,
+        budgets: Budgets,
         *,
         facts: Path | None = None,
     ) -> None:
@@ -38,7 +40,7 @@ class State:
         self.upstreams = upstreams
         self.router = Router(settings, upstreams)
         self.strategies = Strategies(settings, facts=facts)
-        self.keyring = Keyring(settings.keys, counts)
+        self.keyring = Keyring(settings.keys, budgets)
         self.hosts = Hosts((settings.server.host,), settings.server.allow_hosts)
         self._policy = _make_policy(settings.policy)
         self._policies = {
@@ -55,9 +57,9 @@ class State:
 
 
 def _make_policy(settings: PolicySettings) -> Policy:
-    return Policy(
-        **{name: getattr(settings, name) for name in settings.__struct_fields__}  # the same names
-    )
+    fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    limits = ReadingLimits(max_arguments_bytes=fields.pop("max_arguments_bytes"))
+    return Policy(**fields, limits=limits)  # the others have the same names
 
 
 class NoRecords:
@@ -102,6 +104,7 @@ class Core:
         self.request_metrics = RequestMetrics(
             self.metrics, upstreams=tuple(settings.upstreams), models=tuple(self._named)
         )
+        self.request_metrics.receipts.allow("rule", EXCHANGE_RULES)
         self._spans: Any = None
         if settings.telemetry.otel:
             from surecall.telemetry import RequestSpans

@@ -4,34 +4,25 @@ A key is known by its digest. It is looked up under a digest with a secret of th
 that how long that takes says nothing about any key.
 """
 
-import asyncio
 import secrets
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
 from hashlib import blake2b, sha256
 from hmac import compare_digest
-from pathlib import Path
 from typing import Final
 
 from surecall.errors import Code, ProviderStatusError
-from surecall.files import make_private
 from surecall.profiles import matches_glob
-from surecall.redaction import open_log
 
+from .budgets import Budgets
+from .gates import overloaded
+from .records import Resource, Window
 from .settings import KeySettings, Role, VirtualKey
 
 MINUTE_S: Final = 60
 DAY_S: Final = 86_400
-_SYNC_S: Final = 0.25
 _MAX_KEY_CHARS: Final = 512
-_KEPT_DAYS: Final = 3
-
-_log = open_log("surecall.gateway")
-
-Window = tuple[str, int, int]
-"""A key, the length of a window in seconds, and its number since 1970."""
+_MAX_REFILLS: Final = 100
 
 _MAY: Final[Mapping[Role, frozenset[Role]]] = {
     "call": frozenset({"call"}),
@@ -40,139 +31,25 @@ _MAY: Final[Mapping[Role, frozenset[Role]]] = {
 }
 
 
-class Counts:
-    """Requests and tokens by key and window; those of other processes come in with `merge`."""
-
-    def __init__(self) -> None:
-        self._own: dict[Window, list[int]] = {}
-        """Not yet shared."""
-        self._shared: dict[Window, tuple[int, int]] = {}
-
-    def add(self, window: Window, requests: int, tokens: int) -> None:
-        """Count something."""
-        own = self._own.get(window)
-        if own is None:
-            own = self._own[window] = [0, 0]
-        own[0] += requests
-        own[1] += tokens
-
-    def read(self, window: Window) -> tuple[int, int]:
-        """Return requests and tokens of a window."""
-        own = self._own.get(window, (0, 0))
-        shared = self._shared.get(window, (0, 0))
-        return own[0] + shared[0], own[1] + shared[1]
-
-    def take(self) -> dict[Window, tuple[int, int]]:
-        """Return what was not shared yet, and count it as shared."""
-        taken = {window: (item[0], item[1]) for window, item in self._own.items()}
-        self._own = {}
-        for window, (requests, tokens) in taken.items():
-            had = self._shared.get(window, (0, 0))
-            self._shared[window] = (had[0] + requests, had[1] + tokens)
-        return taken
-
-    def put_back(self, taken: Mapping[Window, tuple[int, int]]) -> None:
-        """Count something as not shared again."""
-        for window, (requests, tokens) in taken.items():
-            had = self._shared.get(window, (0, 0))
-            self._shared[window] = (had[0] - requests, had[1] - tokens)
-            self.add(window, requests, tokens)
-
-    def merge(self, shared: Mapping[Window, tuple[int, int]]) -> None:
-        """Take what all processes together have counted."""
-        self._shared = dict(shared)
-
-    def forget(self, now: float) -> None:
-        """Forget windows that are over."""
-        for kept in (self._own, self._shared):
-            for window in [item for item in kept if (item[2] + 1) * item[1] <= now]:
-                del kept[window]
-
-
-class SharedCounts:
-    """Counts that several workers share, and that outlive a restart, in one SQLite file.
-
-    Each worker adds what is new several times a second and reads what the others added; a limit
-    can be passed by what comes in between.
-    """
-
-    def __init__(self, path: Path, counts: Counts) -> None:
-        self._path = path
-        self._counts = counts
-        self._task: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Read what was counted before, and begin to share."""
-        self._counts.merge(await asyncio.to_thread(self._exchange, {}))
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def close(self) -> None:
-        """Share what is left."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        await self._share()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(_SYNC_S)
-            await self._share()
-
-    async def _share(self) -> None:
-        taken = self._counts.take()
-        try:
-            totals = await asyncio.to_thread(self._exchange, taken)
-        except sqlite3.Error as error:
-            self._counts.put_back(taken)
-            _log.warning("budgets cannot be shared through %s: %s", self._path, error)
-        else:
-            self._counts.merge(totals)
-            self._counts.forget(time.time())
-
-    def _exchange(self, taken: Mapping[Window, tuple[int, int]]) -> dict[Window, tuple[int, int]]:
-        now = int(time.time())
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        make_private(self._path)
-        with closing(sqlite3.connect(self._path, timeout=2.0, isolation_level=None)) as database:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = NORMAL")
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS counts (key TEXT, length INTEGER, number INTEGER, "
-                "requests INTEGER, tokens INTEGER, PRIMARY KEY (key, length, number)) "
-                "WITHOUT ROWID"
-            )
-            database.execute("BEGIN IMMEDIATE")
-            database.executemany(
-                "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                "requests = requests + excluded.requests, tokens = tokens + excluded.tokens",
-                [(*window, *item) for window, item in taken.items()],
-            )
-            database.execute(
-                "DELETE FROM counts WHERE (number + ?) * length < ?", (_KEPT_DAYS, now)
-            )
-            rows = database.execute(
-                "SELECT * FROM counts WHERE (number + 1) * length > ?", (now,)
-            ).fetchall()
-            database.execute("COMMIT")
-        return {(key, length, number): (asked, used) for key, length, number, asked, used in rows}
-
-
 class Caller:
     """One virtual key at work."""
 
-    __slots__ = ("_counts", "_limits", "id", "roles", "settings")
+    __slots__ = ("_budgets", "_limits", "id", "roles", "settings")
 
-    def __init__(self, settings: KeySettings, counts: Counts) -> None:
+    def __init__(self, settings: KeySettings, budgets: Budgets) -> None:
         self.settings = settings
         self.id = settings.id
         self.roles = _MAY[settings.role]
-        self._counts = counts
-        limits = (
-            (MINUTE_S, settings.requests_per_minute, settings.tokens_per_minute),
-            (DAY_S, settings.requests_per_day, settings.tokens_per_day),
+        self._budgets = budgets
+        limits: tuple[tuple[Resource, int, int | None], ...] = (
+            ("requests", MINUTE_S, settings.requests_per_minute),
+            ("tokens", MINUTE_S, settings.tokens_per_minute),
+            ("requests", DAY_S, settings.requests_per_day),
+            ("tokens", DAY_S, settings.tokens_per_day),
         )
-        self._limits = tuple(item for item in limits if item[1] is not None or item[2] is not None)
+        self._limits: list[tuple[Resource, int, int]] = [
+            (resource, length, limit) for resource, length, limit in limits if limit is not None
+        ]
 
     def may(self, role: Role) -> bool:
         """Tell whether the key may do what a role allows."""
@@ -183,26 +60,37 @@ class Caller:
         globs = self.settings.models
         return not globs or any(matches_glob(glob, model) for glob in globs)
 
-    def begin(self, now: float) -> ProviderStatusError | None:
-        """Count a request, or return why it must not be made."""
-        for length, max_requests, max_tokens in self._limits:
-            requests, tokens = self._counts.read((self.id, length, int(now // length)))
-            what = None
-            if max_requests is not None and requests >= max_requests:
-                what = f"{max_requests} requests"
-            elif max_tokens is not None and tokens >= max_tokens:
-                what = f"{max_tokens} tokens"
-            if what is not None:
-                return _spent(self.id, what, length, length - now % length)
-        for length, _, _ in self._limits:
-            self._counts.add((self.id, length, int(now // length)), 1, 0)
-        return None
+    async def begin(self, now: float) -> ProviderStatusError | None:
+        """Count a request, or return why it must not be made.
+
+        Raises:
+            ProviderStatusError: `OVERLOADED`: nobody knows at the moment whether it may.
+        """
+        budgets = self._budgets
+        limits = [
+            (Window(self.id, resource, length, int(now // length)), limit)
+            for resource, length, limit in self._limits
+        ]
+        for _ in range(_MAX_REFILLS):
+            lacking = [item for item in limits if not budgets.has(item[0])]
+            if not lacking:
+                for window, _ in limits:
+                    if window.resource == "requests":
+                        budgets.spend(window, 1)
+                return None
+            for window, limit in lacking:
+                if not await budgets.refill(window, limit):
+                    what = f"{limit} {window.resource}"
+                    return _spent(self.id, what, window.length, window.length - now % window.length)
+        return overloaded(f"The key {self.id!r} is used by too many at once.")
 
     def charge(self, now: float, tokens: int) -> None:
         """Count the tokens of a request that is over."""
         if tokens:
-            for length, _, _ in self._limits:
-                self._counts.add((self.id, length, int(now // length)), 0, tokens)
+            for resource, length, _ in self._limits:
+                if resource == "tokens":
+                    window = Window(self.id, resource, length, int(now // length))
+                    self._budgets.spend(window, tokens)
 
 
 class Keyring:
@@ -210,14 +98,14 @@ class Keyring:
 
     Args:
         keys: The keys.
-        counts: What they have used, which outlives a change of the keys.
+        budgets: What they may still use, which outlives a change of the keys.
         clock: Seconds since 1970.
     """
 
     def __init__(
         self,
         keys: Iterable[VirtualKey],
-        counts: Counts,
+        budgets: Budgets,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pepper = secrets.token_bytes(32)
@@ -226,7 +114,7 @@ class Keyring:
         self._held: list[VirtualKey] = []
         for key in keys:
             self._held.append(key)
-            self._callers[self._place(key.digest)] = (key.digest, Caller(key.settings, counts))
+            self._callers[self._place(key.digest)] = (key.digest, Caller(key.settings, budgets))
 
     def __bool__(self) -> bool:
         return bool(self._callers)

@@ -196,7 +196,7 @@ def _fits(names: ToolNames, name: str, value: dict[str, Any]) -> bool:
     if spec is None:
         return True
     checker = None if spec.coerce == "off" else names.checker(spec)
-    return spec.name == name and (checker is None or checker.is_valid(value))
+    return spec.name == name and (checker is None or checker.is_exact(value))
 
 
 class CallReader:

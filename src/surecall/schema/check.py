@@ -28,6 +28,12 @@ _DIALECTS: Final = tuple(
     f"json-schema.org/{draft}/schema"
     for draft in ("draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12")
 )
+SPEAKS_OF_NAMES: Final = frozenset(
+    {"additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties"}
+)
+"""Keywords that say which other keys an object may have."""
+_NEGATING: Final = (b'"not"', b'"if"', b'"oneOf"', b'"contains"', b'"dependentSchemas"')
+"""Keywords under which forbidding more allows more."""
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _UNASSERTED_FORMATS: Final = (
     *("duration", "hostname", "idn-email", "idn-hostname", "iri", "iri-reference", "json-pointer"),
@@ -47,11 +53,13 @@ class SchemaChecker:
     back-references are refused when the schema is compiled.
     """
 
-    __slots__ = ("_validator", "schema")
+    __slots__ = ("_closed", "_is_mixed", "_validator", "schema")
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
         self._validator: jsonschema_rs.Validator | None = None
+        self._closed: jsonschema_rs.Validator | None = None
+        self._is_mixed = False
 
     def compile(self) -> None:
         """Compile now, so that a schema that cannot be used is refused here and not later.
@@ -71,6 +79,23 @@ class SchemaChecker:
             return self._validator.is_valid(value)
         except ValueError:  # not JSON: a lone surrogate, an object of another kind
             return False
+
+    def is_exact(self, value: Any) -> bool:
+        """Tell whether a JSON value fits, and has no key that the schema is silent about.
+
+        Where parts of a schema are combined, a value that is exact may be taken for one that is
+        not, and never the other way round.
+        """
+        if self._closed is None:
+            self.compile()
+            assert self._validator is not None
+            self._closed = _compile_closed(self.schema) or self._validator
+            self._is_mixed = any(word in encode(self.schema) for word in _NEGATING)
+        try:
+            is_exact = self._closed.is_valid(value)
+        except ValueError:
+            return False
+        return is_exact and (not self._is_mixed or self.is_valid(value))
 
     def check(self, value: Any) -> tuple[ErrorDetail, ...]:
         """Return every error of a JSON value, at most `MAX_ERRORS`; nothing when it fits."""
@@ -148,6 +173,23 @@ def _compile(schema: dict[str, Any]) -> "jsonschema_rs.Validator":
         _compiled.pop(next(iter(_compiled)), None)
     _compiled[key] = (deepcopy(schema), validator)
     return validator
+
+
+def _compile_closed(schema: dict[str, Any]) -> "jsonschema_rs.Validator | None":
+    """Compile a schema that forbids the keys it is silent about; `None` if there are no such."""
+    closed = deepcopy(schema)
+    is_same = True
+    for place in walk_schema(closed):
+        fields = place.schema
+        if isinstance(fields.get("properties"), dict) and not SPEAKS_OF_NAMES & fields.keys():
+            fields["additionalProperties"] = False
+            is_same = False
+    if is_same:
+        return None
+    try:
+        return _compile(closed)
+    except ToolDefinitionError:  # by a hair too large
+        return None
 
 
 def _compile_new(schema: dict[str, Any]) -> "jsonschema_rs.Validator":

@@ -168,6 +168,10 @@ class RequestMetrics(Findings):
             "Records of requests: stored, waiting on disk, or dropped; the sum is all of them.",
             result=RESULTS,
         )
+        self.pruned = metrics.counter(
+            "surecall_records_pruned_total",
+            "Records that were removed because of their age or number.",
+        )
         self.spool_bytes = metrics.gauge(
             "surecall_spool_bytes", "Bytes of records that wait for their store."
         )

@@ -15,10 +15,11 @@ from surecall.jsontext import decode, decoder_of, encode
 from surecall.narrow import as_fields, as_list
 from surecall.records import Receipt
 
-from .echoes import EchoCache
-from .mending import open_mender
+from .echoes import RESTORE_ECHO, EchoCache
+from .mending import MENDING_RULES, open_mender
 
 __all__ = [
+    "HISTORY_RULES",
     "LIST_KEYS",
     "EchoCache",
     "ends_with_results",
@@ -34,6 +35,9 @@ LIST_KEYS: Final[Mapping[str, str]] = {
     "responses": "input",
 }
 """Where the conversation is in a request, by wire format."""
+
+HISTORY_RULES: Final = (*MENDING_RULES, RESTORE_ECHO)
+"""The rules of receipts for conversations."""
 
 _decode_members: Final = decoder_of(dict[str, Raw])
 _decode_items: Final = decoder_of(list[Raw])

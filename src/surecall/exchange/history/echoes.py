@@ -1,12 +1,13 @@
 """What providers want back with a call, kept for clients that leave it out."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any, Final
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import canonical_hash, decode_plain, encode
 from surecall.narrow import as_fields, as_list
-from surecall.records import Receipt
+from surecall.records import RawCall, Receipt, Reply, ToolCall
 
 RESTORE_ECHO: Final = "restore_echo"
 
@@ -45,6 +46,12 @@ class EchoCache:
         self._kept.move_to_end(key)
         while len(self._kept) > self._max_entries:
             self._kept.popitem(last=False)
+
+    def keep_reply(self, scope: str, reply: Reply, calls: Iterable[RawCall | ToolCall]) -> None:
+        """Keep what came with the calls of a reply, under the ids that the client knows."""
+        for call in calls:
+            call_id = call.id if isinstance(call.id, str) else ""
+            self.keep(scope, call_id, str(call.name), call.arguments, reply.extra, call.extra)
 
     def find(
         self, scope: str, call_id: str, name: str, arguments: Any

@@ -17,6 +17,8 @@ MOVE_RESULT: Final = "move_result"
 RENAME_ID: Final = "rename_repeated_id"
 TELL_RESULT: Final = "tell_lost_result"
 WRITE_ARGUMENTS: Final = "rewrite_history_arguments"
+MENDING_RULES: Final = (ADD_RESULT, MOVE_RESULT, RENAME_ID, TELL_RESULT, WRITE_ARGUMENTS)
+"""What is done to conversations."""
 
 Item = dict[str, Any]
 

@@ -103,6 +103,14 @@ class EventCutter:
         blank = _BLANK_LINE.search(data, start)
         return blank.end() if blank is not None else len(data)
 
+    def split_whole(self, data: bytes) -> list[bytes]:
+        """Return each of some whole events with the line ends behind it."""
+        blocks, gap = self.split(data)
+        if not gap:
+            return blocks
+        last = b"" if data.endswith(b"\n\n") else blocks.pop()
+        return [block + b"\n\n" for block in blocks] + ([last] if last else [])
+
     def read(self, data: bytes) -> list[tuple[bytes, bytes, int]]:
         """Return the data and the name of each of some whole events, and its size.
 

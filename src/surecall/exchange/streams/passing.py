@@ -18,12 +18,13 @@ from surecall.records import RawCall, Reply, ToolCall, Usage
 
 from .chat import ChatWire
 from .events import EventCutter, read_event
+from .forms import EventForm
 from .gemini import GeminiWire
 from .messages import MessagesWire
 from .responses import ResponsesWire
 from .sides import Found, Side
 from .watch import TextWatch
-from .wire import CALL, END, PASS, PING, TEXT, Wire
+from .wire import CALL, END, PASS, PING, TEXT, THOUGHT, Wire
 
 _MAX_KEPT_BYTES: Final = MIB
 _MAX_HELD_BYTES: Final = 16 * MIB
@@ -39,6 +40,7 @@ _COUNTED: Final = ("chat_completions", "gemini")
 _CALL_ENDS: Final = frozenset(
     {"tool_calls", "function_call", "tool_use", "MALFORMED_FUNCTION_CALL"}
 )
+_ECHO_MARKS: Final = (b'"reasoning', b"houghtSignature", b"hought_signature", b'"thinking_blocks')
 _OWN: Final = Asked(body=b"")
 
 
@@ -71,6 +73,7 @@ class Passing(Side):
         self._wire: Wire = _WIRES[name](request.protocol, headers, **counted)
         self._is_relayed = several
         self._cutter = EventCutter()
+        self._form = EventForm(name)
         self._watch: TextWatch | None = None
         looks = policy.text_formats and policy.allows("repair") and not several
         if looks and request.offers_tools:
@@ -79,12 +82,15 @@ class Passing(Side):
         """Events besides text that were passed on, for the whole reader of the format."""
         self._kept_bytes = 0
         self._has_kept_text = False
+        self._keeps_text = request.choice.wanted == "call"
+        """Whether all text is kept: the model may have to read it, if that is all it says."""
         self._waiting: list[tuple[bytes, int]] = []
         """Events that are held back, and how much text had come with each."""
         self._waiting_bytes = 0
         self._is_holding = False
         self._error: SurecallError | None = None
-        self._has_text = False
+        self._has_words = False
+        """Whether there is any text besides blanks."""
 
     @property
     def done(self) -> bool:
@@ -110,21 +116,26 @@ class Passing(Side):
             if self._is_holding:
                 return self._hold_event(chunk)
             text = wire.take_text(chunk)
-            return self._flow_text(chunk, text) if text else self._flow(chunk)
-        try:
-            data = cutter.feed(chunk)
-        except ProviderError as error:
-            self._error = error
-            return b""
+            if text:
+                return self._flow_text(chunk, text)
+            data = chunk
+        else:
+            try:
+                data = cutter.feed(chunk)
+            except ProviderError as error:
+                self._error = error
+                return b""
+        if data and not self._form.is_plain(data):
+            data = b"".join(map(self._form.write, cutter.split_whole(data)))
         if not data:
             return b""
         return self._hold(data, 0, 0) if self._is_holding else self._flow(data)
 
     def _flow_text(self, event: bytes, text: str) -> bytes:
         """Pass one event of text on, unless a call may begin in it."""
-        self._has_text = True
+        self._has_words = self._has_words or not text.isspace()
         if not self._has_kept_text:
-            self._has_kept_text = True
+            self._has_kept_text = not self._keeps_text
             self._keep(event)
         watch = self._watch
         if watch is None:
@@ -147,7 +158,7 @@ class Passing(Side):
         start = self._take_events(data, blocks, gap, texts, marks)
         passed = data[:start]
         text = "".join(texts)
-        self._has_text = self._has_text or bool(text)
+        self._has_words = self._has_words or bool(text.strip())
         if watch is not None and (text or self._waiting):
             passed = self._release(passed, marks, text, blocks, gap)
         if self._is_holding and start < len(data) and self._error is None:
@@ -187,12 +198,12 @@ class Passing(Side):
                     texts.append(wire.piece)
                     chars += len(wire.piece)
                     if not self._has_kept_text:
-                        self._has_kept_text = True
+                        self._has_kept_text = not self._keeps_text
                         self._keep(data[start:following])
                 elif kind in (CALL, END):
                     self._is_holding = True
                     break
-                elif kind == PASS:
+                elif kind in (PASS, THOUGHT):
                     self._keep(data[start:following])
             marks.append(chars)
             start = following
@@ -202,7 +213,11 @@ class Passing(Side):
                 texts += more
                 marks += [chars + count for count in accumulate(map(len, more))]
                 chars = marks[-1]
-                start += sum(map(len, blocks[place : place + len(more)])) + gap * len(more)
+                following = start + sum(map(len, blocks[place : place + len(more)]))
+                following += gap * len(more)
+                if self._keeps_text:
+                    self._keep(data[start:following])
+                start = following
                 place += len(more)
         return start
 
@@ -304,8 +319,10 @@ class Passing(Side):
             if wire.done:
                 break
         self._wait(data[kept_from:start], 0)
-        if texts and watch is not None:
-            watch.feed("".join(texts))
+        text = "".join(texts)
+        self._has_words = self._has_words or bool(text.strip())
+        if text and watch is not None:
+            watch.feed(text)
         return b"".join(out)
 
     def _wait(self, data: bytes, text_end: int) -> None:
@@ -342,21 +359,29 @@ class Passing(Side):
             if not wire.events:
                 self._fold(b"")  # which says what is wrong with a body that holds no event
             raise wire.truncated()
-        data = b"".join([event for event, _ in self._waiting])
+        data = self.leave()
         if self._is_relayed:
             return Found(data=data, outcome="relayed")
         if wire.has_calls or wire.is_odd:
             return self._read_calls(data)
-        watch = self._watch
-        if watch is None:
-            return Found(data=data)
-        if not watch.fed or not came_to_its_end(wire.finish) or wire.finish in _CALL_ENDS:
-            return self._read_silence(data)
-        reading, rest = watch.close(wire.finish)
-        if not reading.calls:
-            return Found(data=data)
-        reply = Reply(content=reading.content, finish_reason=wire.finish)
-        return Found(reading=reading, reply=reply, data=data, text=rest)
+        if self._watch is not None:
+            reading, rest = self._watch.close(wire.finish)
+            if reading.calls:
+                reply = Reply(content=reading.content, finish_reason=wire.finish)
+                return Found(reading=reading, reply=reply, data=data, text=rest)
+        if self._is_wanting():
+            reply = self._fold(data)
+            return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
+        return Found(data=data)
+
+    def _is_wanting(self) -> bool:
+        """Tell whether a reply without calls says nothing, or should have one."""
+        request = self._request
+        return request.offers_tools and (
+            not self._has_words
+            or self._wire.finish in _CALL_ENDS
+            or request.choice.wanted == "call"
+        )
 
     def _take_last(self, rest: bytes) -> None:
         """Take the last event, behind which the blank line is missing; it may be cut short."""
@@ -371,30 +396,18 @@ class Passing(Side):
             if error.code != Code.UPSTREAM_BAD_EVENT:
                 self._error = error
             return
+        self._has_words = self._has_words or bool(self._wire.piece.strip())
         if self._wire.piece and self._watch is not None:
             self._watch.feed(self._wire.piece)
-        self._wait(rest.rstrip(b"\r\n") + b"\n\n", 0)
+        self._wait(self._form.write(rest.rstrip(b"\r\n") + b"\n\n"), 0)
 
     def _read_calls(self, data: bytes) -> Found:
         calls = self._clean_calls()
         if calls is not None:
             return Found(data=data, calls=calls)
         reply = self._fold(data)
-        if not reply.calls:
+        if not reply.calls and self._request.choice.wanted != "call":
             return Found(data=data)
-        return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
-
-    def _read_silence(self, data: bytes) -> Found:
-        """Read a reply without calls that says nothing, or that was meant to have some."""
-        watch, wire = self._watch, self._wire
-        assert watch is not None
-        reading, rest = watch.close(wire.finish)
-        if reading.calls:
-            reply = Reply(content=reading.content, finish_reason=wire.finish)
-            return Found(reading=reading, reply=reply, data=data, text=rest)
-        if watch.fed and wire.finish not in _CALL_ENDS:
-            return Found(data=data)
-        reply = self._fold(data)
         return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
 
     def _fold(self, data: bytes) -> Reply:
@@ -415,6 +428,8 @@ class Passing(Side):
             name = call.name
             if name.__class__ is not str or (names and names.spec(name) is None):
                 return None
+            if not self._request.choice.takes(str(name)):
+                return None
             if call.arguments == "" and self._wire.blank_is_empty:
                 call = RawCall(call.id, name, "{}")
             if (
@@ -431,8 +446,19 @@ class Passing(Side):
 
     @property
     def has_sent_text(self) -> bool:
-        """Whether the client has any of the text."""
-        return self._has_text if self._watch is None else self._watch.passed > 0
+        """Whether the client has any of the text; blanks do not count."""
+        return self._has_words and (self._watch is None or self._watch.passed > 0)
+
+    def leave(self) -> bytes:
+        """Return the end of the stream as it came."""
+        return b"".join([event for event, _ in self._waiting])
+
+    def read_echoes(self) -> Reply | None:
+        """Return the reply if it has something that a client has to send back."""
+        written = b"".join((*self._kept, self.leave()))
+        if not any(mark in written for mark in _ECHO_MARKS):
+            return None
+        return self._fold(self.leave())
 
     def deliver(
         self, calls: Sequence[ToolCall], text: str | None, *, is_again: bool = False

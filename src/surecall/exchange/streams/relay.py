@@ -2,19 +2,28 @@
 
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from surecall.errors import ProviderError, SurecallError
 from surecall.exchange.history import EchoCache
-from surecall.exchange.judge import Judge, Verdict
-from surecall.exchange.policy import Outcome, ParseError, Policy, Route, Step
+from surecall.exchange.judge import Judge
+from surecall.exchange.policy import (
+    REPORT_MEMBER,
+    Outcome,
+    ParseError,
+    Policy,
+    Route,
+    Step,
+    describe_outcome,
+)
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.steps import Escalation, Planned, is_only_read, refuse
-from surecall.jsontext import decode, encode, render_comment
+from surecall.exchange.verdict import Verdict
+from surecall.jsontext import decode, encode, encode_text, render_comment
 from surecall.narrow import as_fields
 from surecall.protocols.substitutes import restore_names
 from surecall.records import Defect, Receipt, Reply, Usage
@@ -87,6 +96,8 @@ class StreamRelay:
         self._policy = policy
         self._request_id = request_id
         self._headers = headers or {}
+        self._echoes = echoes
+        self._scope = scope
         self._judge = Judge(request, route, policy)
         self._tries = Escalation(request, route, policy, echoes, scope, clock, clock())
         self._tries.requests = 1
@@ -96,6 +107,8 @@ class StreamRelay:
         self._again: _Again | None = None
         self._held_text: str | None = None
         """What comes in the place of text that was held back."""
+        self._may_leave = False
+        """Whether the first reply may go on as it came, if nothing better is found."""
         self._defects: tuple[Defect, ...] = ()
         self._ending: Ending | None = None
 
@@ -184,6 +197,8 @@ class StreamRelay:
             found = side.close(error)
             self._tries.usage = side.usage
             if found.reading is None:
+                if found.calls:
+                    self._keep_echoes(None)
                 return self._end(found.data, found.outcome, calls=found.calls)
             return self._decide(found, side)
         except SurecallError as failure:
@@ -200,14 +215,33 @@ class StreamRelay:
         self._defects += verdict.defects
         if not verdict.is_wrong:
             if verdict.is_left or not verdict.calls:
-                return self._end(found.data, "clean", calls=verdict.calls)
+                return self._end(side.leave(), "clean", calls=verdict.calls)
+            self._keep_echoes(verdict)
             return self._deliver(verdict, found.text)
         self._held_text = found.text
         self._tries.begin(verdict, self.asked)
-        ending = self._ask()
-        if ending is None and verdict.is_empty:  # an empty answer is not wrong
-            ending = self._end(found.data, "clean")
-        return ending or self._refuse()
+        self._may_leave = verdict.is_empty or verdict.is_text
+        return self._ask() or self._give_up()
+
+    def _keep_echoes(self, verdict: Verdict | None) -> None:
+        """Keep what the client has to send back with its calls, and may leave out."""
+        if self._echoes is None or self._side is None:
+            return
+        try:
+            reply = self._side.read_echoes()
+        except ProviderError:
+            return
+        if reply is not None:
+            reading = None if verdict is None else verdict.reading
+            calls = reply.calls if reading is None else reading.calls
+            self._echoes.keep_reply(self._scope, reply, calls)
+
+    def _give_up(self) -> Ending:
+        """End a stream for which nothing better was found: as it came, if that is not wrong."""
+        assert self._side is not None
+        if not self._may_leave:
+            return self._refuse()
+        return self._end(self._side.leave(), "reasked" if self._tries.requests > 1 else "clean")
 
     def _deliver(self, verdict: Verdict, text: str | None) -> Ending:
         side, reading = self._side, verdict.reading
@@ -250,11 +284,15 @@ class StreamRelay:
             if is_good and planned.suits(len(reading.calls)):
                 self._tries.note(planned, is_good=True)
                 return self._deliver(verdict, text)
+            is_answer = has_text and not reading.calls and not verdict.is_wrong
+            if is_answer and self._may_leave:  # so the text that was sent is one, too
+                self._tries.note(planned, is_good=True)
+                return self._give_up()
         except ProviderError:
             pass
         bad = verdict if verdict is not None and (verdict.answers or verdict.notice) else None
         self._tries.note(planned, is_good=False, bad=bad)
-        return self._ask() or self._refuse()
+        return self._ask() or self._give_up()
 
     # Endings
 
@@ -278,11 +316,12 @@ class StreamRelay:
         if self._first is not None and self._first.receipts:
             receipts = self._first.receipts + receipts
             outcome = "repaired" if outcome == "clean" else outcome
-        if self._request.protocol.name != "gemini":  # whose clients do not know comments
-            comment = f"surecall outcome={outcome} receipts={len(receipts)}"
-            if self._request_id:
-                comment += f" request={self._request_id}"
-            data += render_comment(comment)
+        report = None
+        if self._policy.show_receipts:
+            tries = self._tries
+            report = describe_outcome(outcome, receipts, tries.steps, tries.requests)
+        name = self._request.protocol.name
+        data = note_outcome(data, name, outcome, len(receipts), self._request_id, report)
         return self._report(
             Ending(
                 data=data,
@@ -304,6 +343,38 @@ class StreamRelay:
             usage=self._tries.usage,
             model_answered=None if side is None else side.model,
         )
+
+
+def note_outcome(
+    data: bytes,
+    protocol: str,
+    outcome: Outcome,
+    receipts: int,
+    request_id: str,
+    report: dict[str, Any] | None = None,
+) -> bytes:
+    """Return the end of a stream that says what was done, where no client trips over it.
+
+    Args:
+        data: The end.
+        protocol: The wire format of the client. Clients of Gemini do not know comments: for them
+            the report is a member of the last event.
+        outcome: What became of the request.
+        receipts: How many things were changed.
+        request_id: What the request is known by.
+        report: What was done, if the client wants to know.
+    """
+    if protocol != "gemini":
+        comment = f"surecall outcome={outcome} receipts={receipts}"
+        data += render_comment(f"{comment} request={request_id}" if request_id else comment)
+        if report is not None:
+            data += render_comment(f"{REPORT_MEMBER} {encode_text(report)}")
+        return data
+    start = data.rfind(b"data: ")
+    if report is None or start < 0:
+        return data
+    event = add_members(data[start + 6 :].strip(), {REPORT_MEMBER: report})
+    return data[: start + 6] + event + b"\n\n"
 
 
 class _Again:

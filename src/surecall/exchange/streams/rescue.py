@@ -34,5 +34,8 @@ async def rescue_call(
         receipts=delivered.receipts,
         defects=delivered.defects,
         steps=delivered.steps,
+        parse_error=delivered.parse_error,
+        usage=delivered.usage,
+        model_answered=delivered.model_answered,
         calls=delivered.calls,
     )

@@ -48,7 +48,7 @@ class Side(ABC):
     @property
     @abstractmethod
     def has_sent_text(self) -> bool:
-        """Whether the client has any of the text."""
+        """Whether the client has any of the text; blanks do not count."""
 
     @abstractmethod
     def feed(self, chunk: bytes) -> bytes:
@@ -69,6 +69,14 @@ class Side(ABC):
             text: What comes in the place of held text; `None` leaves it as it is.
             is_again: Whether all of it is from another reply, which came to its end.
         """
+
+    @abstractmethod
+    def leave(self) -> bytes:
+        """Return the end of the stream as it came, whatever was read in it."""
+
+    @abstractmethod
+    def read_echoes(self) -> Reply | None:
+        """Return the reply if it has something that a client has to send back."""
 
     @abstractmethod
     def fail(self, error: SurecallError) -> bytes:

@@ -58,7 +58,7 @@ class Translating(Side):
 
     @property
     def has_sent_text(self) -> bool:
-        """Whether the client has any of the text."""
+        """Whether the client has any of the text; blanks do not count."""
         return self._has_text
 
     @property
@@ -102,12 +102,12 @@ class Translating(Side):
         reading, text = self._read(reply)
         if not reading.calls:
             is_plain = bool((reply.content or "").strip()) and not reply.defects
+            is_plain = is_plain and self._request.choice.wanted != "call"
             if is_plain and self._asked.mode == "native" and reply.finish_reason != "tool_calls":
                 return Found(data=self._end(reply, (), text))
         elif reply.calls and self._is_clean(reading):
             return Found(data=self._end(reply, reading.calls, None), calls=len(reading.calls))
-        data = b"" if reading.calls else self._end(reply, (), text)
-        return Found(reading=reading, reply=reply, text=text, data=data)
+        return Found(reading=reading, reply=reply, text=text)
 
     def _is_clean(self, reading: Reading) -> bool:
         """Tell whether all calls can be delivered as they came."""
@@ -120,6 +120,7 @@ class Translating(Side):
             and not call.receipts
             and call.certainty == "certain"
             and (not names or call.name in names.names)
+            and self._request.choice.takes(call.name)
             for call in reading.calls
         )
 
@@ -135,6 +136,9 @@ class Translating(Side):
         text = reading.content
         if reader.last_retraction is before:
             text = text[self._read_chars :]
+        if reading.seen:  # the text probably makes calls; most of it was passed on
+            has_calls = bool(reading.calls)
+            return self._judge.read(reply, self._asked), text if has_calls else None
         return replace(reading, defects=(*reply.defects, *reading.defects)), text
 
     def deliver(
@@ -145,11 +149,29 @@ class Translating(Side):
         reply = replace(self._reply, finish_reason="stop") if is_again else self._reply
         return self._end(reply, calls, text)
 
+    def leave(self) -> bytes:
+        """Return the end of the stream as it came, whatever was read in it."""
+        assert self._reply is not None
+        return self._write_end(self._reply, self._reply.calls, None)
+
+    def read_echoes(self) -> Reply | None:
+        """Return the reply if it has something that a client has to send back."""
+        reply = self._reply
+        has_any = reply is not None and (reply.extra or any(call.extra for call in reply.calls))
+        return reply if has_any else None
+
     def fail(self, error: SurecallError) -> bytes:
         """Break the stream off, in the way a client of the format notices."""
         return self._begin() + self._writer.fail(error)
 
     def _end(self, reply: Reply, calls: Sequence[ToolCall], text: str | None) -> bytes:
+        raw = [
+            RawCall(call.id, call.name, encode_text(call.arguments), extra=call.extra)
+            for call in calls
+        ]
+        return self._write_end(reply, raw, text)
+
+    def _write_end(self, reply: Reply, calls: Sequence[RawCall], text: str | None) -> bytes:
         writer = self._writer
         written = [self._begin()]
         thoughts = (reply.reasoning or "")[self._thought :]
@@ -158,15 +180,11 @@ class Translating(Side):
             sent = self._shown if self._reader is None else self._read_chars
             text = (reply.content or "")[sent:]
         written.append(writer.text(text))
-        raw = [
-            RawCall(call.id, call.name, encode_text(call.arguments), extra=call.extra)
-            for call in calls
-        ]
-        written += [writer.call(call) for call in raw]
+        written += [writer.call(call) for call in calls]
         finish = reply.finish_reason
         if calls and came_to_its_end(finish):
             finish = "tool_calls"
-        written.append(writer.end(replace(reply, calls=tuple(raw), finish_reason=finish)))
+        written.append(writer.end(replace(reply, calls=tuple(calls), finish_reason=finish)))
         return b"".join(written)
 
     def _begin(self) -> bytes:
@@ -181,7 +199,7 @@ class Translating(Side):
             return self._writer.reasoning(delta.text, delta.extra)
         self._shown += len(delta.text)
         if self._reader is None:
-            self._has_text = self._has_text or bool(delta.text)
+            self._has_text = self._has_text or bool(delta.text.strip())
             return self._writer.text(delta.text)
         return self._take(self._reader.feed(delta.text))
 
@@ -191,7 +209,7 @@ class Translating(Side):
         for event in events:
             if isinstance(event, TextRead):
                 self._read_chars += len(event.text)
-                self._has_text = True
+                self._has_text = self._has_text or bool(event.text.strip())
                 written.append(self._writer.text(event.text))
             elif isinstance(event, ReasoningRead):
                 written.append(self._writer.reasoning(event.text))

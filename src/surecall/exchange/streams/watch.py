@@ -48,6 +48,8 @@ class TextWatch:
         """Text that the reader has not seen, because nothing in it can begin a call."""
         self._tail = ""
         """The end of it, which may be the beginning of a mark."""
+        self._whole: list[str] = []
+        """All text, once there is a reader."""
         self._content_chars = 0
         self._rest: list[str] = []
         """Content that was read and not passed on."""
@@ -105,6 +107,7 @@ class TextWatch:
             if reader is None:
                 return
         else:
+            self._whole.append(text)
             self._take(reader.feed(text))
         self.has_calls = reader.has_calls
         if not self.has_calls:
@@ -130,8 +133,12 @@ class TextWatch:
         self._recent = [text[at:]] if at < len(text) else []
         self.passed = position
 
-    def close(self, finish_reason: str | None) -> tuple[Reading, str]:
-        """Return the reading of the whole text, and what of it besides calls was not passed on."""
+    def close(self, finish_reason: str | None) -> tuple[Reading, str | None]:
+        """Return the reading of the whole text, and what of it besides calls was not passed on.
+
+        Calls that the text only probably makes are found now, when most of it has been passed on;
+        the rest is `None` where it stays as it is.
+        """
         reader = self._reader
         if reader is None:
             defects = (_UNREAD,) if self._is_off else ()
@@ -144,6 +151,13 @@ class TextWatch:
         if self._is_after_space:
             unread = unread.lstrip()
         rest = "".join([*self._rest, unread])
+        if reading.seen and not self._is_off:
+            has_calls = bool(reading.calls)
+            reader = ReplyReader(
+                self._names, used_ids=self._used_ids(), limits=self._limits, accept="likely"
+            )
+            reading = reader.read_whole("".join(self._whole), finish_reason)
+            return reading, rest if has_calls else None
         if self._is_off:
             reading = replace(reading, defects=(*reading.defects, _UNREAD))
         return reading, rest
@@ -158,6 +172,7 @@ class TextWatch:
             self._names, used_ids=self._used_ids(), limits=self._limits
         )
         before = "".join(self._past)
+        self._whole += [before, found]
         plain, self._rest = self._rest, []
         self._take(reader.feed(before))
         self._rest = plain
@@ -199,5 +214,6 @@ class TextWatch:
         self._is_off = True
         self._reader = None
         self._past.clear()
+        self._whole.clear()
         self._tail = ""
         self.decided = self.fed

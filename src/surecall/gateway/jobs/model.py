@@ -47,7 +47,7 @@ class Job(StreamingJob):
         if self._caller is not None:
             if not self._caller.may_ask(request.model):
                 raise forbidden(f"The key may not ask for {request.model[:80]!r}.")
-            refusal = self._caller.begin(self.time)
+            refusal = await self._caller.begin(self.time)
             if refusal is not None:
                 self._core.count_shed("rate_limit" if refusal.code == Code.RATE_LIMIT else "budget")
                 raise refusal

@@ -72,7 +72,7 @@ class RelayJob(ClientJob):
         if self._caller is not None:
             if self._model and not self._caller.may_ask(self._model):
                 raise forbidden(f"The key may not ask for {self._model[:80]!r}.")
-            refusal = self._caller.begin(self.time)
+            refusal = await self._caller.begin(self.time)
             if refusal is not None:
                 self._core.count_shed("rate_limit")
                 raise refusal

@@ -11,8 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from surecall.errors import Code, ProviderError, SurecallError
-from surecall.exchange import ClientRequest, Delivered, Policy, Route, Sent, mediate
-from surecall.exchange.streams import Ending, StreamRelay
+from surecall.exchange import (
+    ClientRequest,
+    Delivered,
+    Policy,
+    Route,
+    Sent,
+    describe_outcome,
+    mediate,
+)
+from surecall.exchange.streams import (
+    Ending,
+    StreamRelay,
+    ask_whole,
+    is_several,
+    note_outcome,
+    rescue_call,
+    write_several,
+)
 from surecall.gateway.answers import render_error
 from surecall.gateway.heads import returned_headers
 from surecall.gateway.upstreams import may_fall_back
@@ -54,6 +70,8 @@ class StreamingJob(AnsweringJob):
     async def _stream(
         self, request: ClientRequest, route: Route, policy: Policy, asking: Asking
     ) -> bool:
+        if is_several(request):
+            return await self._stream_several(request, route, policy, asking)
         relay = StreamRelay(
             request,
             route,
@@ -82,6 +100,37 @@ class StreamingJob(AnsweringJob):
             await self._refuse_stream(ending, ending.error)
             return True
         await self._finish_stream(ending, ending.error)
+        return True
+
+    async def _stream_several(
+        self, request: ClientRequest, route: Route, policy: Policy, asking: Asking
+    ) -> bool:
+        """Answer with a stream of several replies, once all of them are there."""
+        whole = replace(policy, show_receipts=False)
+        delivered = await mediate(
+            ask_whole(request),
+            route,
+            whole,
+            asking.send,
+            echoes=self._core.echoes,
+            scope=self._scope,
+        )
+        self._upstream_s += delivered.upstream_s
+        if delivered.error is not None:
+            is_failed = delivered.outcome == "failed" and not asking.is_last
+            if is_failed and may_fall_back(delivered.error):
+                return False
+            await self._deliver(delivered)
+            return True
+        report = None
+        outcome, receipts = delivered.outcome, delivered.receipts
+        if policy.show_receipts:
+            requests = delivered.upstream_requests
+            report = describe_outcome(outcome, receipts, delivered.steps, requests)
+        data = write_several(request, delivered.body)
+        name = request.protocol.name
+        data = note_outcome(data, name, outcome, len(receipts), self.id, report)
+        await self._finish_stream(_end_as(delivered, data), None)
         return True
 
     async def _pipe(self, answer: "Answer", relay: StreamRelay) -> ProviderError | None:
@@ -171,32 +220,10 @@ class StreamingJob(AnsweringJob):
         self, sent: Sent, request: ClientRequest, route: Route, policy: Policy
     ) -> bool:
         """Deliver the call that an error holds, as some upstreams answer what they cannot read."""
-
-        async def send(_: bytes) -> Sent:
-            return sent
-
-        one = replace(policy, max_requests=1, show_receipts=False)
-        delivered = await mediate(request, route, one, send)
-        if delivered.error is not None or not delivered.calls:
+        ending = await rescue_call(sent, request, route, policy, request_id=self.id)
+        if ending is None:
             return False
-        own = Route(protocol=request.protocol, model=route.model)
-        relay = StreamRelay(request, own, one, request_id=self.id)
-        written = relay.feed(delivered.body)
-        ending = relay.finish()
-        if ending.error is not None or ending.ask is not None:
-            return False
-        await self._finish_stream(
-            replace(
-                ending,
-                data=written + ending.data,
-                outcome=delivered.outcome,
-                receipts=delivered.receipts,
-                defects=delivered.defects,
-                steps=delivered.steps,
-                calls=delivered.calls,
-            ),
-            None,
-        )
+        await self._finish_stream(ending, None)
         return True
 
     async def _refuse_stream(self, ending: Ending, error: SurecallError) -> None:
@@ -271,3 +298,19 @@ def _send_now(sending: Any) -> None:
         return
     sending.close()
     raise RuntimeError("the server waits where it should not")
+
+
+def _end_as(delivered: Delivered, data: bytes) -> Ending:
+    """Return the end of a stream that came about as a whole reply did."""
+    return Ending(
+        data=data,
+        outcome=delivered.outcome,
+        receipts=delivered.receipts,
+        defects=delivered.defects,
+        steps=delivered.steps,
+        parse_error=delivered.parse_error,
+        upstream_requests=delivered.upstream_requests,
+        usage=delivered.usage,
+        model_answered=delivered.model_answered,
+        calls=delivered.calls,
+    )

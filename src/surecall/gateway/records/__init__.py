@@ -15,7 +15,16 @@ from .base import (
     Retention,
     StoreCounts,
 )
-from .postgres import PostgresRecords
+from .ledger import (
+    Ledger,
+    MemoryLedger,
+    PostgresLedger,
+    Resource,
+    SqliteLedger,
+    Window,
+    open_ledger,
+)
+from .postgres import PostgresRecords, is_postgres
 from .queries import (
     Counts,
     ModelCount,
@@ -36,24 +45,30 @@ __all__ = [
     "STORE_FILE",
     "Counts",
     "Durability",
+    "Ledger",
+    "MemoryLedger",
     "ModelCount",
     "Outcome",
     "ParseError",
+    "PostgresLedger",
     "PostgresRecords",
     "ProbeNote",
     "RecordFilter",
     "RecordPage",
     "RecordStore",
     "RequestRecord",
+    "Resource",
     "Retention",
     "Spool",
     "SpooledRecords",
+    "SqliteLedger",
     "SqliteRecords",
     "StepNote",
     "StoreCounts",
     "TimeCount",
     "TimedRequest",
     "WhenFull",
+    "Window",
     "count_all",
     "count_by_model",
     "count_by_time",
@@ -61,16 +76,12 @@ __all__ = [
     "list_times",
     "new_request_id",
     "open_for_reading",
+    "open_ledger",
     "open_records",
 ]
 
 STORE_FILE: Final = ".surecall/requests.db"
 """Where requests are kept when nobody says otherwise."""
-
-
-def is_postgres(place: str) -> bool:
-    """Tell whether a place is the address of a server, and not a file."""
-    return place.startswith(("postgresql://", "postgres://"))
 
 
 def open_records(

@@ -60,6 +60,16 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         reply BYTEA
     );
     """,
+    """
+    CREATE TABLE surecall_budgets (
+        key TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        length BIGINT NOT NULL,
+        number BIGINT NOT NULL,
+        used BIGINT NOT NULL,
+        PRIMARY KEY (key, resource, length, number)
+    );
+    """,
 )
 """What leads from each layout of the tables to the next."""
 
@@ -83,6 +93,11 @@ _SELECT_ROWS: Final = f"SELECT {_NAMES}, NULL, NULL FROM surecall_requests r"  #
 _MAX_CONNECTIONS: Final = 4
 _MAX_BATCH: Final = 1000
 _PRUNE_ROWS: Final = 5000
+
+
+def is_postgres(place: str) -> bool:
+    """Tell whether a place is the address of a server, and not a file."""
+    return place.startswith(("postgresql://", "postgres://"))
 
 
 class PostgresRecords:
@@ -268,8 +283,11 @@ class PostgresRecords:
 
     async def _connect(self) -> Any:
         async def prepare(connection: Any) -> None:
-            await migrate_tables(
-                connection, self._place, MIGRATIONS, table="surecall_layout", lock=_LOCK
-            )
+            await prepare_tables(connection, self._place)
 
         return await open_pool(self._url, prepare, max_size=_MAX_CONNECTIONS)
+
+
+async def prepare_tables(connection: Any, place: str) -> None:
+    """Bring the tables to the present layout, one gateway at a time."""
+    await migrate_tables(connection, place, MIGRATIONS, table="surecall_layout", lock=_LOCK)

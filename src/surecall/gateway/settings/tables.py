@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from surecall.exchange import STEPS, LikelyCalls, StepName
 from surecall.limits import MAX_BODY_BYTES
+from surecall.reading import ReadingLimits
 
 Role = Literal["call", "read-only", "admin"]
 """What a virtual key may do: ask models, look at what was done, or everything."""
@@ -93,6 +94,8 @@ class PolicySettings(Table, frozen=True, kw_only=True):
     likely_calls_by_tool: dict[str, LikelyCalls] = {}
     text_formats: bool = True
     repair_history: bool = True
+    max_arguments_bytes: Count = ReadingLimits().max_arguments_bytes
+    """How large the arguments of one call may be."""
 
 
 class DeadlineSettings(Table, frozen=True, kw_only=True):

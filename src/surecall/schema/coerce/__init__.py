@@ -23,6 +23,7 @@ from surecall.schema.explain import (
 from surecall.schema.narrow import MAX_ERRORS, nests_deeper
 
 from .parts import SchemaParts
+from .strays import StrayKeys
 from .text import property_schema, type_text_value
 from .values import NULL_TEXTS, decode_text, is_schema_echo
 from .walk import Log, TooMuchWorkError, Walk, same_json
@@ -78,8 +79,10 @@ def coerce_arguments(
     """
     if checker is None:
         checker = SchemaChecker(schema)
-    if value.__class__ is dict and checker.is_valid(value):
+    if value.__class__ is dict and checker.is_exact(value):
         return Coerced(value)
+    if value.__class__ is dict and checker.is_valid(value):
+        return _name_strays(value, (), schema, checker)
     checker.compile()
     found, log = value, Log()
     if nests_deeper(value, MAX_JSON_DEPTH):
@@ -91,9 +94,25 @@ def coerce_arguments(
             log.note((), TOO_MANY_FORMS)
     receipts = tuple(log.receipts)
     if isinstance(found, dict) and checker.is_valid(found):
-        return Coerced(found, receipts)
+        return _name_strays(cast("dict[str, Any]", found), receipts, schema, checker)
     errors = [*log.notes, *(checker.check(found) or (detail_at((), NOT_AN_OBJECT),))]
     return Coerced(found, receipts, tuple(dict.fromkeys(errors))[:MAX_ERRORS])
+
+
+def _name_strays(
+    value: dict[str, Any],
+    receipts: tuple[Receipt, ...],
+    schema: dict[str, Any],
+    checker: SchemaChecker,
+) -> Coerced:
+    """Return arguments that fit, with the names that their stray keys mean."""
+    if checker.is_exact(value):
+        return Coerced(value, receipts)
+    log = Log()
+    named = StrayKeys(SchemaParts(schema, checker), log).name(value, schema)
+    if log.receipts and checker.is_valid(named):
+        return Coerced(named, (*receipts, *log.receipts))
+    return Coerced(value, receipts)
 
 
 class _Shaped(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from surecall.errors import ToolDefinitionError
 from surecall.narrow import as_list
-from surecall.schema.check import SchemaChecker
+from surecall.schema.check import SPEAKS_OF_NAMES, SchemaChecker
 from surecall.schema.structure import References, json_types, listed_values, members_of
 
 _ANNOTATIONS: Final = frozenset(
@@ -38,6 +38,8 @@ class PartView(NamedTuple):
     required: frozenset[str]
     open_names: Any
     """Schema of names that are not among the properties: `True` and `False` are schemas too."""
+    is_silent: bool
+    """Whether nothing is said about names that are not among the properties."""
     pattern_names: dict[str, Any] | None
     """Part that accepts just the names that `patternProperties` speaks of."""
     first_items: list[Any]
@@ -135,6 +137,7 @@ def _view(facets: list[dict[str, Any]]) -> PartView:
             if isinstance(name, str)
         ),
         open_names=_open_names(facets),
+        is_silent=not any(SPEAKS_OF_NAMES & facet.keys() for facet in facets),
         pattern_names=_pattern_names(facets),
         first_items=_first(facets, "prefixItems", list) or _first(facets, "items", list) or [],
         items=_first(facets, "items", dict),

@@ -1,0 +1,133 @@
+"""How much a key may still use: taken from the common ledger in shares, and spent without waiting.
+
+Requests are taken before they are made, so that there are never more than the limit. Tokens are
+only known when a request is over: those of the requests under way may go beyond it.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Final
+
+from surecall.errors import StoreError
+from surecall.redaction import open_log
+
+from .gates import overloaded
+from .records import Ledger, MemoryLedger, Window
+
+SHARE: Final = 50
+"""A process takes one part of so many of a limit at a time."""
+_MAX_REQUESTS: Final = 100
+_SETTLE_S: Final = 0.25
+_IDLE_S: Final = 5.0
+
+_log = open_log("surecall.gateway")
+
+
+def share_of(window: Window, limit: int) -> int:
+    """Return how much a process takes at a time."""
+    share = max(1, limit // SHARE)
+    return min(share, _MAX_REQUESTS) if window.resource == "requests" else share
+
+
+class _Account:
+    """What this process has of one window."""
+
+    __slots__ = ("is_empty_until_s", "left", "limit", "lock", "used_at_s")
+
+    def __init__(self) -> None:
+        self.left = 0
+        """Taken and not used yet; below zero is used and not counted yet."""
+        self.limit = 0
+        self.lock = asyncio.Lock()
+        self.used_at_s = 0.0
+        self.is_empty_until_s = 0.0
+
+
+class Budgets:
+    """The shares of one process.
+
+    Args:
+        ledger: Where processes count together; by default this one counts for itself.
+    """
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self._ledger: Ledger = MemoryLedger() if ledger is None else ledger
+        self._accounts: dict[Window, _Account] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def has(self, window: Window) -> bool:
+        """Tell whether something is left of the share that this process has."""
+        account = self._accounts.get(window)
+        return account is not None and account.left > 0
+
+    def spend(self, window: Window, amount: int) -> None:
+        """Use something; more than the share becomes a debt."""
+        account = self._accounts.get(window)
+        if account is None:
+            account = self._accounts[window] = _Account()
+        account.left -= amount
+        account.used_at_s = time.monotonic()
+
+    async def refill(self, window: Window, limit: int) -> bool:
+        """Take another share of a limit; tell whether there was one.
+
+        Raises:
+            ProviderStatusError: `OVERLOADED`: nobody knows at the moment.
+        """
+        account = self._accounts.get(window)
+        if account is None:
+            account = self._accounts[window] = _Account()
+        async with account.lock:
+            if account.left > 0:
+                return True
+            if account.is_empty_until_s > time.monotonic():
+                return False
+            account.limit = limit
+            if not await self._take(window, account, share_of(window, limit)):
+                raise overloaded("The budget of the key cannot be checked at the moment.")
+            if account.left <= 0:
+                account.is_empty_until_s = time.monotonic() + _SETTLE_S
+            return account.left > 0
+
+    async def _take(self, window: Window, account: _Account, amount: int) -> bool:
+        """Settle what is owed and take an amount; tell whether the ledger could be reached."""
+        owed, account.left = -account.left, 0
+        try:
+            account.left += await self._ledger.take(window, account.limit, amount, owed)
+        except StoreError as error:
+            account.left -= owed
+            _log.warning("budgets cannot be counted: %s", error)
+            return False
+        return True
+
+    async def open(self) -> None:
+        """Begin to settle debts, and to give back what is not used."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Settle everything."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await self.settle(idle_s=0.0)
+        await self._ledger.close()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_SETTLE_S)
+            await self.settle()
+
+    async def settle(self, *, idle_s: float = _IDLE_S) -> None:
+        """Count debts, give shares back that nobody uses, and forget windows that are over."""
+        now, now_s = time.time(), time.monotonic()
+        for window, account in list(self._accounts.items()):
+            is_idle = account.left > 0 and now_s - account.used_at_s >= idle_s
+            if account.left < 0 or (is_idle and not window.is_over(now)):
+                async with account.lock:
+                    if account.left:
+                        await self._take(window, account, 0)
+            if window.is_over(now) and account.left >= 0:
+                del self._accounts[window]
