@@ -35,6 +35,10 @@ class _Link:
     def keep_reading(self) -> None:
         """Nothing comes."""
 
+    def can_write(self, _cycle: object) -> bool:
+        """Nothing can be written around `send`."""
+        return False
+
     def write_piece(self, data: bytes) -> None:
         """Take a piece of a stream; the record says what became of it."""
 
@@ -60,7 +64,12 @@ async def replay(
     if reason:
         raise ProviderStatusError(Code.CONFLICT, reason, status=409)
     body = record.request_body or b""
-    scope: dict[str, Any] = {"surecall.link": _Link(), "headers": [], "query_string": b""}
+    scope: dict[str, Any] = {
+        "surecall.link": _Link(),
+        "surecall.cycle": None,
+        "headers": [],
+        "query_string": b"",
+    }
     head = Head(
         [(b"host", _HOST.encode()), (b"content-type", b"application/json")],
         frozenset({_HOST.encode()}),
