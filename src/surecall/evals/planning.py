@@ -27,9 +27,9 @@ LATEST_MATCH: Final = "(the latest of this experiment)"
 
 _OPEN_TRANSPORT: Final = "surecall.evals.models:open_transport"
 _NOT_COMPARED: Final = ("price", "tags")
-_EVIDENCE: Final = frozenset({"date", "evidence", "source"})
-"""Fields of the catalog that say where a fact comes from, and decide nothing."""
-_WRITTEN_BEFORE: Final = {"cac9000ff42023ec": "fd9fe80820ca25c6"}
+_EVIDENCE: Final = frozenset({"base_url", "date", "evidence", "key_env", "source"})
+"""Fields of the catalog that say where a fact or a provider is, and decide nothing else."""
+_WRITTEN_BEFORE: Final = {"8566ef76e9f28d7f": "fd9fe80820ca25c6"}
 """Hashes of catalogs that decide the same as one that stored runs have."""
 _SHOWN_DIFFERENCES: Final = 8
 
