@@ -111,6 +111,8 @@ class Gateway(Core):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if "dashboard" in self.__dict__:
+            await self.dashboard.close()
         await self.state.strategies.close()
         if self._shared is not None and self.state.keyring.has_limits:
             await self._shared.close()

@@ -235,9 +235,9 @@ class Workspace:
             check_facts(state, facts)
             if len(await self.proposals("pending", limit=MAX_OPEN_PROPOSALS)) == MAX_OPEN_PROPOSALS:
                 raise too_large(f"{MAX_OPEN_PROPOSALS} proposals already wait for a decision.")
-            asks = ask_for(self.id, facts, author, lifetime)
-            paths = tuple(dict.fromkeys(fact.path for fact in facts))
-            return Step(next_revision(state), paths, asks=asks)
+            after = next_revision(state)
+            asks = ask_for(self.id, facts, author, lifetime, revision=after.revision)
+            return Step(after, tuple(dict.fromkeys(fact.path for fact in facts)), asks=asks)
 
         _, change = await self._writer.change("propose", make, author, request)
         return await self.proposal(change.proposal_id)
@@ -266,7 +266,8 @@ class Workspace:
     async def compare(self, proposal_id: str) -> tuple[FactDifference, ...]:
         """Return what a proposal would change in the facts as they are now."""
         found = await self.proposal(proposal_id)
-        return compare(await self.read(), found.accepted or found.facts)
+        earlier = None if found.revision is None else await self.read(revision=found.revision)
+        return compare(await self.read(), found.accepted or found.facts, earlier)
 
     async def accept(
         self,
