@@ -31,6 +31,12 @@ class RunArguments(OptionArguments, total=False):
     run_id: str | None
 
 
+class ResumeArguments(OptionArguments, total=False):
+    """What `Session.resume` takes besides the run and its output."""
+
+    on_event: Listener | None
+
+
 class SessionArguments(OptionArguments, total=False):
     """What `Session` takes."""
 
