@@ -1,4 +1,4 @@
-"""The example `examples/web_approval.py`, with somebody who decides in the dashboard."""
+"""The example `examples/web_approval`, with somebody who decides in the dashboard."""
 
 import asyncio
 from importlib.util import module_from_spec, spec_from_file_location
@@ -10,7 +10,7 @@ import pytest
 from gateway.harness import make_settings, serve_gateway
 from gateway.test_dashboard import act, look
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "web_approval.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "web_approval" / "__main__.py"
 
 
 def load_example() -> Any:

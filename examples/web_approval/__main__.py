@@ -1,10 +1,10 @@
 """A call waits until somebody decides about it in a browser: no key, no network.
 
-python examples/web_approval.py
+python examples/web_approval
 surecall serve --approvals approvals.db        in another terminal
 
 Then open http://127.0.0.1:8787/ui/approvals. You may stop this program while the call waits:
-python examples/web_approval.py RUN goes on with it.
+python examples/web_approval RUN goes on with it.
 """
 
 import argparse
