@@ -161,6 +161,7 @@ async def test_edited_arguments_are_checked_and_bound(tmp_path: Path) -> None:
         for text, code in (
             ("{", "INVALID_REQUEST"),
             ("[1]", "INVALID_REQUEST"),
+            ({"count": 1}, "INVALID_REQUEST"),
             ('{"count": "many"}', "ARGUMENTS_INVALID"),
             ("{}", "ARGUMENTS_INVALID"),
         ):
@@ -237,9 +238,17 @@ async def test_facts_that_changed_since_somebody_looked_are_not_accepted(tmp_pat
         for seen in ("facts:0", "", None):
             answer = await decide(served, proposal.id, "approve", seen=seen)
             assert (answer.status, code_of(answer)) == (409, "CONFLICT")
-        for take in (["/facts/other"], []):
+        for take in (["/facts/other"], [], "all", {}):
             answer = await decide(served, proposal.id, "approve", seen="facts:1", take=take)
             assert (answer.status, code_of(answer)) == (400, "ARGUMENT_ERROR")
+        for edited in (
+            {"/facts/other": "1"},
+            {"/facts/budget/limit": 1},
+            ["x"],
+            {"/facts/budget": "1"},
+        ):
+            answer = await decide(served, proposal.id, "approve", seen="facts:1", edited=edited)
+            assert (answer.status, code_of(answer)) == (400, "INVALID_REQUEST")
         assert (await workspace.proposal(proposal.id)).status == "pending"
         answer = await decide(served, proposal.id, "commit", seen="facts:1")
         assert (answer.status, code_of(answer)) == (409, "APPROVAL_MISSING")

@@ -16,7 +16,7 @@ from surecall.errors import ApprovalError, SurecallError
 from surecall.gateway.settings import ApprovalSettings
 from surecall.jsontext import encode_text
 from surecall.loop.paused import PausedState, unpack_run
-from surecall.narrow import as_fields
+from surecall.narrow import as_fields, as_list
 from surecall.records import Message, clip
 from surecall.tools.approvals import Approval
 from surecall.workspace import Change, FactDifference, Workspace
@@ -118,10 +118,8 @@ async def list_approvals(desk: ApprovalDesk, settings: ApprovalSettings) -> dict
 
 def _describe_row(approval: Approval) -> dict[str, Any]:
     payload = as_fields(approval.payload)
-    facts = payload.get("facts") if approval.subject == "facts" else None
-    paths = (
-        [str(as_fields(fact).get("path")) for fact in facts] if isinstance(facts, list) else []  # pyright: ignore[reportUnknownVariableType]
-    )
+    facts = as_list(payload.get("facts")) if approval.subject == "facts" else []
+    paths = [str(as_fields(fact).get("path")) for fact in facts]
     return {
         "id": approval.id,
         "subject": approval.subject,

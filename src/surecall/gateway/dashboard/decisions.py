@@ -1,12 +1,14 @@
 """What a person decides in the dashboard about a call or about proposed facts."""
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from surecall.errors import Code, JSONTextError, ProviderStatusError
 from surecall.jsontext import decode
 from surecall.loop import approve, deny
-from surecall.narrow import as_fields, text_or_none
+from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.workspace import ProposedFact, Workspace
+from surecall.workspace.proposals import choose_facts
 
 from .visits import Visit
 
@@ -40,30 +42,24 @@ async def approve_one(
     """
     approval = await store.get(approval_id)
     if approval.subject == "call":
-        text = text_or_none(body.get("arguments"))
-        arguments: Any = None if text is None else _parse("The arguments", text)
-        if arguments is not None and not isinstance(arguments, dict):
-            raise _refuse("The arguments are not an object.")
+        text: Any = body.get("arguments")
+        arguments = None if text is None else _parse_object("The arguments", text)
         await approve(store, approval_id, by=by, arguments=arguments)
         return
     workspace = Workspace(approval.name, store)
     await _check_seen(workspace, body)
     proposal = await workspace.proposal(approval_id)
-    wanted: Any = body.get("take")
-    take = {str(path) for path in wanted} if isinstance(wanted, list) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    edited = {
-        path: _parse(f"The value of {path}", str(text))
-        for path, text in as_fields(body.get("edited")).items()
-    }
+    wanted = body.get("take")
+    take = None if wanted is None else {str(path) for path in as_list(wanted)}
+    facts = proposal.facts if take is None else choose_facts(proposal, take)
+    edited = _parse_edits(body.get("edited"), {fact.path for fact in facts})
     if not edited:
         await workspace.accept(approval_id, by=by, only=take)
         return
-    facts = [
-        ProposedFact(fact.path, edited.get(fact.path, fact.value), fact.reason)
-        for fact in proposal.facts
-        if take is None or fact.path in take
+    chosen = [
+        ProposedFact(fact.path, edited.get(fact.path, fact.value), fact.reason) for fact in facts
     ]
-    await workspace.accept(approval_id, by=by, edited=facts)
+    await workspace.accept(approval_id, by=by, edited=chosen)
 
 
 async def deny_one(store: "DatabaseStore", approval_id: str, by: str, body: dict[str, Any]) -> None:
@@ -99,11 +95,31 @@ async def _check_seen(workspace: Workspace, body: dict[str, Any]) -> None:
         )
 
 
-def _parse(what: str, text: str) -> Any:
+def _parse_edits(given: Any, paths: Collection[str]) -> dict[str, Any]:
+    """Return the changed values by path; all of them have to be for facts that are accepted."""
+    if given is not None and not isinstance(given, dict):
+        raise _refuse("The edited values are not an object.")
+    edits = as_fields(given)
+    for path in edits:
+        if path not in paths:
+            raise _refuse(f"{path!r:.80} is edited, and not accepted.")
+    return {path: _parse(f"The value of {path}", text) for path, text in edits.items()}
+
+
+def _parse(what: str, text: Any) -> Any:
+    if not isinstance(text, str):
+        raise _refuse(f"{what}: send JSON as text, so that no number is rounded.")
     try:
         return decode(text, max_bytes=MAX_DECISION_BYTES)
     except JSONTextError as error:
         raise _refuse(f"{what} cannot be read: {error.message}", error.hint) from None
+
+
+def _parse_object(what: str, text: Any) -> dict[str, Any]:
+    value = _parse(what, text)
+    if not isinstance(value, dict):
+        raise _refuse(f"{what} are not an object.")
+    return cast("dict[str, Any]", value)
 
 
 def _refuse(message: str, hint: str | None = None) -> ProviderStatusError:
