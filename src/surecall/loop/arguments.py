@@ -31,12 +31,6 @@ class RunArguments(OptionArguments, total=False):
     run_id: str | None
 
 
-class ResumeArguments(OptionArguments, total=False):
-    """What `Session.resume` takes besides the run and its output."""
-
-    on_event: Listener | None
-
-
 class SessionArguments(OptionArguments, total=False):
     """What `Session` takes."""
 
@@ -59,6 +53,12 @@ class SessionArguments(OptionArguments, total=False):
     approvals: ApprovalStore | None
     transforms: TransformRegistry | None
     catalog: Catalog | None
+
+
+class ResumeArguments(OptionArguments, total=False):
+    """What `Session.resume` takes besides the run and its output."""
+
+    on_event: Listener | None
 
 
 def parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
