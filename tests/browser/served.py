@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from playwright.sync_api import Page, Request, expect
 
@@ -17,6 +17,8 @@ from surecall.gateway.settings import load_settings
 from .watched import WatchedPage
 
 __all__ = ["UPSTREAMS", "ServedGateway", "WatchedSite", "serve_in_thread"]
+
+T = TypeVar("T")
 
 UPSTREAMS = (
     '[upstreams.stub]\nurl = "http://127.0.0.1:1/v1"\nprobe = "off"\n'
@@ -34,8 +36,11 @@ class ServedGateway:
 
     def add(self, *records: Any) -> None:
         """Keep more requests."""
-        store = self.gateway.store
-        asyncio.run_coroutine_threadsafe(fill(store, *records), self._loop).result(10)
+        self.run(fill(self.gateway.store, *records))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something in the loop of the gateway, and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
 
 @contextmanager

@@ -46,6 +46,7 @@ PAGES = (
     "/ui/requests?model=nobody",
     f"/ui/requests/{KEPT.id}",
     f"/ui/requests/{WICKED.id}",
+    "/ui/approvals",
     "/ui/models",
 )
 
@@ -149,7 +150,7 @@ def test_keys_lead_everywhere(site: WatchedSite) -> None:
     expect(page.locator(".lane")).to_be_visible()
     page.keyboard.press("u")
     expect(page.locator("table.list")).to_be_visible()
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     expect(page.locator("h1")).to_contain_text("asked what they can do")
     page.keyboard.press("?")
     expect(page.locator("#help")).to_contain_text("next row or request")

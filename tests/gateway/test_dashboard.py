@@ -65,7 +65,15 @@ async def act(served: Served, path: str, body: Any = None) -> Plain:
 async def test_pages_hold_nothing_and_run_nothing_of_others(tmp_path: Path) -> None:
     """Every page is the same, without script or style inside, under a strict policy."""
     async with serve_records(tmp_path, make_request(1)) as served:
-        for path in ("/ui", "/ui/requests", "/ui/requests/abc", "/ui/models", "/ui?range=7d"):
+        for path in (
+            "/ui",
+            "/ui/requests",
+            "/ui/requests/abc",
+            "/ui/approvals",
+            "/ui/approvals/ap_1",
+            "/ui/models",
+            "/ui?range=7d",
+        ):
             page = await ask(served, "GET", path)
             assert page.status == 200
             assert page.body == render_page()

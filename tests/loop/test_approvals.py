@@ -1,5 +1,6 @@
 """A run that waits for approvals: paused, decided about, and resumed."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgspec
 import pytest
 
 import surecall
-from surecall import MemoryApprovals, RunResult, ScriptedTransport, ToolContext
+from surecall import MemoryApprovals, OutputResult, RunResult, ScriptedTransport, ToolContext
 from surecall.errors import ApprovalError, ConfigError, JournalError
 from surecall.jsontext import canonical_hash
 from surecall.loop import MemoryJournal, replay_trace
@@ -522,3 +523,58 @@ async def test_a_run_without_approvals_sends_the_same_bytes(bank: Bank) -> None:
         sent.append(([request.body for request in transport.requests], kinds, header))
     assert sent[0] == sent[1]
     assert await bank.store.list() == []
+
+
+# Runs that end with a value
+
+
+@dataclass
+class Receipt:
+    """What was paid."""
+
+    to: str
+    amount: int
+
+
+async def test_a_run_with_output_pauses_and_ends_with_its_value(bank: Bank) -> None:
+    """Also in another process: nothing but the store and the type is needed."""
+    paused = await bank.start(output=Receipt)
+    assert (paused.code, bank.paid) == ("APPROVAL_PENDING", [])
+    assert not isinstance(paused, OutputResult)
+    again = await bank.resume(paused.run_id, output=Receipt)
+    assert ([a.id for a in again.pending], len(bank.requests)) == ([paused.pending[0].id], 1)
+    await surecall.approve(bank.store, paused.pending[0].id, by="ann")
+    result = await bank.resume(paused.run_id, "Paid.", '{"to": "ann", "amount": 5}', output=Receipt)
+    assert isinstance(result, OutputResult)
+    assert (result.output, bank.paid) == (Receipt("ann", 5), [("ann", 5)])
+    assert [event.code for event in bank.events if isinstance(event, RunEnded)][-1] == ""
+    assert replay_trace(result.trace).same
+
+
+async def test_a_denied_call_still_leads_to_the_value(bank: Bank) -> None:
+    """A value that does not fit is asked for again, as in a run that never paused."""
+    paused = await bank.start(output=Receipt)
+    await surecall.deny(bank.store, paused.pending[0].id, by="ann", reason="Too much.")
+    replies = ("Not paid.", '{"to": "ann"}', '{"to": "ann", "amount": 0}')
+    result = await bank.resume(paused.run_id, *replies, output=Receipt)
+    assert isinstance(result, OutputResult)
+    assert (result.output, bank.paid, len(result.attempts)) == (Receipt("ann", 0), [], 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [(Receipt, None, "was started with output"), (None, Receipt, "was started without output")],
+)
+async def test_the_output_of_a_resumed_run_is_the_one_it_had(
+    bank: Bank, first: Any, second: Any, said: str
+) -> None:
+    """A missing or superfluous one is refused, and the run still waits."""
+    paused = await bank.start(output=first)
+    await surecall.approve(bank.store, paused.pending[0].id, by="ann")
+    with pytest.raises(ConfigError, match=said) as refused:
+        await bank.resume(paused.run_id, output=second)
+    assert refused.value.code == "INVALID_OPTION"
+    assert (bank.paid, len(bank.requests)) == ([], 1)
+    replies = ("Paid.", '{"to": "ann", "amount": 5}') if first else ("Paid.",)
+    result = await bank.resume(paused.run_id, *replies, output=first)
+    assert (result.pending, bank.paid) == ((), [("ann", 5)])

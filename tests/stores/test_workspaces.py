@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import ApprovalError, Code, SurecallError, WorkspaceError
 from surecall.jsontext import canonical_hash
@@ -104,6 +105,34 @@ async def test_facts_take_a_proposal_a_confirmation_and_a_commit(store: Workspac
     assert await code_of(workspace.accept(proposal.id, by="ben")) == Code.APPROVAL_DECIDED
     assert (await workspace.proposal(proposal.id)).status == "committed"
     assert (await workspace.read()).facts_version == 1
+
+
+async def test_a_fact_that_changed_after_it_was_proposed_is_a_conflict(
+    store: WorkspaceStore,
+) -> None:
+    """Unless it has become what was proposed; the value of that time is there to compare."""
+    workspace = await Workspace.create(store, facts={"price": 9, "same": 1, "still": True})
+    facts = [
+        ProposedFact("/facts/price", 10),
+        ProposedFact("/facts/same", 2),
+        ProposedFact("/facts/still", 1),
+        ProposedFact("/facts/new", "mine"),
+    ]
+    proposal = await workspace.propose(facts)
+    assert proposal.revision == 1
+    assert not any(each.is_conflict for each in await workspace.compare(proposal.id))
+    values = {"price": 11, "same": 2, "new": "theirs"}
+    other = await workspace.propose([ProposedFact(f"/facts/{k}", v) for k, v in values.items()])
+    await workspace.accept(other.id, by="ben")
+    await workspace.commit(other.id)
+    price, same, still, new = await workspace.compare(proposal.id)
+    assert (price.is_conflict, price.then, price.before, price.after) == (True, 9, 11, 10)
+    assert (new.is_conflict, new.then, new.before) == (True, None, "theirs")
+    assert (same.is_conflict, still.is_conflict) == (False, False)
+    # What an older surecall stored does not say when it was proposed.
+    unknown = replace(await store.get(proposal.id), id="p_old", revision=None)
+    await store.add([unknown])
+    assert not any(each.is_conflict for each in await workspace.compare("p_old"))
 
 
 async def test_one_confirmation_is_used_once_by_many_at_once(store: WorkspaceStore) -> None:

@@ -38,6 +38,11 @@ def _need_extra() -> None:
     metavar="PATH",
     help="Where requests are recorded: a file, a postgresql:// address, or off.",
 )
+@click.option(
+    "--approvals",
+    metavar="PATH",
+    help="Where calls wait for approval, to be decided in the dashboard: a file or an address.",
+)
 @click.option("--config", "config_file", metavar="FILE", help="Settings, as TOML.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes that serve.  [default: 1]")
 @pass_output
@@ -47,6 +52,7 @@ def serve(
     host: str | None,
     port: int | None,
     store: str | None,
+    approvals: str | None,
     config_file: str | None,
     workers: int | None,
 ) -> ExitCode:
@@ -64,7 +70,9 @@ def serve(
     given = {"host": host, "port": port, "workers": workers}
 
     def read() -> "GatewaySettings":
-        return load_settings(path, upstream=upstream, server=given, store=store)
+        return load_settings(
+            path, upstream=upstream, server=given, store=store, approvals=approvals
+        )
 
     settings = read()
     listening = settings.server

@@ -114,6 +114,8 @@ class Gateway(Core):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if "dashboard" in self.__dict__:
+            await self.dashboard.close()
         await self.state.strategies.close()
         await self._budgets.close()
         for upstream in self.state.upstreams.values():

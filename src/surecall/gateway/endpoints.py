@@ -43,7 +43,14 @@ class Endpoint(Struct, frozen=True):
 DASHBOARD: Final = (
     *(
         Endpoint("GET", path, None, "dashboard")
-        for path in ("/ui", "/ui/requests", "/ui/requests/{id}", "/ui/models")
+        for path in (
+            "/ui",
+            "/ui/requests",
+            "/ui/requests/{id}",
+            "/ui/approvals",
+            "/ui/approvals/{id}",
+            "/ui/models",
+        )
     ),
     Endpoint("GET", "/ui/assets/{name}", None, "dashboard"),
     Endpoint("GET", "/ui/data/session", None, "dashboard"),
@@ -54,6 +61,11 @@ DASHBOARD: Final = (
     Endpoint("GET", "/ui/data/requests/{id}", "read-only", "dashboard"),
     Endpoint("GET", "/ui/data/requests/{id}/case", "read-only", "dashboard"),
     Endpoint("POST", "/ui/data/requests/{id}/replay", "admin", "dashboard"),
+    Endpoint("GET", "/ui/data/approvals", "read-only", "dashboard"),
+    Endpoint("GET", "/ui/data/approvals/{id}", "read-only", "dashboard"),
+    Endpoint("POST", "/ui/data/approvals/{id}/approve", "admin", "dashboard"),
+    Endpoint("POST", "/ui/data/approvals/{id}/deny", "admin", "dashboard"),
+    Endpoint("POST", "/ui/data/approvals/{id}/commit", "admin", "dashboard"),
     Endpoint("GET", "/ui/data/models", "read-only", "dashboard"),
     Endpoint("POST", "/ui/data/models/probe", "admin", "dashboard"),
 )

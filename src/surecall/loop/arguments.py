@@ -57,6 +57,12 @@ class SessionArguments(CallerArguments, total=False):
     catalog: Catalog | None
 
 
+class ResumeArguments(OptionArguments, total=False):
+    """What `Session.resume` takes besides the run and its output."""
+
+    on_event: Listener | None
+
+
 def parse_prompt(prompt: Prompt) -> tuple[Message, ...]:
     """Return what was asked as messages."""
     if isinstance(prompt, str):

@@ -53,6 +53,24 @@ async def run(prompt: Prompt, *, output: Any = None, **arguments: Unpack[Argumen
         return await session.run(prompt, output=output, **for_run)
 
 
+@overload
+async def resume(
+    run_id: str, *, output: None = None, **arguments: Unpack[SessionArguments]
+) -> RunResult: ...
+
+
+@overload
+async def resume(
+    run_id: str, *, output: type[T] | OutputForm[T], **arguments: Unpack[SessionArguments]
+) -> OutputResult[T]: ...
+
+
+@overload
+async def resume(
+    run_id: str, *, output: Mapping[str, Any], **arguments: Unpack[SessionArguments]
+) -> OutputResult[Any]: ...
+
+
 async def resume(
     run_id: str, *, output: Any = None, **arguments: Unpack[SessionArguments]
 ) -> RunResult:

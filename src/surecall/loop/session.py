@@ -28,6 +28,7 @@ from surecall.transport.base import Closing
 
 from .arguments import (
     Prompt,
+    ResumeArguments,
     RunArguments,
     need_store,
     parse_prompt,
@@ -228,6 +229,25 @@ class Session(Closing):
         if not result.pending:
             self._history = result.history
         return result
+
+    @overload
+    async def resume(
+        self, run_id: str, *, output: None = None, **arguments: Unpack[ResumeArguments]
+    ) -> RunResult: ...
+
+    @overload
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        output: type[T] | OutputForm[T],
+        **arguments: Unpack[ResumeArguments],
+    ) -> OutputResult[T]: ...
+
+    @overload
+    async def resume(
+        self, run_id: str, *, output: Mapping[str, Any], **arguments: Unpack[ResumeArguments]
+    ) -> OutputResult[Any]: ...
 
     async def resume(
         self,

@@ -43,6 +43,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     decided_at: datetime | None = None
     decided_by: str = ""
     reason: str = ""
+    revision: int | None = None
+    """For facts: the revision of the workspace that they were proposed on."""
 
     def at(self, now: datetime) -> "Approval":
         """Return the approval as it is at a moment: one that nobody used in time has expired."""

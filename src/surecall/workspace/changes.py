@@ -5,14 +5,12 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from surecall.errors import Code, JSONTextError, WorkspaceError
+from surecall.errors import JSONTextError
 from surecall.jsontext import canonical_bytes, canonical_hash
-from surecall.jsontext.pointer import quote_text
 from surecall.limits import MAX_ID_CHARACTERS, MAX_PATCH_BYTES, MAX_PATCH_OPERATIONS
 from surecall.records import Receipt
 
-from .patch import refusal
-from .state import too_large
+from . import wording
 
 ChangeKind = Literal["create", "patch", "render", "lock", "propose", "commit", "undo"]
 
@@ -72,26 +70,19 @@ def claim_request(request_id: str | None, kind: ChangeKind, content: Any) -> Req
     try:
         return Request(request_id, canonical_hash([kind, content]))
     except JSONTextError as error:
-        raise refusal(error.message, error.hint) from None
+        raise wording.not_usable(error) from None
 
 
 def check_claim(claim: Change, request: Request) -> None:
     """Raise `REQUEST_ID_REUSED` when an id was claimed by another change."""
     if claim.request_digest != request.digest:
-        raise WorkspaceError(
-            Code.REQUEST_ID_REUSED,
-            f"the request id {quote_text(request.id)} was already used for another change.",
-            hint="Use a new request_id for a new change.",
-        )
+        raise wording.request_id_reused(request.id)
 
 
 def check_id(what: str, identity: Any) -> None:
     """Raise `ARGUMENT_ERROR` for an id that cannot be stored everywhere."""
     if not is_usable_id(identity):
-        raise refusal(
-            f"{identity!r:.80} cannot be a {what}.",
-            f"Use 1 to {MAX_ID_CHARACTERS} printable characters.",
-        )
+        raise wording.no_id(what, identity)
 
 
 def is_usable_id(identity: Any) -> bool:
@@ -106,12 +97,12 @@ def is_usable_id(identity: Any) -> bool:
 def check_batch(what: str, items: Any) -> None:
     """Raise unless this is a list of bounded size: the operations of a patch, or facts."""
     if not isinstance(items, list | tuple):
-        raise refusal(f"the {what} must be a list, not {type(items).__name__}.")
+        raise wording.no_list(what, items)
     if len(items) > MAX_PATCH_OPERATIONS:  # pyright: ignore[reportUnknownArgumentType]
-        raise too_large(f"{MAX_PATCH_OPERATIONS} {what} are allowed at once.")
+        raise wording.too_many(what)
     try:
         size = len(canonical_bytes(items))
     except JSONTextError as error:
-        raise refusal(error.message, error.hint) from None
+        raise wording.not_usable(error) from None
     if size > MAX_PATCH_BYTES:
-        raise too_large(f"the {what} have {size} bytes; {MAX_PATCH_BYTES} are allowed.")
+        raise wording.too_long(what, size)

@@ -5,17 +5,14 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, UnsetType
 
-from surecall.errors import Code, JSONTextError, WorkspaceError, did_you_mean
+from surecall.errors import JSONTextError, WorkspaceError
 from surecall.jsontext import apply_patch, parse_pointer
-from surecall.jsontext.pointer import json_type, quote_text
+from surecall.jsontext.pointer import json_type
+
+from . import wording
 
 _MAX_PARTS: Final = 64
 _QUOTES: Final = "\"'`"
-
-
-def refusal(message: str, hint: str | None = None) -> WorkspaceError:
-    """Build the error for what cannot be done with the arguments given."""
-    return WorkspaceError(Code.ARGUMENT_ERROR, message, hint=hint)
 
 
 def clean_pointer(text: str) -> str:
@@ -35,12 +32,12 @@ def split_path(pointer: str) -> tuple[str, ...]:
     try:
         parts = parse_pointer(pointer)
     except JSONTextError as error:
-        raise refusal(error.message, error.hint) from None
+        raise wording.not_usable(error) from None
     count = len(parts)
     while count and not parts[count - 1]:
         count -= 1
     if count > _MAX_PARTS:
-        raise refusal(f"the path {quote_text(pointer)} has more than {_MAX_PARTS} parts.")
+        raise wording.path_too_deep(pointer, _MAX_PARTS)
     return parts[:count]
 
 
@@ -101,8 +98,7 @@ def apply_operations(
         try:
             work.apply(operation)
         except WorkspaceError as error:
-            message = f"operation {index}: {error.message}"
-            raise WorkspaceError(error.code, message, hint=error.hint) from None
+            raise wording.in_operation(index, error) from None
     return work.document
 
 
@@ -118,7 +114,7 @@ class _Work:
 
     def apply(self, operation: Any) -> None:
         if not isinstance(operation, Mapping):
-            raise refusal(f"an operation is an object, not {json_type(operation)}.")
+            raise wording.no_object(operation)
         members = cast("Mapping[str, Any]", operation)
         name = _text(members, "op")
         parts = self._parts(_text(members, "path"))
@@ -133,16 +129,11 @@ class _Work:
             case "insert":
                 self._insert(parts, members.get("index"), _value(members))
             case _:
-                raise refusal(
-                    f"{quote_text(name)} is not an operation.", did_you_mean(name, OPERATIONS)
-                )
+                raise wording.no_operation(name, OPERATIONS)
 
     def _parts(self, path: str) -> tuple[str, ...]:
         if not path.startswith(f"/{self._root}/"):
-            raise refusal(
-                f"the path {quote_text(path)} is not inside the {self._root}.",
-                f"A path here begins with '/{self._root}/'.",
-            )
+            raise wording.path_outside(path, self._root)
         return split_path(path)[1:]
 
     def _set(self, parts: tuple[str, ...], value: Any) -> None:
@@ -151,11 +142,11 @@ class _Work:
         elif isinstance(value, dict):
             self.document = cast("dict[str, Any]", value)
         else:
-            raise refusal(f"the whole {self._root} can only be set to an object.")
+            raise wording.whole_set(self._root)
 
     def _delete(self, parts: tuple[str, ...]) -> None:
         if not parts:
-            raise refusal(f"the whole {self._root} cannot be deleted.")
+            raise wording.whole_deleted(self._root)
         parent = find_value(self.document, parts[:-1])
         if isinstance(parent, dict):
             cast("dict[str, Any]", parent).pop(parts[-1], None)
@@ -167,12 +158,12 @@ class _Work:
 
     def _insert(self, parts: tuple[str, ...], index: Any, value: Any) -> None:
         if not isinstance(index, int) or isinstance(index, bool):
-            raise refusal(f"its 'index' must be a whole number and is {json_type(index)}.")
+            raise wording.no_whole_number(index)
         is_new = find_value(self.document, parts) is UNSET
         items = self._list_at(parts)
         index = 0 if is_new else index
         if not 0 <= index <= len(items):
-            raise refusal(f"index {index} is not in the list of {len(items)} items.")
+            raise wording.index_outside(index, len(items))
         items.insert(index, value)
 
     def _list_at(self, parts: tuple[str, ...]) -> list[Any]:
@@ -182,7 +173,7 @@ class _Work:
             found = []
             _put(self._parent(parts), parts[-1], found)
         if not isinstance(found, list):
-            raise refusal(f"there is {json_type(found)} at the path, not an array.")
+            raise wording.no_array(found)
         return cast("list[Any]", found)
 
     def _parent(self, parts: tuple[str, ...]) -> Any:
@@ -202,13 +193,11 @@ def _put(container: Any, part: str, value: Any) -> None:
         container[part] = value
         return
     if not isinstance(container, list):
-        raise refusal(
-            f"there is {json_type(container)} on the way, which holds no {quote_text(part)}."
-        )
+        raise wording.no_container(container, part)
     items = cast("list[Any]", container)
     index = _index(part, len(items))
     if not 0 <= index <= len(items) + _MAX_PADDING:
-        raise refusal(f"index {part} is too far outside the list of {len(items)} items.")
+        raise wording.index_too_far(part, len(items))
     items.extend([None] * (index + 1 - len(items)))
     items[index] = value
 
@@ -216,7 +205,7 @@ def _put(container: Any, part: str, value: Any) -> None:
 def _index(part: str, length: int) -> int:
     index = list_index(part, length)
     if index is None:
-        raise refusal(f"{quote_text(part)} is not an index of a list.")
+        raise wording.no_index(part)
     return index
 
 
@@ -224,11 +213,11 @@ def _text(operation: Mapping[str, Any], name: str) -> str:
     value = operation.get(name)
     if not isinstance(value, str):
         found = json_type(value) if name in operation else "missing"
-        raise refusal(f"its {name!r} must be a string and is {found}.")
+        raise wording.no_text(name, found)
     return value
 
 
 def _value(operation: Mapping[str, Any]) -> Any:
     if "value" not in operation:
-        raise refusal("its 'value' is missing.")
+        raise wording.no_value()
     return copy_value(operation["value"])

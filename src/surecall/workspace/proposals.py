@@ -13,12 +13,12 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from surecall.errors import Code, StoreError
-from surecall.jsontext import canonical_hash, decode, encode
-from surecall.jsontext.pointer import quote_text
+from surecall.jsontext import canonical_bytes, canonical_hash, decode, encode
 from surecall.tools.approvals import Approval, Decision
 
+from . import wording
 from .changes import Author, check_batch
-from .patch import apply_operations, copy_value, find_value, refusal, split_path
+from .patch import apply_operations, copy_value, find_value, split_path
 from .state import WorkspaceState
 
 ProposalStatus = Literal["pending", "approved", "rejected", "committed", "expired"]
@@ -48,6 +48,10 @@ class FactDifference(Struct, frozen=True, kw_only=True):
     after: Any
     is_new: bool
     """Whether there is nothing at the path yet; `before` is null then."""
+    is_conflict: bool = False
+    """Whether somebody else changed the fact after it was proposed, to another value."""
+    then: Any = None
+    """For a conflict: the value when the fact was proposed, null if there was none."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -68,6 +72,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     reason: str = ""
     run_id: str = ""
     call_id: str = ""
+    revision: int | None = None
+    """The revision that it was proposed on, where that was stored."""
 
     @property
     def is_edited(self) -> bool:
@@ -85,16 +91,21 @@ def check_facts(state: WorkspaceState, facts: Sequence[ProposedFact]) -> None:
         if not isinstance(cast("Any", fact), ProposedFact) or not isinstance(
             cast("Any", fact.reason), str
         ):
-            raise refusal("a proposal is a list of facts with a path, a value and a reason.")
+            raise wording.no_facts()
     check_batch("facts", facts)
     if not facts:
-        raise refusal("a proposal needs at least one fact.")
+        raise wording.empty_proposal()
     operations = [{"op": "set", "path": fact.path, "value": fact.value} for fact in facts]
     apply_operations(state.facts, operations, root="facts")
 
 
 def ask_for(
-    workspace_id: str, facts: Sequence[ProposedFact], author: Author, lifetime: timedelta
+    workspace_id: str,
+    facts: Sequence[ProposedFact],
+    author: Author,
+    lifetime: timedelta,
+    *,
+    revision: int | None = None,
 ) -> Approval:
     """Return the approval that waits for a decision about facts."""
     payload = _render(workspace_id, facts)
@@ -109,6 +120,7 @@ def ask_for(
         expires_at=now + lifetime,
         run_id=author.run_id,
         call_id=author.call_id,
+        revision=revision,
     )
 
 
@@ -132,9 +144,9 @@ def choose_facts(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedFa
     proposed = {fact.path for fact in proposal.facts}
     for path in paths:
         if path not in proposed:
-            raise refusal(f"{quote_text(path)} is not a path of the proposal {proposal.id}.")
+            raise wording.not_proposed(path, proposal.id)
     if not paths:
-        raise refusal("nothing was chosen.", "Reject the proposal to accept nothing of it.")
+        raise wording.nothing_chosen()
     return tuple(fact for fact in proposal.facts if fact.path in paths)
 
 
@@ -169,6 +181,7 @@ def read_proposal(approval: Approval) -> Proposal:
         reason=approval.reason,
         run_id=approval.run_id,
         call_id=approval.call_id,
+        revision=approval.revision,
     )
 
 
@@ -177,8 +190,16 @@ def digest_accepted(approval: Approval) -> str:
     return canonical_hash(_accepted_payload(approval))
 
 
-def compare(state: WorkspaceState, facts: Iterable[ProposedFact]) -> tuple[FactDifference, ...]:
-    """Return what facts would change, one entry for each path."""
+def compare(
+    state: WorkspaceState, facts: Iterable[ProposedFact], earlier: WorkspaceState | None = None
+) -> tuple[FactDifference, ...]:
+    """Return what facts would change, one entry for each path.
+
+    Args:
+        state: The workspace as it is now.
+        facts: What is proposed.
+        earlier: The workspace as it was when they were proposed, to find conflicts.
+    """
     found = tuple(facts)
     operations = [{"op": "set", "path": fact.path, "value": fact.value} for fact in found]
     changed = apply_operations(state.facts, operations, root="facts")
@@ -187,15 +208,25 @@ def compare(state: WorkspaceState, facts: Iterable[ProposedFact]) -> tuple[FactD
         parts = split_path(path)[1:]
         before, after = find_value(state.facts, parts), find_value(changed, parts)
         is_new = before is UNSET
+        then = before if earlier is None else find_value(earlier.facts, parts)
+        is_conflict = not (_is_same(then, before) or _is_same(before, after))
         differences.append(
             FactDifference(
                 path=path,
                 before=None if is_new else copy_value(before),
                 after=copy_value(after),
                 is_new=is_new,
+                is_conflict=is_conflict,
+                then=copy_value(then) if is_conflict and then is not UNSET else None,
             )
         )
     return tuple(differences)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if one is UNSET or other is UNSET:
+        return one is other
+    return canonical_bytes(one) == canonical_bytes(other)
 
 
 def _render(workspace_id: str, facts: Iterable[ProposedFact]) -> dict[str, Any]:

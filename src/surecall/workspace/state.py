@@ -7,19 +7,18 @@ from uuid import uuid4
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from surecall.errors import Code, JSONTextError, WorkspaceError
-from surecall.jsontext import canonical_bytes, decode, encode, render_pointer
-from surecall.jsontext.pointer import quote_text
+from surecall.errors import JSONTextError, WorkspaceError
+from surecall.jsontext import canonical_bytes, decode, encode
 from surecall.limits import MAX_LOCKS, MAX_WORKSPACE_PART_BYTES
 from surecall.narrow import as_fields
 
+from . import wording
 from .patch import (
     apply_operations,
     clean_pointer,
     copy_value,
     find_value,
     is_under,
-    refusal,
     split_path,
 )
 
@@ -144,10 +143,9 @@ def patch_part(
             changed then.
     """
     if part not in ("draft", "ui_state"):
-        raise refusal(f"{quote_text(str(part))} cannot be patched.", "Patch the draft.")
+        raise wording.no_patch(str(part))
     if etag is not None and etag != state.etag(part):
-        message = f"the {part} is at {state.etag(part)}, not at {quote_text(str(etag))}."
-        raise refusal(message, "Read the workspace again.")
+        raise wording.other_version(part, state.etag(part), str(etag))
     if not operations:
         return state
     _refuse_locked(state, operations)
@@ -182,14 +180,11 @@ def set_locks(state: WorkspaceState, paths: Iterable[str]) -> WorkspaceState:
     """
     locks = tuple(dict.fromkeys(clean_pointer(path) for path in paths))
     if len(locks) > MAX_LOCKS:
-        raise too_large(f"a workspace has at most {MAX_LOCKS} locks.")
+        raise wording.too_many_locks()
     for lock in locks:
         parts = split_path(lock)
         if not parts or parts[0] not in _DOCUMENTS:
-            raise refusal(
-                f"{quote_text(lock)} cannot be locked.",
-                "A lock is a path in /facts, /draft or /ui_state.",
-            )
+            raise wording.no_lock(lock)
     return _next_state(state, {"locks": locks})
 
 
@@ -207,11 +202,6 @@ def next_revision(state: WorkspaceState) -> WorkspaceState:
     return replace(state, revision=state.revision + 1)
 
 
-def too_large(message: str) -> WorkspaceError:
-    """Build the error for what is above a limit."""
-    return WorkspaceError(Code.WORKSPACE_TOO_LARGE, message, hint="Send less.")
-
-
 def _next_state(state: WorkspaceState, changed: Mapping[Part, Any]) -> WorkspaceState:
     members: dict[str, Any] = {}
     for part, content in changed.items():
@@ -227,12 +217,10 @@ def _as_stored(part: str, content: Any) -> Any:
     try:
         data = encode(content)
         if len(data) > MAX_WORKSPACE_PART_BYTES:
-            raise too_large(
-                f"the {part} would have {len(data)} bytes; {MAX_WORKSPACE_PART_BYTES} are allowed."
-            )
+            raise wording.part_too_large(part, len(data))
         return decode(data)
     except JSONTextError as error:
-        raise refusal(f"the {part} would not be JSON: {error.message}", error.hint) from None
+        raise wording.part_unwritable(part, error) from None
 
 
 def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
@@ -243,7 +231,7 @@ def _refuse_locked(state: WorkspaceState, operations: Sequence[Any]) -> None:
         parts = split_path(path) if isinstance(path, str) and path.startswith("/") else ()
         for lock in locks:
             if is_under(parts, lock):
-                raise _locked(lock)
+                raise wording.path_locked(lock)
 
 
 def _refuse_moved_locks(before: WorkspaceState, after: WorkspaceState) -> None:
@@ -252,19 +240,11 @@ def _refuse_moved_locks(before: WorkspaceState, after: WorkspaceState) -> None:
     new = {part: getattr(after, part) for part in _DOCUMENTS}
     for lock in map(split_path, before.locks):
         if _comparable(find_value(old, lock)) != _comparable(find_value(new, lock)):
-            raise _locked(lock)
+            raise wording.path_locked(lock)
 
 
 def _comparable(value: Any) -> bytes | None:
     return None if value is UNSET else canonical_bytes(value)
-
-
-def _locked(lock: tuple[str, ...]) -> WorkspaceError:
-    return WorkspaceError(
-        Code.PATH_LOCKED,
-        f"{render_pointer(lock)} is locked; nothing was changed.",
-        hint="Leave it as it is.",
-    )
 
 
 def _own_object(part: str, value: Any) -> dict[str, Any]:

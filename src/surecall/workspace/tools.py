@@ -7,14 +7,14 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec.structs import replace
 
 from surecall.errors import ApprovalError, Code, WorkspaceError
-from surecall.jsontext.pointer import json_type
 from surecall.records import ToolSpec
 from surecall.schema import SchemaChecker
 from surecall.tools import Tool, ToolContext, ToolFailed, ToolRegistry
 
+from . import wording
 from .changes import APPLICATION, Author
 from .log import CallLog
-from .patch import clean_pointer, is_under, refusal, split_path
+from .patch import clean_pointer, is_under, split_path
 from .proposals import Proposal, ProposedFact
 from .specs import EXPOSED_TOOLS, ORIGINAL_TOOLS, WORKSPACE_TOOLS
 from .state import select_values
@@ -119,11 +119,7 @@ class WorkspaceTools:
     def _check_id(self, given: Any) -> None:
         if given in _CURRENT or given == self._workspace.id:
             return
-        raise WorkspaceError(
-            Code.WORKSPACE_NOT_FOUND,
-            f"there is no workspace {given!r:.80}.",
-            hint="Leave workspace_id out to mean the current workspace.",
-        )
+        raise wording.other_workspace(given)
 
     def _request_id(self, arguments: dict[str, Any]) -> str | None:
         """Return the id that a change claims; an empty one is none."""
@@ -184,7 +180,7 @@ class WorkspaceTools:
 
     async def _commit(self, arguments: dict[str, Any], author: Author) -> _Answer:
         if self._original and arguments.get("user_confirmed") is not True:
-            raise refusal("a commit needs the confirmation of the user.", "Ask first.")
+            raise wording.not_confirmed()
         state, paths = await self._workspace.commit(
             str(arguments.get("proposal_id")), request_id=self._request_id(arguments)
         )
@@ -200,11 +196,7 @@ class WorkspaceTools:
         for path in paths if self._allowed is not None else ():
             parts = split_path(path) if path.startswith("/") else ()
             if not any(is_under(parts, prefix) for _, prefix in self._allowed or ()):
-                allowed = " or ".join(text for text, _ in self._allowed or ()) or "nothing"
-                raise refusal(
-                    f"only {allowed} may be written here, not {path!r:.80}; nothing was changed.",
-                    "Send it again with an allowed path.",
-                )
+                raise wording.path_not_allowed(path, [text for text, _ in self._allowed or ()])
 
 
 def _split_all(paths: Collection[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
@@ -237,19 +229,14 @@ def _texts(select: Any) -> list[str]:
 
 def _objects(value: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not value:
-        found = "empty" if value == [] else json_type(value)
-        raise refusal(f"{name} must be an array with at least one item and is {found}.")
+        raise wording.no_items(name, value)
     for item in cast("list[Any]", value):
         if not isinstance(item, dict):
-            raise refusal(f"every item of {name} must be an object, not {json_type(item)}.")
+            raise wording.no_object_in(name, item)
     return cast("list[dict[str, Any]]", value)
 
 
 def _refuse_others(operations: list[dict[str, Any]], settable: Collection[str]) -> None:
     for operation in operations:
         if operation.get("op") != "set" or operation.get("path") not in settable:
-            allowed = " or ".join(settable)
-            raise refusal(
-                f"only the operation 'set' on {allowed} is allowed here; nothing was changed.",
-                "Send the patch again with an allowed operation and path.",
-            )
+            raise wording.set_only(settable)

@@ -8,6 +8,7 @@ from surecall.limits import MAX_OPEN_PROPOSALS
 from surecall.narrow import as_fields
 from surecall.tools.approvals import DEFAULT_LIFETIME, Approval, Decision, not_found, use
 
+from . import wording
 from .changes import (
     APPLICATION,
     Author,
@@ -17,7 +18,7 @@ from .changes import (
     claim_request,
     is_usable_id,
 )
-from .patch import copy_value, refusal
+from .patch import copy_value
 from .proposals import (
     FactDifference,
     Proposal,
@@ -41,10 +42,9 @@ from .state import (
     restore,
     set_facts,
     set_locks,
-    too_large,
 )
 from .store import ApprovalUse, MemoryStore, WorkspaceStore
-from .writing import NEVER, ChangeWriter, Step, no_version
+from .writing import NEVER, ChangeWriter, Step
 
 _MAX_DIGITS: Final = 15
 
@@ -234,10 +234,10 @@ class Workspace:
         async def make(state: WorkspaceState) -> Step:
             check_facts(state, facts)
             if len(await self.proposals("pending", limit=MAX_OPEN_PROPOSALS)) == MAX_OPEN_PROPOSALS:
-                raise too_large(f"{MAX_OPEN_PROPOSALS} proposals already wait for a decision.")
-            asks = ask_for(self.id, facts, author, lifetime)
-            paths = tuple(dict.fromkeys(fact.path for fact in facts))
-            return Step(next_revision(state), paths, asks=asks)
+                raise wording.too_many_proposals()
+            after = next_revision(state)
+            asks = ask_for(self.id, facts, author, lifetime, revision=after.revision)
+            return Step(after, tuple(dict.fromkeys(fact.path for fact in facts)), asks=asks)
 
         _, change = await self._writer.change("propose", make, author, request)
         return await self.proposal(change.proposal_id)
@@ -266,7 +266,8 @@ class Workspace:
     async def compare(self, proposal_id: str) -> tuple[FactDifference, ...]:
         """Return what a proposal would change in the facts as they are now."""
         found = await self.proposal(proposal_id)
-        return compare(await self.read(), found.accepted or found.facts)
+        earlier = None if found.revision is None else await self.read(revision=found.revision)
+        return compare(await self.read(), found.accepted or found.facts, earlier)
 
     async def accept(
         self,
@@ -322,7 +323,7 @@ class Workspace:
             digest = digest_accepted(approval)
             use(approval, digest, datetime.now(UTC))
             if not found.accepted:
-                raise refusal("nothing that could be committed was accepted.")
+                raise wording.nothing_accepted()
             facts = [(fact.path, fact.value) for fact in found.accepted]
             author = Author(by=found.decided_by, run_id=found.run_id, call_id=found.call_id)
             return Step(
@@ -361,17 +362,17 @@ class Workspace:
             return {}
         content = await self._store.load_part(self.id, part, version)
         if content is None:
-            raise no_version(to)
+            raise wording.no_version(to)
         return {part: content}
 
 
 def _check_who(by: Any) -> None:
     if not isinstance(by, str) or not by.strip():
-        raise refusal("a decision needs a name: who makes it?")
+        raise wording.nobody_decides()
 
 
 def _parse_etag(etag: Any) -> tuple[Part, int]:
     name, _, version = str(etag).partition(":")
     if name in PARTS and version.isascii() and version.isdigit() and len(version) <= _MAX_DIGITS:
         return name, int(version)
-    raise no_version(etag)
+    raise wording.no_version(etag)

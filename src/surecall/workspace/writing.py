@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from random import uniform
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from surecall.errors import Code, WorkspaceError
-from surecall.jsontext.pointer import quote_text
 from surecall.tools.approvals import Approval
 
+from . import wording
 from .changes import Author, Change, ChangeKind, Request, check_claim, is_usable_id
 from .state import PARTS, WorkspaceState
 from .store import ApprovalUse, WorkspaceStore
@@ -45,9 +44,7 @@ class ChangeWriter:
         """Store the first state, or raise `WORKSPACE_EXISTS`."""
         change = self._describe("create", None, Step(state), author, None)
         if not await self._store.save_state(state, change):
-            raise WorkspaceError(
-                Code.WORKSPACE_EXISTS, f"there already is a workspace {quote_text(state.id)}."
-            )
+            raise wording.workspace_exists(state.id)
 
     async def read(self, revision: int | None = None) -> WorkspaceState:
         """Return the newest state, or that of a revision, or raise that there is none."""
@@ -59,10 +56,8 @@ class ChangeWriter:
             return state
         if revision is not None:
             await self.read()
-            raise no_version(revision)
-        raise WorkspaceError(
-            Code.WORKSPACE_NOT_FOUND, f"there is no workspace {quote_text(str(self._id))}."
-        )
+            raise wording.no_version(revision)
+        raise wording.no_workspace(str(self._id))
 
     async def change(
         self,
@@ -89,11 +84,7 @@ class ChangeWriter:
             if attempt:
                 wait_s = _FIRST_WAIT_S * 2 ** min(attempt, 6)
                 await asyncio.sleep(uniform(0, wait_s))  # noqa: S311 - so that writers part
-        raise WorkspaceError(
-            Code.WORKSPACE_CONFLICT,
-            f"the workspace was changed by others {_MAX_TRIES} times in a row.",
-            hint="Read it again, then repeat the change.",
-        )
+        raise wording.workspace_busy(_MAX_TRIES)
 
     def _describe(
         self,
@@ -122,12 +113,3 @@ class ChangeWriter:
             request_id="" if request is None else request.id,
             request_digest="" if request is None else request.digest,
         )
-
-
-def no_version(version: Any) -> WorkspaceError:
-    """Build the error for a version that the workspace never had."""
-    return WorkspaceError(
-        Code.VERSION_NOT_FOUND,
-        f"there is no version {version!r:.80}.",
-        hint="Take one from the log of changes, such as 'draft:1'.",
-    )

@@ -13,7 +13,9 @@ from surecall.gateway.snippets import PLACEHOLDER_KEY, render_snippets
 from surecall.narrow import text_or_none
 from surecall.redaction import open_log
 
+from .approvals import ApprovalDesk, list_approvals, show_approval
 from .cases import make_case
+from .decisions import MAX_DECISION_BYTES, approve_one, commit_one, deny_one, name_of
 from .lists import list_requests, show_request
 from .models import list_models, probe_again
 from .overview import Overviews
@@ -54,6 +56,7 @@ class Dashboard:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._overviews = Overviews(core)
+        self._desk = ApprovalDesk()
         self._handlers: Mapping[tuple[str, str], Handler] = {
             ("GET", "/ui/assets/{name}"): self._send_asset,
             ("GET", "/ui/data/session"): self._show_session,
@@ -64,9 +67,18 @@ class Dashboard:
             ("GET", "/ui/data/requests/{id}"): self._show_request,
             ("GET", "/ui/data/requests/{id}/case"): self._save_case,
             ("POST", "/ui/data/requests/{id}/replay"): self._replay,
+            ("GET", "/ui/data/approvals"): self._list_approvals,
+            ("GET", "/ui/data/approvals/{id}"): self._show_approval,
+            ("POST", "/ui/data/approvals/{id}/approve"): self._decide,
+            ("POST", "/ui/data/approvals/{id}/deny"): self._decide,
+            ("POST", "/ui/data/approvals/{id}/commit"): self._decide,
             ("GET", "/ui/data/models"): self._list_models,
             ("POST", "/ui/data/models/probe"): self._probe,
         }
+
+    async def close(self) -> None:
+        """Let go of what the pages have opened."""
+        await self._desk.close()
 
     async def serve(
         self, endpoint: Endpoint, state: State, head: Head, asgi: tuple[Any, Any, Any]
@@ -148,6 +160,7 @@ class Dashboard:
                 "upstreams": list(settings.upstreams),
                 "models": visit.state.router.names(),
                 "keys": [key.settings.id for key in settings.keys],
+                "waiting": await self._desk.count_waiting(settings.approvals),
             }
         return render_json(body)
 
@@ -191,7 +204,26 @@ class Dashboard:
             await list_models(visit.state, store if hasattr(store, "select") else None)
         )
 
+    async def _list_approvals(self, visit: Visit) -> Answer:
+        return render_json(await list_approvals(self._desk, visit.state.settings.approvals))
+
+    async def _show_approval(self, visit: Visit) -> Answer:
+        store = await self._desk.open(visit.state.settings.approvals)
+        return render_json(await show_approval(store, visit.item))
+
     # acts
+
+    async def _decide(self, visit: Visit) -> Answer:
+        body = await read_fields(visit, MAX_DECISION_BYTES)
+        store = await self._desk.open(visit.state.settings.approvals)
+        match visit.endpoint.path.rpartition("/")[2]:
+            case "approve":
+                await approve_one(store, visit.item, name_of(visit), body)
+            case "deny":
+                await deny_one(store, visit.item, name_of(visit), body)
+            case _:
+                await commit_one(store, visit.item, body)
+        return render_json(await show_approval(store, visit.item))
 
     async def _replay(self, visit: Visit) -> Answer:
         await read_fields(visit)

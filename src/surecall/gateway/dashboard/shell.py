@@ -15,6 +15,9 @@ SCRIPTS: Final = (
     "requests.js",
     "lane.js",
     "request.js",
+    "approvals.js",
+    "approval.js",
+    "proposal.js",
     "models.js",
     "main.js",
 )

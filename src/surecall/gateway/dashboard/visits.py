@@ -5,7 +5,14 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-from surecall.errors import Code, ProviderStatusError, StoreError, SurecallError
+from surecall.errors import (
+    ApprovalError,
+    Code,
+    ProviderStatusError,
+    StoreError,
+    SurecallError,
+    WorkspaceError,
+)
 from surecall.gateway.core import State
 from surecall.gateway.endpoints import Endpoint
 from surecall.gateway.heads import Head, read_body
@@ -17,6 +24,10 @@ from surecall.narrow import as_fields
 from .sessions import SESSION_S, cookie_name
 
 _MAX_BODY_BYTES: Final = 64 * 1024
+_NOT_THERE: Final = frozenset(
+    {Code.APPROVAL_NOT_FOUND, Code.RECORD_NOT_FOUND, Code.WORKSPACE_NOT_FOUND}
+)
+_UNFIT: Final = frozenset({Code.ARGUMENTS_INVALID, Code.ARGUMENT_ERROR, Code.WORKSPACE_TOO_LARGE})
 
 
 class Visit(Struct, frozen=True):
@@ -75,23 +86,33 @@ def render_json(
 
 def render_error(error: SurecallError) -> Answer:
     """Return the answer to what cannot be done."""
-    status = error.status if isinstance(error, ProviderStatusError) and error.status else 500
-    if isinstance(error, StoreError):
-        status = 404 if error.code == Code.RECORD_NOT_FOUND else 503
+    status = _status_of(error)
     shown = {"code": str(error.code), "message": error.message, "hint": error.hint}
     extra = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
     return render_json({"error": shown}, status, headers=extra)
 
 
-async def read_fields(visit: Visit) -> dict[str, Any]:
+def _status_of(error: SurecallError) -> int:
+    if isinstance(error, ProviderStatusError) and error.status:
+        return error.status
+    if error.code in _NOT_THERE:
+        return 404
+    if error.code in _UNFIT:
+        return 400
+    if isinstance(error, ApprovalError | WorkspaceError):
+        return 409
+    return 503 if isinstance(error, StoreError) else 500
+
+
+async def read_fields(visit: Visit, max_bytes: int = _MAX_BODY_BYTES) -> dict[str, Any]:
     """Return the fields of a body, which must be JSON."""
     if not visit.head.is_json or visit.head.encoding not in (b"", b"identity"):
         raise ProviderStatusError(
             Code.UNSUPPORTED_CONTENT_TYPE, "The body must be application/json.", status=415
         )
-    body = await read_body(visit.receive, visit.head, _MAX_BODY_BYTES)
+    body = await read_body(visit.receive, visit.head, max_bytes)
     try:
-        return as_fields(decode(body, max_bytes=_MAX_BODY_BYTES))
+        return as_fields(decode(body, max_bytes=max_bytes))
     except SurecallError as error:
         raise ProviderStatusError(Code.INVALID_REQUEST, "It is not JSON.", status=400) from error
 

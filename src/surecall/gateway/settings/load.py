@@ -34,6 +34,7 @@ from .tables import (
     DEFAULT_UPSTREAM,
     EMBEDDED_UPSTREAM,
     RELAYED_PATHS,
+    ApprovalSettings,
     KeySettings,
     LimitSettings,
     ModelSettings,
@@ -100,6 +101,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     keys: tuple[VirtualKey, ...] = ()
     relay_paths: tuple[str, ...] = RELAYED_PATHS
     store: StoreSettings = StoreSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     path: Path | None = None
 
@@ -110,6 +112,7 @@ def load_settings(
     upstream: str | None = None,
     server: Mapping[str, Any] | None = None,
     store: str | None = None,
+    approvals: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> GatewaySettings:
     """Read the file, if there is one, and what the command line says, which wins.
@@ -120,6 +123,7 @@ def load_settings(
             file; without either, the embedded model answers.
         server: Host, port and workers of the command line; `None` means not given.
         store: Where requests are recorded, as in `store.path`.
+        approvals: Where approvals are, as in `approvals.store`.
         environ: Variables that hold keys; those of the process by default.
 
     Raises:
@@ -152,9 +156,11 @@ def load_settings(
         keys=tuple(_read_virtual(item, base, shown, environ) for item in read.keys),
         relay_paths=tuple(item.strip("/") for item in read.relay_paths),
         store=read.store if store is None else replace(read.store, path=store, url_env=""),
+        approvals=read.approvals if approvals is None else ApprovalSettings(store=approvals),
         telemetry=read.telemetry,
         path=path,
     )
+    _check_approvals(settings.approvals, shown, environ)
     _check_keys(settings, shown)
     _check_exposure(settings, shown)
     return settings
@@ -329,6 +335,16 @@ def _check_keys(settings: GatewaySettings, shown: str) -> None:
     digests = [key.digest for key in settings.keys]
     if len(set(ids)) < len(ids) or len(set(digests)) < len(digests):
         raise invalid_config(f"{shown}: two keys have the same id or the same value.")
+
+
+def _check_approvals(item: ApprovalSettings, shown: str, environ: Mapping[str, str] | None) -> None:
+    if item.store and item.url_env:
+        raise invalid_config(f"{shown}: approvals.store and approvals.url_env are both given.")
+    if item.url_env and read_key(item.url_env, environ) is None:
+        raise invalid_config(
+            f"{shown}: approvals.url_env names {item.url_env}, which is not set.",
+            "Set it to a postgresql:// address.",
+        )
 
 
 def _check_exposure(settings: GatewaySettings, shown: str) -> None:

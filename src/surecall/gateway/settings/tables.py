@@ -193,6 +193,15 @@ class StoreSettings(Table, frozen=True, kw_only=True):
     max_records: Count | None = 1_000_000
 
 
+class ApprovalSettings(Table, frozen=True, kw_only=True):
+    """Where the approvals are that the dashboard shows; nowhere by default."""
+
+    store: str = ""
+    """The file of an application's store, or the address of a PostgreSQL server."""
+    url_env: str = ""
+    """A variable with such an address."""
+
+
 class TelemetrySettings(Table, frozen=True, kw_only=True):
     """What is reported elsewhere; nothing by default."""
 
@@ -214,4 +223,5 @@ class SettingsFile(Table, frozen=True, kw_only=True):
     keys: tuple[KeySettings, ...] = ()
     relay_paths: tuple[str, ...] = RELAYED_PATHS
     store: StoreSettings = StoreSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -3,6 +3,7 @@
 const PAGES = [
   { path: "/ui", title: "Overview" },
   { path: "/ui/requests", title: "Requests" },
+  { path: "/ui/approvals", title: "Approvals" },
   { path: "/ui/models", title: "Models" },
 ];
 const STALE_MS = 60_000;
@@ -18,7 +19,7 @@ function drawFrame() {
     link("/ui", { class: "brand" }, "surecall"),
     h("span", { class: "place" }, "Gateway ", h("span", { class: "mono" }, location.host)),
     h("nav", { class: "tabs", "aria-label": "Pages" }, PAGES.map(
-      (page) => link(page.path, { "aria-current": isHere(page) ? "page" : null }, page.title),
+      (page) => link(page.path, { "aria-current": isHere(page) ? "page" : null }, page.title, page.path === "/ui/approvals" ? h("span", { class: "count", id: "waiting-count" }) : null),
     )),
     h("span", { class: "live", id: "live" }),
     button("Pause", togglePause, { class: "bare", id: "pause", "aria-pressed": "false", title: "Pause or go on (space)" }),
@@ -30,11 +31,20 @@ function drawFrame() {
   replace(
     document.getElementById("foot"),
     h("span", {}, session?.needs_key && session.key ? ["Key ", code(session.key), session.may_act ? " may act" : " may look"] : "Times are those of this browser."),
-    h("span", { class: "keyhints" }, [["/", "filter"], ["j k", "rows"], ["1–3", "pages"], ["d", "dark or light"], ["?", "all keys"]].map(
+    h("span", { class: "keyhints" }, (live.page?.hints ?? [["/", "filter"], ["j k", "rows"], [`1–${PAGES.length}`, "pages"], ["d", "dark or light"], ["?", "all keys"]]).map(
       ([key, what]) => h("span", {}, h("kbd", {}, key), " ", what),
     )),
   );
+  showWaiting(session?.waiting ?? 0);
   drawLive();
+}
+
+// How many approvals wait, beside the name of their page.
+function showWaiting(count) {
+  const node = document.getElementById("waiting-count");
+  if (session) session.waiting = count;
+  node.textContent = count ? whole(count) : "";
+  node.hidden = !count;
 }
 
 function drawLive() {
@@ -81,7 +91,10 @@ async function refresh() {
     if (turn !== live.turn) return;
     live.loadedAt = Date.now();
     live.failures = 0;
-    keepPlace(main, () => replace(main, page.draw(data)));
+    keepPlace(main, () => {
+      const drawn = page.draw(data);
+      if (drawn !== null) replace(main, drawn);
+    });
   } catch (error) {
     if (turn !== live.turn) return;
     if (error instanceof ServerError && (error.status === 401 || error.status === 403)) {

@@ -26,10 +26,7 @@ function difference(before, after) {
   if (!a) return [h("span", { class: "k3" }, "none → "), added(b)];
   if (!b) return [removed(a), h("span", { class: "k3" }, " → none")];
   if (ONE_WORD.test(a) && ONE_WORD.test(b)) return [removed(a), h("span", { class: "k3" }, " → "), added(b)];
-  let start = 0;
-  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+  const [start, end] = commonEnds(a, b);
   const head = shorten(a.slice(0, start), true);
   const tail = shorten(end ? a.slice(-end) : "", false);
   const middle = (text) => text.slice(start, text.length - end);
@@ -38,6 +35,19 @@ function difference(before, after) {
     h("span", { class: "k3" }, " → "),
     h("span", { class: "mono" }, seen(head), middle(b) ? added(middle(b)) : null, seen(tail)),
   ];
+}
+
+// How many characters two texts have in common at their start and at their end.
+function commonEnds(a, b) {
+  const room = Math.min(a.length, b.length);
+  const isHalf = (text, at) => /[\udc00-\udfff]/.test(text[at] ?? "");
+  let start = 0;
+  while (start < room && a[start] === b[start]) start += 1;
+  if (isHalf(a, start) || isHalf(b, start)) start -= 1;
+  let end = 0;
+  while (end < room - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+  if (end && (isHalf(a, a.length - end) || isHalf(b, b.length - end))) end -= 1;
+  return [Math.max(0, start), end];
 }
 
 function shorten(text, fromEnd) {

@@ -4,6 +4,9 @@ function findPage() {
   const path = location.pathname.replace(/\/$/, "");
   if (path === "/ui/requests") return requestsPage();
   if (path === "/ui/models") return modelsPage();
+  if (path === "/ui/approvals") return approvalsPage();
+  const waiting = /^\/ui\/approvals\/([^/]+)$/.exec(path);
+  if (waiting) return approvalsPage(decodeURIComponent(waiting[1]));
   const found = /^\/ui\/requests\/([^/]+)$/.exec(path);
   return found ? requestPage(decodeURIComponent(found[1])) : overviewPage();
 }
@@ -42,6 +45,13 @@ function step(by) {
   return Boolean(next);
 }
 
+function press(id) {
+  const found = document.getElementById(id);
+  if (!found || found.disabled) return false;
+  found.click();
+  return true;
+}
+
 function listKeys() {
   PAGES.forEach((page, i) => onKey([String(i + 1)], page.title, () => go(page.path)));
   onKey(["/"], "go to the filter", () => {
@@ -57,10 +67,14 @@ function listKeys() {
     row.querySelector("a")?.click();
     return true;
   });
-  onKey(["u"], "up", () => go(location.pathname.startsWith("/ui/requests/") ? remembered().from : "/ui"));
+  onKey(["u"], "up", () => go(location.pathname.startsWith("/ui/requests/") ? remembered().from : location.pathname.startsWith("/ui/approvals/") ? "/ui/approvals" : "/ui"));
   onKey([" "], "pause, go on", () => live.page?.everyMs ? togglePause() : false);
   onKey(["s"], "save as eval case", () => document.getElementById("save-case")?.click());
-  onKey(["d"], "dark or light", () => switchLook());
+  onKey(["a"], "approve", () => press("approve"));
+  onKey(["e"], "edit before approving", () => press("edit"));
+  onKey(["x"], "deny, with a reason", () => press("deny") || document.getElementById("reason")?.focus());
+  // Beside the keys that decide, a slip of the finger should not look like a decision.
+  onKey(["d"], "dark or light", () => (document.querySelector(".decide") ? false : switchLook()));
   onKey(["?"], "all keys", () => showKeys());
 }
 
