@@ -34,6 +34,19 @@ _OWN_WORDS: Final = (
     "Your last message repeated a notice that was meant for you.",
 )
 """Words of ours by which a repeated notice is known."""
+
+OWN_NOTICES: Final = (
+    *_OWN_WORDS,
+    "[tool not executed",
+    NO_RESULT,
+    INTERRUPTED,
+    CHECK_STATE,
+    HELD_SECRET.message,
+    MALFORMED,
+    "Use the result you have, change the arguments, or give your final answer",
+    "To use a tool, make a tool call in the way that tools were offered to you",
+)
+"""Everything that is written for a model only; no user should read it."""
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
