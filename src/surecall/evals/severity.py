@@ -61,7 +61,12 @@ def severity_of(code: str) -> Severity:
 
 def sort_reasons(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     """Return each reason once, the gravest first; equally grave ones keep their order."""
+    return tuple(sorted(dict.fromkeys(reasons), key=lambda reason: -severity_of(reason.code)))
+
+
+def first_of_each(reasons: Iterable[Reason]) -> list[Reason]:
+    """Return the first reason of each code."""
     first: dict[str, Reason] = {}
     for reason in reasons:
         first.setdefault(str(reason.code), reason)
-    return tuple(sorted(first.values(), key=lambda reason: -severity_of(reason.code)))
+    return list(first.values())

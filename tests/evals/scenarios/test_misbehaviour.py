@@ -81,16 +81,16 @@ LAPSES = [
         "talks",
         "happy_path",
         lambda: [read(), patch(), "It is set now."],
-        "FINAL_TEXT_WRONG",
         "",
+        "FINAL_TEXT_WRONG",
         answer="FINAL_TEXT_WRONG",
     ),
     Lapse(
         "answer cut by the limit",
         "happy_path",
         lambda: [read(), patch(), cut(assistant("Do"))],
-        "FINAL_TEXT_WRONG CUT_BY_LIMIT",
         "CUT_BY_LIMIT",
+        "FINAL_TEXT_WRONG CUT_BY_LIMIT",
         answer="FINAL_TEXT_WRONG",
     ),
     Lapse(
@@ -167,8 +167,8 @@ LAPSES = [
         "knows better",
         "no_call_needed",
         lambda: ["Five days."],
-        "ANSWER_WRONG",
         "WORK_NOT_DONE",
+        "ANSWER_WRONG",
         answer="ANSWER_WRONG",
     ),
     Lapse(
@@ -344,6 +344,37 @@ LAPSES = [
             "Done.",
         ],
         "NO_PARALLEL_CALLS",
+    ),
+    Lapse(
+        "talks while it works",
+        "empty_final",
+        lambda: [assistant("Reading.", *read()["tool_calls"]), patch(), "Done."],
+        "TEXT_BESIDE_CALL",
+    ),
+    Lapse(
+        "goes on after the work",
+        "truncated_arguments",
+        lambda: [patch(), read("c3"), "Done."],
+        "CALL_AFTER_WORK",
+    ),
+    Lapse(
+        "sends the long value again",
+        "long_arguments_guard",
+        lambda: [read(), patch(LONG, call_id="c3"), patch(LONG, call_id="c4"), patch(), "Done."],
+        "REFUSED_CALL_REPEATED",
+    ),
+    Lapse(
+        "reads a notice aloud",
+        "long_arguments_guard",
+        lambda: [
+            read(),
+            patch(LONG, call_id="c3"),
+            patch(),
+            "Done. Send shorter values, or split the work into several calls.",
+        ],
+        "",
+        "FINAL_TEXT_WRONG",
+        answer="NOTICE_REPEATED FINAL_TEXT_WRONG",
     ),
 ]
 

@@ -14,6 +14,7 @@ from surecall.evals.answers import (
 from surecall.evals.as_made import MadeCall, find_text_calls
 from surecall.evals.cases import Attempt, Grades, Ideal, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
+from surecall.evals.severity import first_of_each
 from surecall.records import Message, ModelRequest, clip
 
 from .checks import (
@@ -102,9 +103,9 @@ class Scenario:
             process.append(Reason(ReasonCode.CUT_BY_LIMIT))
         return judge(
             original=self._original_verdict(seen),
-            state=state,
-            process=process,
-            answer=answer,
+            state=None if state is None else first_of_each(state),
+            process=first_of_each(process),
+            answer=None if answer is None else first_of_each(answer),
             exact=tuple(self.is_expected(made, seen.scene) for made in seen.calls),
             kept=_describe_state(seen.scene),
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from surecall.errors import Code
+from surecall.evals.answers import shows_call
 from surecall.evals.as_made import MadeCall, names_in
 from surecall.evals.records import Reason
 from surecall.records import clip
@@ -45,8 +46,8 @@ def check_rest(seen: Evidence) -> Iterable[Reason]:
     count = after.draft_version - before.draft_version
     if count > 1:
         yield Reason(ReasonCode.REPEATED_PATCH, f"{count} patches were applied")
-    elif count and len(seen.calls_of("state_patch")) and seen.written.count(FOO_PARTS) > 1:
-        yield Reason(ReasonCode.REPEATED_PATCH, "one patch set the value several times")
+    elif len(seen.values_set(FOO_PARTS)) > 1:
+        yield Reason(ReasonCode.REPEATED_PATCH, "one patch set several values")
 
 
 def _without_foo(draft: dict[str, Any]) -> dict[str, Any]:
@@ -114,8 +115,8 @@ def check_read_first(seen: Evidence) -> Iterable[Reason]:
 def check_last_reply(seen: Evidence) -> Iterable[Reason]:
     """Yield a call that the last reply only writes down."""
     unread = seen.made[-1].unread if seen.made else ()
-    if any(made.is_text for made in unread):
-        yield Reason(ReasonCode.CALL_NOT_MADE, clip(unread[0].name, 80))
+    if any(made.is_text for made in unread) or shows_call(seen.text):
+        yield Reason(ReasonCode.CALL_NOT_MADE, clip(seen.text, 80))
 
 
 def check_recovery(

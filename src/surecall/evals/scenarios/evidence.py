@@ -15,6 +15,7 @@ from surecall.evals.as_made import (
 from surecall.evals.cases import Attempt
 from surecall.formats import ToolNames
 from surecall.loop import TurnTrace
+from surecall.narrow import as_fields
 
 from .conversation import Calls
 from .scene import Scene
@@ -98,6 +99,16 @@ class Evidence(Calls):
         return [
             path_parts(path) for call in self.scene.log.calls if call.ok for path in call.written
         ]
+
+    def values_set(self, parts: tuple[str, ...]) -> set[str]:
+        """Return the different values that were written to a path, as text."""
+        return {
+            repr(as_fields(item).get("value"))
+            for call in self.scene.log.calls
+            if call.ok and isinstance(call.arguments.get("ops"), list)
+            for item in call.arguments["ops"]
+            if path_parts(str(as_fields(item).get("path"))) == parts
+        }
 
     def met(self, calls: Iterable[MadeCall]) -> int | None:
         """Return the place of the first of these calls among all, or nothing."""

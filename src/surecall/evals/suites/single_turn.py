@@ -206,6 +206,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...]
     fold: Callable[[str], str] = fold_text
     control: bool = False
+    is_closed: bool = False
+    """Whether no other call may be made in the whole run, not even one that does not run."""
 
     def prepare(self, seed: int) -> Prepared:
         """Set up tools that note each call and say that it is done."""
@@ -233,7 +235,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             reasons, loose = verdict.reasons, verdict
         else:
             reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
-            reasons = reasons or tuple(self._check_others(attempt, calls))
+            if self.is_closed and not reasons:
+                reasons = tuple(self._check_others(attempt, calls))
             loose = self._loose(calls)
         return judge(
             original=loose,
@@ -373,6 +376,7 @@ def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCas
         names={tool.name: tool.name},
         answers=({tool.name: asked["arguments"]},),
         fold=fold_case,
+        is_closed=True,
     )
 
 
