@@ -16,7 +16,7 @@ from surecall.evals.run_files import utc_text, write_export
 from surecall.evals.run_source import Layout, RunSource
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
-from surecall.evals.taxonomy import Failure
+from surecall.evals.taxonomy import Failure, blames_endpoint
 from surecall.evals.wording import describe_reasons, label_simulated
 
 _MAX_FAILURES: Final = 5
@@ -103,11 +103,11 @@ def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[s
     yield from _properties(add_old_names(about), indent=3)
     kind = _kind(tally)
     if kind:
-        causes = tally.error_causes if kind == "error" else tally.failures
+        causes = tally.failures or tally.error_causes
         failures = sorted(causes.items(), key=lambda item: (-item[1], item[0]))
         worst = failures[0][0] if failures else None
         message = f"{tally.judged - tally.strict_ok} of {tally.judged} trials failed"
-        if kind == "error":
+        if tally.errors and kind == "error":
             message = f"the endpoint failed {tally.errors} of {tally.n} trials"
         attributes = {"message": message, "type": worst.code if worst else "UNEXPLAINED"}
         words = clean_xml("\n".join(_explain(source, tally, failures)))
@@ -134,9 +134,10 @@ def _words(row: TrialRow) -> str:
 
 
 def _kind(tally: Tally) -> str:
-    if tally.strict_ok < tally.judged:
+    # Runs of before have errors of the endpoint among their failures.
+    if any(not blames_endpoint(failure.code) for failure in tally.failures):
         return "failure"
-    return "error" if tally.errors else ""
+    return "error" if tally.errors or tally.failures else ""
 
 
 def _suite_name(layout: Layout, task: Task) -> str:

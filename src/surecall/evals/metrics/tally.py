@@ -75,8 +75,8 @@ class Tally:
     def add(self, row: TrialRow) -> None:
         """Count one trial."""
         self.n += 1
-        self.original_ok += row.original_ok
-        self.strict_ok += row.strict_ok
+        self.original_ok += row.original_ok and not row.is_error
+        self.strict_ok += row.strict_ok and not row.is_error
         self.simulated += row.simulated
         self.errors += row.is_error
         if row.answer_ok is not None:
