@@ -14,7 +14,7 @@ def add(a: int, b: int = 0) -> int:
     return a + b
 
 
-async def run(prompting: str, **options: Any) -> Any:
+async def run(prompting: Any, **options: Any) -> Any:
     """Run a task of two calls with a model that makes no mistakes."""
     session = Session(
         model="zoo:steady",

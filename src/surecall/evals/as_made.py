@@ -7,8 +7,9 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from surecall.errors import Code, SurecallError
+from surecall.errors import Code, JSONTextError, SurecallError
 from surecall.formats import ToolNames
+from surecall.jsontext import decode
 from surecall.loop import Trace, TurnTrace
 from surecall.narrow import as_fields, as_list
 from surecall.protocols import WireProtocol, find_protocol
@@ -34,7 +35,9 @@ class MadeCall(Struct, frozen=True, kw_only=True):
     name: str
     """The tool that it was taken for."""
     arguments: dict[str, Any]
-    """Empty when they could not be read."""
+    """As the model meant them, also where they were refused; empty when nobody can read them."""
+    is_usable: bool = True
+    """Whether the loop could use the arguments."""
     ok: bool = False
     codes: frozenset[str] = frozenset()
     """The codes of the errors in its result."""
@@ -139,7 +142,8 @@ def _see_call(turn: TurnTrace, call: ToolCall, result: ToolResult | None) -> Mad
     return MadeCall(
         turn=turn.turn,
         name=call.name if result is None else result.name,
-        arguments=call.arguments or {},
+        arguments=_read_arguments(call),
+        is_usable=call.arguments is not None,
         ok=result is not None and result.ok,
         codes=frozenset(() if result is None else result.envelope.error_codes),
         executed=result is not None and result.executed,
@@ -153,7 +157,8 @@ def _see_unread(turn: TurnTrace, call: ToolCall) -> MadeCall:
     return MadeCall(
         turn=turn.turn,
         name=call.name,
-        arguments=call.arguments or {},
+        arguments=_read_arguments(call),
+        is_usable=call.arguments is not None,
         raw=_as_text(call.raw),
         is_text=call.format not in _FIELDS,
         is_unread=True,
@@ -175,6 +180,18 @@ def _as_text(raw: Any) -> str:
     if raw is None:
         return ""
     return raw if isinstance(raw, str) else repr(raw)
+
+
+def _read_arguments(call: ToolCall) -> dict[str, Any]:
+    if call.arguments is not None:
+        return call.arguments
+    raw = call.raw
+    if isinstance(raw, str):
+        try:
+            raw = decode(raw)
+        except JSONTextError:
+            return {}
+    return as_fields(raw) if isinstance(raw, dict) else {}
 
 
 # Names

@@ -138,14 +138,15 @@ def layer_of(code: str) -> Layer:
     return Layer.REPLY if code.startswith(_REPLY_STARTS) else Layer.SETUP
 
 
-_ENDPOINT: Final = frozenset(
+ENDPOINT_LAYERS: Final = frozenset(
     {Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY, Layer.HARNESS}
 )
+"""Layers in which the model has no part."""
 
 
 def blames_endpoint(code: str) -> bool:
     """Tell whether a run that ended with this code says nothing about the model."""
-    return layer_of(code) in _ENDPOINT
+    return layer_of(code) in ENDPOINT_LAYERS
 
 
 def classify(row: TrialRow) -> Failure | None:

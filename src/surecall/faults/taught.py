@@ -126,7 +126,10 @@ def _read_parameters(described: dict[str, Any]) -> dict[str, Any]:
     if "parameters" in described:
         return as_fields(described["parameters"])
     required = as_fields(described.get(_REQUIRED))
-    optional = next((as_fields(v) for k, v in described.items() if k.startswith(_OPTIONAL)), {})
+    optional: dict[str, Any] = {}
+    for key, value in described.items():
+        if key.startswith(_OPTIONAL):
+            optional = as_fields(value)
     return {
         "type": "object",
         "properties": {**required, **optional},

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from surecall.errors import Code, ProviderTimeoutError, ToolUseError
+from surecall.evals.answers import is_done, shows_call
 from surecall.evals.cases import Attempt
 from surecall.evals.scenarios import SCENARIOS, find_scenario
-from surecall.evals.answers import is_done, shows_call
 
 from .playing import patch, play, read
 

@@ -16,7 +16,7 @@ from surecall.evals.run_files import utc_text, write_export
 from surecall.evals.run_source import Layout, RunSource
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
-from surecall.evals.taxonomy import Failure, blames_endpoint
+from surecall.evals.taxonomy import ENDPOINT_LAYERS, Failure
 from surecall.evals.wording import describe_reasons, label_simulated
 
 _MAX_FAILURES: Final = 5
@@ -135,7 +135,7 @@ def _words(row: TrialRow) -> str:
 
 def _kind(tally: Tally) -> str:
     # Runs of before have errors of the endpoint among their failures.
-    if any(not blames_endpoint(failure.code) for failure in tally.failures):
+    if any(failure.layer not in ENDPOINT_LAYERS for failure in tally.failures):
         return "failure"
     return "error" if tally.errors or tally.failures else ""
 

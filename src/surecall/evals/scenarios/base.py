@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any, ClassVar, Final
 
+from msgspec.structs import replace
+
 from surecall.evals.answers import (
     affirms,
     is_done,
@@ -106,7 +108,7 @@ class Scenario:
             state=None if state is None else first_of_each(state),
             process=first_of_each(process),
             answer=None if answer is None else first_of_each(answer),
-            exact=tuple(self.is_expected(made, seen.scene) for made in seen.calls),
+            exact=tuple(self._is_exact(made, seen.scene) for made in seen.calls),
             kept=_describe_state(seen.scene),
         )
 
@@ -168,6 +170,10 @@ class Scenario:
         return None
 
     # ------------------------------------------------------------ what is the same for all
+
+    def _is_exact(self, made: MadeCall, scene: Scene) -> bool | None:
+        used = made if made.is_usable else replace(made, arguments={})
+        return self.is_expected(used, scene)
 
     def _original_verdict(self, seen: Evidence) -> Verdict:
         reasons = [run_failed(seen.error)] if seen.error else list(self.check_original(seen))

@@ -132,7 +132,7 @@ class Evidence(Calls):
 def paths_of(made: MadeCall) -> list[str]:
     """Return the paths that a patch is aimed at, also where its arguments cannot be used."""
     if made.operations:
-        return [str(item.get("path")) for item in made.operations]
+        return [str(item["path"]) for item in made.operations if "path" in item]
     return _PATH.findall(made.raw)
 
 

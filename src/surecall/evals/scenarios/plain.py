@@ -128,7 +128,8 @@ class SingleCall(Scenario):
     def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look at the arguments of all calls that ran, and at every word that was sent."""
         for made in seen.attempts:
-            other_word = made.arguments.get("word", _WANTED["word"]) != _WANTED["word"]
+            word = made.arguments.get("word")
+            other_word = isinstance(word, str) and word != _WANTED["word"]
             if other_word or (made.executed and made.arguments != _WANTED):
                 yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
 
