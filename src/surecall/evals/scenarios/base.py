@@ -97,8 +97,8 @@ class Scenario:
     def grade(self, attempt: Attempt) -> Grades:
         """Judge what happened: loosely, and by state, process and answer."""
         seen = Evidence(attempt)
-        state, process = self._state_reasons(seen), self._process_reasons(seen)
-        answer = self._answer_reasons(seen)
+        state, process = self._list_state_reasons(seen), self._list_process_reasons(seen)
+        answer = self._list_answer_reasons(seen)
         if self.answer_is_work and seen.error is None and not self.answers_task(seen):
             process.append(Reason(ReasonCode.WORK_NOT_DONE, clip(seen.text, 80)))
         if seen.is_cut and (state or process or answer):
@@ -181,12 +181,12 @@ class Scenario:
             reasons.append(Reason(ReasonCode.CUT_BY_LIMIT))
         return Verdict.of(reasons)
 
-    def _state_reasons(self, seen: Evidence) -> Reasons | None:
+    def _list_state_reasons(self, seen: Evidence) -> Reasons | None:
         if not seen.turns:
             return None
         return [*check_draft(seen), *check_rest(seen)]
 
-    def _process_reasons(self, seen: Evidence) -> Reasons:
+    def _list_process_reasons(self, seen: Evidence) -> Reasons:
         reasons: Reasons = [] if seen.error is None else [run_failed(seen.error)]
         if not seen.turns:
             return reasons or [Reason(ReasonCode.RUN_FAILED, "nothing happened")]
@@ -203,7 +203,7 @@ class Scenario:
         reasons += self.check_process(seen)
         return reasons
 
-    def _answer_reasons(self, seen: Evidence) -> Reasons | None:
+    def _list_answer_reasons(self, seen: Evidence) -> Reasons | None:
         if seen.error is not None or not seen.turns:
             return None
         if not seen.text.strip():
