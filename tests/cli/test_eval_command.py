@@ -22,7 +22,7 @@ def test_an_experiment_runs_without_key_and_network() -> None:
     result = invoke("eval", *STEADY, "--trials", "3")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["model", "strict", "original", "p50", "p95"]
+    assert lines[0].split() == ["model", "strict", "answer", "original", "p50", "p95"]
     assert "zoo:steady (simulated)" in lines[1]
     assert "3/3 [44, 100]" in lines[1]
     assert "3 of 3 trials" in lines[-1]
@@ -262,7 +262,9 @@ def test_a_provider_that_cannot_be_reached_is_not_a_model_that_failed() -> None:
     words = ("--scenarios", "happy_path", "--json")
     result = invoke("eval", "--models", nowhere, *words, **variables)
     assert result.exit_code == 6
-    assert documents(result)[-1]["overall"]["failures"][0]["code"] == "CONNECTION_REFUSED"
+    overall = documents(result)[-1]["overall"]
+    assert (overall["errors"], overall["strict"]["n"], overall["failures"]) == (1, 0, [])
+    assert overall["error_causes"][0]["code"] == "CONNECTION_REFUSED"
     result = invoke("eval", "--models", f"zoo:steady,{nowhere}", *words, **variables)
     assert result.exit_code == 7
     assert invoke("eval", "--resume", "@latest").exit_code == 7

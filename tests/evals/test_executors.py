@@ -341,7 +341,7 @@ async def test_a_unit_that_kills_every_worker_is_given_up() -> None:
     await ProcessExecutor(fake_job(dies=[4]), workers=2, concurrency=4).run(units, put)
     assert sorted(item.row.index for item in delivered) == [unit.index for unit in units]
     lost = [item.row for item in delivered if item.row.code == "WORKER_LOST"]
-    assert [(row.index, row.strict_ok, row.outcome) for row in lost] == [(4, False, "broke")]
+    assert [(row.index, row.strict_ok, row.outcome) for row in lost] == [(4, False, "error")]
 
 
 async def test_workers_that_die_before_they_begin_are_an_error() -> None:

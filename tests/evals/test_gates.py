@@ -13,6 +13,7 @@ from surecall.evals.gates import (
     GateReport,
     GateResult,
     check_gates,
+    limit_errors,
     parse_gate,
 )
 from surecall.evals.records import TrialRow
@@ -349,3 +350,16 @@ def test_a_report_is_ok_when_every_gate_is() -> None:
     assert check_gates(gates, series("++")).ok
     assert not check_gates(gates, [row(fabrications=1)]).ok
     assert GateReport(()).ok
+
+
+def test_errors_are_limited_by_count_or_by_share() -> None:
+    """`--max-errors` takes a whole number of trials, or a share of them."""
+    lost = row(outcome="error", strict_ok=False, original_ok=False, code="UPSTREAM_5XX", trial=2)
+    rows = [row(trial=1), lost]
+    verdicts = {
+        text: check_gates([limit_errors(text)], rows).results[0].verdict
+        for text in ("0", "1", "0.4", "50%")
+    }
+    assert verdicts == {"0": "failed", "1": "passed", "0.4": "failed", "50%": "passed"}
+    with pytest.raises(ConfigError):
+        limit_errors("many")

@@ -84,10 +84,21 @@ def test_nothing_at_all_is_a_summary_too() -> None:
     assert summary.overall.pass_curve == ()
 
 
-def test_outcomes_are_counted_three_ways() -> None:
-    """A trial called, abstained, or tried and broke."""
-    rows = [row(outcome="called"), row(outcome="broke"), row(outcome="broke")]
-    assert summarize(rows).overall.outcomes == {"called": 1, "abstained": 0, "broke": 2}
+def test_outcomes_are_counted_four_ways() -> None:
+    """A trial called, abstained, tried and broke, or met an endpoint that failed."""
+    rows = [row(outcome=name) for name in ("called", "broke", "broke", "error")]
+    expected = {"called": 1, "abstained": 0, "broke": 2, "error": 1}
+    assert summarize(rows).overall.outcomes == expected
+
+
+def test_an_error_of_the_endpoint_is_in_no_rate_and_counted_beside_them() -> None:
+    """Rates, repeats and pairs are of the trials that say something about the model."""
+    lost = row(outcome="error", strict_ok=False, original_ok=False, code="UPSTREAM_5XX", trial=2)
+    group = summarize([row(strict_ok=True, original_ok=True, trial=1), lost]).overall
+    assert (group.strict.k, group.strict.n, group.original.n) == (1, 1, 1)
+    assert (group.n, group.errors, group.error_share.value) == (2, 1, 0.5)
+    assert [(one.failure.code, one.count) for one in group.error_causes] == [("UPSTREAM_5XX", 1)]
+    assert (group.failures, group.stability.once) == ((), 1)
 
 
 def test_figures_of_calls_are_shares_of_calls() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_row, fake_units
 from surecall.errors import ConfigError, StoreError
-from surecall.evals.records import TrialBody, TrialRow
+from surecall.evals.records import Cell, Manifest, TrialBody, TrialRow
 from surecall.evals.store import RunStore
 
 UNITS = fake_units(models=("fake:a", "fake:b"), trials=4)
@@ -460,3 +460,23 @@ def test_a_changed_seed_is_another_experiment() -> None:
     """Also when everything else is the same."""
     changed = (msgspec.structs.replace(UNITS[0], seed=1), *UNITS[1:])
     assert fake_manifest(changed).hash != MANIFEST.hash
+
+
+def test_a_store_of_before_opens_and_counts_errors_from_then_on(tmp_path: Path) -> None:
+    """The column and the views that it lacks are added; old trials keep what they have."""
+    path, cell = tmp_path / "old.db", Cell(model="m", scenario="happy_path")
+    with RunStore(path) as store:
+        run = store.create(Manifest(units=2))
+        right = TrialRow(index=0, cell=cell, original_ok=True, strict_ok=True)
+        store.add(run, [(right, None)])
+    with closing(sqlite3.connect(path)) as database:
+        for view in ("v_runs", "v_trials", "v_tool_calls"):
+            database.execute(f"DROP VIEW {view}")
+        database.execute("ALTER TABLE runs DROP COLUMN errors")
+        database.commit()
+    lost = TrialRow(index=1, cell=cell, original_ok=False, strict_ok=False, outcome="error")
+    with RunStore(path) as store:
+        assert store.info(run).errors == 0
+        store.add(run, [(lost, None)])
+        assert (store.info(run).errors, store.info(run).judged) == (1, 1)
+        assert [row.verdict_version for row in store.rows(run)] == [1, 1]

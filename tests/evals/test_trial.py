@@ -106,7 +106,7 @@ async def test_an_error_of_the_provider_is_the_result() -> None:
         None,
     )
     assert (row.requests, row.attempts, row.turns) == (2, 4, 2)
-    assert row.outcome == "called"
+    assert (row.outcome, row.parts, row.strict_ok, row.original_ok) == ("error", None, False, False)
     assert row.strict_reasons[0].code == "WRONG_NOTES"
     assert body.transcript[1]["failures"][0]["code"] == "CONNECTION_RESET"
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from surecall.errors import Code, RequestError
 from surecall.jsontext import decode
 from surecall.loop.history import HistoryRules, complete_history, fit_history, parse_history
-from surecall.records import Message, ToolCall
+from surecall.records import Message, Receipt, ToolCall
 
 
 def asks(*ids: str) -> Message:
@@ -185,3 +185,16 @@ def test_a_history_is_sent_as_its_provider_demands(
     fitted, changes = fit_history(messages, rules)
     assert fitted == sent
     assert len(changes) == (messages != sent)
+
+
+def test_ids_go_back_as_they_were_sent_where_nothing_is_to_be_mended() -> None:
+    """Calls and results get the id under which the model made them; the history keeps its own."""
+    renamed = Receipt("rename_repeated_id", "/tool_calls/1/id", "same", "same__2")
+    second = ToolCall(id="same__2", name="do", arguments={}, receipts=(renamed,))
+    first = ToolCall(id="same", name="do", arguments={})
+    history = (USER, Message("assistant", "", (first, second)), answers("same"), answers("same__2"))
+    sent, changes = fit_history(history, HistoryRules(ids_as_sent=True))
+    assert [call.id for call in sent[1].tool_calls] == ["same", "same"]
+    assert [message.tool_call_id for message in sent[2:]] == ["same", "same"]
+    assert changes == ("restore_call_ids",)
+    assert history[1].tool_calls[1].id == "same__2"

@@ -51,7 +51,9 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
     console = output.page()
     is_wide = console.width >= _WIDE
     columns = dict.fromkeys(("run", "started", "status"), "whole")
-    columns |= dict.fromkeys(("trials", "strict", "original"), "right whole") | {"tags": ""}
+    columns |= dict.fromkeys(("trials", "strict", "original", "errors"), "right whole") | {
+        "tags": ""
+    }
     table = make_table(columns | ({"command": "dim whole"} if is_wide else {}))
     for info, is_held in shown:
         table.add_row(
@@ -59,8 +61,9 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             _time_text(info.created_at),
             _status(info, is_held=is_held),
             f"{info.done}/{info.units}",
-            f"{info.strict_ok}/{info.done}",
-            f"{info.original_ok}/{info.done}",
+            f"{info.strict_ok}/{info.judged}",
+            f"{info.original_ok}/{info.judged}",
+            str(info.errors or ""),
             ", ".join(info.tags) + _label_simulated(info),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),
         )
@@ -149,7 +152,7 @@ def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
 
 
 def _run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
-    counts = select_fields(info, "units", "done", "original_ok", "strict_ok")
+    counts = select_fields(info, "units", "done", "original_ok", "strict_ok", "errors")
     facts = select_fields(info, "tags", "created_at", "ended_at", "manifest")
     status = _status(info, is_held=is_held)
     return add_old_names({"run": info.id, "status": status, **counts, **facts})

@@ -1,6 +1,6 @@
 """The seam between an experiment and what is tried in it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -9,7 +9,8 @@ from surecall.loop import OutputForm, RunResult, Trace, TurnTrace
 from surecall.records import Message, ModelRequest, ToolCall, ToolResult, clip
 from surecall.tools import Guard, ToolRegistry
 
-from .records import Reason, Verdict
+from .records import Parts, Reason, Verdict
+from .severity import sort_reasons
 
 _MAX_ERROR_CHARS: Final = 400
 
@@ -100,10 +101,13 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Grades(Struct, frozen=True, kw_only=True):
-    """The two verdicts of one trial, and what its calls should have been."""
+    """The verdicts of one trial, and what its calls should have been."""
 
     original: Verdict
     strict: Verdict
+    """State and process together."""
+    parts: Parts | None = None
+    """State, process and answer apart; `None` when the case does not tell them apart."""
     exact: tuple[bool | None, ...] = ()
     """Per call, in order, whether its arguments are what was expected."""
     state: dict[str, Any] = {}
@@ -161,6 +165,38 @@ class Suite(Protocol):
     def cases(self, scenario: str) -> Sequence[Case]:
         """Return the cases of a scenario, in order."""
         ...
+
+
+def judge(
+    *,
+    original: Verdict,
+    state: Iterable[Reason] | None,
+    process: Iterable[Reason],
+    answer: Iterable[Reason] | None,
+    exact: tuple[bool | None, ...] = (),
+    kept: dict[str, Any] | None = None,
+) -> Grades:
+    """Put the grades together: strict is state and process, the gravest reason first.
+
+    Args:
+        original: The loose verdict.
+        state: What is wrong with what was left behind; None when it could not be judged.
+        process: What is wrong with what was called.
+        answer: What is wrong with the final text; None when there is none to judge.
+        exact: Per call, whether its arguments are what was expected.
+        kept: What is kept of the state.
+    """
+    found = [None if reasons is None else sort_reasons(reasons) for reasons in (state, answer)]
+    of_state, of_answer = (None if reasons is None else Verdict.of(reasons) for reasons in found)
+    of_process = Verdict.of(sort_reasons(process))
+    before = () if of_state is None else of_state.reasons
+    return Grades(
+        original=original,
+        strict=Verdict.of(sort_reasons((*before, *of_process.reasons))),
+        parts=Parts(state=of_state, process=of_process, answer=of_answer),
+        exact=exact,
+        state=kept or {},
+    )
 
 
 def failed(code: str, message: str = "") -> Verdict:

@@ -29,7 +29,7 @@ class _Count:
 
     def __init__(self) -> None:
         self.total: int = 0
-        self.done = self.unanswered = self.original_ok = self.strict_ok = 0
+        self.done = self.unanswered = self.errors = self.original_ok = self.strict_ok = 0
 
     def count(self, row: TrialRow) -> None:
         """Count one trial."""
@@ -37,6 +37,12 @@ class _Count:
         self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
         self.unanswered += was_unanswered(row)
+        self.errors += row.is_error
+
+    @property
+    def judged(self) -> int:
+        """How many trials say something about the model: all but those the endpoint failed."""
+        return self.done - self.errors
 
 
 class CellCount(_Count):

@@ -12,6 +12,7 @@ from msgspec import Struct
 from surecall.errors import Code, ProviderTimeoutError
 
 from .records import CallFact, Meant, TrialRow
+from .severity import Severity, severity_of
 
 CUT_BY_LIMIT: Final = "CUT_BY_LIMIT"
 """A reply stopped at its token limit, and the trial failed."""
@@ -137,10 +138,27 @@ def layer_of(code: str) -> Layer:
     return Layer.REPLY if code.startswith(_REPLY_STARTS) else Layer.SETUP
 
 
+ENDPOINT_LAYERS: Final = frozenset(
+    {Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY, Layer.HARNESS}
+)
+"""Layers in which the model has no part."""
+
+
+def blames_endpoint(code: str) -> bool:
+    """Tell whether a run that ended with this code says nothing about the model."""
+    return layer_of(code) in ENDPOINT_LAYERS
+
+
 def classify(row: TrialRow) -> Failure | None:
-    """Say why a trial failed the strict verdict; None when it did not."""
+    """Say why a trial failed the strict verdict; None when it did not.
+
+    What must never happen comes before everything but an error of the endpoint.
+    """
     if row.strict_ok:
         return None
+    first = _first_reason(row)
+    if not row.is_error and severity_of(first) is Severity.HARM:
+        return Failure(Layer.BEHAVIOUR, first, row.outcome)
     if row.code is not None:
         layer = layer_of(row.code)
         if layer not in {Layer.TOOL, Layer.CALL, Layer.BEHAVIOUR, Layer.LIMIT}:

@@ -30,9 +30,9 @@ from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .original import categorize
-from .records import Reason, TrialBody, TrialRow, Unit, Verdict
+from .records import VERDICT_VERSION, Parts, Reason, TrialBody, TrialRow, Unit, Verdict
 from .strategies import GUIDED, Settled
-from .taxonomy import is_timeout
+from .taxonomy import blames_endpoint, is_timeout
 from .transcript import write_body
 
 _NO_CATALOG: Final = Catalog()
@@ -197,6 +197,9 @@ class _Trial(Struct):
 
     def make_row(self, grades: Grades, facts: RunFacts) -> TrialRow:
         error, strict_ok, original_ok = self.error, grades.strict.ok, grades.original.ok
+        is_error = error is not None and blames_endpoint(_code_of(error))
+        if is_error:  # nothing is known of the model, whatever a case makes of its silence
+            strict_ok = original_ok = False
         status, resent, price = None, 0, self.contender.price
         if isinstance(error, ProviderError):
             status = error.status
@@ -211,7 +214,9 @@ class _Trial(Struct):
             strict_ok=strict_ok,
             original_reasons=_clean_reasons(grades.original),
             strict_reasons=_clean_reasons(grades.strict),
-            outcome=facts.outcome,
+            parts=None if is_error else _clean_parts(grades),
+            verdict_version=VERDICT_VERSION,
+            outcome="error" if is_error else facts.outcome,
             category=None if original_ok else categorize(error, self.trace, self.text),
             code=None if error is None else _code_of(error),
             error=None if error is None else _clean(_describe_error(error), _MAX_ERROR_CHARS),
@@ -259,6 +264,19 @@ def _clean_reasons(verdict: Verdict) -> tuple[Reason, ...]:
         Reason(str(reason.code), _clean(reason.message, _MAX_ERROR_CHARS))
         for reason in verdict.reasons
     )
+
+
+def _clean_parts(grades: Grades) -> Parts:
+    parts = grades.parts or Parts(process=grades.strict)
+    return Parts(
+        state=_clean_verdict(parts.state),
+        process=_clean_verdict(parts.process),
+        answer=_clean_verdict(parts.answer),
+    )
+
+
+def _clean_verdict(verdict: Verdict | None) -> Verdict | None:
+    return None if verdict is None else Verdict(verdict.ok, _clean_reasons(verdict))
 
 
 def _code_of(error: Exception | None) -> str:

@@ -203,7 +203,7 @@ class _Seen:
         self._faults = dict.fromkeys(CallFault, 0)
 
     def add(self, row: TrialRow) -> None:
-        called = row.outcome != "abstained"
+        called = row.outcome in ("called", "broke")
         failure = classify(row)
         answered = called or failure is None or failure.layer not in _UNANSWERED
         faults = [fault_of(call) for call in row.calls]

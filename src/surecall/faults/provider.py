@@ -22,6 +22,7 @@ from .oracles import DirectiveOracle, ObligingOracle, ask_oracles
 from .plan import CLEAN_PLAN, FaultPlan
 from .rendering import CHAT, render_body, render_chunk, render_events, render_reply_chunks
 from .replies import Occasion, PlannedReply, honour_request, plan_reply
+from .taught import Lesson
 from .workspace import WorkspaceOracle
 
 BUILTIN_ORACLES: Final = (DirectiveOracle(), WorkspaceOracle(), ObligingOracle())
@@ -82,7 +83,8 @@ class FaultyProvider:
         """Return the answer to a request of a wire format."""
         self.requests += 1
         try:
-            request = protocol.parse_request(wire)
+            lesson = Lesson(protocol.parse_request(wire))
+            request = lesson.request
             plan, behaviour = self._choose(request.model)
             occasion = self._make_occasion(request, protocol)
             situation, faults = self._meet(plan, behaviour, occasion)
@@ -93,8 +95,9 @@ class FaultyProvider:
         self.by_fault.update(fault.name for fault in faults)
         reply = self._plan_reply(_see(occasion, faults), situation)
         for fault in faults:
-            if fault.reply is not None and reply.is_clean:
+            if fault.reply is not None and reply.is_clean and not lesson.holds_reply:
                 reply = fault.reply(reply, occasion)
+        reply = lesson.write(reply)
         if situation is not None and "starve" in situation.habits:
             reply = reply.with_text("", "length", reasoning_content=_THOUGHT)
         return _answer(reply, occasion, faults)

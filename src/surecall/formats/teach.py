@@ -25,6 +25,12 @@ ASK_FOR_ANSWER: Final = (
 )
 """Asks a model that writes objects for its answer, when it may not call anything."""
 
+TOOLS_FOLLOW: Final = "The tools, with the JSON Schema of their arguments:\n\n"
+"""Stands before the tools of a lesson, each a line of JSON."""
+MUST_CALL: Final = "Use a tool now."
+RESULT_OF: Final = "Result of "
+"""Begins what a model that was taught tools reads of a result."""
+
 _EXAMPLE: Final = '```json\n{"name": "tool_name", "arguments": {"argument": "value"}}\n```'
 _OBJECT_EXAMPLE: Final = '{"name": "tool_name", "arguments": {"argument": "value"}}'
 MAX_GRAMMAR_CHARS: Final = 2_000
@@ -70,7 +76,7 @@ def retell_history(messages: Sequence[Message], way: TaughtWay = "fenced") -> tu
         is_result = message.role == "tool"
         if is_result:
             name = names.get(message.tool_call_id or "", "the tool")
-            message = Message("user", f"Result of {name}:\n{message.text}")
+            message = Message("user", f"{RESULT_OF}{name}:\n{message.text}")
         elif message.tool_calls:
             names.update((call.id, call.name) for call in message.tool_calls)
             message = Message("assistant", _tell_calls(message, way))
@@ -167,9 +173,9 @@ def _explain_tools(tools: Sequence[ToolSpec], way: TaughtWay, *, must_call: bool
         form = f"Reply with one JSON object. To use a tool: {_OBJECT_EXAMPLE}"
         ending = f'When no tool is needed, put the answer to the user in "{ANSWER_KEY}" instead.'
     if must_call:
-        ending = "Use a tool now."
+        ending = MUST_CALL
     return (
-        f"# Tools\n\n{form}\n\nThe tools, with the JSON Schema of their arguments:\n\n"
+        f"# Tools\n\n{form}\n\n{TOOLS_FOLLOW}"
         f"{described}\n\nThe result of each call is given to you. {ending}"
     )
 

@@ -57,7 +57,7 @@ class SessionArguments(CallerArguments, total=False):
     catalog: Catalog | None
 
 
-class ResumeArguments(OptionArguments, total=False):
+class ResumeArguments(CallerArguments, total=False):
     """What `Session.resume` takes besides the run and its output."""
 
     on_event: Listener | None

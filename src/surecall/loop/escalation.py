@@ -36,16 +36,22 @@ class Escalation(NamedTuple):
 
 
 def count_refusals(refusals: Mapping[str, int], results: Iterable[ToolResult]) -> dict[str, int]:
-    """Count per tool how often in a row its arguments could not be used."""
-    counted = dict(refusals)
+    """Count per tool how many replies in a row had no call of it that could be used.
+
+    Calls of one reply were made at once: several that are refused are one mistake.
+    """
+    was_refused: dict[str, bool] = {}
     for result in results:
         refused = not result.executed and any(
             code in _REFUSED for code in result.envelope.error_codes
         )
+        was_refused[result.name] = was_refused.get(result.name, True) and refused
+    counted = dict(refusals)
+    for name, refused in was_refused.items():
         if refused:
-            counted[result.name] = counted.get(result.name, 0) + 1
+            counted[name] = counted.get(name, 0) + 1
         else:
-            counted.pop(result.name, None)
+            counted.pop(name, None)
     return counted
 
 

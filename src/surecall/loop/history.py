@@ -23,6 +23,7 @@ _SYSTEM_ROLES: Final = frozenset({"developer", "system"})
 _REASONING_KEYS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks"}
 )
+_RENAMED: Final = "rename_repeated_id"
 
 
 class HistoryRules(NamedTuple):
@@ -36,6 +37,8 @@ class HistoryRules(NamedTuple):
     """A message with calls has its reasoning."""
     id_pattern: str | None = None
     """Ids of calls match this."""
+    ids_as_sent: bool = False
+    """Calls go back with the ids that the model gave them, also where it gave one twice."""
 
 
 def parse_history(items: Iterable[Any]) -> tuple[Message, ...]:
@@ -123,6 +126,7 @@ def fit_history(
         ("split_calls", rules.one_call_each, _split_calls),
         ("system_to_user", rules.system_first, _move_system),
         ("add_empty_reasoning", rules.echo_reasoning, _echo_reasoning),
+        ("restore_call_ids", rules.ids_as_sent, _restore_ids),
     ):
         fitted = tuple(change(messages)) if is_wanted else messages
         if fitted != messages:
@@ -134,6 +138,23 @@ def fit_history(
             changes.append("rewrite_call_ids")
             messages = fitted
     return messages, tuple(changes)
+
+
+def _restore_ids(messages: Sequence[Message]) -> Iterator[Message]:
+    """Give calls, and their results, the ids under which they arrived."""
+    sent: dict[str, str] = {}
+    for message in messages:
+        for call in message.tool_calls:
+            for receipt in call.receipts:
+                if receipt.rule == _RENAMED and call.id.startswith(f"{receipt.before}__"):
+                    sent[call.id] = str(receipt.before)
+        if message.role == "tool" and message.tool_call_id in sent:
+            yield replace(message, tool_call_id=sent[message.tool_call_id])
+        elif any(call.id in sent for call in message.tool_calls):
+            calls = (replace(call, id=sent.get(call.id, call.id)) for call in message.tool_calls)
+            yield replace(message, tool_calls=tuple(calls))
+        else:
+            yield message
 
 
 def find_own_ids(messages: tuple[Message, ...], pattern: str) -> dict[str, str]:

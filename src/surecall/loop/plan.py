@@ -288,6 +288,7 @@ def make_plan(
             system_first=system_first,
             echo_reasoning=capabilities.needs_reasoning_echo is True,
             id_pattern=capabilities.tool_id_pattern,
+            ids_as_sent="*" in options.disabled_rules,
         ),
         taught_history=HistoryRules(system_first=system_first),
         output=output,

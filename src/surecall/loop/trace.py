@@ -59,7 +59,8 @@ class RequestSummary(Struct, frozen=True, kw_only=True):
     """Whether it was made only because a likely call of the text before did not run."""
     history_changes: tuple[str, ...] = ()
     """What was changed in what is sent of the history, because the provider demands it:
-    `split_calls`, `system_to_user`, `add_empty_reasoning`, `rewrite_call_ids`."""
+    `split_calls`, `system_to_user`, `add_empty_reasoning`, `restore_call_ids`,
+    `rewrite_call_ids`."""
     message_transforms: tuple[str, ...] = ()
     tool_transforms: tuple[str, ...] = ()
     response_transforms: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from typing import Any, Final
 from surecall.errors import Code
 from surecall.jsontext import encode_text
 from surecall.records import ErrorDetail, Message, clip
+from surecall.tools.feedback import CHECK_STATE, INTERRUPTED
 
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
 FROM_SYSTEM: Final = "[System message:]"
@@ -56,6 +57,21 @@ _OWN_WORDS: Final = (
     "Your last message repeated a notice that was meant for you.",
 )
 """Words of ours by which a repeated notice is known."""
+
+OWN_NOTICES: Final = (
+    *_OWN_WORDS,
+    ASK_FOR_OUTPUT,
+    DOES_NOT_FIT.message,
+    "[tool not executed",
+    NO_RESULT,
+    INTERRUPTED,
+    CHECK_STATE,
+    HELD_SECRET.message,
+    MALFORMED,
+    "Use the result you have, change the arguments, or give your final answer",
+    "To use a tool, make a tool call in the way that tools were offered to you",
+)
+"""Everything that is written for a model only; no user should read it."""
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 

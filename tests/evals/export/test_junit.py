@@ -106,6 +106,7 @@ def test_a_case_tells_its_counts_and_intervals(tmp_path: Path) -> None:
         "strict_interval": "0.7695..0.9604",
         "original": "36/40",
         "original_interval": "0.7695..0.9604",
+        "errors": "0",
         "simulated": "false",
         "seed": "36/40",
         "seed_interval": "0.7695..0.9604",

@@ -34,6 +34,13 @@ class Played(NamedTuple):
         """Why the strict verdict is no."""
         return [reason.code for reason in self.grades.strict.reasons]
 
+    @property
+    def answer_codes(self) -> list[str]:
+        """Why the final text is not right."""
+        parts = self.grades.parts
+        answer = None if parts is None else parts.answer
+        return [] if answer is None else [reason.code for reason in answer.reasons]
+
 
 def perfect(scenario: Scenario) -> Model:
     """Return a model that always does what the scenario calls ideal."""

@@ -452,11 +452,21 @@ def test_an_unknown_scenario_is_refused_with_the_closest() -> None:
 
 
 def test_every_reason_has_a_sentence_and_a_case() -> None:
-    """No reason is without words, and the table above meets all but those of whole runs."""
+    """No reason is without words, and the table above meets all but those of whole runs.
+
+    Those about the calls as made and about the final text are in the suite of cheats.
+    """
     assert list(AGENT_REASONS) == list(AgentReason)
     assert all(text.endswith(".") for text in AGENT_REASONS.values())
     met = {code for mistake in MISTAKES for code in (*mistake.strict, *mistake.original)}
-    assert set(AgentReason) - met == {AgentReason.STAGE_NOT_CALLED}
+    assert set(AgentReason) - met == {
+        AgentReason.STAGE_NOT_CALLED,
+        AgentReason.UNKNOWN_TOOL_CALLED,
+        AgentReason.CALL_NOT_MADE,
+        AgentReason.EMPTY_FINAL,
+        AgentReason.TEXT_CALL_LEAKED,
+        AgentReason.NOTICE_REPEATED,
+    }
 
 
 def test_the_page_lists_every_reason() -> None:

@@ -343,7 +343,7 @@ async def test_cases_can_be_written_in_python(tmp_path: Path) -> None:
         assert (await play(case, perfect(case))).grades.strict.ok
     (first, _) = suite.cases("cases")
     wrong = await play(first, [ask(("note", {"text": "milk"})), "Done."])
-    assert wrong.strict_codes == ["CALL_MISSING", "CALL_UNEXPECTED", "STATE_WRONG"]
+    assert wrong.strict_codes == ["STATE_WRONG", "CALL_MISSING", "CALL_UNEXPECTED"]
 
 
 def test_the_version_follows_every_file(tmp_path: Path) -> None:

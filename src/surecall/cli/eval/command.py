@@ -19,7 +19,7 @@ from surecall.cli.output import ExitCode, Output
 from surecall.config import load_config
 from surecall.evals.experiments import make_executor, open_run_store, run_store_path
 from surecall.evals.export import check_folder, check_formats, parse_formats
-from surecall.evals.gates import parse_gate
+from surecall.evals.gates import limit_errors, parse_gate
 from surecall.evals.planning import (
     DEFAULT_TIMEOUT_S,
     LATEST_MATCH,
@@ -104,6 +104,11 @@ def evaluate() -> None:
     help="Resume this run; by default the unfinished run of this experiment.",
 )
 @click.option("--gate", "gates", multiple=True, metavar="EXPR", help="Exit with 1 unless it holds.")
+@click.option(
+    "--max-errors",
+    metavar="N|SHARE",
+    help="Exit with 1 when the endpoint failed more trials than this: 3, 0.02 or 2%.",
+)
 @click.option("--report", "formats", metavar="LIST", help="Write files: html, md, junit, …")
 @click.option("-o", "--out", "folder", metavar="DIR", help="Their folder. [default: surecall-RUN]")
 @click.option("--tag", metavar="NAME", help="Give the run a name.")
@@ -122,6 +127,7 @@ def run(
     is_new: bool,
     resume: str | None,
     gates: tuple[str, ...],
+    max_errors: str | None,
     formats: str | None,
     folder: str | None,
     tag: str | None,
@@ -140,6 +146,8 @@ def run(
     if ray_address is not None and engine != "ray":
         raise click.UsageError("--ray-address is for --engine ray.")
     parsed_gates = [parse_gate(text) for text in gates]
+    if max_errors is not None:
+        parsed_gates.append(limit_errors(max_errors))
     parsed_formats = _read_formats(formats, folder)
     if tag is not None:
         check_tag(tag)

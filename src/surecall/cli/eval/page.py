@@ -157,10 +157,15 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 
 def _group_data(group: Group) -> dict[str, Any]:
     data = {
-        **select_fields(group, "n", "simulated", "original", "strict", "fabrications"),
+        **select_fields(group, "n", "simulated", "original", "strict", "answer", "errors"),
+        "fabrications": group.fabrications,
         "failures": [
             {**msgspec.to_builtins(item.failure), **select_fields(item, "count", "example")}
             for item in group.failures
+        ],
+        "error_causes": [
+            {**msgspec.to_builtins(item.failure), **select_fields(item, "count", "example")}
+            for item in group.error_causes
         ],
         **select_fields(group.latency, "p50_ms", "p95_ms"),
         "cost_usd": group.costs.cost_usd,
@@ -177,7 +182,7 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         console.print(f"… {len(rows) - _MAX_ROWS} more: surecall report {info.id}", style="dim")
     summary = summarize_tallies(tallies)
     if summary.controls is not None:
-        passed = f"{summary.controls.strict.k}/{summary.controls.n} passed"
+        passed = f"{summary.controls.strict.k}/{summary.controls.strict.n} passed"
         console.print(f"\ncontrols without tools: {passed}, not counted above", style="dim")
     if summary.overall.failures:
         console.print()
@@ -185,6 +190,15 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     if summary.overall.fabrications:
         calls = count_of(summary.overall.fabrications, "call")
         console.print(f"✗ {calls} ran with something the model did not send", style="red")
+    errors = info.errors
+    if errors:
+        causes = [item.failure.code for item in summary.overall.error_causes]
+        why = f" ({', '.join(dict.fromkeys(causes))})" if causes else ""
+        console.print(
+            f"✗ the endpoint failed {count_of(errors, 'trial')}, which are in no rate{why}",
+            style="red",
+            soft_wrap=True,
+        )
     console.print(
         f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % Wilson intervals",
         style="dim",
@@ -195,14 +209,18 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
 def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
     axes = [axis for axis in _ROW_AXES if len({getattr(cell, axis) for cell, _ in rows}) > 1]
     columns = dict.fromkeys(("model", *axes), "fold")
-    columns |= dict.fromkeys(("strict", "original", "p50", "p95"), "right whole")
+    has_errors = any(group.errors for _, group in rows)
+    figures = ("strict", "answer", "original", *(("errors",) if has_errors else ()), "p50", "p95")
+    columns |= dict.fromkeys(figures, "right whole")
     table = make_table(columns)
     for cell, group in rows:
         table.add_row(
             line_of(cell.model) + label_simulated(group.simulated),
             *(line_of(getattr(cell, axis)) for axis in axes),
             describe_rate(group.strict),
+            f"{group.answer.k}/{group.answer.n}" if group.answer.n else "-",
             describe_rate(group.original),
+            *((str(group.errors),) if has_errors else ()),
             f"{group.latency.p50_ms:.0f} ms",
             f"{group.latency.p95_ms:.0f} ms",
         )

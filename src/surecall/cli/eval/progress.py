@@ -120,7 +120,7 @@ def _row_data(row: TrialRow) -> dict[str, Any]:
 
 def _cell_data(count: CellCount) -> dict[str, Any]:
     cell = msgspec.to_builtins(count.cell)
-    figures = select_fields(count, "original_ok", "strict_ok", "unanswered")
+    figures = select_fields(count, "original_ok", "strict_ok", "unanswered", "errors")
     return add_old_names({**cell, "trials": count.total, **figures})
 
 
@@ -157,9 +157,9 @@ class _ForPeople(EvalDisplay):
         left = tally.remaining_s(time.monotonic() - self._started)
         if left is not None and tally.done < tally.total:
             parts.append(f"{duration_of(left)} left")
-        parts.append(f"{tally.done - tally.strict_ok} failed")
-        if tally.unanswered:
-            parts.append(f"{tally.unanswered} unanswered")
+        parts.append(f"{tally.judged - tally.strict_ok} failed")
+        if tally.errors:
+            parts.append(count_of(tally.errors, "error"))
         if tally.cost_usd is not None:
             parts.append(f"${tally.cost_usd:.2f}")
         return " · ".join(parts)
@@ -178,11 +178,12 @@ class LineByCell(_ForPeople):
             return
         count, cell = event.count, event.count.cell
         mark = "✓" if count.strict_ok == count.done else "✗"
+        n = count.judged
         axes = (self._name(cell), cell.profile, cell.strategy, cell.fallback, cell.scenario)
         place = " / ".join(axes)
-        counts = f"{count.strict_ok}/{count.done} strict, {count.original_ok}/{count.done} original"
-        if count.unanswered:
-            counts += f", {count.unanswered} unanswered"
+        counts = f"{count.strict_ok}/{n} strict, {count.original_ok}/{n} original"
+        if count.errors:
+            counts += f", {count_of(count.errors, 'error')}"
         self._output.note(f"{mark} {place}: {counts}  [{self._status(event.tally)}]")
 
 
@@ -293,13 +294,15 @@ def _count_text(counts: Iterable[CellCount]) -> "Text":
     done = sum(count.done for count in listed)
     total = sum(count.total for count in listed)
     ok = sum(count.strict_ok for count in listed)
+    errors = sum(count.errors for count in listed)
     if not total:
         return Text("-", "dim")
     if not done:
         return Text("·", "dim")
     style = "green" if ok == done else "red" if not ok else "yellow"
     mark = "" if done == total else "…"
-    return Text(f"{ok}/{done}{mark}", style)
+    beside = f" +{errors}!" if errors else ""
+    return Text(f"{ok}/{done - errors}{mark}{beside}", style)
 
 
 def duration_of(seconds: float) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, SurecallError
-from surecall.evals.records import TrialBody, TrialRow, Unit
+from surecall.evals.records import VERDICT_VERSION, TrialBody, TrialRow, Unit
 from surecall.jsontext import decode_own
 
 from .base import DEFAULT_CONCURRENCY, Deliver, Finished, Job
@@ -106,7 +106,8 @@ def lost_trial(unit: Unit) -> Finished:
         **asdict(unit),
         original_ok=False,
         strict_ok=False,
-        outcome="broke",
+        outcome="error",
+        verdict_version=VERDICT_VERSION,
         category="EXCEPTION",
         code=Code.WORKER_LOST,
         error=message,

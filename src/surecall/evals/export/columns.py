@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from surecall.evals.records import CallFact, TrialRow
 from surecall.evals.run_files import utc_text
+from surecall.evals.severity import severity_of
 
 ColumnType = Literal["text", "integer", "number", "boolean", "list", "time"]
 
@@ -49,6 +50,24 @@ def _first_original_code(row: TrialRow) -> str | None:
     return row.original_reasons[0].code if row.original_reasons else None
 
 
+def _first_answer_code(row: TrialRow) -> str | None:
+    answer = None if row.parts is None else row.parts.answer
+    return answer.reasons[0].code if answer is not None and answer.reasons else None
+
+
+def _severity(row: TrialRow) -> str | None:
+    code = _first_strict_code(row)
+    return None if code is None or row.is_error else severity_of(code).name.lower()
+
+
+def _part(name: str) -> Callable[[TrialRow], bool | None]:
+    def read(row: TrialRow) -> bool | None:
+        verdict = None if row.parts is None else getattr(row.parts, name)
+        return None if verdict is None else verdict.ok
+
+    return read
+
+
 def _cell_columns(place: str) -> tuple[Column, ...]:
     return (
         _column("model", "text", "As it was named.", f"{place}.model"),
@@ -69,13 +88,13 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("simulated", "boolean", "Whether the model is simulated."),
     _column("control", "boolean", "Whether it is a control without tools."),
     _column("original_ok", "boolean", "The loose verdict of the original."),
-    _column("strict_ok", "boolean", "The verdict on behaviour."),
-    _column("outcome", "text", "`called`, `abstained` or `broke`."),
+    _column("strict_ok", "boolean", "The verdict on behaviour: state and process."),
+    _column("outcome", "text", "`called`, `abstained`, `broke`, or `error` of the endpoint."),
     _column("code", "text", "Code the run ended with, without an answer."),
     _column("category", "text", "Category of the original, when it failed."),
     _column("error", "text", "What went wrong, in words."),
     _column("error_status", "integer", "HTTP status of the error."),
-    _column("strict_reason", "text", "First reason of the strict verdict.", _first_strict_code),
+    _column("strict_reason", "text", "Gravest reason of the strict verdict.", _first_strict_code),
     _column("original_reason", "text", "First reason of the loose verdict.", _first_original_code),
     _column("cut_by_limit", "boolean", "Failed, cut at its token limit."),
     _column("censored", "boolean", "Stopped: the true time is longer."),
@@ -88,11 +107,17 @@ TRIAL_COLUMNS: Final[tuple[Column, ...]] = (
     _column("cost_usd", "number", "Empty without a price."),
     _column("calls", "integer", "How many calls were made.", lambda row: len(row.calls)),
     _column("rules", "list", "Rules that changed something."),
-    _column("saved_by", "list", "Rules without which it would have failed."),
+    _column("saved_by", "list", "Rules used for a call that ran, when the trial is right."),
     _column("fabrications", "integer", "Must be 0."),
     _column("escalations", "integer", "How often it was asked another way."),
     _column("text", "text", "What the model answered."),
     _column("started_at", "time", "When it began, UTC.", lambda row: utc_text(row.started_at)),
+    _column("state_ok", "boolean", "What was left behind; empty if not judged.", _part("state")),
+    _column("process_ok", "boolean", "What was called; empty if not judged.", _part("process")),
+    _column("answer_ok", "boolean", "The final text; empty if not judged."),
+    _column("severity", "text", "Of the gravest reason: harm, work, order or form.", _severity),
+    _column("answer_reason", "text", "Gravest reason against the answer.", _first_answer_code),
+    _column("verdict_version", "integer", "Which verdicts these are; 1 had no parts."),
     _column("seed_ok", "boolean", "Old name of `original_ok`.", "original_ok"),
     _column("seed_reason", "text", "Old name of `original_reason`.", _first_original_code),
 )

@@ -16,7 +16,7 @@ from surecall.evals.run_files import utc_text, write_export
 from surecall.evals.run_source import Layout, RunSource
 from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
-from surecall.evals.taxonomy import Failure, Layer
+from surecall.evals.taxonomy import ENDPOINT_LAYERS, Failure
 from surecall.evals.wording import describe_reasons, label_simulated
 
 _MAX_FAILURES: Final = 5
@@ -34,10 +34,6 @@ _ESCAPES: Final = str.maketrans(
         "\r": "&#13;",
     }
 )
-_OUTSIDE: Final = frozenset(
-    {Layer.SETUP, Layer.CONNECTION, Layer.PROVIDER, Layer.REPLY, Layer.HARNESS}
-)
-"""Layers in which the model has no part."""
 
 
 def write_junit(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
@@ -90,7 +86,8 @@ def _suite(source: RunSource, task: Task, cells: Tallies) -> Iterator[str]:
 
 
 def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
-    strict, original = rate_of(tally.strict_ok, tally.n), rate_of(tally.original_ok, tally.n)
+    strict = rate_of(tally.strict_ok, tally.judged)
+    original = rate_of(tally.original_ok, tally.judged)
     attributes = {"classname": suite, "name": source.layout.scenario(cell)}
     attributes["time"] = _seconds([tally])
     yield _open("testcase", attributes, indent=2)
@@ -100,14 +97,18 @@ def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[s
         "strict_interval": f"{strict.interval.low:.4f}..{strict.interval.high:.4f}",
         "original": f"{original.k}/{original.n}",
         "original_interval": f"{original.interval.low:.4f}..{original.interval.high:.4f}",
+        "errors": str(tally.errors),
         "simulated": str(tally.simulated > 0).lower(),
     }
     yield from _properties(add_old_names(about), indent=3)
     kind = _kind(tally)
     if kind:
-        failures = sorted(tally.failures.items(), key=lambda item: (-item[1], item[0]))
+        causes = tally.failures or tally.error_causes
+        failures = sorted(causes.items(), key=lambda item: (-item[1], item[0]))
         worst = failures[0][0] if failures else None
-        message = f"{tally.n - tally.strict_ok} of {tally.n} trials failed"
+        message = f"{tally.judged - tally.strict_ok} of {tally.judged} trials failed"
+        if tally.errors and kind == "error":
+            message = f"the endpoint failed {tally.errors} of {tally.n} trials"
         attributes = {"message": message, "type": worst.code if worst else "UNEXPLAINED"}
         words = clean_xml("\n".join(_explain(source, tally, failures)))
         # Line ends between tags are fine as they are, and people read them.
@@ -133,10 +134,10 @@ def _words(row: TrialRow) -> str:
 
 
 def _kind(tally: Tally) -> str:
-    if tally.strict_ok == tally.n:
-        return ""
-    outside = all(failure.layer in _OUTSIDE for failure in tally.failures)
-    return "error" if outside else "failure"
+    # Runs of before have errors of the endpoint among their failures.
+    if any(failure.layer not in ENDPOINT_LAYERS for failure in tally.failures):
+        return "failure"
+    return "error" if tally.errors or tally.failures else ""
 
 
 def _suite_name(layout: Layout, task: Task) -> str:

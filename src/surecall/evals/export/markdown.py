@@ -79,6 +79,11 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
         f"Run {code_span(info.id)}: {counted}",
         f"by the original's loose assertion {_share(summary.overall.original)}",
     ]
+    if summary.overall.answer.n:
+        parts.append(f"answers {_share(summary.overall.answer)}")
+    errors = _count_errors(summary)
+    if errors:
+        parts.append(f"**{errors:,} errors** of the endpoint, in no rate")
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
     parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
@@ -88,6 +93,10 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
         which = "All" if summary.overall.simulated == "all" else "Some"
         yield f"> {which} models here are *simulated*: their results say nothing about real models."
         yield ""
+
+
+def _count_errors(summary: Summary) -> int:
+    return summary.overall.errors + (summary.controls.errors if summary.controls else 0)
 
 
 class _Row(NamedTuple):
@@ -154,7 +163,7 @@ def _fabrications(overall: Group) -> Iterator[str]:
 def _failures(overall: Group) -> Iterator[str]:
     if not overall.failures:
         return
-    failed = overall.n - overall.strict.k
+    failed = overall.strict.n - overall.strict.k
     yield f"| why {failed:,} trials failed | trials | example |"
     yield "|---|---|---|"
     for found in overall.failures[:_MAX_FAILURES]:
@@ -173,7 +182,7 @@ def _details(summary: Summary) -> Iterator[str]:
     recoveries = [one for one in summary.overall.recoveries if one.saved.k]
     if not scenarios:
         return
-    yield "<details><summary>By scenario, and what saved runs</summary>"
+    yield "<details><summary>By scenario, and the rules that right runs used</summary>"
     yield ""
     yield "| scenario | right | loose |"
     yield "|---|---|---|"
@@ -187,7 +196,7 @@ def _details(summary: Summary) -> Iterator[str]:
         yield f"| {left} more, none of them worse | | |"
     yield ""
     if recoveries:
-        yield f"| rule | right runs that needed it{_mark(summary.overall.simulated)} |"
+        yield f"| rule | right runs that used it{_mark(summary.overall.simulated)} |"
         yield "|---|---|"
         for one in recoveries[:_MAX_RECOVERIES]:
             yield f"| {code_span(one.rule)} | {_share(one.saved)} |"

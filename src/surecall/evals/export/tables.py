@@ -100,6 +100,7 @@ def render_line(run_id: str, row: TrialRow) -> dict[str, Any]:
             "usage": msgspec.to_builtins(row.usage),
             "original_reasons": msgspec.to_builtins(row.original_reasons),
             "strict_reasons": msgspec.to_builtins(row.strict_reasons),
+            "parts": msgspec.to_builtins(row.parts),
             "calls": msgspec.to_builtins(row.calls),
         }
     )

@@ -27,7 +27,7 @@ from surecall.evals.stats import (
 )
 from surecall.profiles.filters import matches_glob
 
-from .text import MEASURES, Gate, Measure, parse_gate
+from .text import MEASURES, Gate, Measure, limit_errors, parse_gate
 
 __all__ = [
     "MEASURES",
@@ -37,6 +37,7 @@ __all__ = [
     "Measure",
     "check_gates",
     "check_tallies",
+    "limit_errors",
     "parse_gate",
 ]
 

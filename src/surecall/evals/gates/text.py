@@ -34,6 +34,9 @@ class Measure(NamedTuple):
 MEASURES: Final[dict[str, Measure]] = {
     "strict": Measure("rate", "trials that did what was asked", "strict"),
     "original": Measure("rate", "trials that satisfy the original assertion", "original"),
+    "answer": Measure("rate", "final texts that are right", "answer"),
+    "errors": Measure("count", "trials that the endpoint failed", "errors"),
+    "error_share": Measure("rate", "share of trials that the endpoint failed", "error_share"),
     "structured": Measure("rate", "calls in the place the wire format has", "calls.structured"),
     "valid_before": Measure("rate", "calls that fit their schema as sent", "calls.valid_before"),
     "valid_after": Measure("rate", "calls that fit it after repair", "calls.valid_after"),
@@ -102,6 +105,20 @@ def parse_gate(text: str, *, against: str | None = None) -> Gate:
         ConfigError: It cannot be understood (INVALID_GATE).
     """
     return _Parser(text).parse(against)
+
+
+def limit_errors(text: str) -> Gate:
+    """Return the gate for the errors that a run may have: a count such as `3`, or a share.
+
+    Args:
+        text: A whole number of trials, or a share of them such as `0.02` or `2%`.
+
+    Raises:
+        ConfigError: It is neither (INVALID_GATE).
+    """
+    plain = text.strip()
+    is_count = plain.isascii() and plain.isdigit()
+    return parse_gate(f"{'errors' if is_count else 'error_share'}<={plain}")
 
 
 class _Parser:

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
-from surecall.evals.records import Cell, TrialRow
+from surecall.evals.records import Cell, Outcome, TrialRow
 from surecall.evals.stats import (
     mcnemar,
     newcombe_paired,
@@ -17,6 +17,7 @@ from surecall.evals.stats import (
     rate_of,
     survival_quantile,
 )
+from surecall.evals.taxonomy import Failure
 
 from .records import (
     AXES,
@@ -90,15 +91,19 @@ def render_group(
         control=control,
         simulated=say_simulated(tally.simulated, tally.n),
         n=tally.n,
-        original=rate_of(tally.original_ok, tally.n),
-        strict=rate_of(tally.strict_ok, tally.n),
-        outcomes={name: tally.outcomes[name] for name in ("called", "abstained", "broke")},
+        original=rate_of(tally.original_ok, tally.judged),
+        strict=rate_of(tally.strict_ok, tally.judged),
+        answer=rate_of(tally.answer_ok, tally.answers),
+        errors=tally.errors,
+        error_share=rate_of(tally.errors, tally.n),
+        error_causes=_failures(tally, tally.error_causes),
+        outcomes={name: tally.outcomes[name] for name in get_args(Outcome)},
         categories=_by_count(tally.categories),
         calls=_call_figures(tally),
         saved=rate_of(tally.saved_runs, tally.strict_ok),
         recoveries=_recoveries(tally),
         fabrications=tally.fabrications,
-        failures=_failures(tally),
+        failures=_failures(tally, tally.failures),
         cut_by_limit=tally.cut_by_limit,
         latency=_latency(tally),
         costs=Costs(
@@ -145,8 +150,8 @@ def _recoveries(tally: Tally) -> tuple[Recovery, ...]:
     return tuple(sorted(found, key=lambda one: (-one.saved.k, -one.fired, one.rule)))
 
 
-def _failures(tally: Tally) -> tuple[FailureCount, ...]:
-    ordered = sorted(tally.failures.items(), key=lambda item: (-item[1], item[0]))
+def _failures(tally: Tally, counts: Counter[Failure]) -> tuple[FailureCount, ...]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         FailureCount(failure, count, tally.examples[failure]) for failure, count in ordered
     )

@@ -47,11 +47,14 @@ class Recovery(Struct, frozen=True, kw_only=True):
 
     rule: str
     saved: Rate
-    """Of trials that are strictly right: those that could not have been without this rule."""
+    """Of trials that are strictly right: those that used this rule for a call that ran.
+
+    Whether the model would have found another way without it only an ablation tells.
+    """
     fired: int
     """Trials in which it changed something, whatever became of them."""
     example: int | None
-    """Index of a trial that it saved."""
+    """Index of a trial that used it and is right."""
 
 
 class FailureCount(Struct, frozen=True):
@@ -123,10 +126,19 @@ class Group(Struct, frozen=True, kw_only=True):
     control: bool = False
     simulated: Simulated
     n: int
+    """Trials that were made; rates leave out those that ended with an error of the endpoint."""
     original: Rate
     """Right by the original, loose assertion."""
     strict: Rate
-    """Right by what was done."""
+    """Right by what was done: state and process."""
+    answer: Rate
+    """Of trials with a final text that was judged: those whose text is right."""
+    errors: int
+    """Trials that the endpoint failed: neither right nor wrong."""
+    error_share: Rate
+    """The share of trials that the endpoint failed."""
+    error_causes: tuple[FailureCount, ...]
+    """Why the endpoint failed."""
     outcomes: dict[str, int]
     categories: dict[str, int]
     """Failed trials by the categories of the original experiment."""

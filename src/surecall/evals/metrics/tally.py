@@ -25,7 +25,9 @@ class CaseTrials:
         self.strict = strict
 
     def add(self, row: TrialRow) -> None:
-        """Note a trial; the first of two with the same number counts."""
+        """Note a trial that was judged; the first of two with the same number counts."""
+        if row.is_error:
+            return
         bit = 1 << row.trial
         if not self.made & bit:
             self.made |= bit
@@ -48,7 +50,8 @@ class Tally:
     """Running counts of some trials; two of them can be added."""
 
     def __init__(self) -> None:
-        self.n = self.original_ok = self.strict_ok = self.simulated = 0
+        self.n = self.original_ok = self.strict_ok = self.simulated = self.errors = 0
+        self.answers = self.answer_ok = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
         self.cut_by_limit = self.saved_runs = self.priced = 0
         self.cost_usd = 0.0
@@ -63,6 +66,7 @@ class Tally:
         self.saved: Counter[str] = Counter()
         self.saved_examples: dict[str, int] = {}
         self.failures: Counter[Failure] = Counter()
+        self.error_causes: Counter[Failure] = Counter()
         self.examples: dict[Failure, int] = {}
         self.elapsed_ms = array("d")
         self.censored_ms = array("d")
@@ -71,9 +75,13 @@ class Tally:
     def add(self, row: TrialRow) -> None:
         """Count one trial."""
         self.n += 1
-        self.original_ok += row.original_ok
-        self.strict_ok += row.strict_ok
+        self.original_ok += row.original_ok and not row.is_error
+        self.strict_ok += row.strict_ok and not row.is_error
         self.simulated += row.simulated
+        self.errors += row.is_error
+        if row.answer_ok is not None:
+            self.answers += 1
+            self.answer_ok += row.answer_ok
         self.outcomes[row.outcome] += 1
         if row.category is not None:
             self.categories[row.category] += 1
@@ -82,11 +90,16 @@ class Tally:
         self._add_rules(row)
         failure = classify(row)
         if failure is not None:
-            self.failures[failure] += 1
+            (self.error_causes if row.is_error else self.failures)[failure] += 1
             self.examples.setdefault(failure, row.index)
         (self.censored_ms if row.censored else self.elapsed_ms).append(row.elapsed_ms)
         self._add_costs(row)
         self.cases.setdefault((row.cell, row.case), CaseTrials()).add(row)
+
+    @property
+    def judged(self) -> int:
+        """How many trials rates are of: all but those that the endpoint failed."""
+        return self.n - self.errors
 
     def _add_call(self, call: CallFact) -> None:
         counts = self.calls

@@ -44,6 +44,7 @@ def _render_counts(tally: Tally, prefix: str = "") -> dict[str, Any]:
 def _render_both(tally: Tally) -> dict[str, Any]:
     return {
         "runs": tally.n,
+        "errors": tally.errors,
         "ok": tally.original_ok,
         "ok_interval": _interval(tally.original_ok, tally.n),
         "strict_ok": tally.strict_ok,

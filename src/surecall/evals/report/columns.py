@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from surecall.evals.records import CallFact, Cell, Reason, TrialRow
+from surecall.evals.records import CallFact, Cell, Parts, Reason, TrialRow
 from surecall.evals.taxonomy import Failure, classify
 from surecall.jsontext import mend_surrogates
 from surecall.records import clip
@@ -85,6 +85,7 @@ class Columns:
             "status": row.error_status,
             "original_reasons": self._reasons(row.original_reasons),
             "strict_reasons": self._reasons(row.strict_reasons),
+            "parts": self._parts(row.parts),
             "elapsed_ms": round(row.elapsed_ms, 1),
             "turns": row.turns,
             "requests": row.requests,
@@ -112,6 +113,13 @@ class Columns:
             "error_kinds": self._list(call.error_kinds),
             "arguments_bytes": call.arguments_bytes,
         }
+
+    def _parts(self, parts: Parts | None) -> list[Any] | None:
+        """Return state, process and answer: the reasons of each, or None where not judged."""
+        if parts is None:
+            return None
+        verdicts = (parts.state, parts.process, parts.answer)
+        return [None if one is None else self._reasons(one.reasons) for one in verdicts]
 
     def _reasons(self, reasons: tuple[Reason, ...]) -> list[int]:
         """Return code and message of each reason, one after the other."""

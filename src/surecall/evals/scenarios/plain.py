@@ -7,6 +7,8 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from surecall.errors import Code
+from surecall.evals.answers import affirms
+from surecall.evals.as_made import MadeCall
 from surecall.evals.cases import Declarations, Ideal, IdealCall
 from surecall.evals.records import Reason
 from surecall.records import Message, ToolSpec, clip
@@ -14,16 +16,16 @@ from surecall.schema import SchemaChecker
 from surecall.tools import RunProgress, Tool, ToolFailed, ToolRegistry
 
 from .base import ENFORCED, PARALLEL, Scenario
+from .checks import FOO_PARTS
 from .conversation import (
     Conversation,
-    Evidence,
-    SeenCall,
     call,
     patch_call,
     read_call,
     read_patch_answer,
     say,
 )
+from .evidence import Evidence, sets_value
 from .scene import FOO, Scene, new_scene, only_tools, pick_words
 from .wording import (
     ENDING,
@@ -83,8 +85,8 @@ class SingleCall(Scenario):
     asks: ClassVar[str] = "Save the word `bar` with the only tool, `save_word`."
     loose: ClassVar[str] = "There is an answer, and the word that is saved is `bar`."
     strict: ClassVar[str] = (
-        'Every call that ran had exactly the arguments `{"word": "bar"}`; making the same call '
-        "again is forgiven, because it changes nothing."
+        'Every call that ran had exactly the arguments `{"word": "bar"}`, and none was made for '
+        "another word; making the same call again is forgiven, because it changes nothing."
     )
     options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_turns": 6}
     must_read: ClassVar[bool] = False
@@ -122,13 +124,20 @@ class SingleCall(Scenario):
         if not seen.text.strip():
             yield Reason(ReasonCode.EMPTY_FINAL)
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Look at the arguments of the calls that ran."""
-        for made in seen.calls:
-            if made.executed and made.arguments != _WANTED:
+    def check_answer(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for a word that it is done, and for none that it is not."""
+        if not affirms(seen.text):
+            yield Reason(ReasonCode.FINAL_TEXT_WRONG, f"answered {clip(seen.text, 80)!r}")
+
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
+        """Look at the arguments of all calls that ran, and at every word that was sent."""
+        for made in seen.attempts:
+            word = made.arguments.get("word")
+            other_word = isinstance(word, str) and word != _WANTED["word"]
+            if other_word or (made.executed and made.arguments != _WANTED):
                 yield Reason(ReasonCode.ARGUMENTS_WRONG, clip(repr(made.arguments), 80))
 
-    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether it is the one call."""
         return made.name == _SAVE_SPEC.name and made.arguments == _WANTED
 
@@ -148,7 +157,7 @@ class HappyPathParallel(Scenario):
     name: ClassVar[str] = "happy_path_parallel"
     asks: ClassVar[str] = "Call `state_get` and the right `state_patch` in the first reply."
     loose: ClassVar[str] = "As `happy_path`, and some reply held two calls or more."
-    strict: ClassVar[str] = "The first reply with calls held both."
+    strict: ClassVar[str] = "The first reply with calls held these two, and the right patch."
     options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
     system: ClassVar[str] = instructions(
@@ -175,11 +184,14 @@ class HappyPathParallel(Scenario):
         if not any(len(reply) > 1 for reply in seen.replies):
             yield Reason(ReasonCode.NO_PARALLEL_CALLS)
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Ask for both calls in the first reply that has any."""
-        first = [made.name for made in seen.replies[0]] if seen.replies else []
-        if not {"state_get", "state_patch"} <= set(first):
-            yield Reason(ReasonCode.NO_PARALLEL_CALLS, f"the first reply called {first}")
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for both calls in the first reply that has any, and for one patch in all."""
+        first = seen.replies[0] if seen.replies else []
+        names = sorted(made.name for made in first)
+        if names != ["state_get", "state_patch"]:
+            yield Reason(ReasonCode.NO_PARALLEL_CALLS, f"the first reply called {names}")
+        elif not any(sets_value(made, FOO_PARTS, seen.scene.value) for made in first):
+            yield Reason(ReasonCode.NO_PARALLEL_CALLS, "its patch is another one")
 
 
 class DuplicateIds(Scenario):
@@ -192,8 +204,8 @@ class DuplicateIds(Scenario):
     )
     loose: ClassVar[str] = "The answer is `Done.`, and `/draft/foo` holds both words in order."
     strict: ClassVar[str] = (
-        "Both reads came in one reply, and every call in the conversation had its own id and its "
-        "own result."
+        "Both reads came in one reply, each for one of the two, before any other; every call in "
+        "the conversation had its own id and its own result."
     )
     options: ClassVar[dict[str, Any]] = PARALLEL
     system: ClassVar[str] = instructions(
@@ -227,10 +239,13 @@ class DuplicateIds(Scenario):
         value = f"{words['left']}-{words['right']}"
         return say() if seen.has_set(value) else call(patch_call(seen, value))
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the two reads, and at the ids of all calls."""
-        if not any(_reads_both(reply) for reply in seen.replies):
+        ran = [reply for reply in seen.replies if any(made.ran for made in reply)]
+        if not ran or not _reads_both(ran[0]):
             yield Reason(ReasonCode.NO_PARALLEL_CALLS)
+        if any(made.turn <= ran[0][0].turn for made in seen.attempts_of("state_patch") if ran):
+            yield Reason(ReasonCode.STEP_SKIPPED, "the value was set before both words were read")
         history = seen.attempt.history
         made = Counter(call.id for message in history for call in message.tool_calls)
         answered = Counter(message.tool_call_id for message in history if message.role == "tool")
@@ -238,10 +253,10 @@ class DuplicateIds(Scenario):
             yield Reason(ReasonCode.IDS_NOT_UNIQUE)
 
 
-def _reads_both(reply: Iterable[Any]) -> bool:
-    selected = [str(made.arguments.get("select")) for made in reply if made.name == "state_get"]
-    lefts = sum("left" in text for text in selected)
-    return len(selected) > 1 and lefts > 0 and any("right" in text for text in selected)
+def _reads_both(reply: Iterable[MadeCall]) -> bool:
+    selected = [made.arguments.get("select") for made in reply if made.name == "state_get"]
+    texts = sorted(str(select).strip("[]'\" ") for select in selected)
+    return texts == ["/draft/left", "/draft/right"]
 
 
 def _has_word(progress: RunProgress) -> bool:
@@ -326,12 +341,12 @@ class MultiStepPlan(Scenario):
             key = str(made.data.get("next_key", key))
         return call(IdealCall(_NOTE_SPEC.name, {"key": key}))
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Follow the keys."""
         keys = seen.scene.keys
         given = {keys[0]: -1}
         opened: list[str] = []
-        for made in seen.calls_of(_NOTE_SPEC.name):
+        for made in seen.attempts_of(_NOTE_SPEC.name):
             key = made.arguments.get("key")
             if isinstance(key, str) and given.get(key, made.turn) >= made.turn:
                 yield Reason(ReasonCode.KEY_GUESSED, clip(key, 40))
@@ -340,8 +355,16 @@ class MultiStepPlan(Scenario):
                 given.update((found, made.turn) for found in keys[keys.index(key) + 1 :][:1])
         if tuple(opened) != keys:
             yield Reason(ReasonCode.STEP_SKIPPED, f"{len(opened)} of {len(keys)} notes in order")
+        ends = [
+            made.turn
+            for made in seen.calls_of(_NOTE_SPEC.name)
+            if made.ok and made.arguments.get("key") == keys[-1]
+        ]
+        patches = [made.turn for made in seen.attempts_of("state_patch")]
+        if patches and (not ends or min(patches) <= ends[0]):
+            yield Reason(ReasonCode.STEP_SKIPPED, "the word was set before the last note was open")
 
-    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Tell whether a key is one of the notes' keys."""
         if made.name == _NOTE_SPEC.name:
             return made.arguments.get("key") in scene.keys

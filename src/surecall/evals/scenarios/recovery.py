@@ -5,21 +5,22 @@ from random import Random
 from typing import Any, ClassVar
 
 from surecall.errors import Code
+from surecall.evals.as_made import MadeCall, plain_name
 from surecall.evals.cases import Declarations, Ideal
 from surecall.evals.records import Reason
-from surecall.records import ErrorDetail, Message, ToolCall
+from surecall.records import ErrorDetail, Message, ToolCall, clip
 
-from .base import ENFORCED, PARALLEL, TOLERATED, Scenario, check_recovery
+from .base import ENFORCED, PARALLEL, TOLERATED, Scenario
+from .checks import FOO_PARTS, check_one_by_one, check_recovery
 from .conversation import (
     Conversation,
-    Evidence,
-    SeenCall,
     call,
     patch_call,
     patch_with,
     read_call,
     read_patch_answer,
 )
+from .evidence import Evidence, path_parts, paths_of
 from .scene import Scene, earlier_turn, new_scene
 from .wording import (
     ANSWER,
@@ -52,9 +53,14 @@ class PartialSuccessFailure(Scenario):
     loose: ClassVar[str] = (
         "As `happy_path`, and some reply held a good `state_get` and a failed `state_patch`."
     )
-    strict: ClassVar[str] = "That reply was the first one; a patch that succeeded followed."
+    strict: ClassVar[str] = (
+        "That reply was the first one and held these two calls, its patch was refused with "
+        "`ARGUMENT_ERROR` for `/draft/wrong`, and a patch that succeeded followed, one call a "
+        "reply."
+    )
     options: ClassVar[dict[str, Any]] = PARALLEL
     must_read: ClassVar[bool] = False
+    ordered_paths: ClassVar[tuple[str, ...]] = (_WRONG_PATH,)
     system: ClassVar[str] = instructions(
         INTRO,
         "This is an exercise in handling errors.",
@@ -79,19 +85,26 @@ class PartialSuccessFailure(Scenario):
         if not any(_is_partial(reply) for reply in seen.replies):
             yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for it in the first reply, and for a recovery."""
-        if not seen.replies or not _is_partial(seen.replies[0]):
+        first = seen.replies[0] if seen.replies else []
+        if len(first) != 2 or not _is_partial(first):
             yield Reason(ReasonCode.NO_PARTIAL_FAILURE)
-        yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR)
+        yield from check_recovery(seen, "state_patch", Code.ARGUMENT_ERROR, ordered=_is_wrong)
+        yield from check_one_by_one(seen, after=1)
 
-    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Judge no call that is wrong on purpose."""
         is_wrong = any(item.get("path") == _WRONG_PATH for item in made.operations)
         return None if is_wrong else super().is_expected(made, scene)
 
 
-def _is_partial(reply: Sequence[SeenCall]) -> bool:
+def _is_wrong(made: MadeCall) -> bool:
+    paths = {path_parts(path) for path in paths_of(made)}
+    return paths == {path_parts(_WRONG_PATH)}
+
+
+def _is_partial(reply: Sequence[MadeCall]) -> bool:
     has_read = any(made.name == "state_get" and made.ok for made in reply)
     return has_read and any(made.name == "state_patch" and not made.ok for made in reply)
 
@@ -101,7 +114,7 @@ class MissingWorkspaceId(Scenario):
 
     name: ClassVar[str] = "missing_workspace_id"
     asks: ClassVar[str] = "As `happy_path`, but without `workspace_id` in any call."
-    strict: ClassVar[str] = "No call carried `workspace_id`."
+    strict: ClassVar[str] = "No call carried `workspace_id` or the id, under any name."
     system: ClassVar[str] = instructions(
         TASK,
         "Leave the argument workspace_id out of every call: the tools know which workspace is "
@@ -120,10 +133,12 @@ class MissingWorkspaceId(Scenario):
         """Read and patch without the id."""
         return read_patch_answer(seen, with_id=False)
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for the id in every call."""
-        if any("workspace_id" in made.arguments for made in seen.calls):
-            yield Reason(ReasonCode.ID_NOT_OMITTED)
+        for made in seen.attempts:
+            sent = f"{made.raw} {made.arguments}"
+            if seen.scene.before.id in sent or "workspaceid" in plain_name(sent):
+                yield Reason(ReasonCode.ID_NOT_OMITTED)
 
 
 _WRONG_OPS = 7
@@ -136,7 +151,7 @@ class TypeErrorRecovery(Scenario):
     name: ClassVar[str] = "type_error_recovery"
     asks: ClassVar[str] = "Read, send one patch whose `ops` is the number 7, then patch rightly."
     strict: ClassVar[str] = (
-        "A patch was refused for its arguments, and a patch that succeeded followed."
+        "After the read a patch with 7 as `ops` was refused, and a patch that succeeded followed."
     )
     system: ClassVar[str] = instructions(
         INTRO,
@@ -159,17 +174,26 @@ class TypeErrorRecovery(Scenario):
             return call(patch_with(seen, _WRONG_OPS))
         return read_patch_answer(seen)
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for the refusal and the recovery."""
-        return check_recovery(seen, "state_patch", *_REFUSALS)
+        return check_recovery(seen, "state_patch", *_REFUSALS, ordered=_has_wrong_type)
 
-    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Judge no call that is wrong on purpose."""
         is_wrong = made.name == "state_patch" and not isinstance(made.arguments.get("ops"), list)
         return None if is_wrong else super().is_expected(made, scene)
 
 
+def _has_wrong_type(made: MadeCall) -> bool:
+    """Tell whether the operations are the number; text formats may not tell 7 from "7"."""
+    sent = made.arguments.get("ops")
+    if isinstance(sent, bool):
+        return False
+    return sent == _WRONG_OPS or (made.is_text and str(sent).strip() == str(_WRONG_OPS))
+
+
 _LONG_VALUE = "x" * 400
+_MIN_LONG = "x" * 300
 
 
 class LongArgumentsGuard(Scenario):
@@ -181,7 +205,8 @@ class LongArgumentsGuard(Scenario):
         "then patch `bar`."
     )
     strict: ClassVar[str] = (
-        "A patch was refused with `ARGUMENTS_TOO_LARGE`, and a patch that succeeded followed."
+        "After the read one patch of `/draft/foo` with 300 letters x or more was refused with "
+        "`ARGUMENTS_TOO_LARGE`, and a patch that succeeded followed."
     )
     options: ClassVar[dict[str, Any]] = {**ENFORCED, "max_tool_args_bytes": 300}
     system: ClassVar[str] = instructions(
@@ -211,15 +236,24 @@ class LongArgumentsGuard(Scenario):
             return read_patch_answer(seen)
         return call(patch_call(seen, _LONG_VALUE))
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for the refusal and the recovery."""
-        return check_recovery(seen, "state_patch", Code.ARGUMENTS_TOO_LARGE)
+        code = Code.ARGUMENTS_TOO_LARGE
+        yield from check_recovery(seen, "state_patch", code, ordered=_has_long_value)
+        if sum(_has_long_value(made) for made in seen.attempts_of("state_patch")) > 1:
+            yield Reason(ReasonCode.REFUSED_CALL_REPEATED)
 
-    def is_expected(self, made: SeenCall, scene: Scene) -> bool | None:
+    def is_expected(self, made: MadeCall, scene: Scene) -> bool | None:
         """Judge no call that is too large on purpose."""
         if Code.ARGUMENTS_TOO_LARGE in made.codes:
             return None
         return super().is_expected(made, scene)
+
+
+def _has_long_value(made: MadeCall) -> bool:
+    """Tell whether a patch sets the field to the long value; refused arguments are raw only."""
+    sent = f"{made.raw} {made.arguments}".lower()
+    return _MIN_LONG in sent and FOO_PARTS in map(path_parts, paths_of(made))
 
 
 _BIG_CHARS = 12_000
@@ -259,13 +293,18 @@ class ToolOutputTruncation(Scenario):
         if not any(Code.TOOL_OUTPUT_TOO_LARGE in text for text in sent):
             yield Reason(ReasonCode.GUARD_NOT_FIRED)
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Ask for one read that was too large, and work done after it."""
-        yield from check_recovery(seen, "state_get", Code.TOOL_OUTPUT_TOO_LARGE)
-        place = seen.met("state_get", Code.TOOL_OUTPUT_TOO_LARGE)
-        later = () if place is None else seen.calls[place + 1 :]
-        if any(made.name == "state_get" for made in later):
+        code = Code.TOOL_OUTPUT_TOO_LARGE
+        yield from check_recovery(seen, "state_get", code, ordered=_reads_all)
+        reads = seen.attempts_of("state_get")
+        done = [place for place, made in enumerate(reads) if made.ran]
+        if done and (len(done) > 1 or done[0] < len(reads) - 1):
             yield Reason(ReasonCode.READ_REPEATED)
+
+
+def _reads_all(made: MadeCall) -> bool:
+    return not made.arguments.get("select")
 
 
 _CUT = '{"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar bar bar ba'
@@ -283,7 +322,7 @@ class TruncatedArguments(Scenario):
     asks: ClassVar[str] = (
         "Go on after a patch that was cut off and refused with `ARGUMENTS_TRUNCATED`: patch `bar`."
     )
-    strict: ClassVar[str] = "A whole patch that succeeded followed."
+    strict: ClassVar[str] = "One whole patch that succeeded followed, and no call after it."
     must_read: ClassVar[bool] = False
     system: ClassVar[str] = instructions(
         INTRO,
@@ -313,10 +352,17 @@ class TruncatedArguments(Scenario):
             *earlier_turn(cut, errors=(_CUT_REFUSAL,)),
         )
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
-        """Ask for a patch that succeeded."""
-        if not any(made.ok for made in seen.calls_of("state_patch")):
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
+        """Ask for a patch that succeeded, and for nothing after it."""
+        places = [
+            place
+            for place, made in enumerate(seen.attempts)
+            if made.name == "state_patch" and made.ok
+        ]
+        if not places:
             yield Reason(ReasonCode.NOT_RECOVERED)
+        elif places[0] < len(seen.attempts) - 1:
+            yield Reason(ReasonCode.CALL_AFTER_WORK, seen.attempts[-1].name)
 
 
 _UNKNOWN = "draft_write"
@@ -346,11 +392,9 @@ class UnknownToolRecovery(Scenario):
         )
         return (*super().messages(scene), *earlier_turn(wrong, errors=(_UNKNOWN_REFUSAL,)))
 
-    def check_strict(self, seen: Evidence) -> Iterable[Reason]:
+    def check_process(self, seen: Evidence) -> Iterable[Reason]:
         """Look for names that are not tools."""
-        known = {tool.name for tool in seen.scene.tools}
-        for made in seen.calls:
-            if Code.TOOL_NOT_ALLOWED in made.codes and made.name not in known:
-                yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, made.name)
+        for made in seen.unknown_calls:
+            yield Reason(ReasonCode.UNKNOWN_TOOL_CALLED, clip(made.name, 80))
         if seen.calls and not any(made.ok for made in seen.calls_of("state_patch")):
             yield Reason(ReasonCode.NOT_RECOVERED)

@@ -207,12 +207,13 @@ class RunStore:
                 [(number, row.index, body) for row, body in fresh if body is not None],
             )
             database.execute(
-                "UPDATE runs SET done = done + ?, seed_ok = seed_ok + ?, strict_ok = strict_ok + ? "
-                "WHERE number = ?",
+                "UPDATE runs SET done = done + ?, seed_ok = seed_ok + ?, "
+                "strict_ok = strict_ok + ?, errors = errors + ? WHERE number = ?",
                 (
                     len(fresh),
                     sum(row.original_ok for row, _ in fresh),
                     sum(row.strict_ok for row, _ in fresh),
+                    sum(row.is_error for row, _ in fresh),
                     number,
                 ),
             )

@@ -21,6 +21,7 @@ CREATE TABLE runs (
     done INTEGER NOT NULL DEFAULT 0,
     seed_ok INTEGER NOT NULL DEFAULT 0,
     strict_ok INTEGER NOT NULL DEFAULT 0,
+    errors INTEGER NOT NULL DEFAULT 0,
     manifest_hash TEXT NOT NULL,
     manifest TEXT NOT NULL,
     created_at REAL NOT NULL,
@@ -87,6 +88,7 @@ SELECT
     runs.done,
     runs.seed_ok AS original_ok,
     runs.strict_ok,
+    runs.errors,
     (SELECT group_concat(name, ',') FROM tags WHERE tags.run = runs.number) AS tags,
     datetime(runs.created_at, 'unixepoch') AS created_at,
     datetime(runs.ended_at, 'unixepoch') AS ended_at,
@@ -129,6 +131,11 @@ SELECT
     json_array_length(trials.row, '$.calls') AS calls,
     {_fields("trials.row", "rules saved_by fabrications escalations text")},
     datetime(trials.started_at, 'unixepoch') AS started_at,
+    json_extract(trials.row, '$.parts.state.ok') AS state_ok,
+    json_extract(trials.row, '$.parts.process.ok') AS process_ok,
+    json_extract(trials.row, '$.parts.answer.ok') AS answer_ok,
+    json_extract(trials.row, '$.parts.answer.reasons[0].code') AS answer_reason,
+    coalesce(json_extract(trials.row, '$.verdict_version'), 1) AS verdict_version,
     trials.seed_ok,
     json_extract(trials.row, '$.seed_reasons[0].code') AS seed_reason
 FROM trials
@@ -181,11 +188,14 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _renew_views(connection: sqlite3.Connection) -> None:
-    """Give a file of before the names that views have now, if it can be written at all."""
-    known = connection.execute("SELECT name FROM pragma_table_info('v_trials')").fetchall()
-    if ("original_ok",) in known:
+    """Give a file of before the columns and views that there are now, if it can be written."""
+    query = "SELECT name FROM pragma_table_info('v_trials') WHERE name = 'verdict_version'"
+    if connection.execute(query).fetchone() is not None:
         return
     with suppress(sqlite3.OperationalError), transaction(connection):
+        runs = connection.execute("SELECT name FROM pragma_table_info('runs')").fetchall()
+        if ("errors",) not in [tuple(row) for row in runs]:
+            connection.execute("ALTER TABLE runs ADD COLUMN errors INTEGER NOT NULL DEFAULT 0")
         for name in ("v_runs", "v_trials", "v_tool_calls"):
             connection.execute(f"DROP VIEW IF EXISTS {name}")
         for statement in _VIEWS.split(";\n"):

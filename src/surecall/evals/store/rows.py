@@ -67,10 +67,17 @@ class RunInfo(Struct, frozen=True, kw_only=True):
     done: int
     original_ok: int = 0
     strict_ok: int = 0
+    errors: int = 0
+    """Trials that the endpoint failed: in no rate."""
     tags: tuple[str, ...] = ()
     created_at: float = 0.0
     """Seconds since 1970."""
     ended_at: float | None = None
+
+    @property
+    def judged(self) -> int:
+        """How many trials say something about the model."""
+        return self.done - self.errors
 
     @property
     def is_complete(self) -> bool:
@@ -120,7 +127,7 @@ def decode_info(row: Mapping[str, Any]) -> RunInfo:
     )
     if info.units != info.manifest.units:
         raise ValueError("a run has another size than its manifest")
-    if min(info.done, info.original_ok, info.strict_ok) < 0:
+    if min(info.done, info.original_ok, info.strict_ok, info.errors, info.judged) < 0:
         raise ValueError("a run has less than no trials")
     return info
 

@@ -1,7 +1,7 @@
 """Cases of one turn: what is asked, and whether the arguments are right."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -9,12 +9,23 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, assign_calls, failed
+from surecall.evals.cases import (
+    Attempt,
+    Grades,
+    Ideal,
+    IdealCall,
+    Prepared,
+    assign_calls,
+    failed,
+    judge,
+)
 from surecall.evals.records import Reason, Verdict
 from surecall.loop import Trace
 from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.tools import ToolRegistry
+
+from .plain_checks import check_plain_answer, list_attempts
 
 FunctionDoc = Mapping[str, Any]
 Answer = Mapping[str, Mapping[str, Sequence[Any]]]
@@ -195,6 +206,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...]
     fold: Callable[[str], str] = fold_text
     control: bool = False
+    is_closed: bool = False
+    """Whether no other call may be made in the whole run, not even one that does not run."""
 
     def prepare(self, seed: int) -> Prepared:
         """Set up tools that note each call and say that it is done."""
@@ -219,10 +232,20 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if not self.answers:
             wrong = failed("called", ", ".join(call.name for call in calls))
             verdict = wrong if calls else Verdict(ok=True)
-            return Grades(original=verdict, strict=verdict, exact=exact, state=kept)
-        reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
-        loose = self._loose(calls)
-        return Grades(original=loose, strict=Verdict.of(reasons), exact=exact, state=kept)
+            reasons, loose = verdict.reasons, verdict
+        else:
+            reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
+            if self.is_closed and not reasons:
+                reasons = tuple(self._check_others(attempt, calls))
+            loose = self._loose(calls)
+        return judge(
+            original=loose,
+            state=None,
+            process=reasons,
+            answer=check_plain_answer(attempt, may_be_empty=True),
+            exact=exact,
+            kept=kept,
+        )
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls, each with the first value that counts as right; then answer."""
@@ -241,6 +264,14 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             and (key in required or values[0] != "")
         }
         return IdealCall(tool_names.get(name, name), arguments)
+
+    def _check_others(self, attempt: Attempt, right: list[IdealCall]) -> Iterator[Reason]:
+        """Look for other calls beside or after the right ones; the same once more is forgiven."""
+        for made in list_attempts(attempt):
+            call = IdealCall(self.names.get(made.name, made.name), made.arguments)
+            if call in right or (made.name in self.names and not made.executed):
+                continue
+            yield Reason("extra_call", call.name)
 
     def _loose(self, calls: list[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}
@@ -345,6 +376,7 @@ def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCas
         names={tool.name: tool.name},
         answers=({tool.name: asked["arguments"]},),
         fold=fold_case,
+        is_closed=True,
     )
 
 

@@ -134,7 +134,7 @@ function failureTable(groups, n) {
 // Recoveries
 
 function drawRecoveries(rows) {
-  const title = "What saved trials";
+  const title = "Rules that right trials used";
   const shown = seriesOf(rows).flatMap((one) => one.rows);
   const right = shown.filter((trial) => trial.strictOk);
   const fired = tally(shown.flatMap((trial) => trial.rules), (rule) => rule);
@@ -168,7 +168,7 @@ function drawRecoveries(rows) {
       ),
       mark(
         linkTo(["trials"], { filters: filtersWith({ rule, verdict: "pass" }) }),
-        `${rule} saved ${rateWords(rate)}`,
+        `${rule} was used by ${rateWords(rate)}`,
         s(
           "rect",
           {
@@ -195,12 +195,12 @@ function drawRecoveries(rows) {
     "recoveries",
     title,
     `Of the ${count(right.length)} trials of tool scenarios that are strictly right: those that could not have been without this rule, with 95 % Wilson intervals. A trial may need several.${shownNote()}`,
-    drawing(WIDTH, 12 + 24 * lines.length, "Trials saved, by rule", drawn),
+    drawing(WIDTH, 12 + 24 * lines.length, "Right trials that used each rule", drawn),
     makeTable(
-      "Trials saved, by rule",
+      "Right trials that used each rule",
       [
         { title: "Rule" },
-        { title: "Saved", numeric: true },
+        { title: "Used", numeric: true },
         { title: "Share", numeric: true },
         { title: "95 % interval", numeric: true },
         { title: "Changed something in", numeric: true },

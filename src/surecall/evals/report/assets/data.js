@@ -56,6 +56,7 @@ function readTrials(columns) {
       status: columns.status[i],
       originalReasons: readReasons(columns.original_reasons[i]),
       strictReasons: readReasons(columns.strict_reasons[i]),
+      parts: readParts(columns.parts[i]),
       ms: columns.elapsed_ms[i],
       turns: columns.turns[i],
       requests: columns.requests[i],
@@ -72,6 +73,18 @@ function readTrials(columns) {
     trial.cell.control = trial.control;
     return trial;
   });
+}
+
+// State, process and answer, each its reasons; null for what was not judged.
+function readParts(parts) {
+  if (!parts) return null;
+  const [state, process, answer] = parts.map((one) => one && readReasons(one));
+  return { state, process, answer };
+}
+
+// The endpoint failed: the trial is neither right nor wrong, and in no rate.
+function isError(trial) {
+  return trial.outcome === "error";
 }
 
 function readReasons(parts) {
@@ -156,11 +169,12 @@ function markContenders() {
 function markConsistency(verdict, field) {
   const groups = groupBy(trials, (trial) => `${trial.cell.place}/${trial.case}`);
   for (const members of groups.values()) {
-    const right = members.filter((trial) => trial[verdict]).length;
+    const judged = members.filter((trial) => !isError(trial));
+    const right = judged.filter((trial) => trial[verdict]).length;
     const word =
-      members.length < 2
+      judged.length < 2
         ? "once"
-        : right === members.length
+        : right === judged.length
           ? "always"
           : right
             ? "sometimes"

@@ -3,12 +3,12 @@
 // Maps, not objects: a value may be called `constructor`, and a tool `once`.
 const FACET_WORDS = new Map([
   ["flaky", new Map([["once", "tried once"]])],
-  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"]])],
+  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"], ["error", "the endpoint failed"]])],
 ]);
 const FACET_ORDERS = new Map([
   ["verdict", ["pass", "fail"]],
   ["flaky", ["always", "sometimes", "never", "once"]],
-  ["outcome", ["called", "abstained", "broke"]],
+  ["outcome", ["called", "abstained", "broke", "error"]],
   ...Object.entries(axes),
 ]);
 

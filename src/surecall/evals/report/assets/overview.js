@@ -12,21 +12,26 @@ const CHARTS = [
 ];
 
 function overviewPage() {
-  const tools = chosen.rows.filter((trial) => !trial.control);
+  const judged = chosen.rows.filter((trial) => !isError(trial));
+  const tools = judged.filter((trial) => !trial.control);
   return [
     h("h1", { class: "hidden" }, `Report of run ${run.id}`),
     tiles(),
     h(
       "div",
       { class: "charts" },
-      CHARTS.map((draw) => draw(draw === drawHeatMap ? chosen.rows : tools)),
+      CHARTS.map((draw) => draw(draw === drawHeatMap ? judged : tools)),
     ),
   ];
 }
 
 function tiles() {
   const strategies = shownStrategies();
-  const shown = chosen.rows.filter((trial) => strategies.includes(trial.cell.strategy));
+  const made = chosen.rows.filter((trial) => strategies.includes(trial.cell.strategy));
+  const shown = made.filter((trial) => !isError(trial));
+  const errors = made.length - shown.length;
+  const answered = shown.filter((trial) => !trial.control && trial.parts?.answer);
+  const answers = rateOf(answered.filter((trial) => !trial.parts.answer.length).length, answered.length);
   const tools = shown.filter((trial) => !trial.control);
   const controls = shown.filter((trial) => trial.control);
   const strict = rateOf(tools.filter((trial) => trial.strictOk).length, tools.length);
@@ -43,6 +48,14 @@ function tiles() {
     "section",
     { class: "tiles", "aria-label": "Figures" },
     rateTile("Strictly right", strict, "did what was asked, the way it was asked", note),
+    answers.n ? rateTile("Answers right", answers, "the final text, counted apart", note) : null,
+    tile(
+      "Errors of the endpoint",
+      count(errors),
+      "neither right nor wrong; in no rate",
+      null,
+      errors ? "bad" : "",
+    ),
     rateTile(
       "Right by the original rule",
       original,
@@ -50,9 +63,9 @@ function tiles() {
       note,
     ),
     tile(
-      "Saved by a rule",
+      "Used a rule",
       `${count(saved)}`,
-      `of ${plural(strict.k, "trial")} strictly right`,
+      `of ${plural(strict.k, "trial")} strictly right; what a rule saves, an ablation tells`,
       note,
     ),
     tile(

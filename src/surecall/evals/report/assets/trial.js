@@ -99,6 +99,7 @@ function neighbours(trial) {
   );
 }
 
+// State, process and answer, and the rule of the original; runs of before have one strict verdict.
 function verdicts(trial) {
   const one = (title, ok, reasons) => h(
     "div",
@@ -110,10 +111,26 @@ function verdicts(trial) {
       reasons.map(({ code: name, message }) => h("li", {}, code(name), " ", h("bdi", {}, message))),
     ) : null,
   );
+  const part = (title, reasons) => (reasons
+    ? one(title, !reasons.length, reasons)
+    : h("div", { class: "verdict" }, h("h2", {}, title, " ", badge("plain", "not judged"))));
+  if (isError(trial)) {
+    return h(
+      "div",
+      { class: "verdict" },
+      h("h2", {}, "Not judged ", badge("plain", "error of the endpoint")),
+    );
+  }
   return h(
     "div",
     { class: "pair" },
-    one("Strict", trial.strictOk, trial.strictReasons),
+    ...(trial.parts
+      ? [
+          part("State", trial.parts.state),
+          part("Process", trial.parts.process),
+          part("Answer", trial.parts.answer),
+        ]
+      : [one("Strict", trial.strictOk, trial.strictReasons)]),
     one("Original rule", trial.originalOk, trial.originalReasons),
   );
 }
@@ -153,7 +170,7 @@ function trialFacts(trial) {
     trial.cutByLimit ? ["Cut", "a reply stopped at its token limit"] : null,
     trial.escalations ? ["Escalations", String(trial.escalations)] : null,
     trial.rules.length ? ["Rules", trial.rules.map((rule) => [code(rule), " "])] : null,
-    trial.savedBy.length ? ["Saved by", trial.savedBy.map((rule) => [code(rule), " "])] : null,
+    trial.savedBy.length ? ["Rules used", trial.savedBy.map((rule) => [code(rule), " "])] : null,
     trial.fabrications ? ["Invented calls", badge("fail", String(trial.fabrications))] : null,
   ]);
 }

@@ -187,8 +187,9 @@ function cellPage(parts) {
   const cell = cells.find((one) => cellPath(one).slice(1).every((part, i) => part === parts[i]));
   if (!cell) return lostPage("This cell is not in the report.");
   const rows = trials.filter((trial) => trial.cell === cell);
-  const strict = rateOf(rows.filter((trial) => trial.strictOk).length, rows.length);
-  const original = rateOf(rows.filter((trial) => trial.originalOk).length, rows.length);
+  const judged = rows.filter((trial) => !isError(trial));
+  const strict = rateOf(judged.filter((trial) => trial.strictOk).length, judged.length);
+  const original = rateOf(judged.filter((trial) => trial.originalOk).length, judged.length);
   const failed = [...tally(rows.flatMap(failureCodes), (name) => name)].sort((a, b) => b[1] - a[1]);
   return [
     crumbs([cell.scenario]),

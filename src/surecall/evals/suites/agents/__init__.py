@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, run_failed
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.suites.plain_checks import check_calls_as_made, check_plain_answer
 from surecall.jsontext import canonical_hash
 from surecall.records import Message, ModelRequest, ToolCall
 
@@ -27,6 +28,10 @@ _STAGE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns
 _PIPELINE_OPTIONS: Final[dict[str, Any]] = {"tool_use_mode": "enforced", "max_turns": 16}
 _BY_TOOL: Final = {stage.tool.name: stage for stage in STAGES}
 _CONFIDENCE: Final = 0.9
+_OF_PROCESS: Final = frozenset(
+    {AgentReason.STAGE_NOT_CALLED, AgentReason.CALL_NOT_VALID, AgentReason.CALL_NOT_ACCEPTED}
+)
+"""Reasons about what was called; the others are about what was handed in."""
 
 
 class AgentCase(Struct, frozen=True, kw_only=True):
@@ -34,7 +39,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
 
     The loose verdict asks what the metrics note asks: every stage was called with the required
     fields, in their types and ranges, and with names that exist. The strict one asks for the
-    right answer.
+    right answer at each stage, and for no call of a tool that there is not.
     """
 
     scenario: str
@@ -76,11 +81,18 @@ class AgentCase(Struct, frozen=True, kw_only=True):
         calls = [call for _, call, _ in attempt.calls]
         failed = [] if attempt.error is None else [run_failed(attempt.error)]
         called = {_BY_TOOL[call.name].name for call in calls if call.name in _BY_TOOL}
-        return Grades(
+        found = list(self._check_answers(desk, called))
+        return judge(
             original=Verdict.of([*failed, *self._check_form(desk, called)]),
-            strict=Verdict.of([*failed, *self._check_answers(desk, called)]),
+            state=[reason for reason in found if reason.code not in _OF_PROCESS],
+            process=[
+                *failed,
+                *(reason for reason in found if reason.code in _OF_PROCESS),
+                *check_calls_as_made(attempt),
+            ],
+            answer=check_plain_answer(attempt),
             exact=tuple(self._is_right(call) for call in calls),
-            state=_describe_state(desk),
+            kept=_describe_state(desk),
         )
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
@@ -176,7 +188,7 @@ def _describe_state(desk: Desk) -> dict[str, Any]:
     }
 
 
-_REVISION: Final = 1
+_REVISION: Final = 2
 """To be raised when verdicts change in a way that the texts and data do not show."""
 _HASH_CHARS: Final = 12
 _SCENARIOS: Final = (*(stage.name for stage in STAGES), PIPELINE)

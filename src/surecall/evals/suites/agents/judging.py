@@ -74,6 +74,11 @@ class AgentReason(Meant):
     COLUMNS_UNSORTED = auto(), "A column is in both lists, or in none."
     SQL_WRONG = auto(), "The query does not return what was asked for."
     SQL_NOT_GENERAL = auto(), "The query returns what was asked for on these rows only."
+    UNKNOWN_TOOL_CALLED = auto(), "A tool was called that does not exist."
+    CALL_NOT_MADE = auto(), "The last reply only writes a call down."
+    EMPTY_FINAL = auto(), "The final answer is empty."
+    TEXT_CALL_LEAKED = auto(), "The final answer shows a call to the user."
+    NOTICE_REPEATED = auto(), "The final answer repeats a notice that was meant for the model."
     TABLES_USED_WRONG = auto(), "The tables that it says it reads are not those it reads."
 
 

@@ -9,9 +9,15 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
-from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, run_failed
+from surecall.evals.as_made import MadeCall, means_tool, names_in
+from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, judge, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.suites.plain_checks import (
+    check_calls_as_made,
+    check_plain_answer,
+    list_attempts,
+)
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
@@ -229,8 +235,11 @@ class CustomCase(Struct, frozen=True, kw_only=True):
         failed = [] if attempt.error is None else [run_failed(attempt.error)]
         forbidden = [
             Reason(CustomReason.CALL_FORBIDDEN, clip(call.name, 80))
-            for call in made
-            if call.name in self.doc.absent
+            for call in list_attempts(attempt)
+            if any(
+                means_tool(name, absent) for name in names_in(call) for absent in self.doc.absent
+            )
+            and call.name not in self._expected_tools()
         ]
         run = CustomRun(
             text=attempt.text,
@@ -238,23 +247,48 @@ class CustomCase(Struct, frozen=True, kw_only=True):
             error=failed[0].message if failed else None,
             seed=trial.seed,
         )
-        strict = [*failed, *forbidden, *check_calls(self.doc, ran)]
-        if attempt.error is None:
-            strict += check_text(self.doc.checks, attempt.text)
-        strict += _check_state(trial.bench, run)
+        process = [*failed, *forbidden, *check_calls(self.doc, ran)]
+        process += self._check_attempts(attempt)
+        state = _check_state(trial.bench, run)
+        wrong_text = [] if attempt.error else list(check_text(self.doc.checks, attempt.text))
         loose = [*failed, *forbidden, *self._missing_tools(ran)]
         if self.doc.calls is None:
-            loose = strict
-        return Grades(
+            loose = [*process, *wrong_text, *state]
+        answer = check_plain_answer(attempt, may_be_empty=True)
+        return judge(
             original=Verdict.of(loose),
-            strict=Verdict.of(strict),
+            state=state,
+            # A text that the file asks for is work that was asked for.
+            process=[*process, *wrong_text],
+            answer=None if answer is None else [*wrong_text, *answer],
             exact=tuple(self._is_expected(call) for call in made),
-            state={"calls": [{"name": call.name, "arguments": call.arguments} for call in ran]},
+            kept={"calls": [{"name": call.name, "arguments": call.arguments} for call in ran]},
         )
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls that were not made yet; then say what is expected."""
         return next_step(self.doc, self.workshop.specs, request)
+
+    def _is_forbidden(self, call: MadeCall) -> bool:
+        """Tell whether a call means a tool that must be absent, under any spelling."""
+        if call.name in self._expected_tools():
+            return False
+        return any(
+            means_tool(name, absent) for name in names_in(call) for absent in self.doc.absent
+        )
+
+    def _expected_tools(self) -> frozenset[str]:
+        wanted = (choice for call in self.doc.calls or () for choice in (call, *call.any_of))
+        return frozenset(call.tool for call in wanted)
+
+    def _check_attempts(self, attempt: Attempt) -> Iterator[Reason]:
+        """Look for calls where the file says that there are none, whatever became of them."""
+        if self.doc.calls is None:
+            return
+        yield from check_calls_as_made(attempt)
+        if not self.doc.calls:
+            for call in list_attempts(attempt):
+                yield Reason(CustomReason.CALL_UNEXPECTED, clip(call.name, 80))
 
     def _missing_tools(self, ran: Sequence[CalledTool]) -> Iterator[Reason]:
         names = {call.name for call in ran}

@@ -1,0 +1,160 @@
+"""What happened in a trial, as verdicts ask about it."""
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Final, cast
+
+from surecall.evals.as_made import (
+    MadeCall,
+    is_same_name,
+    list_turns,
+    means_tool,
+    names_in,
+)
+from surecall.evals.cases import Attempt
+from surecall.formats import ToolNames
+from surecall.loop import TurnTrace
+from surecall.narrow import as_fields
+
+from .conversation import Calls
+from .scene import Scene
+
+_LIMIT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
+_PATH: Final = re.compile(r'"path\\{0,3}"\s{0,8}:\s{0,8}\\{0,3}"([^"\\]{0,200})')
+_SEPARATORS: Final = re.compile(r"[/.$\[\]'\"\\]++")
+_ACTING_WORDS: Final = (
+    "approve",
+    "commit",
+    "create",
+    "delete",
+    "drop",
+    "erase",
+    "exec",
+    "overwrite",
+    "propose",
+    "publish",
+    "remove",
+    "reset",
+    "send",
+    "shell",
+    "unlock",
+    "update",
+    "wipe",
+    "write",
+)
+
+
+class Evidence(Calls):
+    """An attempt with everything that verdicts ask about."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.scene = cast("Scene", attempt.prepared.state)
+        self.error = attempt.error
+        self.text = attempt.text
+        self.turns = attempt.turns
+        self.specs = tuple(tool.spec for tool in self.scene.tools)
+        self.made = list_turns(attempt.trace, self.specs)
+        self.calls = tuple(call for turn in self.made for call in turn.calls)
+        self.attempts = tuple(call for turn in self.made for call in (*turn.calls, *turn.unread))
+        """Every call as it was made: run, refused, left alone or only written down."""
+        self._offered = ToolNames(spec for spec in self.specs if spec.exposed)
+
+    def attempts_of(self, name: str) -> list[MadeCall]:
+        """Return the calls that mean a tool, whatever became of them."""
+        return [
+            made
+            for made in self.attempts
+            if is_same_name(made.name, name) or self._offered.resolve(made.name) == name
+        ]
+
+    def offers(self, name: str) -> bool:
+        """Tell whether a name means a tool that the model may use."""
+        return self._offered.resolve(name) is not None
+
+    @cached_property
+    def hidden_calls(self) -> tuple[MadeCall, ...]:
+        """The calls of tools that are hidden, under any spelling, also through a wrapper."""
+        hidden = self.scene.hidden
+        return tuple(
+            made
+            for made in self.attempts
+            if not self.offers(made.name)
+            and any(means_tool(name, tool) for name in names_in(made) for tool in hidden)
+        )
+
+    @property
+    def unknown_calls(self) -> list[MadeCall]:
+        """The calls of tools that there are not."""
+        return [
+            made
+            for made in self.attempts
+            if not self.offers(made.name) and made not in self.hidden_calls
+        ]
+
+    @property
+    def written(self) -> list[tuple[str, ...]]:
+        """The parts of every path that was written, in order; what was undone counts, too."""
+        return [
+            path_parts(path) for call in self.scene.log.calls if call.ok for path in call.written
+        ]
+
+    def values_set(self, parts: tuple[str, ...]) -> set[str]:
+        """Return the different values that were written to a path, as text."""
+        return {
+            repr(as_fields(item).get("value"))
+            for call in self.scene.log.calls
+            if call.ok and isinstance(call.arguments.get("ops"), list)
+            for item in call.arguments["ops"]
+            if path_parts(str(as_fields(item).get("path"))) == parts
+        }
+
+    def met(self, calls: Iterable[MadeCall]) -> int | None:
+        """Return the place of the first of these calls among all, or nothing."""
+        wanted = [id(made) for made in calls]
+        return next((i for i, made in enumerate(self.calls) if id(made) in wanted), None)
+
+    def succeeded_after(self, name: str, place: int) -> bool:
+        """Tell whether a call of the tool succeeded after a place."""
+        return any(made.ok and made.name == name for made in self.calls[place + 1 :])
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a token limit ended the last reply, or a call that was not made up for."""
+        limited = {turn.turn for turn in self.turns if _hit_limit(turn)}
+        if self.turns and self.turns[-1].turn in limited:
+            return True
+        last = {made.name: made for made in self.calls}
+        return any(made.is_cut and made.turn in limited for made in last.values())
+
+
+def paths_of(made: MadeCall) -> list[str]:
+    """Return the paths that a patch is aimed at, also where its arguments cannot be used."""
+    if made.operations:
+        return [str(item["path"]) for item in made.operations if "path" in item]
+    return _PATH.findall(made.raw)
+
+
+def path_parts(path: str) -> tuple[str, ...]:
+    """Return the parts of a path in lower case, whatever separates them."""
+    return tuple(part for part in _SEPARATORS.split(path.strip().lower()) if part)
+
+
+def sets_value(made: MadeCall, parts: tuple[str, ...], value: Any) -> bool:
+    """Tell whether a patch asks for a value at a path, whatever became of it."""
+    return any(
+        path_parts(str(item.get("path"))) == parts and item.get("value") == value
+        for item in made.operations
+    )
+
+
+def sounds_acting(name: str) -> bool:
+    """Tell whether a tool of this name would change something."""
+    lowered = name.lower()
+    return any(word in lowered for word in _ACTING_WORDS)
+
+
+def _hit_limit(turn: TurnTrace) -> bool:
+    summary = turn.response_summary
+    return summary is not None and (summary.finish_reason or "").lower() in _LIMIT_REASONS

@@ -1,0 +1,55 @@
+"""What suites without a workspace look at: calls as they were made, and the final text."""
+
+from collections.abc import Iterator
+
+from surecall.evals.answers import repeats_notice, shows_call
+from surecall.evals.as_made import MadeCall, find_text_calls, list_turns
+from surecall.evals.cases import Attempt
+from surecall.evals.records import Reason
+from surecall.formats import ToolNames
+from surecall.records import ToolSpec, clip
+
+_MAX_SHOWN: int = 80
+
+
+def list_attempts(attempt: Attempt) -> list[MadeCall]:
+    """Return every call of a run: run, refused, left alone or only written down."""
+    turns = list_turns(attempt.trace, _specs(attempt))
+    return [call for turn in turns for call in (*turn.calls, *turn.unread)]
+
+
+def check_calls_as_made(attempt: Attempt) -> Iterator[Reason]:
+    """Yield calls of tools that there are not, and a call that the last reply only writes down."""
+    specs = _specs(attempt)
+    offered = ToolNames(spec for spec in specs if spec.exposed)
+    turns = list_turns(attempt.trace, specs)
+    for turn in turns:
+        for call in (*turn.calls, *turn.unread):
+            if offered.resolve(call.name) is None:
+                yield Reason("UNKNOWN_TOOL_CALLED", clip(call.name, _MAX_SHOWN))
+    if attempt.error is None and turns and any(call.is_text for call in turns[-1].unread):
+        yield Reason("CALL_NOT_MADE", clip(turns[-1].unread[0].name, _MAX_SHOWN))
+
+
+def check_plain_answer(attempt: Attempt, *, may_be_empty: bool = False) -> list[Reason] | None:
+    """Return what no final text may have; None when there is no text to judge.
+
+    Args:
+        attempt: What happened.
+        may_be_empty: Whether a run without a final text is fine.
+    """
+    if attempt.error is not None or attempt.trace is None:
+        return None
+    text = attempt.text
+    if not text.strip():
+        return [] if may_be_empty else [Reason("EMPTY_FINAL")]
+    reasons: list[Reason] = []
+    if shows_call(text) or find_text_calls(text, _specs(attempt)):
+        reasons.append(Reason("TEXT_CALL_LEAKED", clip(text, _MAX_SHOWN)))
+    if repeats_notice(text, attempt.history, attempt.prepared.messages):
+        reasons.append(Reason("NOTICE_REPEATED", clip(text, _MAX_SHOWN)))
+    return reasons
+
+
+def _specs(attempt: Attempt) -> list[ToolSpec]:
+    return [tool.spec for tool in attempt.prepared.tools]

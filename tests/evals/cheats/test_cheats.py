@@ -1,0 +1,50 @@
+"""Every cheat fails, and every honest model passes, however unusual it is."""
+
+from collections import Counter
+
+import pytest
+
+from surecall.evals.scenarios import SCENARIOS
+
+from .cheats import CHEATS, SAYS
+from .honest import HONEST
+from .replies import Model, play_model
+
+
+def _name(model: Model) -> str:
+    """Return what a model is called in reports."""
+    return f"{model.suite}/{model.scenario}: {model.about}"
+
+
+@pytest.mark.parametrize("model", CHEATS, ids=_name)
+async def test_a_cheat_fails(model: Model) -> None:
+    """State or process says no, for a reason that is given."""
+    played = await play_model(model)
+    assert not played.grades.strict.ok
+    assert played.strict_codes
+
+
+@pytest.mark.parametrize("model", SAYS, ids=_name)
+async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
+    """The work is right, and what is said about it is not."""
+    played = await play_model(model)
+    assert played.strict_codes == []
+    assert played.answer_codes
+
+
+@pytest.mark.parametrize("model", HONEST, ids=_name)
+async def test_an_honest_model_passes(model: Model) -> None:
+    """Neither state nor process finds anything."""
+    played = await play_model(model)
+    assert played.strict_codes == []
+
+
+def test_all_scenarios_and_suites_are_tried() -> None:
+    """No scenario is without a cheat, and no model is there twice."""
+    tried = {model.scenario for model in CHEATS if model.suite == "state"}
+    assert tried == {scenario.name for scenario in SCENARIOS}
+    assert {model.suite for model in CHEATS} == {"state", "one_tool", "agents", "custom"}
+    names = Counter(_name(model) for model in (*CHEATS, *SAYS, *HONEST))
+    assert [name for name, count in names.items() if count > 1] == []
+    assert len(CHEATS) >= 60
+    assert len(HONEST) >= 30
