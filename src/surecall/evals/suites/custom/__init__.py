@@ -12,6 +12,7 @@ from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.evals.cases import Attempt, Grades, Ideal, IdealCall, Prepared, run_failed
 from surecall.evals.records import Reason, Verdict
 from surecall.evals.scenarios.conversation import Conversation
+from surecall.evals.suites.sampling import sample_value
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
@@ -27,15 +28,6 @@ from .rules import check_document
 from .tools import Bench, PythonFile, Workshop
 
 __all__ = ["CustomCase", "CustomSuite", "load_custom", "next_step"]
-
-_BY_TYPE: Final[dict[str, Any]] = {
-    "array": [],
-    "boolean": True,
-    "integer": 1,
-    "null": None,
-    "number": 1,
-    "object": {},
-}
 
 
 def next_step(case: CaseDoc, tools: Mapping[str, ToolSpec], request: ModelRequest) -> Ideal:
@@ -60,25 +52,8 @@ def _ideal_call(call: CallDoc, tools: Mapping[str, ToolSpec]) -> IdealCall:
         schema = tools[call.tool].parameters
         for name in schema.get("required", ()):
             if name not in arguments and name not in call.absent:
-                arguments[name] = _sample(schema.get("properties", {}).get(name, {}))
+                arguments[name] = sample_value(schema.get("properties", {}).get(name, {}))
     return IdealCall(call.tool, arguments)
-
-
-def _sample(schema: Any) -> Any:
-    """Return a value for an argument of which the case says nothing."""
-    if not isinstance(schema, dict):
-        return "sample"
-    fields = cast("dict[str, Any]", schema)
-    for key in ("const", "default"):
-        if key in fields:
-            return fields[key]
-    for key in ("enum", "examples"):
-        if fields.get(key):
-            return fields[key][0]
-    kind = fields.get("type")
-    if kind in ("integer", "number"):
-        return max(1, fields.get("minimum", 1))
-    return _BY_TYPE.get(kind, "sample") if isinstance(kind, str) else "sample"
 
 
 def _text(checks: ChecksDoc) -> str:
