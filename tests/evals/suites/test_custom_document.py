@@ -256,7 +256,7 @@ def test_a_mistake_is_told_with_its_place(wrong: Wrong, tmp_path: Path) -> None:
         ("missing.toml", None, "No such file"),
         ("missing.py", None, "is not a Python file"),
         ("bytes.toml", b"\xff\xfe", "is not a TOML file"),
-        ("empty.toml", b"", "missing required field `cases`"),
+        ("empty.toml", b"", "there are no cases"),
         ("empty.py", b"x = 1\n", "has no cases"),
         ("wrong.py", b"cases = [{'id': 'a', 'promt': '?'}]\n", "cases[0].promt"),
         ("list.py", b"cases = 3\n", "cases"),

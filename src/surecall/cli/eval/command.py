@@ -62,6 +62,10 @@ def evaluate() -> None:
 @click.option("--models", metavar="LIST", help="Models to compare. [SURECALL_MODEL]")
 @click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
 @click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
+@click.option("--cases", metavar="LIST", help="Cases by id or glob.")
+@count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
+@count_flag("--limit", "Take at most so many cases.")
+@click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
 @click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
 @click.option(
     "--strategies", metavar="FILTER", help="raw, baseline, production, guided, ablate:NAME."

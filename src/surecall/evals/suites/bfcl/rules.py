@@ -4,8 +4,8 @@ It is kept to what the published checker does, its quirks included, so that a ra
 there. Where it is loose, `single_turn.check_call` is stricter and is shown in a column of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 from surecall.evals.cases import IdealCall
 from surecall.evals.records import Reason
@@ -121,8 +121,10 @@ def _find_comparison(
 
 
 def _find_type(accepted: Sequence[Any]) -> type[Any] | None:
-    kinds: Iterator[type[Any]] = (type(each) for each in accepted if each != _ABSENT)
-    return next(kinds, None)
+    for each in accepted:
+        if each != _ABSENT:
+            return cast("type[Any]", type(each))
+    return None
 
 
 def _fit_items(value: list[Any], kind: type, accepted: Any) -> bool:

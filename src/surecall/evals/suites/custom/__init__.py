@@ -1,4 +1,4 @@
-"""A user's own cases, from a TOML or Python file: `surecall eval --suite custom:FILE`."""
+"""A user's own cases, from TOML, CSV, JSONL or Python: `surecall eval --suite custom:FILE`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -94,7 +94,8 @@ class CustomSuite:
     """The cases of one file.
 
     Args:
-        path: A `.toml` file, or a `.py` file with the same in a list named `cases`.
+        path: A `.toml`, `.csv` or `.jsonl` file, or a `.py` file with the same in a list named
+            `cases`.
 
     Raises:
         ConfigError: Something in the file is wrong; the message has the line and the key.
