@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from .models import find_contenders
     from .planning import Experiment
     from .records import TrialBody, TrialRow
+    from .regrading import Regraded, regrade, regrade_sync
     from .vendors import compare_vendors
 
 __all__ = [
     "Contender",
     "EvalRun",
     "Experiment",
+    "Regraded",
     "Summary",
     "TrialBody",
     "TrialRow",
@@ -31,6 +33,8 @@ __all__ = [
     "list_runs",
     "load_run",
     "plan",
+    "regrade",
+    "regrade_sync",
 ]
 
 # Loaded when first used: a worker process needs a few of these modules and not the rest.
@@ -41,6 +45,7 @@ _HOMES = {
     "models": ("find_contenders",),
     "planning": ("Experiment",),
     "records": ("TrialBody", "TrialRow"),
+    "regrading": ("Regraded", "regrade", "regrade_sync"),
     "vendors": ("compare_vendors",),
 }
 

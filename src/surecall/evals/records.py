@@ -198,7 +198,7 @@ class TrialBody(Struct, frozen=True, kw_only=True):
     """What the case left behind, such as the draft."""
 
 
-_TOLD: Final = ("command", "engine", "places", "simulated")
+_TOLD: Final = ("command", "engine", "places", "regraded_from", "simulated")
 """Fields that are kept for the reader and do not make an experiment another one."""
 _SHOWN_CHARS: Final = 60
 _HASH_CHARS: Final = 16
@@ -230,6 +230,8 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     """The suites that are files, each with the name by which it is found from any folder."""
     simulated: tuple[str, ...] = ()
     """The models that are simulated, and none that anybody serves."""
+    regraded_from: str = ""
+    """The run whose replies were judged again; empty when the replies are the run's own."""
 
     @cached_property
     def hash(self) -> str:

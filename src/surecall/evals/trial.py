@@ -14,6 +14,7 @@ from surecall.errors import Code, ProviderError, SurecallError
 from surecall.jsontext import mend_surrogates
 from surecall.loop import RunResult, Session, Trace
 from surecall.profiles import Catalog
+from surecall.protocols import WireProtocol
 from surecall.records import (
     Escalated,
     Event,
@@ -52,6 +53,7 @@ async def run_trial(
     settled: Settled,
     *,
     timeout_s: float | None = None,
+    protocol: WireProtocol | None = None,
 ) -> tuple[TrialRow, TrialBody]:
     """Run one trial and return what came of it; nothing is raised but cancellation.
 
@@ -62,8 +64,9 @@ async def run_trial(
         open_transport: Opens a transport to the model; the time that takes is not counted.
         settled: What is in force.
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
+        protocol: The wire format, when it is not the one that is in force.
     """
-    trial = _Trial(unit, case, contender, settled, timeout_s)
+    trial = _Trial(unit, case, contender, settled, timeout_s, protocol)
     try:
         await trial.run(open_transport)
     except Exception as error:
@@ -80,6 +83,7 @@ class _Trial(Struct):
     contender: Contender
     settled: Settled
     timeout_s: float | None
+    protocol: WireProtocol | None
     started_at: float = field(default_factory=time.time)
     prepared: Prepared | None = None
     is_settled: bool = False
@@ -143,7 +147,7 @@ class _Trial(Struct):
                 tools=tools,
                 system=prepared.system,
                 transport=transport,
-                protocol=settled.protocol,
+                protocol=self.protocol or settled.protocol,
                 preset=(),
                 capabilities=settled.capabilities,
                 config=Config(

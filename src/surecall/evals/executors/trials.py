@@ -100,19 +100,29 @@ class Trials:
 
     async def run(self, unit: Unit) -> Finished:
         """Run the trial of a unit."""
-        case = self._case(unit)
+        case = self.find_case(unit)
         contender = self._contenders[unit.cell.model]
         row, body = await run_trial(
             unit,
             case,
             contender,
             self._open_transport,
-            self._settle(unit, case, contender),
+            self.settle(unit, case, contender),
             timeout_s=self._params.timeout_s,
         )
         return Finished(row, body, is_pressed(row))
 
-    def _case(self, unit: Unit) -> Case:
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a trial may take."""
+        return self._params.timeout_s
+
+    def find_case(self, unit: Unit) -> Case:
+        """Return the case of a unit.
+
+        Raises:
+            ConfigError: The suites have no such case.
+        """
         suite, scenario = unit.cell.suite, unit.cell.scenario
         if (suite, scenario) not in self._cases:
             found = self._suites[suite].cases(scenario) if suite in self._suites else ()
@@ -126,7 +136,8 @@ class Trials:
                 hint="The suites of all processes must be the same.",
             ) from None
 
-    def _settle(self, unit: Unit, case: Case, contender: Contender) -> Settled:
+    def settle(self, unit: Unit, case: Case, contender: Contender) -> Settled:
+        """Return what is in force in the cell of a unit."""
         key = (unit.cell, unit.case)
         if key not in self._settled:
             self._settled[key] = settle(
