@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .contenders import Contender
     from .experiments import EvalRun, evaluate, evaluate_sync, list_runs, load_run, plan
+    from .history import compare_case, find_trend
     from .metrics import Summary
     from .models import find_contenders
     from .planning import Experiment
@@ -26,10 +27,12 @@ __all__ = [
     "Summary",
     "TrialBody",
     "TrialRow",
+    "compare_case",
     "compare_vendors",
     "evaluate",
     "evaluate_sync",
     "find_contenders",
+    "find_trend",
     "list_runs",
     "load_run",
     "plan",
@@ -41,6 +44,7 @@ __all__ = [
 _HOMES = {
     "contenders": ("Contender",),
     "experiments": ("EvalRun", "evaluate", "evaluate_sync", "list_runs", "load_run", "plan"),
+    "history": ("compare_case", "find_trend"),
     "metrics": ("Summary",),
     "models": ("find_contenders",),
     "planning": ("Experiment",),

@@ -51,6 +51,7 @@ def plan(
     sample: int | None = None,
     limit: int | None = None,
     shuffle: bool | None = None,
+    cache: str | Path | None = None,
     prices: Mapping[str, Price | str] | None = None,
     config: Config | None = None,
 ) -> Experiment:
@@ -74,6 +75,7 @@ def plan(
         sample: How many cases to draw, from each scenario in proportion to its size.
         limit: How many cases to take at most.
         shuffle: Whether trials are run in random order.
+        cache: A folder with replies; the same request to the same model is not sent again.
         prices: Dollars for a million tokens by model, such as `"0.25/2.00"`.
         config: Settings in force; those of the environment by default.
 
@@ -96,6 +98,7 @@ def plan(
         sample=sample,
         limit=limit,
         shuffle=shuffle,
+        cache=None if cache is None else str(cache),
     )
     parsed = {
         name: parse_price(price) if isinstance(price, str) else price

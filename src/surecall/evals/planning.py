@@ -1,6 +1,7 @@
 """From what the command says to what is run: who, what, how often, and which run it belongs to."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
@@ -56,6 +57,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     limit: int | None = None
     shuffle: bool | None = None
     """Whether trials are run in an order that the seed decides."""
+    cache: str | None = None
+    """The folder with replies of before; `off` for none."""
     places: dict[str, str] | None = None
     """Where suites that are files were found when the run was begun."""
 
@@ -149,6 +152,7 @@ def plan_experiment(
         open_transport=_OPEN_TRANSPORT,
         timeout_s=timeout_s,
         options=options,
+        cache=_find_cache(wanted.cache),
     )
     return Experiment(
         matrix=matrix,
@@ -168,6 +172,10 @@ def _axes(wanted: Wanted) -> Axes:
     }
     filters = {name: getattr(wanted, name) for name in CaseFilter.__struct_fields__}
     return Axes(**said, case_filter=CaseFilter(**filters))
+
+
+def _find_cache(folder: str | None) -> str | None:
+    return None if folder in (None, "off") else str(Path(folder).expanduser().absolute())
 
 
 def _describe_axes(axes: Axes) -> dict[str, Any]:

@@ -164,6 +164,8 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     """Requests of the run; what the transport sends again is not counted twice."""
     attempts: int = 0
     """Requests on the wire, those sent again after an error included."""
+    cached_replies: int = 0
+    """Replies that were not asked for, because a run before had asked for the very same."""
     usage: Usage = Usage()
     cost_usd: float | None = None
     calls: tuple[CallFact, ...] = ()

@@ -38,7 +38,7 @@ from .suites import load_suite
 from .trial import run_trial
 
 _MEASURED: Final = (
-    *("attempts", "censored", "cost_usd", "elapsed_ms", "error", "error_status"),
+    *("attempts", "cached_replies", "censored", "cost_usd", "elapsed_ms", "error", "error_status"),
     *("requests", "started_at", "usage"),
 )
 """Fields that say what happened then, and not what is thought of it."""

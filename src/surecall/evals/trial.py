@@ -32,6 +32,7 @@ from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .original import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
+from .reply_cache import CachedTransport
 from .strategies import GUIDED, Settled
 from .taxonomy import is_timeout
 from .transcript import write_body
@@ -94,6 +95,7 @@ class _Trial(Struct):
     stages: list[str] = []
     escalations: int = 0
     elapsed_ms: float = 0.0
+    cached_replies: int = 0
 
     @property
     def text(self) -> str:
@@ -165,6 +167,9 @@ class _Trial(Struct):
                 self.trace, self.history = result.trace, result.history
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000
+                if isinstance(transport, CachedTransport):
+                    self.cached_replies = transport.hits
+                    self.elapsed_ms += transport.saved_ms
 
     def grade(self) -> Grades:
         if self.prepared is None or not self.is_settled:
@@ -224,6 +229,7 @@ class _Trial(Struct):
             turns=facts.turns,
             requests=facts.requests,
             attempts=facts.attempts + resent,
+            cached_replies=self.cached_replies,
             usage=facts.usage,
             cost_usd=None if price is None else cost_of(facts.usage, price),
             calls=facts.calls,

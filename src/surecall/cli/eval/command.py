@@ -95,6 +95,11 @@ def evaluate() -> None:
     show_default=True,
     help="Where trials run.",
 )
+@click.option(
+    "--cache",
+    metavar="DIR|off",
+    help="Keep replies there, and use those of the same requests. [default: off]",
+)
 @count_flag("--workers", "Processes. [default: one per core]")
 @click.option("--ray-address", metavar="ADDRESS", help="Existing Ray cluster.")
 @click.option("--price", "prices", multiple=True, metavar="MODEL=IN/OUT", help="$ per 1M tokens.")

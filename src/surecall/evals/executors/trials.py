@@ -13,6 +13,7 @@ from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Case, Suite
 from surecall.evals.contenders import Contender, OpenTransport, close_transports
 from surecall.evals.records import Cell, TrialRow, Unit
+from surecall.evals.reply_cache import CachedOpener
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.suites import load_suite
 from surecall.evals.trial import run_trial
@@ -35,6 +36,8 @@ class TrialParams(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     options: dict[str, Any] = {}
     """Options for every trial."""
+    cache: str | None = None
+    """The folder with replies of before, if they are to be used."""
 
 
 def make_trials_job(
@@ -44,6 +47,7 @@ def make_trials_job(
     open_transport: str,
     timeout_s: float | None = None,
     options: Mapping[str, Any] | None = None,
+    cache: str | None = None,
 ) -> Job:
     """Describe how the trials of an experiment are run, here or in another process."""
     params = TrialParams(
@@ -52,6 +56,7 @@ def make_trials_job(
         open_transport=open_transport,
         timeout_s=timeout_s,
         options=dict(options or {}),
+        cache=cache,
     )
     return Job(
         open="surecall.evals.executors.trials:open_trials",
@@ -75,6 +80,8 @@ async def open_trials(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]:
     """Load suites and models once, and run units until the job is closed."""
     settings = msgspec.convert(params, TrialParams)
     opener: OpenTransport = load_name(settings.open_transport)
+    if settings.cache is not None:
+        opener = CachedOpener(opener, settings.cache)
     trials = Trials(settings, [load_suite(name) for name in settings.suites], opener)
     try:
         yield trials.run

@@ -50,7 +50,7 @@ class Tally:
     def __init__(self) -> None:
         self.n = self.original_ok = self.strict_ok = self.simulated = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
-        self.cut_by_limit = self.saved_runs = self.priced = 0
+        self.cut_by_limit = self.saved_runs = self.priced = self.cached_replies = 0
         self.cost_usd = 0.0
         self.usage = Usage()
         self.outcomes: Counter[str] = Counter()
@@ -113,6 +113,7 @@ class Tally:
     def _add_costs(self, row: TrialRow) -> None:
         self.turns += row.turns
         self.requests += row.requests
+        self.cached_replies += row.cached_replies
         self.escalations += row.escalations
         self.fabrications += row.fabrications
         self.cut_by_limit += row.cut_by_limit
