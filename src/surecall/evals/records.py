@@ -159,6 +159,10 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     censored: bool = False
     """Whether the time is that of a timeout, so that the true one is longer."""
     elapsed_ms: float = 0.0
+    first_token_ms: float | None = None
+    """Until the first piece of the first reply arrived, where replies were streamed."""
+    tokens_per_s: float | None = None
+    """At which replies were written, where they were streamed and the provider counts tokens."""
     turns: int = 0
     requests: int = 0
     """Requests of the run; what the transport sends again is not counted twice."""

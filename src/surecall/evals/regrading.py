@@ -39,7 +39,7 @@ from .trial import run_trial
 
 _MEASURED: Final = (
     *("attempts", "cached_replies", "censored", "cost_usd", "elapsed_ms", "error", "error_status"),
-    *("requests", "started_at", "usage"),
+    *("first_token_ms", "requests", "started_at", "tokens_per_s", "usage"),
 )
 """Fields that say what happened then, and not what is thought of it."""
 
@@ -257,7 +257,7 @@ class KeptReplies:
 
     def stream(self, request: WireRequest) -> AbstractAsyncContextManager[WireStream]:
         """Refuse: replies are kept whole."""
-        raise NotImplementedError
+        raise StoreError(Code.RUN_MISMATCH, "replies are kept whole, not as streams.")
 
     def parse_body(self, body: bytes, headers: Any = None) -> RawReply:
         """Return the reply that was just sent."""

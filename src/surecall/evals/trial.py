@@ -34,6 +34,7 @@ from .original import categorize
 from .records import Reason, TrialBody, TrialRow, Unit, Verdict
 from .reply_cache import CachedTransport
 from .strategies import GUIDED, Settled
+from .stream_times import TimedTransport
 from .taxonomy import is_timeout
 from .transcript import write_body
 
@@ -96,6 +97,7 @@ class _Trial(Struct):
     escalations: int = 0
     elapsed_ms: float = 0.0
     cached_replies: int = 0
+    times: TimedTransport | None = None
 
     @property
     def text(self) -> str:
@@ -145,10 +147,12 @@ class _Trial(Struct):
             tools = declarations.declare_tools(tools)
             options["required_tools"] = declarations.required_tools
         async with open_transport(contender, unit, self.case) as transport:
+            if options.get("stream"):
+                self.times = TimedTransport(transport)
             session = Session(
                 tools=tools,
                 system=prepared.system,
-                transport=transport,
+                transport=self.times or transport,
                 protocol=self.protocol or settled.protocol,
                 preset=(),
                 capabilities=settled.capabilities,
@@ -204,7 +208,7 @@ class _Trial(Struct):
 
     def make_row(self, grades: Grades, facts: RunFacts) -> TrialRow:
         error, strict_ok, original_ok = self.error, grades.strict.ok, grades.original.ok
-        status, resent, price = None, 0, self.contender.price
+        status, resent, price, times = None, 0, self.contender.price, self.times
         if isinstance(error, ProviderError):
             status = error.status
             # The requests of a run that an error ended are in the trace; how often each was sent
@@ -226,6 +230,10 @@ class _Trial(Struct):
             cut_by_limit=facts.cut and not strict_ok,
             censored=is_timeout(error),
             elapsed_ms=self.elapsed_ms,
+            first_token_ms=None if times is None else times.first_token_ms,
+            tokens_per_s=(
+                None if times is None else times.measure_speed(facts.usage.output_tokens)
+            ),
             turns=facts.turns,
             requests=facts.requests,
             attempts=facts.attempts + resent,
