@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import ConfigError, RunError
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Suite
 from surecall.evals.suites.bfcl import BFCL_CATEGORIES, BfclSuite
 from surecall.loop import Session
+from surecall.loop.fit import FitCheck
 from surecall.records import Message, ModelRequest, WireReply, WireRequest
 from surecall.transport import WireStream
 
@@ -181,6 +183,25 @@ def test_where_nothing_fits_silence_of_the_endpoint_is_not_restraint(suite: Bfcl
     (case,) = suite.cases("irrelevance")
     attempt = Attempt(prepared=case.prepare(1), result=None, error=ValueError("gone"), trace=None)
     assert [reason.code for reason in case.grade(attempt).strict.reasons] == ["RUN_FAILED"]
+
+
+async def test_where_nothing_fits_a_call_that_was_taken_back_is_none(suite: BfclSuite) -> None:
+    """The fit gate asked, and the model said that the tool does not fit."""
+    (case,) = suite.cases("irrelevance")
+    prepared = case.prepare(1)
+    message = calling(("geometry_area", {"width": 1, "height": 3}))
+    session = Session(model="m", tools=prepared.tools, transport=Scripted([message]))
+    trace = (await session.run(prepared.messages)).trace
+    called, answered = trace.turns
+    withdrawn = replace(
+        called,
+        results=tuple(replace(result, executed=False) for result in called.results),
+        fit_checks=(FitCheck(tool="geometry_area", fits=False),),
+    )
+    for turn, expected in ((called, False), (withdrawn, True)):
+        seen = replace(trace, turns=(turn, answered))
+        attempt = Attempt(prepared=prepared, result=None, error=None, trace=seen)
+        assert case.grade(attempt).strict.ok == expected
 
 
 async def test_a_refused_call_beside_the_right_one_is_one_too_many(suite: BfclSuite) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.evals.cases import (
     Attempt,
@@ -297,7 +298,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         if self.wish == "a_call":
             is_readable = any(call.arguments is not None for turn in judged for call in turn.calls)
             return Verdict(ok=True) if is_readable else failed("no_call", "no call was made")
-        if names or (attempt.trace is not None and was_call_tried(attempt.trace)):
+        if names or (attempt.trace is not None and was_call_tried(drop_withdrawn(attempt.trace))):
             return failed("called", ", ".join(names) or "a call was tried")
         return (
             Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
@@ -326,16 +327,27 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
 
 
 def judged_turns(trace: Trace | None) -> Iterator[TurnTrace]:
-    """Yield the turns with calls, up to the first in which any ran.
-
-    A call that the fit gate took back was not made: it never got further than the model.
-    """
-    for turn in trace.turns if trace is not None else ():
-        unfit = {check.tool for check in turn.fit_checks if not check.fits}
-        if turn.calls and not all(name in unfit for name in _resolve_names(turn)):
+    """Yield the turns with calls, up to the first in which any ran."""
+    for turn in () if trace is None else drop_withdrawn(trace).turns:
+        if turn.calls:
             yield turn
             if any(result.executed for result in turn.results):
                 return
+
+
+def drop_withdrawn(trace: Trace) -> Trace:
+    """Return a trace without the turns whose calls the fit gate took back.
+
+    Such a call was not made: the model itself said, when asked, that the tool does not fit.
+    """
+    unfit: set[str] = set()
+    kept: list[TurnTrace] = []
+    for turn in trace.turns:
+        unfit |= {check.tool for check in turn.fit_checks if not check.fits}
+        names = _resolve_names(turn)
+        if not names or not unfit.issuperset(names):
+            kept.append(turn)
+    return trace if len(kept) == len(trace.turns) else replace(trace, turns=tuple(kept))
 
 
 def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealCall]:
