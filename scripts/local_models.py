@@ -25,7 +25,8 @@ from surecall.errors import Code, JSONTextError, ProviderError, RunError
 from surecall.evals.cases import Attempt
 from surecall.evals.stats import wilson
 from surecall.evals.suites.bfcl import BfclSuite
-from surecall.evals.suites.single_turn import OneToolSuite, SingleTurnCase, calls_that_ran
+from surecall.evals.suites.one_tool import OneToolSuite
+from surecall.evals.suites.single_turn import SingleTurnCase, calls_that_ran
 from surecall.jsontext import canonical_hash, decode, encode
 from surecall.profiles import find_weights
 from surecall.reading import read_reply

@@ -16,7 +16,7 @@ import pytest
 
 from surecall.evals.store import RunStore
 
-from .harness import document, documents, invoke, of_type
+from .harness import documents, invoke, of_type
 
 OLD: Final = Path(__file__).with_name("old_store")
 RENAMED: Final = {"seed": "original"}
@@ -90,29 +90,24 @@ def test_every_old_column_is_still_written(store: str, tmp_path: Path) -> None:
     assert [{name: row[name] for name in old[0]} for row in new] == old
 
 
-def test_an_old_unfinished_run_is_resumed(store: str, tmp_path: Path) -> None:
-    """By its name; what is left is run, and ends as it did under the old version."""
-    found = documents(invoke("eval", "--resume", "@half", "--store", store, "--json"))
-    assert (found[0]["resumed"], found[0]["done"]) == (True, 5)
-    assert sorted(item["index"] for item in of_type(found, "trial")) == [5, 6, 7]
-    made = report("@half", store, tmp_path / "out", "json,md")
-    scenarios = json.loads((made / "summary_by_scenario.json").read_text("utf-8"))
-    before = json.loads((OLD / "half.summary_by_scenario.json").read_text("utf-8"))
-    assert lacking(before, scenarios) == []
-    summary = (OLD / "half.summary.md").read_text("utf-8")
-    assert counts((made / "summary.md").read_text("utf-8")) == counts(summary)
-
-
-def test_the_old_command_resumes_its_old_run(store: str) -> None:
-    """The same flags mean the same experiment as before."""
+def test_an_old_unfinished_run_is_not_finished_with_other_verdicts(store: str) -> None:
+    """Its trials were judged by other rules, so they are reported, but not mixed with new ones."""
+    refused = invoke("eval", "--resume", "@half", "--store", store)
+    assert "RUN_MISMATCH" in refused.stderr
+    assert "suites.state" in refused.stderr
     flags = (
         *("--models", "zoo:loose-arguments", "--scenarios", "happy_path,type_error_recovery"),
         *("--strategies", "production", "--trials", "4", "--seed", "3", "--option", "max_turns=6"),
     )
-    plan = document(invoke("eval", *flags, "--dry-run", "--json", "--store", store))
-    with RunStore(store) as opened:
-        half = opened.resolve("@half")
-    assert (plan["run"], plan["done"]) == (half, 5)
+    found = documents(invoke("eval", *flags, "--dry-run", "--json", "--store", store))
+    assert found[-1]["done"] == 0
+
+
+def test_an_old_unfinished_run_is_reported(store: str, tmp_path: Path) -> None:
+    """With the trials it has."""
+    made = report("@half", store, tmp_path / "out", "json,md")
+    summary = json.loads((made / "summary.json").read_text("utf-8"))
+    assert (summary["done"], summary["units"]) == (5, 8)
 
 
 def test_gates_with_old_names_read_an_old_run(store: str) -> None:

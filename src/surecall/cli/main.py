@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
     "report": CommandEntry("runs", "report", "Write an eval run as a page, tables or summaries."),
+    "regrade": CommandEntry("regrade", "regrade", "Judge the kept replies of an eval run again."),
     "diff": CommandEntry("diff", "diff", "Compare two eval runs, trial by trial."),
     "requests": CommandEntry("requests", "requests", "List, show and export gateway requests."),
     "models": CommandEntry("models", "models", "List the models in the catalog."),

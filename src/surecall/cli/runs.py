@@ -13,6 +13,7 @@ from surecall.evals.original import add_old_names
 from surecall.evals.store import RunInfo
 from surecall.evals.wording import label_simulated
 
+from .across import case_replies, trend
 from .eval.page import show_summary, summary_data
 from .flags import count_flag, output_flags, pass_output, store_flag
 from .output import ExitCode, Output, select_fields
@@ -23,11 +24,11 @@ _MAX_COMMAND: Final = 200
 _WIDE: Final = 130
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, commands=[trend, case_replies])
 @output_flags
 @click.pass_context
 def runs(context: click.Context) -> None:
-    """List the stored eval runs; the commands show, tag and remove them.
+    """List the stored eval runs; the commands show, compare, tag and remove them.
 
     Name a run by its id, the start of one, a tag such as @baseline, or @latest~1.
     """

@@ -11,36 +11,45 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .contenders import Contender
     from .experiments import EvalRun, evaluate, evaluate_sync, list_runs, load_run, plan
+    from .history import compare_case, find_trend
     from .metrics import Summary
     from .models import find_contenders
     from .planning import Experiment
     from .records import TrialBody, TrialRow
+    from .regrading import Regraded, regrade, regrade_sync
     from .vendors import compare_vendors
 
 __all__ = [
     "Contender",
     "EvalRun",
     "Experiment",
+    "Regraded",
     "Summary",
     "TrialBody",
     "TrialRow",
+    "compare_case",
     "compare_vendors",
     "evaluate",
     "evaluate_sync",
     "find_contenders",
+    "find_trend",
     "list_runs",
     "load_run",
     "plan",
+    "regrade",
+    "regrade_sync",
 ]
 
 # Loaded when first used: a worker process needs a few of these modules and not the rest.
 _HOMES = {
     "contenders": ("Contender",),
     "experiments": ("EvalRun", "evaluate", "evaluate_sync", "list_runs", "load_run", "plan"),
+    "history": ("compare_case", "find_trend"),
     "metrics": ("Summary",),
     "models": ("find_contenders",),
     "planning": ("Experiment",),
     "records": ("TrialBody", "TrialRow"),
+    "regrading": ("Regraded", "regrade", "regrade_sync"),
     "vendors": ("compare_vendors",),
 }
 

@@ -4,8 +4,11 @@ A part of a filter that matches nothing is an error, so that a typo never silent
 something from the run.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
 from surecall.profiles import STRATEGIES, Catalog, Selectable, matches_glob, select
@@ -45,6 +48,18 @@ class ChosenScenario(NamedTuple):
     suite: str
     name: str
     cases: tuple[str, ...]
+
+
+class CaseFilter(Struct, frozen=True, kw_only=True):
+    """Which cases of the chosen scenarios take part; first by name, then by lot, then by number."""
+
+    cases: str | None = None
+    """Ids or globs, separated by commas: of a case, of a scenario with one case, or of both as
+    `scenario/case`."""
+    sample: int | None = None
+    """How many to draw, from each scenario in proportion to its size."""
+    limit: int | None = None
+    """How many to take at most, from the beginning."""
 
 
 Item = TypeVar("Item", bound=Selectable)
@@ -124,6 +139,96 @@ def choose_scenarios(suites: Sequence[Suite], expression: str) -> list[ChosenSce
             hint="Exclude less, or name what is to run.",
         )
     return chosen
+
+
+def choose_cases(
+    scenarios: Sequence[ChosenScenario], wanted: CaseFilter, *, seed: int = 0
+) -> list[ChosenScenario]:
+    """Return the scenarios with the cases that are left of each; those without any are left out.
+
+    A sample depends on the seed and on nothing else: every model meets the same cases.
+    """
+    for name in ("sample", "limit"):
+        number = getattr(wanted, name)
+        if number is not None and number < 1:
+            raise ConfigError(Code.INVALID_OPTION, f"{name} must be 1 or more, not {number}.")
+    found = list(scenarios)
+    if wanted.cases is not None:
+        found = _filter_cases(found, wanted.cases)
+    if wanted.sample is not None:
+        sizes = _share_out(wanted.sample, [len(item.cases) for item in found])
+        found = [_draw(item, size, seed) for item, size in zip(found, sizes, strict=True)]
+    if wanted.limit is not None:
+        left, limited = wanted.limit, list[ChosenScenario]()
+        for item in found:
+            limited.append(item._replace(cases=item.cases[:left]))
+            left -= len(limited[-1].cases)
+        found = limited
+    found = [item for item in found if item.cases]
+    if not found:
+        raise ConfigError(Code.NOTHING_SELECTED, "no case is left.", hint="Name the cases to run.")
+    return found
+
+
+def _filter_cases(scenarios: Sequence[ChosenScenario], expression: str) -> list[ChosenScenario]:
+    tokens = [part.strip().lower() for part in expression.split(",") if part.strip()]
+    names = {
+        (item.suite, item.name, case): _case_names(item, case)
+        for item in scenarios
+        for case in item.cases
+    }
+    for token in tokens:
+        if not any(_is_named(token, each) for each in names.values()):
+            known = (each[0] for each in names.values())
+            raise _nothing(token, known, "case")
+    return [
+        item._replace(
+            cases=tuple(
+                case
+                for case in item.cases
+                if any(_is_named(token, names[item.suite, item.name, case]) for token in tokens)
+            )
+        )
+        for item in scenarios
+    ]
+
+
+def _case_names(scenario: ChosenScenario, case: str) -> tuple[str, ...]:
+    return (case, f"{scenario.name}/{case}") if case else (scenario.name,)
+
+
+def _is_named(token: str, names: Iterable[str]) -> bool:
+    return any(matches_glob(token, name.lower()) for name in names)
+
+
+def _share_out(total: int, sizes: Sequence[int]) -> list[int]:
+    """Return how many to draw from each scenario: in proportion, none without any if possible."""
+    whole = sum(sizes)
+    if total >= whole:
+        return list(sizes)
+    exact = [total * size / whole for size in sizes]
+    shares = [max(int(part), 1) if total >= len(sizes) else int(part) for part in exact]
+    by_rest = sorted(range(len(sizes)), key=lambda place: shares[place] - exact[place])
+    while sum(shares) != total:
+        step = 1 if sum(shares) < total else -1
+        for place in by_rest[::step]:
+            if sum(shares) == total:
+                break
+            changed = shares[place] + step
+            if (1 if total >= len(sizes) else 0) <= changed <= sizes[place]:
+                shares[place] = changed
+    return shares
+
+
+def _draw(scenario: ChosenScenario, size: int, seed: int) -> ChosenScenario:
+    """Draw cases by lot and return them in their own order; a larger sample has the smaller one."""
+
+    def lot(case: str) -> bytes:
+        text = "\x1f".join((str(seed), scenario.suite, scenario.name, case))
+        return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+    drawn = set(sorted(scenario.cases, key=lot)[:size])
+    return scenario._replace(cases=tuple(case for case in scenario.cases if case in drawn))
 
 
 def _matching(suite: Suite, token: str) -> frozenset[str]:

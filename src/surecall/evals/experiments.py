@@ -47,6 +47,11 @@ def plan(
     timeout_s: float | None = None,
     options: Mapping[str, Any] | None = None,
     concurrency: int | None = None,
+    cases: str | None = None,
+    sample: int | None = None,
+    limit: int | None = None,
+    shuffle: bool | None = None,
+    cache: str | Path | None = None,
     prices: Mapping[str, Price | str] | None = None,
     config: Config | None = None,
 ) -> Experiment:
@@ -66,6 +71,11 @@ def plan(
         timeout_s: How long a trial may take.
         options: Options of every trial.
         concurrency: Trials at once at each provider.
+        cases: Cases by id or glob, separated by commas.
+        sample: How many cases to draw, from each scenario in proportion to its size.
+        limit: How many cases to take at most.
+        shuffle: Whether trials are run in random order.
+        cache: A folder with replies; the same request to the same model is not sent again.
         prices: Dollars for a million tokens by model, such as `"0.25/2.00"`.
         config: Settings in force; those of the environment by default.
 
@@ -84,6 +94,11 @@ def plan(
         timeout_s=timeout_s,
         options=dict(options) if options else None,
         concurrency=concurrency,
+        cases=cases,
+        sample=sample,
+        limit=limit,
+        shuffle=shuffle,
+        cache=None if cache is None else str(cache),
     )
     parsed = {
         name: parse_price(price) if isinstance(price, str) else price

@@ -282,10 +282,10 @@ def _outcome(trace: Trace, calls: tuple[CallFact, ...]) -> Outcome:
         return "called"
     if calls or any(turn.ignored_calls for turn in trace.turns):
         return "broke"
-    return "broke" if _was_tried(trace) else "abstained"
+    return "broke" if was_call_tried(trace) else "abstained"
 
 
-def _was_tried(trace: Trace) -> bool:
+def was_call_tried(trace: Trace) -> bool:
     """Tell whether the model meant to call something, though nothing was read as a call."""
     names = ToolNames(trace.tools)
     if not names:

@@ -14,7 +14,9 @@ from surecall.records import Usage
 
 from .cases import Suite
 from .choosing import (
+    CaseFilter,
     choose,
+    choose_cases,
     choose_fallbacks,
     choose_scenarios,
     choose_strategies,
@@ -132,6 +134,8 @@ class Axes(Struct, frozen=True, kw_only=True):
     seed: int = 0
     enforce_applicability: bool = True
     """Whether a model gets only the sampling profiles that are meant for it."""
+    case_filter: CaseFilter = CaseFilter()
+    """Which cases of the scenarios take part; all of them by default."""
 
 
 class Matrix(Struct, frozen=True, kw_only=True):
@@ -178,6 +182,7 @@ def build_matrix(
     strategies = choose_strategies(axes.strategies, catalog)
     fallbacks = choose_fallbacks(axes.fallbacks)
     scenarios = choose_scenarios(choose_suites(suites, axes.suites), axes.scenarios)
+    scenarios = choose_cases(scenarios, axes.case_filter, seed=axes.seed)
     require_known(axes.profiles, catalog.sampling, "sampling profile")
     units: list[Unit] = []
     cells: dict[Cell, None] = {}
@@ -195,6 +200,15 @@ def build_matrix(
                         Unit(index=len(units), cell=cell, case=case, trial=trial, seed=seed)
                     )
     return Matrix(units=tuple(units), cells=tuple(cells), contenders=chosen)
+
+
+def shuffle_units(units: Iterable[Unit], seed: int) -> tuple[Unit, ...]:
+    """Return the trials in an order that only the seed decides; each keeps its place in results."""
+
+    def lot(unit: Unit) -> bytes:
+        return hashlib.sha256(f"{seed}/{unit.index}".encode()).digest()
+
+    return tuple(sorted(units, key=lot))
 
 
 def derive_seed(seed: int, cell: Cell, case: str, trial: int) -> int:

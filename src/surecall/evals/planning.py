@@ -1,6 +1,7 @@
 """From what the command says to what is run: who, what, how often, and which run it belongs to."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
@@ -11,10 +12,11 @@ from surecall.config import Config
 from surecall.errors import Code, ConfigError, StoreError
 from surecall.profiles import Catalog
 
+from .choosing import CaseFilter
 from .contenders import Contender, Price, parse_price
 from .executors import DEFAULT_CONCURRENCY, Job
 from .executors.trials import make_trials_job
-from .matrix import Axes, Matrix, build_matrix
+from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
 from .original.variables import read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
@@ -49,6 +51,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     options: dict[str, Any] | None = None
     concurrency: int | None = None
+    cases: str | None = None
+    """Cases by id or glob."""
+    sample: int | None = None
+    limit: int | None = None
+    shuffle: bool | None = None
+    """Whether trials are run in an order that the seed decides."""
+    cache: str | None = None
+    """The folder with replies of before; `off` for none."""
     places: dict[str, str] | None = None
     """Where suites that are files were found when the run was begun."""
 
@@ -124,7 +134,7 @@ def plan_experiment(
     options = wanted.options or {}
     manifest = make_manifest(
         matrix.units,
-        axes=asdict(axes) | {"models": expression, "suites": list(names)},
+        axes=_describe_axes(axes) | {"models": expression, "suites": list(names)},
         suites={suite.name: suite.version for suite in suites},
         contenders={item.label: _list_compared(item) for item in matrix.contenders},
         catalog=_hash_catalog(catalog, matrix.contenders),
@@ -134,12 +144,15 @@ def plan_experiment(
         places={name: place for name, place in places.items() if place != name},
         simulated=tuple(item.label for item in matrix.contenders if item.simulated),
     )
+    if wanted.shuffle:  # results have their places whatever the order, so it is no other experiment
+        matrix = replace(matrix, units=shuffle_units(matrix.units, axes.seed))
     job = make_trials_job(
         suites=tuple(places.values()),
         contenders=matrix.contenders,
         open_transport=_OPEN_TRANSPORT,
         timeout_s=timeout_s,
         options=options,
+        cache=_find_cache(wanted.cache),
     )
     return Experiment(
         matrix=matrix,
@@ -157,7 +170,19 @@ def _axes(wanted: Wanted) -> Axes:
         for name, value in asdict(wanted).items()
         if value is not None and name in Axes.__struct_fields__ and name not in {"models", "suites"}
     }
-    return Axes(**said)
+    filters = {name: getattr(wanted, name) for name in CaseFilter.__struct_fields__}
+    return Axes(**said, case_filter=CaseFilter(**filters))
+
+
+def _find_cache(folder: str | None) -> str | None:
+    return None if folder in (None, "off") else str(Path(folder).expanduser().absolute())
+
+
+def _describe_axes(axes: Axes) -> dict[str, Any]:
+    """Return the axes as the manifest has them: filters of cases only where there are any."""
+    fields = asdict(axes)
+    filters = asdict(fields.pop("case_filter"))
+    return fields | {name: value for name, value in filters.items() if value is not None}
 
 
 def _hash_catalog(catalog: Catalog, contenders: Iterable[Contender]) -> str:

@@ -179,11 +179,17 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     censored: bool = False
     """Whether the time is that of a timeout, so that the true one is longer."""
     elapsed_ms: float = 0.0
+    first_token_ms: float | None = None
+    """Until the first piece of the first reply arrived, where replies were streamed."""
+    tokens_per_s: float | None = None
+    """At which replies were written, where they were streamed and the provider counts tokens."""
     turns: int = 0
     requests: int = 0
     """Requests of the run; what the transport sends again is not counted twice."""
     attempts: int = 0
     """Requests on the wire, those sent again after an error included."""
+    cached_replies: int = 0
+    """Replies that were not asked for, because a run before had asked for the very same."""
     usage: Usage = Usage()
     cost_usd: float | None = None
     calls: tuple[CallFact, ...] = ()
@@ -229,7 +235,7 @@ class TrialBody(Struct, frozen=True, kw_only=True):
     """What the case left behind, such as the draft."""
 
 
-_TOLD: Final = ("command", "engine", "places", "simulated")
+_TOLD: Final = ("command", "engine", "places", "regraded_from", "simulated")
 """Fields that are kept for the reader and do not make an experiment another one."""
 _SHOWN_CHARS: Final = 60
 _HASH_CHARS: Final = 16
@@ -261,6 +267,8 @@ class Manifest(Struct, frozen=True, kw_only=True, dict=True):
     """The suites that are files, each with the name by which it is found from any folder."""
     simulated: tuple[str, ...] = ()
     """The models that are simulated, and none that anybody serves."""
+    regraded_from: str = ""
+    """The run whose replies were judged again; empty when the replies are the run's own."""
 
     @cached_property
     def hash(self) -> str:

@@ -64,7 +64,7 @@ class Tally(_Count):
     def __init__(self, units: Iterable[Unit]) -> None:
         super().__init__()
         self.cells: dict[Cell, CellCount] = {}
-        for unit in units:
+        for unit in sorted(units, key=lambda unit: unit.index):  # they may be shuffled
             self.total += 1
             self._count_of(unit.cell).total += 1
         self.earlier = 0

@@ -14,6 +14,7 @@ from surecall.errors import Code, ProviderError, SurecallError
 from surecall.jsontext import mend_surrogates
 from surecall.loop import RunResult, Session, Trace
 from surecall.profiles import Catalog
+from surecall.protocols import WireProtocol
 from surecall.records import (
     Escalated,
     Event,
@@ -31,7 +32,9 @@ from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
 from .original import categorize
 from .records import VERDICT_VERSION, Parts, Reason, TrialBody, TrialRow, Unit, Verdict
+from .reply_cache import CachedTransport
 from .strategies import GUIDED, Settled
+from .stream_times import TimedTransport
 from .taxonomy import blames_endpoint, is_timeout
 from .transcript import write_body
 
@@ -52,6 +55,7 @@ async def run_trial(
     settled: Settled,
     *,
     timeout_s: float | None = None,
+    protocol: WireProtocol | None = None,
 ) -> tuple[TrialRow, TrialBody]:
     """Run one trial and return what came of it; nothing is raised but cancellation.
 
@@ -62,8 +66,9 @@ async def run_trial(
         open_transport: Opens a transport to the model; the time that takes is not counted.
         settled: What is in force.
         timeout_s: Seconds for the run; one that takes longer is censored at that time.
+        protocol: The wire format, when it is not the one that is in force.
     """
-    trial = _Trial(unit, case, contender, settled, timeout_s)
+    trial = _Trial(unit, case, contender, settled, timeout_s, protocol)
     try:
         await trial.run(open_transport)
     except Exception as error:
@@ -80,6 +85,7 @@ class _Trial(Struct):
     contender: Contender
     settled: Settled
     timeout_s: float | None
+    protocol: WireProtocol | None
     started_at: float = field(default_factory=time.time)
     prepared: Prepared | None = None
     is_settled: bool = False
@@ -90,6 +96,8 @@ class _Trial(Struct):
     stages: list[str] = []
     escalations: int = 0
     elapsed_ms: float = 0.0
+    cached_replies: int = 0
+    times: TimedTransport | None = None
 
     @property
     def text(self) -> str:
@@ -139,11 +147,13 @@ class _Trial(Struct):
             tools = declarations.declare_tools(tools)
             options["required_tools"] = declarations.required_tools
         async with open_transport(contender, unit, self.case) as transport:
+            if options.get("stream"):
+                self.times = TimedTransport(transport)
             session = Session(
                 tools=tools,
                 system=prepared.system,
-                transport=transport,
-                protocol=settled.protocol,
+                transport=self.times or transport,
+                protocol=self.protocol or settled.protocol,
                 preset=(),
                 capabilities=settled.capabilities,
                 config=Config(
@@ -163,6 +173,9 @@ class _Trial(Struct):
                 self.trace, self.history = result.trace, result.history
             finally:
                 self.elapsed_ms = (time.perf_counter() - started) * 1000
+                if isinstance(transport, CachedTransport):
+                    self.cached_replies = transport.hits
+                    self.elapsed_ms += transport.saved_ms
 
     def grade(self) -> Grades:
         if self.prepared is None or not self.is_settled:
@@ -200,7 +213,7 @@ class _Trial(Struct):
         is_error = error is not None and blames_endpoint(_code_of(error))
         if is_error:  # nothing is known of the model, whatever a case makes of its silence
             strict_ok = original_ok = False
-        status, resent, price = None, 0, self.contender.price
+        status, resent, price, times = None, 0, self.contender.price, self.times
         if isinstance(error, ProviderError):
             status = error.status
             # The requests of a run that an error ended are in the trace; how often each was sent
@@ -224,9 +237,14 @@ class _Trial(Struct):
             cut_by_limit=facts.cut and not strict_ok,
             censored=is_timeout(error),
             elapsed_ms=self.elapsed_ms,
+            first_token_ms=None if times is None else times.first_token_ms,
+            tokens_per_s=(
+                None if times is None else times.measure_speed(facts.usage.output_tokens)
+            ),
             turns=facts.turns,
             requests=facts.requests,
             attempts=facts.attempts + resent,
+            cached_replies=self.cached_replies,
             usage=facts.usage,
             cost_usd=None if price is None else cost_of(facts.usage, price),
             calls=facts.calls,

@@ -19,6 +19,13 @@ def describe_rate(rate: Rate, digits: int = 0) -> str:
     return f"{rate.k}/{rate.n} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
+def describe_cost(cost_usd: float | None) -> str:
+    """Return what trials cost, in dollars; a dash where no price is known."""
+    if cost_usd is None:
+        return "-"
+    return f"${cost_usd:.2f}" if cost_usd >= 1 or not cost_usd else f"${cost_usd:.2g}"
+
+
 def describe_points(difference: float | None, interval: Interval, unit: str = "") -> str:
     """Return a difference in percentage points, with its interval."""
     if difference is None:

@@ -11,7 +11,7 @@ from surecall.evals.cases import Case
 from surecall.evals.scenarios import StateSuite
 from surecall.evals.suites.agents import AgentsSuite
 from surecall.evals.suites.custom import CustomSuite
-from surecall.evals.suites.single_turn import OneToolSuite
+from surecall.evals.suites.one_tool import OneToolSuite
 from surecall.transport import assistant, tool_call
 
 __all__ = ["both", "call", "patch", "read"]

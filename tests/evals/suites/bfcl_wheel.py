@@ -56,7 +56,7 @@ def write_wheel(folder: Path, *, cases: "dict[str, list[dict[str, Any]]] | None"
     categories = (
         *("simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance"),
         *("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple"),
-        "live_irrelevance",
+        *("live_irrelevance", "live_relevance"),
     )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bfcl_eval-1.2.3.dist-info/METADATA", "Name: bfcl-eval\nVersion: 1.2.3\n")

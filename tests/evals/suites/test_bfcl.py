@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from surecall.errors import ConfigError, RunError
 from surecall.evals.cases import Attempt, Case, Grades, Ideal, IdealCall, Suite
 from surecall.evals.suites.bfcl import BFCL_CATEGORIES, BfclSuite
 from surecall.loop import Session
+from surecall.loop.fit import FitCheck
 from surecall.records import Message, ModelRequest, WireReply, WireRequest
 from surecall.transport import WireStream
 
@@ -154,6 +156,92 @@ async def test_where_nothing_fits_any_call_is_wrong(suite: BfclSuite) -> None:
     grades = await grades_of(case, calling(("geometry_area", {"width": 1, "height": 3})))
     assert grades.strict.reasons[0].code == "called"
     assert grades.exact == (False,)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        calling(("no_such_tool", {})),
+        calling(("geometry_area", {"width": "wide"})),
+        {"content": '<tool_call>{"name": "geometry_area", "arguments": {"width": 1}}</tool_call>'},
+        {"content": '```json\n{"name": "geometry_area", "arguments": {"width": 1, "hei'},
+    ],
+    ids=["unknown", "invalid", "text", "broken"],
+)
+async def test_where_nothing_fits_a_call_counts_however_it_was_made(
+    suite: BfclSuite, message: dict[str, Any]
+) -> None:
+    """A call that was refused, could not be read or was written as text is still a call."""
+    (case,) = suite.cases("irrelevance")
+    grades = await grades_of(case, message)
+    assert [reason.code for reason in grades.strict.reasons] == ["called"]
+    assert not grades.original.ok
+
+
+def test_where_nothing_fits_silence_of_the_endpoint_is_not_restraint(suite: BfclSuite) -> None:
+    """A run that failed abstained from nothing."""
+    (case,) = suite.cases("irrelevance")
+    attempt = Attempt(prepared=case.prepare(1), result=None, error=ValueError("gone"), trace=None)
+    assert [reason.code for reason in case.grade(attempt).strict.reasons] == ["RUN_FAILED"]
+
+
+async def test_where_nothing_fits_a_call_that_was_taken_back_is_none(suite: BfclSuite) -> None:
+    """The fit gate asked, and the model said that the tool does not fit."""
+    (case,) = suite.cases("irrelevance")
+    prepared = case.prepare(1)
+    message = calling(("geometry_area", {"width": 1, "height": 3}))
+    session = Session(model="m", tools=prepared.tools, transport=Scripted([message]))
+    trace = (await session.run(prepared.messages)).trace
+    called, answered = trace.turns
+    withdrawn = replace(
+        called,
+        results=tuple(replace(result, executed=False) for result in called.results),
+        fit_checks=(FitCheck(tool="geometry_area", fits=False),),
+    )
+    for turn, expected in ((called, False), (withdrawn, True)):
+        seen = replace(trace, turns=(turn, answered))
+        attempt = Attempt(prepared=prepared, result=None, error=None, trace=seen)
+        assert case.grade(attempt).strict.ok == expected
+
+
+async def test_a_refused_call_beside_the_right_one_is_one_too_many(suite: BfclSuite) -> None:
+    """Calls are counted as they were made, and not as they ran."""
+    good, bad = {"width": 1, "height": 3}, {"width": "wide", "height": 3}
+    grades = await grades_of(
+        suite.cases("simple_python")[0], calling(("geometry_area", good), ("geometry_area", bad))
+    )
+    assert [reason.code for reason in grades.strict.reasons] == ["wrong_count"]
+
+
+async def test_a_call_that_the_data_accept_counts_though_it_cannot_run(tmp_path: Path) -> None:
+    """The data accept the name of a variable where the schema wants a number."""
+    row = {
+        "id": "live_simple_0",
+        "question": [[{"role": "user", "content": "Area of w by 3?"}]],
+        "function": [AREA],
+        "ground_truth": [{"geometry.area": {"width": ["w"], "height": [3.0], "unit": [""]}}],
+    }
+    wheel = write_wheel(tmp_path, cases={"live_simple": [row]})
+    (case,) = BfclSuite(wheel).cases("live_simple")
+    grades = await grades_of(case, calling(("geometry_area", {"width": "w", "height": 3})))
+    assert grades.strict.ok
+
+
+async def test_where_a_call_is_relevant_any_readable_one_is_right(tmp_path: Path) -> None:
+    """Relevance asks for a call, and for nothing about it."""
+    row = {
+        "id": "live_relevance_0",
+        "question": [[{"role": "user", "content": "How large is it?"}]],
+        "function": [AREA],
+    }
+    wheel = write_wheel(tmp_path, cases={"live_relevance": [row]})
+    (case,) = BfclSuite(wheel).cases("live_relevance")
+    wrong = calling(("geometry_area", {"width": "wide"}))
+    assert (await grades_of(case, wrong)).strict.ok
+    grades = await grades_of(case, {"content": "I cannot know."})
+    assert [reason.code for reason in grades.strict.reasons] == ["no_call"]
+    ideal = case.ideal(ModelRequest(model="m", messages=case.messages, tools=case.tools))
+    assert ideal == Ideal(calls=(IdealCall("geometry_area", {"width": 1, "height": 1}),))
 
 
 async def test_a_run_that_never_began_is_judged_too(suite: BfclSuite) -> None:

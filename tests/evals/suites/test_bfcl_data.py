@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from surecall.errors import ConfigError, SetupError
-from surecall.evals.suites.bfcl import find_bfcl, json_schema_of, tool_names, tools_of
+from surecall.evals.suites.bfcl.data import find_bfcl, json_schema_of, tool_names, tools_of
 from surecall.records import Message
 
 from .bfcl_wheel import AREA, write_wheel

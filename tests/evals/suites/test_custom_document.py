@@ -256,7 +256,7 @@ def test_a_mistake_is_told_with_its_place(wrong: Wrong, tmp_path: Path) -> None:
         ("missing.toml", None, "No such file"),
         ("missing.py", None, "is not a Python file"),
         ("bytes.toml", b"\xff\xfe", "is not a TOML file"),
-        ("empty.toml", b"", "missing required field `cases`"),
+        ("empty.toml", b"", "there are no cases"),
         ("broken.json", b'{"cases": [', "is not a JSON file"),
         ("list.json", b"[]", "does not hold an object"),
         ("wrong.json", b'{"cases": [{"id": "a", "promt": "?"}]}', "cases[0].promt"),

@@ -62,6 +62,10 @@ def evaluate() -> None:
 @click.option("--models", metavar="LIST", help="Models to compare. [SURECALL_MODEL]")
 @click.option("--suite", "suites", metavar="LIST", help=f"{', '.join(SUITES)} or custom:FILE.")
 @click.option("--scenarios", metavar="FILTER", help="Scenarios by name, glob or preset.")
+@click.option("--cases", metavar="LIST", help="Cases by id or glob.")
+@count_flag("--sample", "Draw so many cases, from each scenario in proportion.")
+@count_flag("--limit", "Take at most so many cases.")
+@click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
 @click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
 @click.option(
     "--strategies", metavar="FILTER", help="raw, baseline, production, guided, ablate:NAME."
@@ -90,6 +94,11 @@ def evaluate() -> None:
     default="local",
     show_default=True,
     help="Where trials run.",
+)
+@click.option(
+    "--cache",
+    metavar="DIR|off",
+    help="Keep replies there, and use those of the same requests. [default: off]",
 )
 @count_flag("--workers", "Processes. [default: one per core]")
 @click.option("--ray-address", metavar="ADDRESS", help="Existing Ray cluster.")

@@ -10,14 +10,14 @@ from surecall.cli.progress import count_of
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.gates import GateReport, GateResult
 from surecall.evals.matrix import Estimate
-from surecall.evals.metrics import render_group, summarize_tallies
+from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Summary
-from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
+from surecall.evals.metrics.tally import Tallies
 from surecall.evals.original import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.store import RunInfo
-from surecall.evals.wording import describe_rate, label_simulated
+from surecall.evals.wording import describe_cost, describe_rate, label_simulated
 
 from .progress import duration_of
 
@@ -123,19 +123,6 @@ def show_plan(
     )
 
 
-def group_rows(tallies: Tallies) -> list[tuple[Cell, Group]]:
-    """Return the figures of each model, profile, strategy and fallback; controls left out."""
-    found: dict[tuple[str, ...], tuple[Cell, list[Tally]]] = {}
-    for (cell, control), tally in tallies.items():
-        if not control:
-            key = (cell.model, cell.profile, cell.strategy, cell.fallback)
-            found.setdefault(key, (cell, []))[1].append(tally)
-    return [
-        (cell, render_group(merge_tallies(members), axis="overall", value="row"))
-        for cell, members in found.values()
-    ]
-
-
 def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]:
     """Return the results of an experiment, as data."""
     summary = summarize_tallies(tallies)
@@ -149,7 +136,7 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
         "controls": None if summary.controls is None else _group_data(summary.controls),
         "rows": [
             select_fields(cell, "model", *_ROW_AXES) | _group_data(group)
-            for cell, group in group_rows(tallies)
+            for cell, group in group_tasks(tallies)
         ],
         "resume": None if info.is_complete else resume,
     }
@@ -169,6 +156,7 @@ def _group_data(group: Group) -> dict[str, Any]:
         ],
         **select_fields(group.latency, "p50_ms", "p95_ms"),
         "cost_usd": group.costs.cost_usd,
+        "cached_replies": group.costs.cached_replies,
     }
     return add_old_names(data)
 
@@ -176,7 +164,7 @@ def _group_data(group: Group) -> dict[str, Any]:
 def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     """Show the results of an experiment: rates with their intervals, and why trials failed."""
     console = output.page()
-    rows = group_rows(tallies)
+    rows = group_tasks(tallies)
     console.print(_rates(rows[:_MAX_ROWS]))
     if len(rows) > _MAX_ROWS:
         console.print(f"… {len(rows) - _MAX_ROWS} more: surecall report {info.id}", style="dim")
@@ -199,6 +187,13 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
             style="red",
             soft_wrap=True,
         )
+    cached = summary.overall.costs.cached_replies
+    if cached:
+        asked = summary.overall.costs.requests
+        console.print(
+            f"\n{cached} of {asked} replies came from the cache, at the time and cost of then",
+            style="dim",
+        )
     console.print(
         f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % Wilson intervals",
         style="dim",
@@ -212,7 +207,8 @@ def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
     has_errors = any(group.errors for _, group in rows)
     figures = ("strict", "answer", "original", *(("errors",) if has_errors else ()), "p50", "p95")
     columns |= dict.fromkeys(figures, "right whole")
-    table = make_table(columns)
+    is_priced = any(group.costs.priced for _, group in rows)
+    table = make_table(columns | ({"cost": "right whole"} if is_priced else {}))
     for cell, group in rows:
         table.add_row(
             line_of(cell.model) + label_simulated(group.simulated),
@@ -223,6 +219,7 @@ def _rates(rows: Sequence[tuple[Cell, Group]]) -> "Table":
             *((str(group.errors),) if has_errors else ()),
             f"{group.latency.p50_ms:.0f} ms",
             f"{group.latency.p95_ms:.0f} ms",
+            *([describe_cost(group.costs.cost_usd)] if is_priced else []),
         )
     return table
 

@@ -13,6 +13,7 @@ from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Case, Suite
 from surecall.evals.contenders import Contender, OpenTransport, close_transports
 from surecall.evals.records import Cell, TrialRow, Unit
+from surecall.evals.reply_cache import CachedOpener
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.suites import load_suite
 from surecall.evals.trial import run_trial
@@ -35,6 +36,8 @@ class TrialParams(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     options: dict[str, Any] = {}
     """Options for every trial."""
+    cache: str | None = None
+    """The folder with replies of before, if they are to be used."""
 
 
 def make_trials_job(
@@ -44,6 +47,7 @@ def make_trials_job(
     open_transport: str,
     timeout_s: float | None = None,
     options: Mapping[str, Any] | None = None,
+    cache: str | None = None,
 ) -> Job:
     """Describe how the trials of an experiment are run, here or in another process."""
     params = TrialParams(
@@ -52,6 +56,7 @@ def make_trials_job(
         open_transport=open_transport,
         timeout_s=timeout_s,
         options=dict(options or {}),
+        cache=cache,
     )
     return Job(
         open="surecall.evals.executors.trials:open_trials",
@@ -75,6 +80,8 @@ async def open_trials(params: dict[str, Any]) -> AsyncGenerator[RunUnit, None]:
     """Load suites and models once, and run units until the job is closed."""
     settings = msgspec.convert(params, TrialParams)
     opener: OpenTransport = load_name(settings.open_transport)
+    if settings.cache is not None:
+        opener = CachedOpener(opener, settings.cache)
     trials = Trials(settings, [load_suite(name) for name in settings.suites], opener)
     try:
         yield trials.run
@@ -100,19 +107,29 @@ class Trials:
 
     async def run(self, unit: Unit) -> Finished:
         """Run the trial of a unit."""
-        case = self._case(unit)
+        case = self.find_case(unit)
         contender = self._contenders[unit.cell.model]
         row, body = await run_trial(
             unit,
             case,
             contender,
             self._open_transport,
-            self._settle(unit, case, contender),
+            self.settle(unit, case, contender),
             timeout_s=self._params.timeout_s,
         )
         return Finished(row, body, is_pressed(row))
 
-    def _case(self, unit: Unit) -> Case:
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a trial may take."""
+        return self._params.timeout_s
+
+    def find_case(self, unit: Unit) -> Case:
+        """Return the case of a unit.
+
+        Raises:
+            ConfigError: The suites have no such case.
+        """
         suite, scenario = unit.cell.suite, unit.cell.scenario
         if (suite, scenario) not in self._cases:
             found = self._suites[suite].cases(scenario) if suite in self._suites else ()
@@ -126,7 +143,8 @@ class Trials:
                 hint="The suites of all processes must be the same.",
             ) from None
 
-    def _settle(self, unit: Unit, case: Case, contender: Contender) -> Settled:
+    def settle(self, unit: Unit, case: Case, contender: Contender) -> Settled:
+        """Return what is in force in the cell of a unit."""
         key = (unit.cell, unit.case)
         if key not in self._settled:
             self._settled[key] = settle(

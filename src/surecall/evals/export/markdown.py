@@ -1,18 +1,18 @@
 """`summary.md`: a comment for a pull request, sixty lines at the most, details folded."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from surecall.evals.metrics import summarize_tallies
+from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
-from surecall.evals.records import Cell
+from surecall.evals.records import Cell, Task
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
 from surecall.evals.stats import Rate, rate_of
 from surecall.evals.store import RunInfo, RunStore
-from surecall.evals.wording import label_simulated
+from surecall.evals.wording import describe_cost, label_simulated
 
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""
@@ -31,17 +31,26 @@ def write_markdown(store: RunStore, run_id: str, out: Path) -> tuple[Path, ...]:
     """Write `summary.md` into a folder."""
     source = RunSource(store, run_id)
     path = out / "summary.md"
-    text = render_markdown(summarize_tallies(source.tallies), source.info)
+    tasks = group_tasks(source.tallies)
+    text = render_markdown(summarize_tallies(source.tallies), source.info, tasks)
     with write_export(path) as file:
         file.write(text.encode("utf-8"))
     return (path,)
 
 
-def render_markdown(summary: Summary, info: RunInfo) -> str:
-    """Return the comment; names of models, tools and rules cannot become markup."""
+def render_markdown(
+    summary: Summary, info: RunInfo, tasks: Sequence[tuple[Cell, Group]] = ()
+) -> str:
+    """Return the comment; names of models, tools and rules cannot become markup.
+
+    Args:
+        summary: The figures.
+        info: The run.
+        tasks: The figures of each row over all scenarios, for the time and cost beside each rate.
+    """
     lines = [
         *_head(summary, info),
-        *_rates(summary),
+        *_rates(summary, {Task.of(cell): group for cell, group in tasks}),
         *_comparisons(summary.strategies),
         *_fabrications(summary.overall),
         *_failures(summary.overall),
@@ -104,12 +113,12 @@ class _Row(NamedTuple):
 
     name: str
     simulated: Simulated
-    rates: tuple[Rate | None, ...]
+    rates: tuple[str, ...]
     rank: float
     """The rate that decides which rows are shown when there are too many."""
 
 
-def _rates(summary: Summary) -> Iterator[str]:
+def _rates(summary: Summary, tasks: Mapping[Task, Group]) -> Iterator[str]:
     cells = [group for group in summary.cells if not group.control]
     strategies = list(dict.fromkeys(_cell(group).strategy for group in cells))
     has_columns = 1 < len(strategies) <= _MAX_COLUMNS
@@ -124,20 +133,35 @@ def _rates(summary: Summary) -> Iterator[str]:
             )
         decisive = rates[-1] if has_columns else rates[0]
         rank = (decisive.value or 0.0) if decisive is not None else 0.0
-        rows.append(_Row(name, _merge_simulated(members), rates, rank))
+        found = list(dict.fromkeys(Task.of(_cell(group)) for group in members))
+        beside = {task.strategy: _describe_task(tasks.get(task)) for task in found}
+        shown = [
+            "" if rate is None else _share(rate) + (beside.get(column, "") if has_columns else "")
+            for column, rate in zip(strategies if has_columns else columns, rates, strict=True)
+        ]
+        if not has_columns and len(found) == 1:
+            shown[0] += beside[found[0].strategy]
+        rows.append(_Row(name, _merge_simulated(members), tuple(shown), rank))
     if not rows:
         return
-    shown, left = rows, len(rows) - _MAX_ROWS
+    listed, left = rows, len(rows) - _MAX_ROWS
     if left > 0:
-        shown = sorted(rows, key=lambda row: row.rank)[:_MAX_ROWS]
+        listed = sorted(rows, key=lambda row: row.rank)[:_MAX_ROWS]
     yield f"| model | {' | '.join(columns)} |"
     yield "|---" * (len(columns) + 1) + "|"
-    for row in shown:
-        shares = " | ".join("" if rate is None else _share(rate) for rate in row.rates)
-        yield f"| {row.name}{_mark(row.simulated)} | {shares} |"
+    for row in listed:
+        yield f"| {row.name}{_mark(row.simulated)} | {' | '.join(row.rates)} |"
     if left > 0:
         yield f"| {left} more, none of them worse{' |' * len(columns)} |"
     yield ""
+
+
+def _describe_task(group: Group | None) -> str:
+    """Return the time and the cost of trials, to stand beside their rate."""
+    if group is None:
+        return ""
+    cost = f", {describe_cost(group.costs.cost_usd)}" if group.costs.priced else ""
+    return f", p95 {group.latency.p95_ms:,.0f} ms{cost}"
 
 
 def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:

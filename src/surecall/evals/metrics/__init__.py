@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
-from surecall.evals.records import Cell, Outcome, TrialRow
+from surecall.evals.records import Cell, Outcome, Task, TrialRow
 from surecall.evals.stats import (
     mcnemar,
     newcombe_paired,
@@ -37,7 +37,7 @@ from .records import (
 )
 from .tally import CALL_RATES, CaseTrials, Tallies, Tally, merge_tallies, pair_trials, tally_rows
 
-__all__ = ["Group", "Summary", "render_group", "summarize", "summarize_tallies"]
+__all__ = ["Group", "Summary", "group_tasks", "render_group", "summarize", "summarize_tallies"]
 
 MAX_CURVE_K: Final = 100
 """Curves of consistency go no further than this."""
@@ -80,6 +80,21 @@ def _groups_of(tools: Mapping[Cell, Tally], axis: Any) -> tuple[Group, ...]:
     )
 
 
+def group_tasks(tallies: Tallies) -> list[tuple[Cell, Group]]:
+    """Return the figures of each model, profile, strategy and fallback; controls left out.
+
+    Each comes with its first cell, which has all of these names.
+    """
+    found: dict[Task, tuple[Cell, list[Tally]]] = {}
+    for (cell, control), tally in tallies.items():
+        if not control:
+            found.setdefault(Task.of(cell), (cell, []))[1].append(tally)
+    return [
+        (cell, render_group(merge_tallies(members), axis="overall", value="row"))
+        for cell, members in found.values()
+    ]
+
+
 def render_group(
     tally: Tally, *, axis: Any, value: str, cell: Cell | None = None, control: bool = False
 ) -> Group:
@@ -113,6 +128,7 @@ def render_group(
             usage=tally.usage,
             cost_usd=tally.cost_usd if tally.priced else None,
             priced=tally.priced,
+            cached_replies=tally.cached_replies,
         ),
         pass_curve=_pass_curve(tally.cases.values()),
         stability=_stability(tally.cases.values()),

@@ -93,6 +93,8 @@ class Costs(Struct, frozen=True, kw_only=True):
     """None when no trial knows its price."""
     priced: int
     """How many trials know their price."""
+    cached_replies: int = 0
+    """Replies that came from the cache and were not asked for; they count in everything else."""
 
 
 class PassPoint(Struct, frozen=True):

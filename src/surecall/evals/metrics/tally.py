@@ -53,7 +53,7 @@ class Tally:
         self.n = self.original_ok = self.strict_ok = self.simulated = self.errors = 0
         self.answers = self.answer_ok = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
-        self.cut_by_limit = self.saved_runs = self.priced = 0
+        self.cut_by_limit = self.saved_runs = self.priced = self.cached_replies = 0
         self.cost_usd = 0.0
         self.usage = Usage()
         self.outcomes: Counter[str] = Counter()
@@ -126,6 +126,7 @@ class Tally:
     def _add_costs(self, row: TrialRow) -> None:
         self.turns += row.turns
         self.requests += row.requests
+        self.cached_replies += row.cached_replies
         self.escalations += row.escalations
         self.fabrications += row.fabrications
         self.cut_by_limit += row.cut_by_limit

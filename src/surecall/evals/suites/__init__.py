@@ -17,7 +17,7 @@ BFCL: Final = "bfcl:"
 
 SUITES: Final[Mapping[str, str]] = {
     "state": "surecall.evals.scenarios:StateSuite",
-    "one_tool": "surecall.evals.suites.single_turn:OneToolSuite",
+    "one_tool": "surecall.evals.suites.one_tool:OneToolSuite",
     "errands": "surecall.evals.suites.errands:ErrandsSuite",
     "agents": "surecall.evals.suites.agents:AgentsSuite",
     "directives": "surecall.evals.suites.directives:DirectivesSuite",

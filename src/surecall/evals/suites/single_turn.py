@@ -1,13 +1,10 @@
 """Cases of one turn: what is asked, and whether the arguments are right."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from surecall.evals.cases import (
     Attempt,
@@ -18,9 +15,12 @@ from surecall.evals.cases import (
     assign_calls,
     failed,
     judge,
+    run_failed,
 )
+from surecall.evals.facts import was_call_tried
 from surecall.evals.records import Reason, Verdict
-from surecall.loop import Trace
+from surecall.evals.suites.sampling import sample_value
+from surecall.loop import Trace, TurnTrace
 from surecall.narrow import as_fields, as_list
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec
 from surecall.tools import ToolRegistry
@@ -30,6 +30,11 @@ from .plain_checks import check_plain_answer, list_attempts
 FunctionDoc = Mapping[str, Any]
 Answer = Mapping[str, Mapping[str, Sequence[Any]]]
 Fold = Callable[[str], str]
+CheckCalls = Callable[
+    [Sequence[IdealCall], Mapping[str, FunctionDoc], Sequence[Answer]], tuple[Reason, ...]
+]
+Wish = Literal["calls", "a_call", "no_call"]
+"""What a request wants: the expected calls, any call at all, or none."""
 
 _DROPPED: Final = str.maketrans({**dict.fromkeys(" ,./-_*^"), "'": '"'})
 _PYTHON_TYPES: Final[dict[str, type]] = {
@@ -193,7 +198,11 @@ _MAX_TURNS: Final = 4
 
 
 class SingleTurnCase(Struct, frozen=True, kw_only=True):
-    """One request and the calls that answer it; without any, calling nothing is right."""
+    """One request and the calls that answer it.
+
+    Calls are judged as they were made: those of the first reply of which any ran, the refused ones
+    among them too. Replies before it count when their calls are right, though none could run.
+    """
 
     scenario: str
     id: str
@@ -204,7 +213,10 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     names: Mapping[str, str]
     """From the name of each tool to that of its function."""
     answers: tuple[Answer, ...]
-    fold: Callable[[str], str] = fold_text
+    wish: Wish = "calls"
+    fold: Fold = fold_text
+    check: CheckCalls | None = None
+    """The rule of the verdict; without it that of `check_calls`, which also judges each call."""
     control: bool = False
     is_closed: bool = False
     """Whether no other call may be made in the whole run, not even one that does not run."""
@@ -225,23 +237,21 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         )
 
     def grade(self, attempt: Attempt) -> Grades:
-        """Judge the calls of the first reply of which any ran."""
-        calls = calls_that_ran(attempt.trace, self.names)
+        """Judge the calls; one that was tried counts as made where none should be."""
+        judged = list(judged_turns(attempt.trace))
+        calls = self._read_calls(judged[-1]) if judged else []
         kept = {"calls": [{"name": call.name, "arguments": call.arguments} for call in calls]}
         exact = tuple(self._is_expected(call) for _, call, _ in attempt.calls)
-        if not self.answers:
-            wrong = failed("called", ", ".join(call.name for call in calls))
-            verdict = wrong if calls else Verdict(ok=True)
-            reasons, loose = verdict.reasons, verdict
+        if self.wish == "calls":
+            strict, loose = self._judge_calls(attempt, judged), self._judge_loosely(calls)
+            if self.is_closed and strict.ok:
+                strict = Verdict.of(list(self._check_others(attempt, calls)))
         else:
-            reasons = check_calls(calls, self.functions, self.answers, fold=self.fold)
-            if self.is_closed and not reasons:
-                reasons = tuple(self._check_others(attempt, calls))
-            loose = self._loose(calls)
+            strict = loose = self._judge_wish(attempt, judged)
         return judge(
             original=loose,
             state=None,
-            process=reasons,
+            process=strict.reasons,
             answer=check_plain_answer(attempt, may_be_empty=True),
             exact=exact,
             kept=kept,
@@ -249,23 +259,34 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
 
     def ideal(self, request: ModelRequest) -> Ideal | None:
         """Make the expected calls, each with the first value that counts as right; then answer."""
-        if not self.answers or any(message.role == "tool" for message in request.messages):
-            return Ideal(text="Done." if self.answers else "None of the tools can do this.")
+        if self.wish == "no_call":
+            return Ideal(text="None of the tools can do this.")
+        if any(message.role == "tool" for message in request.messages):
+            return Ideal(text="Done.")
+        if self.wish == "a_call":
+            return Ideal(calls=(self._first_tool(),))
         tool_names = {function: tool for tool, function in self.names.items()}
         return Ideal(calls=tuple(self._first(answer, tool_names) for answer in self.answers))
+
+    def _first_tool(self) -> IdealCall:
+        schema = self.tools[0].parameters
+        properties = schema.get("properties", {})
+        arguments = {
+            name: sample_value(properties.get(name)) for name in schema.get("required", ())
+        }
+        return IdealCall(self.tools[0].name, arguments)
 
     def _first(self, answer: Answer, tool_names: Mapping[str, str]) -> IdealCall:
         name, parameters = next(iter(answer.items()))
         required = self.functions[name].get("parameters", {}).get("required", ())
-        arguments = {
-            key: _plain(given[0])
-            for key, values in parameters.items()
-            if (given := [each for each in values if each != ""])
-            and (key in required or values[0] != "")
-        }
+        arguments: dict[str, Any] = {}
+        for key, values in parameters.items():
+            given = [each for each in values if each != ""]
+            if key in required or (given and values[0] != ""):
+                arguments[key] = _plain(given[0]) if given else ""
         return IdealCall(tool_names.get(name, name), arguments)
 
-    def _check_others(self, attempt: Attempt, right: list[IdealCall]) -> Iterator[Reason]:
+    def _check_others(self, attempt: Attempt, right: Sequence[IdealCall]) -> Iterator[Reason]:
         """Look for other calls beside or after the right ones; the same once more is forgiven."""
         for made in list_attempts(attempt):
             call = IdealCall(self.names.get(made.name, made.name), made.arguments)
@@ -273,18 +294,82 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
                 continue
             yield Reason("extra_call", call.name)
 
-    def _loose(self, calls: list[IdealCall]) -> Verdict:
+    def _judge_calls(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
+        reasons: tuple[Reason, ...] = ()
+        for turn in judged:
+            reasons = self._check_turn(turn)
+            if not reasons:
+                return Verdict(ok=True)
+        if judged or attempt.error is None:
+            return Verdict.of(reasons or self._check([]))
+        return Verdict.of([run_failed(attempt.error)])
+
+    def _check_turn(self, turn: TurnTrace) -> tuple[Reason, ...]:
+        unreadable = [call.name for call in turn.calls if call.arguments is None]
+        if unreadable:
+            return (Reason("unreadable", ", ".join(unreadable)),)
+        return self._check(self._read_calls(turn))
+
+    def _check(self, calls: Sequence[IdealCall]) -> tuple[Reason, ...]:
+        if self.check is not None:
+            return self.check(calls, self.functions, self.answers)
+        return check_calls(calls, self.functions, self.answers, fold=self.fold)
+
+    def _judge_wish(self, attempt: Attempt, judged: Sequence[TurnTrace]) -> Verdict:
+        names = [call.name for turn in judged for call in turn.calls]
+        if self.wish == "a_call":
+            is_readable = any(call.arguments is not None for turn in judged for call in turn.calls)
+            return Verdict(ok=True) if is_readable else failed("no_call", "no call was made")
+        if names or (attempt.trace is not None and was_call_tried(drop_withdrawn(attempt.trace))):
+            return failed("called", ", ".join(names) or "a call was tried")
+        return (
+            Verdict(ok=True) if attempt.error is None else Verdict.of([run_failed(attempt.error)])
+        )
+
+    def _judge_loosely(self, calls: Sequence[IdealCall]) -> Verdict:
         wanted = {name for answer in self.answers for name in answer}
         if any(call.name in wanted for call in calls):
             return Verdict(ok=True)
         return failed("no_call", "no expected function was called")
 
+    def _read_calls(self, turn: TurnTrace) -> list[IdealCall]:
+        return [
+            IdealCall(self.names.get(name, name), call.arguments or {})
+            for name, call in zip(_resolve_names(turn), turn.calls, strict=True)
+        ]
+
     def _is_expected(self, call: ToolCall) -> bool:
         name = self.names.get(call.name, call.name)
         function, made = self.functions.get(name, {}), IdealCall(name, call.arguments or {})
         return call.arguments is not None and any(
-            not check_call(made, function, answer, fold=self.fold) for answer in self.answers
+            not check_call(made, function, answer, fold=self.fold)
+            and (self.check is None or not self.check([made], self.functions, [answer]))
+            for answer in self.answers
         )
+
+
+def judged_turns(trace: Trace | None) -> Iterator[TurnTrace]:
+    """Yield the turns with calls, up to the first in which any ran."""
+    for turn in () if trace is None else drop_withdrawn(trace).turns:
+        if turn.calls:
+            yield turn
+            if any(result.executed for result in turn.results):
+                return
+
+
+def drop_withdrawn(trace: Trace) -> Trace:
+    """Return a trace without the turns whose calls the fit gate took back.
+
+    Such a call was not made: the model itself said, when asked, that the tool does not fit.
+    """
+    unfit: set[str] = set()
+    kept: list[TurnTrace] = []
+    for turn in trace.turns:
+        unfit |= {check.tool for check in turn.fit_checks if not check.fits}
+        names = _resolve_names(turn)
+        if not names or not unfit.issuperset(names):
+            kept.append(turn)
+    return trace if len(kept) == len(trace.turns) else replace(trace, turns=tuple(kept))
 
 
 def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealCall]:
@@ -300,6 +385,12 @@ def calls_that_ran(trace: Trace | None, names: Mapping[str, str]) -> list[IdealC
     return []
 
 
+def _resolve_names(turn: TurnTrace) -> list[str]:
+    """Return the tool that each call of a turn stands for, whatever the model called it."""
+    found = {result.call_id: result.name for result in turn.results if result.name}
+    return [found.get(call.id, call.name) for call in turn.calls]
+
+
 def _plain(value: Any) -> Any:
     """Return an accepted value as one that can be sent: objects list choices for each key."""
     if isinstance(value, list):
@@ -312,73 +403,3 @@ def _plain(value: Any) -> Any:
         if first != "":
             plain[key] = _plain(first)
     return plain
-
-
-_FILES: Final = {
-    "one_tool": ("tools.toml", "prompts.toml"),
-    "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
-}
-"""The second forty were written without knowledge of the first or of how tools are put."""
-
-
-def fold_case(text: str) -> str:
-    """Return a text without case and without runs of spaces; all else counts."""
-    return " ".join(text.split()).casefold()
-
-
-class OneToolSuite:
-    """Requests that one call answers; values must be right and nothing else may be sent."""
-
-    name = "one_tool"
-
-    @property
-    def version(self) -> str:
-        """Hash of the prompts and tools."""
-        texts = b"".join(_text(name) for names in _FILES.values() for name in names)
-        return sha256(texts).hexdigest()[:12]
-
-    def scenarios(self) -> Sequence[str]:
-        """Name the sets of requests."""
-        return tuple(_FILES)
-
-    def cases(self, scenario: str) -> Sequence[SingleTurnCase]:
-        """Return the requests, in order."""
-        return _cases(scenario) if scenario in _FILES else ()
-
-
-@cache
-def _cases(scenario: str) -> tuple[SingleTurnCase, ...]:
-    described, asked = (tomllib.loads(_text(name).decode()) for name in _FILES[scenario])
-    tools = {each["name"]: _tool(each) for each in described["tools"]}
-    return tuple(_case(scenario, each, tools[each["tool"]]) for each in asked["prompts"])
-
-
-def _tool(described: dict[str, Any]) -> ToolSpec:
-    return ToolSpec(
-        name=described["name"],
-        description=described["description"],
-        parameters={
-            "type": "object",
-            "properties": described["properties"],
-            "required": described["required"],
-            "additionalProperties": False,
-        },
-    )
-
-
-def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCase:
-    return SingleTurnCase(
-        scenario=scenario,
-        id=asked["id"],
-        messages=(Message("user", asked["prompt"]),),
-        tools=(tool,),
-        functions={tool.name: {"name": tool.name, "parameters": tool.parameters}},
-        names={tool.name: tool.name},
-        answers=({tool.name: asked["arguments"]},),
-        fold=fold_case,
-        is_closed=True,
-    )
-
-
-def _text(name: str) -> bytes:
-    return resources.files("surecall.evals.suites").joinpath("one_tool_data", name).read_bytes()

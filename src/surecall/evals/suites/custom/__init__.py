@@ -1,4 +1,4 @@
-"""A user's own cases, from a TOML or Python file: `surecall eval --suite custom:FILE`."""
+"""A user's own cases, from TOML, CSV, JSONL or Python: `surecall eval --suite custom:FILE`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -18,6 +18,7 @@ from surecall.evals.suites.plain_checks import (
     check_plain_answer,
     list_attempts,
 )
+from surecall.evals.suites.sampling import sample_value
 from surecall.records import Message, ModelRequest, ToolCall, ToolSpec, clip
 
 from .document import CallDoc, CaseDoc, ChecksDoc, Document, SuiteDoc, read_bytes, read_document
@@ -33,15 +34,6 @@ from .rules import check_document
 from .tools import Bench, PythonFile, Workshop
 
 __all__ = ["CustomCase", "CustomSuite", "load_custom", "next_step"]
-
-_BY_TYPE: Final[dict[str, Any]] = {
-    "array": [],
-    "boolean": True,
-    "integer": 1,
-    "null": None,
-    "number": 1,
-    "object": {},
-}
 
 
 def next_step(case: CaseDoc, tools: Mapping[str, ToolSpec], request: ModelRequest) -> Ideal:
@@ -66,25 +58,8 @@ def _ideal_call(call: CallDoc, tools: Mapping[str, ToolSpec]) -> IdealCall:
         schema = tools[call.tool].parameters
         for name in schema.get("required", ()):
             if name not in arguments and name not in call.absent:
-                arguments[name] = _sample(schema.get("properties", {}).get(name, {}))
+                arguments[name] = sample_value(schema.get("properties", {}).get(name, {}))
     return IdealCall(call.tool, arguments)
-
-
-def _sample(schema: Any) -> Any:
-    """Return a value for an argument of which the case says nothing."""
-    if not isinstance(schema, dict):
-        return "sample"
-    fields = cast("dict[str, Any]", schema)
-    for key in ("const", "default"):
-        if key in fields:
-            return fields[key]
-    for key in ("enum", "examples"):
-        if fields.get(key):
-            return fields[key][0]
-    kind = fields.get("type")
-    if kind in ("integer", "number"):
-        return max(1, fields.get("minimum", 1))
-    return _BY_TYPE.get(kind, "sample") if isinstance(kind, str) else "sample"
 
 
 def _text(checks: ChecksDoc) -> str:
@@ -125,7 +100,8 @@ class CustomSuite:
     """The cases of one file.
 
     Args:
-        path: A `.toml` or `.json` file, or a `.py` file with the same in a list named `cases`.
+        path: A `.toml`, `.json`, `.csv` or `.jsonl` file, or a `.py` file with the same in a list
+            named `cases`.
 
     Raises:
         ConfigError: Something in the file is wrong; the message has the line and the key.

@@ -12,7 +12,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from surecall.errors import Code, ConfigError, JSONTextError, did_you_mean
 from surecall.jsontext import decode
+from surecall.narrow import as_fields, as_list
 from surecall.records import Effect
+
+from .rows import ROW_FILES, CaseRows, read_rows
 
 KeyPath = tuple[str | int, ...]
 """The way to a value, such as `("cases", 0, "prompt")`."""
@@ -200,13 +203,15 @@ class CaseDoc(Struct, frozen=True, kw_only=True):
 class SuiteDoc(Struct, frozen=True, kw_only=True):
     """A whole file."""
 
-    cases: tuple[CaseDoc, ...]
+    cases: tuple[CaseDoc, ...] = ()
     name: str | None = None
     system: str | None = None
     trials: int = 1
     options: dict[str, Any] = {}
     tools_from: str | None = None
     tools: tuple[ToolDoc, ...] = ()
+    cases_from: str | None = None
+    """A CSV or JSONL file with more cases, relative to this file."""
 
 
 _NESTED: Final[Mapping[type[Struct], Mapping[str, type[Struct]]]] = {
@@ -226,21 +231,45 @@ _NESTED: Final[Mapping[type[Struct], Mapping[str, type[Struct]]]] = {
 class Document:
     """A file that was read, with a way to say what is wrong in it, and where."""
 
-    def __init__(self, place: Path, content: Mapping[str, Any], text: str = "") -> None:
+    def __init__(
+        self,
+        place: Path,
+        content: Mapping[str, Any],
+        text: str = "",
+        rows: CaseRows | None = None,
+    ) -> None:
+        """Check the content.
+
+        Args:
+            place: The file.
+            content: What is in it; cases of rows come after its own.
+            text: The file as text, to find the lines of keys.
+            rows: The cases that come from rows.
+        """
         self.place = place
         self._lines = LineMap(text)
+        self._rows = rows
+        self._own_cases = len(as_list(content.get("cases")))
+        if rows is not None:
+            content = {**content, "cases": [*as_list(content.get("cases")), *rows.cases]}
         self._check_keys(content, SuiteDoc, ())
         self.suite = self._convert(content)
 
     def refusal(self, path: KeyPath, message: str, hint: str | None = None) -> ConfigError:
         """Return the error for something that is wrong at a place in the file."""
-        line = self._lines.line_of(path)
-        where = [str(self.place)]
+        place, line = self._find_place(path)
+        where = [str(place)]
         if line is not None:
             where.append(f"line {line}")
         if path:
             where.append(show_path(path))
         return ConfigError(Code.INVALID_CASE, f"{', '.join(where)}: {message}", hint=hint or _GUIDE)
+
+    def _find_place(self, path: KeyPath) -> tuple[Path, int | None]:
+        number = path[1] if path[:1] == ("cases",) and len(path) > 1 else None
+        if self._rows is not None and isinstance(number, int) and number >= self._own_cases:
+            return self._rows.place, self._rows.lines[number - self._own_cases]
+        return self.place, self._lines.line_of(path)
 
     def _check_keys(self, value: Any, kind: type[Struct], path: KeyPath) -> None:
         """Refuse the first key that is not known, with the one that was probably meant."""
@@ -284,12 +313,16 @@ class Document:
 
 
 def read_document(place: Path) -> tuple[Document, bytes]:
-    """Read a TOML or JSON file; return it and its bytes.
+    """Read a TOML, JSON, JSONL or CSV file; return it and all bytes that decide about the cases.
 
     Raises:
-        ConfigError: It cannot be read, is neither, or has keys or values that are not known.
+        ConfigError: It cannot be read, is of another form, or has keys or values that are not
+            known.
     """
     data = read_bytes(place)
+    if place.suffix in ROW_FILES:
+        rows = read_rows(place, data)
+        return Document(place, rows.suite, rows=rows), data
     is_json = place.suffix == ".json"
     try:
         text = data.decode("utf-8")
@@ -307,8 +340,23 @@ def read_document(place: Path) -> tuple[Document, bytes]:
         ) from error
     if not isinstance(content, dict):
         raise ConfigError(Code.INVALID_CASE, f"{place} does not hold an object.", hint=_GUIDE)
+    content = as_fields(content)
     # Lines are known of TOML only: there a key has one of its own.
-    return Document(place, cast("dict[str, Any]", content), "" if is_json else text), data
+    text = "" if is_json else text
+    named = content.get("cases_from")
+    if not isinstance(named, str):
+        return Document(place, content, text), data
+    more = place.parent / named
+    if more.suffix not in ROW_FILES:
+        raise ConfigError(
+            Code.INVALID_CASE, f"{place}: {named} is not a CSV or JSONL file.", hint=_GUIDE
+        )
+    rows = read_rows(more, read_bytes(more))
+    if rows.suite:
+        raise ConfigError(
+            Code.INVALID_CASE, f"{more}: every line must be a case here.", hint=_GUIDE
+        )
+    return Document(place, content, text, rows), data + rows.data
 
 
 def read_bytes(place: Path) -> bytes:
@@ -321,7 +369,7 @@ def read_bytes(place: Path) -> bytes:
         raise ConfigError(
             Code.INVALID_CASE,
             f"{place}: {problem}.",
-            hint="Name a .toml, .json or .py file with cases.",
+            hint="Name a .toml, .json, .csv, .jsonl or .py file with cases.",
         ) from error
     if len(data) > _MAX_FILE_BYTES:
         raise ConfigError(

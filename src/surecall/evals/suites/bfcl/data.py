@@ -1,4 +1,4 @@
-"""The suite `bfcl`: single-turn cases of the Berkeley leaderboard, from its own data."""
+"""The leaderboard's data: where they lie, how a row is read, and its functions as tools."""
 
 import zipfile
 from collections.abc import Callable, Sequence
@@ -9,11 +9,9 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from surecall.errors import Code, ConfigError, JSONTextError, SetupError, did_you_mean
+from surecall.errors import Code, ConfigError, JSONTextError, SetupError
 from surecall.jsontext import decode
 from surecall.records import Message, ToolSpec
-
-from .single_turn import SingleTurnCase
 
 _TYPES: Final = {
     "dict": "object",
@@ -209,83 +207,4 @@ def _refuse_data(name: str, reason: str) -> ConfigError:
         Code.SUITE_DATA_UNREADABLE,
         f"{name} of {BFCL_PACKAGE} cannot be read: {reason}.",
         hint=_HINT,
-    )
-
-
-BFCL_CATEGORIES: Final = (
-    "simple_python",
-    "multiple",
-    "parallel",
-    "parallel_multiple",
-    "irrelevance",
-    "live_simple",
-    "live_multiple",
-    "live_parallel",
-    "live_parallel_multiple",
-    "live_irrelevance",
-)
-"""The categories that are one request each, with functions in Python."""
-
-_CHECKER: Final = "1"
-
-
-class BfclSuite:
-    """The leaderboard's cases, each category a scenario; judged by `bfcl_check`.
-
-    Args:
-        path: A wheel of `bfcl-eval`; without it the installed package is used.
-        every: Take only each n-th case of a category, beginning with the first.
-    """
-
-    name = "bfcl"
-
-    def __init__(self, path: "str | Path | None" = None, *, every: int = 1) -> None:
-        self._path = path
-        self._every = every
-        self._files: BfclFiles | None = None
-        self._cases: dict[str, tuple[SingleTurnCase, ...]] = {}
-
-    @property
-    def version(self) -> str:
-        """Version of the package, hash of its data, version of the checks, and the sampling."""
-        files = self._open()
-        step = f"/{self._every}" if self._every > 1 else ""
-        return f"{files.version}+{files.fingerprint(BFCL_CATEGORIES)}.{_CHECKER}{step}"
-
-    def scenarios(self) -> Sequence[str]:
-        """Name the categories."""
-        return BFCL_CATEGORIES
-
-    def cases(self, scenario: str) -> Sequence[SingleTurnCase]:
-        """Return the cases of a category, in the order of its file."""
-        if scenario not in BFCL_CATEGORIES:
-            raise ConfigError(
-                Code.NOTHING_SELECTED,
-                f"the suite bfcl has no category {scenario!r}.",
-                hint=did_you_mean(scenario, BFCL_CATEGORIES),
-            )
-        if scenario not in self._cases:
-            entries = self._open().entries(scenario)[:: self._every]
-            self._cases[scenario] = tuple(case_of(scenario, entry) for entry in entries)
-        return self._cases[scenario]
-
-    def _open(self) -> BfclFiles:
-        if self._files is None:
-            self._files = find_bfcl(self._path)
-        return self._files
-
-
-def case_of(scenario: str, entry: BfclEntry) -> SingleTurnCase:
-    """Make a case of what the package states."""
-    return SingleTurnCase(
-        scenario=scenario,
-        id=entry.id,
-        messages=entry.messages,
-        tools=tools_of(entry.functions),
-        functions={function["name"]: function for function in entry.functions},
-        names={
-            tool: function["name"]
-            for tool, function in zip(tool_names(entry.functions), entry.functions, strict=True)
-        },
-        answers=entry.answers or (),
     )

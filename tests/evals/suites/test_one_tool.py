@@ -3,7 +3,8 @@
 import pytest
 
 from surecall.evals.cases import IdealCall, Suite
-from surecall.evals.suites.single_turn import OneToolSuite, SingleTurnCase, check_calls, fold_case
+from surecall.evals.suites.one_tool import OneToolSuite, fold_case
+from surecall.evals.suites.single_turn import SingleTurnCase, check_calls
 from surecall.records import ModelRequest
 from surecall.schema import SchemaChecker
 

@@ -1,0 +1,81 @@
+"""The suite `one_tool`: requests that one call answers."""
+
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import Any, Final
+
+from surecall.records import Message, ToolSpec
+
+from .single_turn import SingleTurnCase
+
+_FILES: Final = {
+    "one_tool": ("tools.toml", "prompts.toml"),
+    "one_tool_fresh": ("fresh_tools.toml", "fresh_prompts.toml"),
+}
+"""The second forty were written without knowledge of the first or of how tools are put."""
+
+
+def fold_case(text: str) -> str:
+    """Return a text without case and without runs of spaces; all else counts."""
+    return " ".join(text.split()).casefold()
+
+
+class OneToolSuite:
+    """Requests that one call answers; values must be right and nothing else may be sent."""
+
+    name = "one_tool"
+
+    @property
+    def version(self) -> str:
+        """Hash of the prompts and tools."""
+        texts = b"".join(_text(name) for names in _FILES.values() for name in names)
+        return sha256(texts).hexdigest()[:12]
+
+    def scenarios(self) -> Sequence[str]:
+        """Name the sets of requests."""
+        return tuple(_FILES)
+
+    def cases(self, scenario: str) -> Sequence[SingleTurnCase]:
+        """Return the requests, in order."""
+        return _cases(scenario) if scenario in _FILES else ()
+
+
+@cache
+def _cases(scenario: str) -> tuple[SingleTurnCase, ...]:
+    described, asked = (tomllib.loads(_text(name).decode()) for name in _FILES[scenario])
+    tools = {each["name"]: _tool(each) for each in described["tools"]}
+    return tuple(_case(scenario, each, tools[each["tool"]]) for each in asked["prompts"])
+
+
+def _tool(described: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(
+        name=described["name"],
+        description=described["description"],
+        parameters={
+            "type": "object",
+            "properties": described["properties"],
+            "required": described["required"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def _case(scenario: str, asked: dict[str, Any], tool: ToolSpec) -> SingleTurnCase:
+    return SingleTurnCase(
+        scenario=scenario,
+        id=asked["id"],
+        messages=(Message("user", asked["prompt"]),),
+        tools=(tool,),
+        functions={tool.name: {"name": tool.name, "parameters": tool.parameters}},
+        names={tool.name: tool.name},
+        answers=({tool.name: asked["arguments"]},),
+        fold=fold_case,
+        is_closed=True,
+    )
+
+
+def _text(name: str) -> bytes:
+    return resources.files("surecall.evals.suites").joinpath("one_tool_data", name).read_bytes()
