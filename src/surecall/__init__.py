@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         save_trace,
         stream,
     )
+    from surecall.mcp import McpTools, mcp_tools
     from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         Tool,
         ToolContext,
         ToolFailed,
+        ToolProvider,
         ToolRegistry,
         tool,
     )
@@ -62,6 +64,7 @@ __all__ = [
     "Event",
     "FileJournal",
     "HttpTransport",
+    "McpTools",
     "MemoryApprovals",
     "Message",
     "Options",
@@ -80,6 +83,7 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolFailed",
+    "ToolProvider",
     "ToolRegistry",
     "ToolResult",
     "ToolUseError",
@@ -92,6 +96,7 @@ __all__ = [
     "http_client",
     "load_config",
     "load_trace",
+    "mcp_tools",
     "read_arguments",
     "read_reply",
     "read_value",
@@ -118,11 +123,12 @@ _HOMES = {
         "FileJournal Options RunResult RunStream Session approve deny load_trace resume run "
         "run_sync save_trace stream"
     ),
+    "mcp": "McpTools mcp_tools",
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": (
         "Approval ApprovalDecision ApprovalRequest MemoryApprovals Tool ToolContext ToolFailed "
-        "ToolRegistry tool"
+        "ToolProvider ToolRegistry tool"
     ),
     "transport": "HttpTransport ScriptedTransport",
     "workspace": "Workspace WorkspaceTools",
