@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         stream,
     )
     from surecall.mcp import McpTools, mcp_tools
+    from surecall.openapi import openapi_tools
     from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
@@ -97,6 +98,7 @@ __all__ = [
     "load_config",
     "load_trace",
     "mcp_tools",
+    "openapi_tools",
     "read_arguments",
     "read_reply",
     "read_value",
@@ -124,6 +126,7 @@ _HOMES = {
         "run_sync save_trace stream"
     ),
     "mcp": "McpTools mcp_tools",
+    "openapi": "openapi_tools",
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": (
