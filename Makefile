@@ -56,7 +56,7 @@ lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt
 	$(COMPILE) pyproject.toml --extra local \
 		--constraint requirements/base.txt --output-file requirements/local.txt
-	$(COMPILE) pyproject.toml --extra analytics --extra gateway --extra local --extra otel --extra postgres --extra ray --group test --group check --group build \
+	$(COMPILE) pyproject.toml --extra analytics --extra gateway --extra local --extra mcp --extra otel --extra postgres --extra ray --group test --group check --group build \
 		--constraint requirements/base.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         save_trace,
         stream,
     )
+    from surecall.mcp import McpTools, mcp_tools
+    from surecall.openapi import openapi_tools
     from surecall.reading import ReplyReader, read_arguments, read_reply, read_value
     from surecall.records import Envelope, Event, Message, Receipt, ToolCall, ToolResult, Usage
     from surecall.tools import (
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         Tool,
         ToolContext,
         ToolFailed,
+        ToolProvider,
         ToolRegistry,
         tool,
     )
@@ -76,6 +79,7 @@ __all__ = [
     "Event",
     "FileJournal",
     "HttpTransport",
+    "McpTools",
     "MemoryApprovals",
     "Message",
     "Options",
@@ -98,6 +102,7 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolFailed",
+    "ToolProvider",
     "ToolRegistry",
     "ToolResult",
     "ToolUseError",
@@ -112,6 +117,8 @@ __all__ = [
     "http_client",
     "load_config",
     "load_trace",
+    "mcp_tools",
+    "openapi_tools",
     "read_arguments",
     "read_reply",
     "read_value",
@@ -139,11 +146,13 @@ _HOMES = {
         "FileJournal Options OutputForm OutputResult OutputStream RunResult RunStream Session "
         "approve deny extract load_trace resume run run_sync save_trace stream"
     ),
+    "mcp": "McpTools mcp_tools",
+    "openapi": "openapi_tools",
     "reading": "ReplyReader read_arguments read_reply read_value",
     "records": "Envelope Event Message Receipt ToolCall ToolResult Usage",
     "tools": (
         "Approval ApprovalDecision ApprovalRequest MemoryApprovals Tool ToolContext ToolFailed "
-        "ToolRegistry tool"
+        "ToolProvider ToolRegistry tool"
     ),
     "transport": "HttpTransport ScriptedTransport",
     "workspace": "Workspace WorkspaceTools",

@@ -16,6 +16,7 @@
     │   │                         REQUIRED_TOOL_MISSING)
     │   ├── OutputError           the value that was asked for did not come (OUTPUT_INVALID)
     │   └── RunLimitError         a limit ended the run (turns, calls, tokens, time, repeats)
+    ├── ToolServerError           a server that has tools and cannot be used
     ├── JournalError              a journal that cannot be resumed
     └── StoreError                stored runs, requests or workspaces that cannot be read or written
 
@@ -47,6 +48,7 @@ __all__ = [
     "StoreError",
     "SurecallError",
     "ToolDefinitionError",
+    "ToolServerError",
     "ToolUseError",
     "WorkspaceError",
     "did_you_mean",
@@ -81,7 +83,10 @@ class Code(StrEnum):
     TOOL_NOT_IMPLEMENTED = "TOOL_NOT_IMPLEMENTED"
     TOOL_NOT_READY = "TOOL_NOT_READY"
     TOOL_OUTPUT_SERIALIZATION_ERROR = "TOOL_OUTPUT_SERIALIZATION_ERROR"
+    TOOL_NOT_PINNED = "TOOL_NOT_PINNED"
     TOOL_OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
+    TOOL_SERVER_ERROR = "TOOL_SERVER_ERROR"
+    TOOL_SERVER_LOST = "TOOL_SERVER_LOST"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
     VALUE_AMBIGUOUS = "VALUE_AMBIGUOUS"
     VALUE_INVALID = "VALUE_INVALID"
@@ -254,6 +259,7 @@ class Code(StrEnum):
     STATE_NOT_KEPT = "STATE_NOT_KEPT"
     SUITE_DATA_MISSING = "SUITE_DATA_MISSING"
     SUITE_DATA_UNREADABLE = "SUITE_DATA_UNREADABLE"
+    TOOL_SERVER_UNREACHABLE = "TOOL_SERVER_UNREACHABLE"
     TOOLS_WITH_RESPONSE_FORMAT = "TOOLS_WITH_RESPONSE_FORMAT"
     UNKNOWN_CODE = "UNKNOWN_CODE"
     UNKNOWN_CONFIG_KEY = "UNKNOWN_CONFIG_KEY"
@@ -459,6 +465,10 @@ class RunLimitError(RunError):
 
 class JournalError(SurecallError):
     """A journal that cannot be resumed."""
+
+
+class ToolServerError(SurecallError):
+    """A server that has tools of a run and cannot be used."""
 
 
 class ApprovalError(SurecallError):

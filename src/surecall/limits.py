@@ -16,10 +16,14 @@ __all__ = [
     "MAX_PATCH_BYTES",
     "MAX_PATCH_OPERATIONS",
     "MAX_SCHEMA_DEPTH",
+    "MAX_SERVER_TOOLS",
+    "MAX_TOOL_DESCRIPTION_CHARACTERS",
     "MAX_TURN_ARGUMENTS_BYTES",
     "MAX_VALUE_DEPTH",
     "MAX_WORKSPACE_PART_BYTES",
     "MIB",
+    "TOOL_SERVER_CONNECT_S",
+    "TOOL_SERVER_TIMEOUT_S",
 ]
 
 MIB: Final = 1024 * 1024
@@ -33,6 +37,15 @@ MAX_TURN_ARGUMENTS_BYTES: Final = MIB
 """The arguments of all calls of one reply."""
 MAX_OUTPUT_BYTES: Final = 200_000
 """The result of one tool."""
+
+MAX_SERVER_TOOLS: Final = 1_000
+"""Tools of one server, or operations of one document."""
+MAX_TOOL_DESCRIPTION_CHARACTERS: Final = 4_096
+"""The description of a tool that somebody else wrote."""
+TOOL_SERVER_CONNECT_S: Final = 30.0
+"""Until a server that has tools must have answered first."""
+TOOL_SERVER_TIMEOUT_S: Final = 60.0
+"""One call of a tool that a server has."""
 
 MAX_JSON_DEPTH: Final = 128
 """Objects and arrays in one another in JSON."""

@@ -88,6 +88,7 @@ def in_tool(stubborn: Stubborn, options: dict[str, Any]) -> Awaitable[Any]:
 
     @surecall.tool(effect="write")
     async def stuck() -> str:
+        """Never end."""
         return await stubborn.work()
 
     return run_script([assistant(None, tool_call("stuck"))], tools=[stuck], **options)
@@ -297,6 +298,7 @@ from surecall.transport import ScriptedTransport, assistant, tool_call
 
 @surecall.tool(effect="write")
 async def stuck() -> str:
+    "Never end."
     while True:
         try:
             await asyncio.sleep(3600)

@@ -20,6 +20,7 @@ from surecall import (
     Event,
     FileJournal,
     HttpTransport,
+    McpTools,
     MemoryApprovals,
     Message,
     Options,
@@ -42,6 +43,7 @@ from surecall import (
     ToolCall,
     ToolContext,
     ToolFailed,
+    ToolProvider,
     ToolRegistry,
     ToolResult,
     ToolUseError,
@@ -56,6 +58,8 @@ from surecall import (
     http_client,
     load_config,
     load_trace,
+    mcp_tools,
+    openapi_tools,
     read_arguments,
     read_reply,
     read_value,
@@ -236,6 +240,18 @@ def reading_alone() -> None:
     repaired = repair_json("{'a': 1}", ended=False)
     assert_type(repaired.receipts, tuple[Receipt, ...])
     print(repaired.value, repaired.state, repaired.errors)
+
+
+async def tools_of_others() -> None:
+    """Take tools of servers and documents."""
+    server = mcp_tools("python server.py", name="s", pins="pins.json", allow=["a"])
+    assert_type(server, McpTools)
+    provider: ToolProvider = server
+    described = openapi_tools({"openapi": "3.1.0"}, base_url="https://h", auth={"X-Key": "k"})
+    await run("hi", model="m", tools=[add, provider, *described])
+    await run("hi", model="m", tools=server)
+    async with server as tools:
+        await run("hi", model="m", tools=tools)
 
 
 options = Options(tool_use_mode="relaxed", max_turns=3)

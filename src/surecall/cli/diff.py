@@ -25,6 +25,7 @@ from surecall.files import explain_write_errors, write_whole
 from .eval.page import show_gates
 from .flags import pass_output, store_flag
 from .output import ExitCode, Output, select_fields
+from .suggestions import complete_runs
 from .terminal import bounded, line_of, make_table, styled
 
 if TYPE_CHECKING:
@@ -108,8 +109,8 @@ def _why(side: Side) -> str:
 
 
 @click.command
-@click.argument("a")
-@click.argument("b", default="@latest")
+@click.argument("a", shell_complete=complete_runs)
+@click.argument("b", default="@latest", shell_complete=complete_runs)
 @click.option(
     "--verdict",
     "judged",

@@ -1,59 +1,86 @@
-"""`surecall explain`: what a code means, offline."""
+"""`surecall explain`: what a code, or anything else with a name, means; offline."""
+
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from surecall.explain import CodeText, all_codes, explain_code
-from surecall.reading import RULES, Rule
+from surecall.errors import Code
+from surecall.explain import all_codes, explain_code
 
 from .flags import pass_output
 from .output import Output, select_fields
+from .suggestions import complete_topics
 from .terminal import make_table, styled
+
+if TYPE_CHECKING:
+    from surecall.topics import Topic
+
+_KINDS: Final = (*("code", "rule", "format", "fault", "behaviour", "preset", "option", "setting"),)
 
 
 @click.command
-@click.argument("code", required=False)
-@click.option("--list", "list_all", is_flag=True, help="List all codes.")
+@click.argument("name", required=False, shell_complete=complete_topics)
+@click.option("--kind", type=click.Choice(_KINDS), help="Only names of this kind.")
+@click.option("--list", "list_all", is_flag=True, help="List all codes, or all names of a kind.")
 @pass_output
-def explain(output: Output, code: str | None, list_all: bool) -> None:
-    """Show what CODE, or the rule of a receipt, means and what to do about it."""
+def explain(output: Output, name: str | None, kind: Any, list_all: bool) -> None:
+    """Show what NAME means and what to do about it.
+
+    NAME is a code, the rule of a receipt, a text format, a fault, a simulated behaviour, a
+    preset, an option or a setting.
+    """
     if list_all:
-        _list_codes(output)
-    elif code is None:
+        _list_names(output, kind or "code")
+    elif name is None:
         raise click.UsageError("Name a code, or use --list to see them all.")
-    elif rule := RULES.get(code.strip().lower().replace("-", "_")):
-        _explain_rule(output, rule)
     else:
-        _explain_one(output, explain_code(code))
+        found = _find(name, kind)
+        if output.json:
+            others = [_render(topic) for topic in found[1:]]
+            output.data(_render(found[0]) | ({"others": others} if others else {}))
+            return
+        for number, topic in enumerate(found):
+            _show(output, topic, is_first=number == 0)
 
 
-def _list_codes(output: Output) -> None:
+def _find(name: str, kind: Any) -> "tuple[Topic, ...]":
+    from surecall.topics import explain_topic
+
+    is_code = kind is None and name in Code.__members__
+    return explain_topic(name, "code" if is_code else kind)
+
+
+def _list_names(output: Output, kind: Any) -> None:
+    if kind == "code":  # the rest of surecall is not needed for them
+        names = [(text.code, text.title) for text in all_codes()]
+    else:
+        from surecall.topics import list_topics
+
+        names = [(topic.name, topic.title) for topic in list_topics(kind)]
     if output.json:
-        output.data({"codes": [select_fields(text, "code", "title") for text in all_codes()]})
+        key = "code" if kind == "code" else "name"
+        output.data({f"{key}s": [{key: name, "title": title} for name, title in names]})
         return
-    rows = ((text.code, text.title) for text in all_codes())
-    output.page().print(make_table({"code": "", "title": ""}, rows, headings=False))
+    output.page().print(make_table({"name": "", "title": ""}, names, headings=False))
 
 
-def _explain_rule(output: Output, rule: Rule) -> None:
-    if output.json:
-        output.data(rule._asdict())
-        return
+def _render(topic: "Topic") -> dict[str, Any]:
+    """Return a topic as data; a code has its own fields."""
+    if topic.kind == "code":
+        return select_fields(
+            explain_code(topic.name), "code", "title", "seen", "why", "fix", "reaction"
+        )
+    return select_fields(topic, "kind", "name", "title", "details")
+
+
+def _show(output: Output, topic: "Topic", *, is_first: bool) -> None:
     console = output.page()
-    console.print(styled((rule.name, "bold")))
-    console.print(rule.sentence)
-    console.print()
-    console.print("It may lose something." if not rule.lossless else "It loses nothing.")
-    off = f"Switch it off with disabled_rules=[{rule.name!r}]."
-    console.print(off if rule.switchable else "It cannot be switched off.")
-
-
-def _explain_one(output: Output, text: CodeText) -> None:
-    if output.json:
-        output.data(text)
-        return
-    console = output.page()
-    console.print(text.code, style="bold")
-    console.print(text.title)
-    console.print()
-    rows = {"seen": text.seen, "why": text.why, "fix": text.fix, "surecall": text.reaction}
-    console.print(make_table({"what": "dim whole", "text": ""}, rows.items(), headings=False))
+    if not is_first:
+        console.print()
+    kind = "" if topic.kind == "code" else f"  {topic.kind}"
+    console.print(styled((topic.name, "bold"), (kind, "dim")))
+    console.print(topic.title)
+    if topic.details:
+        console.print()
+        rows = topic.details.items()
+        console.print(make_table({"what": "dim whole", "text": ""}, rows, headings=False))

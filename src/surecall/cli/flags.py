@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from surecall.errors import Code, ConfigError
 
 from .output import Output
+from .suggestions import complete_models
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -46,7 +47,9 @@ def settings_flags(*names: str) -> Callable[[Decorated], Decorated]:
     def add(command: Decorated) -> Decorated:
         for name in reversed(names):
             words = f"{_SETTINGS[name]} [SURECALL_{name.upper()}]"
-            command = click.option(f"--{name.replace('_', '-')}", help=words)(command)
+            complete = complete_models if name == "model" else None
+            flag = f"--{name.replace('_', '-')}"
+            command = click.option(flag, help=words, shell_complete=complete)(command)
         return command
 
     return add

@@ -26,12 +26,15 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "run": CommandEntry("run", "run", "Ask a model a question, with your tools."),
     "replay": CommandEntry("replay", "replay", "Replay a recorded run, or send a request again."),
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
-    "explain": CommandEntry("explain", "explain", "Show what a code means and what to do."),
+    "init": CommandEntry("init", "init", "Write a commented configuration to begin with."),
+    "config": CommandEntry("config", "config", "Show, check and describe the configuration."),
+    "explain": CommandEntry("explain", "explain", "Show what a code or a name means."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
     "env": CommandEntry("serve", "env", "Print exports that point clients at the gateway."),
     "faults": CommandEntry("faults", "faults", "Serve a provider that misbehaves on purpose."),
     "probe": CommandEntry("probe", "probe", "Find out what a model really does at a provider."),
+    "mcp": CommandEntry("mcp", "mcp", "Serve coding agents over MCP, or look at MCP tools."),
     "approvals": CommandEntry("approvals", "approvals", "List, approve and deny waiting calls."),
     "eval": CommandEntry("eval", "evaluate", "Compare models and strategies on scenarios."),
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
@@ -41,6 +44,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "requests": CommandEntry("requests", "requests", "List, show and export gateway requests."),
     "models": CommandEntry("models", "models", "List the models in the catalog."),
     "presets": CommandEntry("models", "presets", "Show presets, and what a model gets from them."),
+    "completion": CommandEntry("completion", "completion", "Print the completion of a shell."),
 }
 """Every command, in the order in which help lists them."""
 

@@ -15,6 +15,7 @@ from surecall.errors import (
     SetupError,
     StoreError,
     SurecallError,
+    ToolServerError,
 )
 
 from .terminal import escape_json, line_of, printable, styled
@@ -51,7 +52,10 @@ class ExitCode(IntEnum):
     INTERNAL = 3, "An error inside surecall."
     USAGE = 4, "Something in the command, the settings or the tools is wrong."
     NOTHING_SELECTED = 5, "The filter selected nothing."
-    PROVIDER = 6, "The provider cannot be used: no connection, no permission, no reply."
+    PROVIDER = (
+        6,
+        "The provider or a server of tools cannot be used: no connection, permission or reply.",
+    )
     PARTIAL = 7, "Some parts failed, others worked."
 
 
@@ -59,7 +63,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error that ended a command."""
     if isinstance(error, RunError):
         return ExitCode.NO_ANSWER
-    if isinstance(error, ProviderError):
+    if isinstance(error, ProviderError | ToolServerError):
         return ExitCode.PROVIDER
     if isinstance(error, SurecallError):
         if error.code == Code.NOTHING_SELECTED:

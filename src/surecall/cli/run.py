@@ -43,6 +43,14 @@ def _choose_places(config: Config, journal: str | None, trace: str | None) -> _P
 @click.command
 @click.argument("question")
 @click.option("--tools", "tool_files", multiple=True, metavar="FILE.py", help="File with tools.")
+@click.option(
+    "--mcp",
+    "servers",
+    multiple=True,
+    metavar="TARGET",
+    help="MCP server with tools: a command in quotes, or a URL.",
+)
+@click.option("--mcp-pins", metavar="FILE", help="File of approved digests of MCP tools.")
 @settings_flags("model", "base_url", "provider", "protocol", "profile")
 @click.option("--system", help="System text.")
 @click.option("--preset", multiple=True, help="Preset; `auto` by default. [SURECALL_PRESET]")
@@ -69,6 +77,8 @@ def run(
     *,
     question: str,
     tool_files: tuple[str, ...],
+    servers: tuple[str, ...],
+    mcp_pins: str | None,
     system: str | None,
     preset: tuple[str, ...],
     options: tuple[str, ...],
@@ -106,7 +116,8 @@ def run(
     given = parse_options(options)
     given |= {name: value for name, value in named.items() if value is not None}
     prompt = _read_question(question)
-    tools = [tool for file in tool_files for tool in load_tools(file)]
+    tools: list[Any] = [tool for file in tool_files for tool in load_tools(file)]
+    tools += _open_servers(servers, mcp_pins)
     places = _choose_places(config, journal, trace)
     listener, end_progress = _listener(output)
 
@@ -132,6 +143,14 @@ def run(
     if result.empty:
         return ExitCode.NO_ANSWER
     return ExitCode.PARTIAL if places.trace and not saved else ExitCode.OK
+
+
+def _open_servers(servers: tuple[str, ...], pins: str | None) -> list[Any]:
+    if not servers:
+        return []
+    from surecall.mcp import mcp_tools
+
+    return [mcp_tools(target, pins=pins) for target in servers]
 
 
 def _read_question(question: str) -> str:

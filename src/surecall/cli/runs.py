@@ -18,6 +18,7 @@ from .eval.page import show_summary, summary_data
 from .flags import count_flag, output_flags, pass_output, store_flag
 from .output import ExitCode, Output, select_fields
 from .progress import count_of
+from .suggestions import complete_runs
 from .terminal import line_of, make_table, shown_value
 
 _MAX_COMMAND: Final = 200
@@ -74,7 +75,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
 
 
 @runs.command("show")
-@click.argument("run", default="@latest")
+@click.argument("run", default="@latest", shell_complete=complete_runs)
 @store_flag
 @pass_output
 def show_run(output: Output, run: str, store_file: str | None) -> None:
@@ -96,7 +97,7 @@ def show_run(output: Output, run: str, store_file: str | None) -> None:
 
 
 @runs.command("tag")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("name")
 @store_flag
 @pass_output
@@ -123,7 +124,9 @@ def untag_run(output: Output, name: str, store_file: str | None) -> None:
 
 
 @runs.command("rm")
-@click.argument("references", nargs=-1, required=True, metavar="RUN...")
+@click.argument(
+    "references", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @store_flag
 @pass_output
@@ -196,7 +199,7 @@ def _time_text(seconds: float) -> str:
 
 
 @click.command
-@click.argument("run", default="@latest")
+@click.argument("run", default="@latest", shell_complete=complete_runs)
 @click.option(
     "--format",
     "formats",

@@ -16,6 +16,7 @@ from .load import (
     parse_key,
     read_key,
 )
+from .places import find_keys
 from .settings import SETTINGS, SettingKey
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Retry",
     "Setting",
     "SettingKey",
+    "find_keys",
     "know_keys",
     "load_config",
     "parse_key",

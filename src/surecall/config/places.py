@@ -5,6 +5,8 @@ known to be OpenAI's. An address that was given at the same place as the model, 
 one, decides: then the name is the provider's own, whatever colons it has.
 """
 
+import os
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -89,6 +91,17 @@ def provider_keys(provider: str | None = None) -> tuple[str, ...]:
             name for entry in entries if provider in (None, entry.id) for name in entry.key_env
         )
     )
+
+
+def find_keys(environ: Mapping[str, str] | None = None) -> list[tuple[ProviderEntry, str]]:
+    """Return the providers whose key is set, with the variable that holds it."""
+    variables = os.environ if environ is None else environ
+    found: list[tuple[ProviderEntry, str]] = []
+    for entry in Catalog.builtin().providers:
+        name = next((name for name in entry.key_env if variables.get(name, "").strip()), None)
+        if name is not None:
+            found.append((entry, name))
+    return found
 
 
 def keys_at(url: str) -> tuple[str, ...]:

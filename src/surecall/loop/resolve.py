@@ -23,7 +23,7 @@ from surecall.profiles import (
 )
 from surecall.protocols import DEFAULT_PROTOCOL, WireProtocol, find_protocol
 from surecall.reading import TRANSFORM_RULES
-from surecall.tools import Tool, ToolRegistry
+from surecall.tools import Tool, ToolProvider, ToolRegistry
 from surecall.transforms import TransformChain, TransformRegistry, canonical_transform_name
 from surecall.transport import (
     EMBEDDED_DEADLINES,
@@ -42,7 +42,9 @@ AUTO_PRESET: Final = "auto"
 
 _SHAPED_TRANSFORMS: Final = ("message_transforms", "response_transforms", "tool_transforms")
 
-ToolSource = ToolRegistry | Iterable[Tool[..., Any] | Callable[..., Any]]
+ToolSource = (
+    ToolRegistry | ToolProvider | Iterable[Tool[..., Any] | ToolProvider | Callable[..., Any]]
+)
 
 
 def find_provider(config: Config, catalog: Catalog) -> str | None:
@@ -188,9 +190,13 @@ def _builtin_chain(**named: tuple[str, ...]) -> TransformChain:
     return TransformChain.resolve(TransformRegistry.builtin(), **named)
 
 
-def make_registry(tools: ToolSource) -> ToolRegistry:
-    """Take a registry as it is, or make one of tools and functions."""
-    return tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
+def make_registry(tools: ToolSource) -> tuple[ToolRegistry, tuple[ToolProvider, ...]]:
+    """Take a registry as it is, or make one of tools and functions; providers stay apart."""
+    if isinstance(tools, ToolRegistry):
+        return tools, ()
+    given: tuple[Any, ...] = (tools,) if isinstance(tools, ToolProvider) else tuple(tools)
+    providers = tuple(item for item in given if isinstance(item, ToolProvider))
+    return ToolRegistry(item for item in given if not isinstance(item, ToolProvider)), providers
 
 
 def make_embedded(config: Config) -> EmbeddedTransport:

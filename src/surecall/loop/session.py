@@ -21,6 +21,7 @@ from surecall.tools import (
     OnceLedger,
     OutputLimits,
     Permission,
+    ToolProvider,
 )
 from surecall.transforms import TransformRegistry
 from surecall.transport import Transport
@@ -68,7 +69,7 @@ class Session(Closing):
 
     Args:
         model: The model to ask, as the provider names it.
-        tools: Functions, tools or a registry.
+        tools: Functions, tools, servers of tools, or a registry.
         system: Text sent before every request, never stored in the history.
         history: Messages to begin with.
         base_url: Address of the provider.
@@ -137,7 +138,9 @@ class Session(Closing):
         self._model = self._config.model or ""
         self._system = system
         self._history = parse_history(history)
-        self._registry = make_registry(tools)
+        self._registry, self._providers = make_registry(tools)
+        self._opened: list[ToolProvider] = []
+        self._opening = asyncio.Lock()
         self._owns_transport = transport is None
         self._transport = transport
         self._presets = _preset_names(preset, self._config)
@@ -203,6 +206,7 @@ class Session(Closing):
             RunError: The run ended without an answer, or without a value that fits `output`.
             SetupError: Something given is wrong.
         """
+        await self._open_providers()
         form = None if output is None else make_form(output)
         plan = self.plan(prompt, output=form, **options)
         until = None
@@ -276,6 +280,7 @@ class Session(Closing):
         store = need_store(self._approvals)
         journal = StoreJournal(store, await store.load_run(run_id))
         state = journal.state
+        await self._open_providers()
         form = None if output is None else make_form(output)
         if (form is None) != (state.trace.output is None):
             raise ConfigError(
@@ -335,7 +340,10 @@ class Session(Closing):
         output: AnyForm | None = None,
         **options: Unpack[CallerArguments],
     ) -> Plan:
-        """Settle what a run of this prompt would do, without sending anything."""
+        """Settle what a run of this prompt would do, without sending anything.
+
+        Tools of a server are known from the first run on.
+        """
         messages = self._history + parse_prompt(prompt)
         return self._plan(messages, {**self._options, **options}, self._system, output)
 
@@ -377,10 +385,22 @@ class Session(Closing):
         )
 
     async def aclose(self) -> None:
-        """Close the connection if the session opened it."""
+        """Close the connection and the servers of tools that the session opened."""
+        while self._opened:
+            await self._opened.pop().aclose()
         if self._owns_transport and self._transport is not None:
             await self._transport.aclose()
             self._transport = None
+
+    async def _open_providers(self) -> None:
+        async with self._opening:
+            while self._providers:
+                provider = self._providers[0]
+                if not provider.is_open:
+                    self._opened.append(provider)
+                for tool in await provider.open():
+                    self._registry.add(tool)
+                self._providers = self._providers[1:]
 
     def _open_transport(self) -> Transport:
         if self._transport is None:

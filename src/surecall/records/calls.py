@@ -128,6 +128,8 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     """The changes that a person made to the call."""
     problem: ErrorDetail | None = None
     """What a developer has to look at and a model does not read: an approver that failed."""
+    traceback: str = ""
+    """Where the tool's own code raised; no model reads it."""
 
     @property
     def ok(self) -> bool:

@@ -2,11 +2,12 @@
 
 from .approvals import Approval, ApprovalStore, Decision, MemoryApprovals, PausedRun
 from .availability import Guard, RunProgress, check_required, find_closed
-from .define import Tool, ToolContext, ToolFailed, as_tool, tool
+from .define import ApprovalRule, Tool, ToolContext, ToolFailed, as_tool, tool
 from .dispatch import Dispatcher, ResultTransforms
 from .once import OnceLedger
 from .outputs import OutputLimits, OutputRejection, check_output, envelope_of, render_envelope
 from .permission import ApprovalDecision, ApprovalRequest, Approver, Permission
+from .provider import ToolProvider
 from .registry import MaskedRegistry, ToolRegistry
 from .running import run_calls
 
@@ -14,6 +15,7 @@ __all__ = [
     "Approval",
     "ApprovalDecision",
     "ApprovalRequest",
+    "ApprovalRule",
     "ApprovalStore",
     "Approver",
     "Decision",
@@ -31,6 +33,7 @@ __all__ = [
     "Tool",
     "ToolContext",
     "ToolFailed",
+    "ToolProvider",
     "ToolRegistry",
     "as_tool",
     "check_output",

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from surecall.errors import Code, ToolDefinitionError, did_you_mean
 from surecall.records import CoerceMode, Effect, Receipt, ToolSpec
+from surecall.redaction import open_log
 from surecall.schema import (
     SchemaChecker,
     below_partials,
@@ -47,10 +48,13 @@ of the arguments and the context, returns true; it may be a coroutine function."
 OnceRule = bool | Callable[..., Any]
 """Whether equal calls run once in a run; a function of the arguments says what makes them equal."""
 
+_log = open_log("surecall.tools")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARS: Final = 64
 _RULES: Final = frozenset({"approval", "once"})
+_TEXTS: Final = frozenset({"title", "description", "default"})
+"""What a schema may have and still allow any value."""
 
 
 class ToolContext(Struct, frozen=True):
@@ -291,7 +295,20 @@ def _define(function: Any, *, parameters: Any, options: dict[str, Any]) -> Tool[
     )
     if parameters is not None:
         made.checker.compile()
+    else:
+        _warn_of_gaps(spec)
     return made
+
+
+def _warn_of_gaps(spec: ToolSpec) -> None:
+    """Warn of what a model would have to guess."""
+    if not spec.description.strip():
+        _log.warning("The tool %s has no description; add a docstring.", spec.name)
+    members: dict[str, Any] = spec.parameters.get("properties", {})
+    untyped = [name for name, schema in members.items() if not schema.keys() - _TEXTS]
+    if untyped:
+        names = ", ".join(untyped)
+        _log.warning("The tool %s does not say of which type these are: %s.", spec.name, names)
 
 
 def _unknown_option(name: str, options: dict[str, Any]) -> ToolDefinitionError:

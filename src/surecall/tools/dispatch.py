@@ -196,9 +196,13 @@ class Dispatcher:
         ran = await run_tool(tool, permit.arguments, context, timeout_s)
         answer = self._answer(_with_warnings(ran.envelope, warnings), tool.spec, call.id)
         result = _make_result(call, tool.name, answer, started, executed=ran.executed)
-        if permit.receipts or permit.problem is not None:
+        if permit.receipts or permit.problem is not None or ran.traceback:
             result = _add(
-                result, arguments=edited, receipts=permit.receipts, problem=permit.problem
+                result,
+                arguments=edited,
+                receipts=permit.receipts,
+                problem=permit.problem,
+                traceback=ran.traceback,
             )
         if context.once_key:
             self.once.end(context.once_key, result)

@@ -9,6 +9,7 @@ the process alive.
 
 import asyncio
 import inspect
+import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,12 +17,13 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
+from traceback import format_exception
 from typing import Any, Final, Literal, NamedTuple
 
 from surecall.apart import Outcome, run_apart
 from surecall.errors import Code, ConfigError
 from surecall.records import Effect, Envelope, ToolCall, ToolResult
-from surecall.redaction import open_log
+from surecall.redaction import open_log, redact
 
 from . import feedback
 from .define import Tool, ToolContext, ToolFailed
@@ -127,6 +129,8 @@ class WorkerThreads:
 
 _log = open_log("surecall.tools")
 _threads: Final = WorkerThreads()
+_MAX_FRAMES: Final = 20
+_MAX_TRACEBACK_CHARACTERS: Final = 8_000
 
 
 class _Ran(NamedTuple):
@@ -134,6 +138,8 @@ class _Ran(NamedTuple):
 
     envelope: Envelope
     executed: bool
+    traceback: str = ""
+    """Where the tool's own code raised, for a developer."""
 
 
 async def run_tool(
@@ -150,7 +156,7 @@ async def run_tool(
     try:
         start = tool.binder(arguments, context)
     except Exception as error:
-        return _Ran(_failure(tool, error, at_call=True), executed=False)
+        return _Ran(_failure(tool, error, at_call=True), executed=False, traceback=_trace(error))
     what = f"the tool {tool.name}"
     outcome = await run_code(start, is_async=tool.is_async, what=what, timeout_s=timeout_s)
     if outcome is None:
@@ -161,7 +167,8 @@ async def run_tool(
         # With no frame below the one that called, the call itself was refused.
         traceback = outcome.error.__traceback__
         at_call = traceback is not None and traceback.tb_next is None
-        return _Ran(_failure(tool, outcome.error, at_call=at_call), executed=True)
+        failure = _failure(tool, outcome.error, at_call=at_call)
+        return _Ran(failure, executed=True, traceback=_trace(outcome.error))
     try:
         return _Ran(envelope_of(tool.name, outcome.value), executed=True)
     except Exception as error:
@@ -169,14 +176,29 @@ async def run_tool(
 
 
 def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> Envelope:
-    _log.debug("%s raised %s", tool.name, type(error).__name__, exc_info=error)
     if isinstance(error, ToolFailed):
+        _log.debug("%s failed with %s", tool.name, error.code)
         return Envelope.failure(
             tool.name, error.code, str(error.message), hint=error.hint, data=error.data
         )
     is_about_arguments = isinstance(error, ValueError) or (at_call and isinstance(error, TypeError))
     code = Code.ARGUMENT_ERROR if is_about_arguments else Code.INTERNAL_ERROR
+    level = logging.DEBUG if is_about_arguments else logging.ERROR
+    if _log.isEnabledFor(level):
+        _log.log(level, "%s raised %s\n%s", tool.name, type(error).__name__, _trace(error))
     return feedback.explain_exception(tool.name, code, error)
+
+
+def _trace(error: BaseException) -> str:
+    """Return the traceback of a tool that raised, fit for any log; empty for a chosen failure."""
+    if isinstance(error, ToolFailed):
+        return ""
+    try:
+        lines = format_exception(error, limit=-_MAX_FRAMES)
+    except Exception:  # an exception that cannot even be shown
+        return type(error).__name__
+    text = "".join(lines).encode("utf-8", "backslashreplace").decode()
+    return redact(text)[-_MAX_TRACEBACK_CHARACTERS:]
 
 
 async def run_code(

@@ -1,0 +1,120 @@
+"""`surecall config`: what is set and where it came from, whether it is right, and what could be."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from surecall.config import SETTINGS, load_config
+from surecall.errors import SurecallError
+
+from .flags import output_flags, pass_output
+from .output import ExitCode, Output, select_fields
+from .terminal import line_of, make_table
+
+_FREE: Final = ".*"
+
+
+@click.group
+@output_flags
+def config() -> None:
+    """Show, check and describe the configuration."""
+
+
+@config.command("show")
+@click.option("--origin", "with_origin", is_flag=True, help="Show where each value came from.")
+@click.option("--all", "show_all", is_flag=True, help="Show what is not set, too.")
+@pass_output
+def show_config(output: Output, with_origin: bool, show_all: bool) -> None:
+    """Show the settings in force; keys and secrets are never shown."""
+    settings = load_config()
+    rows = [row for row in settings.render() if show_all or row.origin != "default"]
+    if output.json:
+        found = [select_fields(row, "key", "value", "origin") for row in rows]
+        path = str(settings.path) if settings.path else None
+        output.data({"type": "config", "file": path, "settings": found})
+        return
+    columns = {"key": "whole", "value": "fold"} | ({"origin": "fold dim"} if with_origin else {})
+    table = make_table(columns, headings=False)
+    for row in rows:
+        origin = (line_of(row.origin),) if with_origin else ()
+        table.add_row(line_of(row.key), line_of(row.value), *origin)
+    output.page().print(table)
+    if not rows:
+        output.note("nothing is set; `surecall init` writes a file to begin with")
+
+
+@config.command("check")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@pass_output
+def check_config(output: Output, file: Path | None) -> ExitCode:
+    """Check FILE, or the configuration in force; options and presets are resolved as for a run."""
+    from surecall.profiles import Catalog
+
+    from .reach import resolve_configured
+
+    try:
+        settings = load_config(path=file)
+        resolve_configured(settings, Catalog.builtin())
+    except SurecallError as error:
+        output.problem(error.code, error.message, error.hint)
+        return ExitCode.USAGE
+    where = str(settings.path) if settings.path else "the environment"
+    output.answer({"type": "config_check", "ok": True, "file": where}, f"✓ {where} is right")
+    return ExitCode.OK
+
+
+@config.command("schema")
+@pass_output
+def print_schema(output: Output) -> None:
+    """Print the JSON Schema of surecall.toml, for editors."""
+    from surecall.jsontext import encode_text
+
+    indent = None if output.json else 2
+    output.stdout.write(encode_text(describe_config(), indent=indent) + "\n")
+
+
+def describe_config() -> dict[str, Any]:
+    """Return the JSON Schema of a configuration file."""
+    root: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "surecall.toml",
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+    for key, setting in SETTINGS.items():
+        table, _, name = key.partition(".")
+        described = _describe_type(setting.type) | {"description": setting.doc}
+        if setting.default is not None:
+            described["default"] = setting.default
+        if not name:
+            root["properties"][key] = described
+        elif key.endswith(_FREE):
+            root["properties"][table] = _describe_free_table(table, described)
+        else:
+            inner = root["properties"].setdefault(
+                table, {"type": "object", "properties": {}, "additionalProperties": False}
+            )
+            inner["properties"][name] = described
+    return root
+
+
+def _describe_free_table(table: str, described: Mapping[str, Any]) -> dict[str, Any]:
+    if table != "options":
+        return {"type": "object", "additionalProperties": dict(described)}
+    from surecall.loop import Options
+    from surecall.topics import describe_fields
+
+    schema = _describe_type(Options)
+    fields: dict[str, Any] = schema["properties"]
+    for name, words in describe_fields(Options).items():
+        fields[name] = {**fields[name], "description": words}
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _describe_type(kind: Any) -> dict[str, Any]:
+    from surecall.schema import infer_schema
+
+    return {} if kind is Any else infer_schema(kind)

@@ -1,0 +1,115 @@
+"""`surecall init`: a commented configuration, filled in with what this machine already has."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from surecall.config import SETTINGS, find_keys, load_config
+from surecall.config.sources import FILE_NAME
+from surecall.files import explain_write_errors, write_whole
+from surecall.jsontext import encode_text
+from surecall.profiles import ProviderEntry
+
+from .flags import invalid_option, pass_output, settings_flags
+from .output import ExitCode, Output
+
+_EXAMPLES: Final[Mapping[str, Any]] = {
+    "model": "gpt-5",
+    "base_url": "https://host.example/v1",
+    "api_key_env": "MY_PROVIDER_KEY",
+    "provider": "openrouter",
+    "preset": ["auto"],
+    "stream": True,
+    "journal_dir": "journals",
+    "trace_dir": "traces",
+    "probe": "auto",
+}
+"""What a commented line suggests."""
+_TABLES: Final = """
+# Limits of one request, and how often it is sent again.
+# [deadlines]
+# connect_s = 10
+# total_s = 300
+#
+# [retry]
+# max_retries = 2
+
+# How a run behaves: `surecall explain --list --kind option` has them all.
+# [options]
+# max_turns = 12
+# tool_timeout_s = 60
+"""
+
+
+@click.command
+@settings_flags("model", "base_url", "provider")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--probe", "ask", is_flag=True, help="Ask the provider for its models afterwards.")
+@pass_output
+def init(output: Output, *, force: bool, ask: bool, **settings: str | None) -> ExitCode:
+    """Write surecall.toml here: every setting with its meaning, and those that are known.
+
+    Keys are looked for by the names of their variables, and only the names are written.
+    """
+    place = Path(FILE_NAME)
+    if place.exists() and not force:
+        raise invalid_option(f"{place} is already there.", "Use --force to replace it.")
+    keys = find_keys()
+    values = _choose_values(settings, keys)
+    load_config(overrides=values)  # refuses what could not be used later
+    with explain_write_errors(place), write_whole(place) as file:
+        file.write("\n".join(_lines(values, keys)).encode())
+    variables = [name for _, name in keys]
+    words = f"wrote {place}; keys found: {', '.join(variables) or 'none'}"
+    output.answer({"type": "init", "file": str(place), "keys": variables, **values}, words)
+    return _ask_provider(output) if ask else ExitCode.OK
+
+
+def _choose_values(
+    settings: Mapping[str, str | None], keys: list[tuple[ProviderEntry, str]]
+) -> dict[str, str]:
+    values = {key: value for key, value in settings.items() if value is not None}
+    if not values and keys:
+        values["provider"] = keys[0][0].id
+    return values
+
+
+def _lines(values: Mapping[str, str], keys: list[tuple[ProviderEntry, str]]) -> Iterator[str]:
+    yield "# Settings of surecall. Variables such as SURECALL_MODEL win over this file, flags over"
+    yield "# both. `surecall config show --origin` shows what is in force."
+    yield "# Keys stay in the environment; found here:"
+    for entry, variable in keys:
+        yield f"#   {variable} ({entry.id})"
+    if not keys:
+        yield "#   none; a local server may need none"
+    for key, example in _EXAMPLES.items():
+        value = values.get(key)
+        doc = SETTINGS[key].doc.replace("[provider](providers.md)", "provider")
+        yield f"\n# {doc}"
+        yield f"{'# ' if value is None else ''}{key} = {encode_text(value or example)}"
+    yield _TABLES
+
+
+def _ask_provider(output: Output) -> ExitCode:
+    import asyncio
+
+    from .reach import reach_provider
+
+    config = load_config()
+    if not config.base_url:
+        output.note("no provider to ask: set provider or base_url first")
+        return ExitCode.USAGE
+    reached = asyncio.run(reach_provider(config))
+    if reached.code:
+        output.problem(reached.code, f"{config.base_url}: {reached.message}", reached.fix)
+        return ExitCode.PROVIDER
+    listed = list(reached.models)
+    output.answer(
+        {"type": "provider", "address": config.base_url, "models": listed},
+        f"{config.base_url} {reached.message}",
+    )
+    if config.model:
+        output.note(f"find out what the model really does: surecall probe {config.model}")
+    return ExitCode.OK

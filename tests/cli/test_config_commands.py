@@ -1,0 +1,174 @@
+"""`surecall init`, `surecall config`, `surecall explain` of other names, and completion."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from surecall.cli import cli
+from surecall.cli.output import ExitCode
+from surecall.config import SETTINGS
+from surecall.topics import KINDS, list_topics
+
+from .harness import STEADY, document, invoke
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_init_finds_a_key_by_its_name_and_never_writes_it(tmp_path: Path) -> None:
+    """The provider whose key is set is chosen; the file is valid and checks."""
+    found = document(invoke("init", "--json", OPENROUTER_API_KEY="sk-or-v1-secret0123456789"))
+    assert found["keys"] == ["OPENROUTER_API_KEY"]
+    text = (tmp_path / "surecall.toml").read_text()
+    assert tomllib.loads(text) == {"provider": "openrouter"}
+    assert "OPENROUTER_API_KEY (openrouter)" in text
+    assert "secret0123456789" not in text
+    assert invoke("config", "check").exit_code == ExitCode.OK
+
+
+def test_every_line_that_is_commented_out_can_be_used(tmp_path: Path) -> None:
+    """Without its marks, the file still has only settings that exist."""
+    invoke("init", "--model", "gpt-5")
+    file = tmp_path / "surecall.toml"
+    text = re.sub(r"^# (?=[\w.]+ = |\[)", "", file.read_text(), flags=re.MULTILINE)
+    file.write_text(text)
+    assert len(tomllib.loads(text)) > 8
+    result = invoke("config", "check")
+    assert result.exit_code == ExitCode.OK, result.stderr
+
+
+def test_init_replaces_a_file_only_when_told(tmp_path: Path) -> None:
+    """What a person wrote is not lost."""
+    (tmp_path / "surecall.toml").write_text('model = "mine"\n')
+    assert invoke("init").exit_code == ExitCode.USAGE
+    assert tomllib.loads((tmp_path / "surecall.toml").read_text()) == {"model": "mine"}
+    assert invoke("init", "--force", "--model", "other").exit_code == ExitCode.OK
+
+
+def test_show_names_the_origin_of_every_value(tmp_path: Path) -> None:
+    """A file, a variable and a key each say where they came from, and the key stays hidden."""
+    (tmp_path / "surecall.toml").write_text('model = "from-file"\n')
+    variables = {
+        "SURECALL_BASE_URL": "http://127.0.0.1:1/v1",
+        "SURECALL_API_KEY": "sk-hidden0123456789",
+    }
+    shown = invoke("config", "show", "--origin", **variables).stdout
+    found = {
+        row["key"]: row
+        for row in document(invoke("config", "show", "--json", **variables))["settings"]
+    }
+    assert found["model"] == {
+        "key": "model",
+        "value": "from-file",
+        "origin": "surecall.toml: model",
+    }
+    assert found["base_url"]["origin"] == "SURECALL_BASE_URL"
+    assert "SURECALL_API_KEY" in shown
+    assert "hidden0123456789" not in shown
+
+
+def test_check_says_what_is_wrong(tmp_path: Path) -> None:
+    """A typo in a key, an option or a preset is found before a run."""
+    for text, code in (
+        ('modle = "x"', "UNKNOWN_CONFIG_KEY"),
+        ("[options]\nmax_turn = 3", "UNKNOWN_OPTION"),
+        ('preset = ["nope"]', "UNKNOWN_PRESET"),
+    ):
+        (tmp_path / "surecall.toml").write_text(text)
+        result = invoke("config", "check", "--json")
+        assert (result.exit_code, document(result)["code"]) == (ExitCode.USAGE, code)
+
+
+def schema() -> dict[str, Any]:
+    """Return the schema as it is printed."""
+    return json.loads(invoke("config", "schema").stdout)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_valid"),
+    [
+        ({"model": "m", "options": {"max_turns": 3}, "headers": {"X-A": "b"}}, True),
+        ({"deadlines": {"connect_s": 3}}, True),
+        ({"deadlines": {"connect_s": 0}}, False),
+        ({"modle": "m"}, False),
+        ({"options": {"max_turn": 3}}, False),
+        ({"probe": "sometimes"}, False),
+    ],
+)
+def test_the_schema_tells_right_from_wrong(settings: dict[str, Any], is_valid: bool) -> None:
+    """An editor sees the same mistakes as `config check`."""
+    validator: Any = jsonschema.Draft202012Validator(schema())
+    errors = list(validator.iter_errors(settings))
+    assert (errors == []) is is_valid
+
+
+def test_every_setting_is_in_the_schema() -> None:
+    """Each key has its place and its words."""
+    properties = schema()["properties"]
+    for key in SETTINGS:
+        table, _, name = key.partition(".")
+        place = properties[table]
+        if name and name != "*":
+            place = place["properties"][name]
+        assert place.get("description") or name == "*"
+    assert properties["options"]["properties"]["max_turns"]["description"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_with_a_name_is_explained(kind: Any) -> None:
+    """Each kind has names, each name a sentence, and the command finds the first and the last."""
+    topics = list_topics(kind)
+    assert [topic.name for topic in topics if not topic.title] == []
+    for topic in (topics[0], topics[-1]):
+        shown = invoke("explain", topic.name, "--kind", kind, COLUMNS="200").stdout
+        assert topic.name in shown.splitlines()[0]
+
+
+def test_a_name_of_two_things_shows_both() -> None:
+    """An option and a setting of the same name are told apart."""
+    found = document(invoke("explain", "stream", "--json"))
+    assert {found["kind"], *(other["kind"] for other in found["others"])} == {"option", "setting"}
+    assert "Did you mean" in document(invoke("explain", "max_turn", "--json"))["hint"]
+
+
+def complete(words: str, typed: str) -> list[str]:
+    """Return what bash would be given for a command line."""
+    variables = {
+        "_SURECALL_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"surecall {words} {typed}",
+        "COMP_CWORD": str(len(words.split()) + 1),
+    }
+    result = CliRunner().invoke(cli, [], env=variables, prog_name="surecall")
+    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+
+
+def test_a_shell_completes_commands_models_runs_and_names() -> None:
+    """Whatever is known on this machine is suggested."""
+    assert "config" in complete("", "conf")
+    assert "zoo:steady" in complete("run --model", "zoo:st")
+    assert complete("explain", "ARGUMENTS_TRUNC") == ["ARGUMENTS_TRUNCATED"]
+    assert complete("runs show", "") == ["@latest"]
+    run = document_of_run()
+    assert run in complete("runs show", run[:3])
+
+
+def document_of_run() -> str:
+    """Make a small run and return its id."""
+    invoke("eval", *STEADY, "--trials", "1", "--quiet")
+    return document(invoke("runs", "list", "--json"))["runs"][0]["run"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_of_a_shell_is_printed(shell: str) -> None:
+    """The script calls the command with the variable that it listens to."""
+    assert "_SURECALL_COMPLETE" in invoke("completion", shell).stdout

@@ -1,0 +1,3 @@
+"""Tests of a plugin run pytest inside pytest."""
+
+pytest_plugins = ["pytester"]
