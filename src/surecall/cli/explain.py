@@ -56,4 +56,6 @@ def _explain_one(output: Output, text: CodeText) -> None:
     console.print(text.title)
     console.print()
     rows = {"seen": text.seen, "why": text.why, "fix": text.fix, "surecall": text.reaction}
+    if text.page:
+        rows["read on"] = f"surecall docs {text.page}"
     console.print(make_table({"what": "dim whole", "text": ""}, rows.items(), headings=False))

@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "replay": CommandEntry("replay", "replay", "Replay a recorded run, or send a request again."),
     "read": CommandEntry("read", "read", "Explain one recorded reply, from bytes to execution."),
     "explain": CommandEntry("explain", "explain", "Show what a code means and what to do."),
+    "docs": CommandEntry("docs", "docs", "Read the documentation, offline."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
     "env": CommandEntry("serve", "env", "Print exports that point clients at the gateway."),
