@@ -170,7 +170,8 @@ async def open_genai(url: str, reliable: bool) -> AsyncIterator[Ask]:
         name=NAME, description=ABOUT, parameters_json_schema=SCHEMA
     )
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declaration])])
-    settings: dict[str, Any] = {"base_url": url.removesuffix("/v1")}
+    retries = types.HttpRetryOptions(attempts=3, initial_delay=0.1)  # without them it tries once
+    settings: dict[str, Any] = {"base_url": url.removesuffix("/v1"), "retry_options": retries}
     http = surecall.async_http_client() if reliable else None
     if http is not None:
         settings["httpx_async_client"] = http

@@ -12,6 +12,7 @@ from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import Ending, StreamRelay, rescue_call
 from surecall.jsontext import encode
 
+from .framing import MARK, PlainEvents
 from .library import Library, kept_headers
 from .recognize import Recognizer
 
@@ -79,7 +80,7 @@ class _Exchange:
 
     def _deliver(self, delivered: Delivered) -> Any:
         self._raise_failure(delivered.error)
-        body = delivered.body
+        body = delivered.body.removeprefix(MARK)
         report = describe_delivery(delivered)
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
@@ -120,9 +121,8 @@ class _Exchange:
             return self._deliver(_as_delivered(self._request, ending))
         headers = {**kept_headers(self._last), **_EVENTS}
         report: dict[str, Any] = {}
-        return self._library.respond(
-            self._http, 200, headers, _join(first, pieces, report), {_MEMBER: report}
-        )
+        joined = _join(first, pieces, PlainEvents(self._request.protocol.name), report)
+        return self._library.respond(self._http, 200, headers, joined, {_MEMBER: report})
 
     async def _relay(self, relay: StreamRelay) -> AsyncIterator[bytes | Ending]:
         """Yield what goes to the client, and at last how it ends."""
@@ -212,21 +212,20 @@ class _Exchange:
 
 
 async def _join(
-    first: bytes | Ending, pieces: AsyncIterator[bytes | Ending], report: dict[str, Any]
+    first: bytes | Ending,
+    pieces: AsyncIterator[bytes | Ending],
+    plain: PlainEvents,
+    report: dict[str, Any],
 ) -> AsyncIterator[bytes]:
     """Yield bytes alone, and fill in the report when the stream has ended."""
+    piece = first
     try:
-        if isinstance(first, Ending):
-            report.update(describe_delivery(first))
-            yield first.data
-            return
-        yield first
-        async for piece in pieces:
-            if isinstance(piece, Ending):
-                report.update(describe_delivery(piece))
-                yield piece.data
-            else:
-                yield piece
+        while not isinstance(piece, Ending):
+            if data := plain.feed(piece):
+                yield data
+            piece = await anext(pieces)
+        report.update(describe_delivery(piece))
+        yield plain.feed(piece.data) + plain.close()
     finally:
         close: Any = getattr(pieces, "aclose", None)
         if close is not None:
