@@ -10,7 +10,8 @@ from surecall.errors import Code, ProviderConnectionError, ProviderError, Sureca
 from surecall.exchange import Delivered, EchoCache, Policy, Route, Sent, describe_delivery, mediate
 from surecall.exchange.request import ClientRequest, add_members
 from surecall.exchange.streams import Ending, StreamRelay, rescue_call
-from surecall.jsontext import encode
+from surecall.jsontext import decode, encode
+from surecall.narrow import as_fields
 
 from .framing import MARK, PlainEvents
 from .library import Library, kept_headers
@@ -81,6 +82,8 @@ class _Exchange:
     def _deliver(self, delivered: Delivered) -> Any:
         self._raise_failure(delivered.error)
         body = delivered.body.removeprefix(MARK)
+        if delivered.usage is None and delivered.error is None:
+            body = _drop_unreadable_usage(body)
         report = describe_delivery(delivered)
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
@@ -250,6 +253,16 @@ def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:
         should_retry=False if ending.outcome == "refused" else None,
         error=ending.error,
     )
+
+
+def _drop_unreadable_usage(body: bytes) -> bytes:
+    """Return a completion without token counts that are not numbers, which some clients refuse."""
+    if b'"usage"' not in body or b'"choices"' not in body:
+        return body
+    fields = as_fields(decode(body))
+    if not fields.pop("usage", None):
+        return body
+    return encode(fields)
 
 
 def _tell(done: Delivered | Ending) -> dict[str, str]:
