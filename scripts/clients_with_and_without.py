@@ -24,7 +24,7 @@ from clients_under_test import RIGHT, Ask, UnreadableError
 from surecall.faults import FAULTS, Fault, FaultServer, FaultyProvider
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 3.0
+SECONDS = 8.0
 """How long one request may take."""
 AT_A_TIME = 4
 BY_NAME = {fault.name: fault for fault in FAULTS}
