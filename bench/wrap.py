@@ -67,7 +67,9 @@ def http(reply: Any) -> httpx2.Client:
     body = json.dumps(reply).encode()
     headers = {"content-type": "application/json"}
     return httpx2.Client(
-        transport=httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, content=body))
+        transport=httpx2.MockTransport(
+            lambda _: httpx2.Response(200, headers=headers, content=body)
+        )
     )
 
 
@@ -102,10 +104,11 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for name, (make, client) in contenders.items():
         alone, wrapped = make(client), make(surecall.wrap(client))
-        pairs: list[tuple[float, float]] = []
         cpu_ms(alone, 20), cpu_ms(wrapped, 20)
-        for _ in range(chosen.rounds):
-            pairs.append((cpu_ms(alone, chosen.requests), cpu_ms(wrapped, chosen.requests)))
+        pairs = [
+            (cpu_ms(alone, chosen.requests), cpu_ms(wrapped, chosen.requests))
+            for _ in range(chosen.rounds)
+        ]
         added = sorted(after - before for before, after in pairs)
         print(
             f"| {name} | {statistics.median(a for a, _ in pairs):.2f} "

@@ -95,7 +95,9 @@ async def open_chat(url: str, reliable: bool) -> AsyncIterator[Ask]:
                 made = whole.choices[0].message.tool_calls or []
                 found = [(call.function.name, call.function.arguments) for call in made]
             else:
-                found = await fold_chunks(await client.chat.completions.create(**asked, stream=True))
+                found = await fold_chunks(
+                    await client.chat.completions.create(**asked, stream=True)
+                )
             return [(name, decode_arguments(text)) for name, text in found]
 
         yield ask

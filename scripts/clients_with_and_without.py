@@ -82,9 +82,9 @@ def choose_faults(protocol: str, *, stream: bool) -> Iterator[Fault]:
     """Yield the faults that one request in a wire format can show in bounded time."""
     skipped = _NEED_MORE | _NEVER_END | _COSTLY
     for fault in FAULTS:
-        if fault.group in _GROUPS and fault.name not in skipped:
-            if fault.reaches(stream=stream, protocol=protocol):
-                yield fault
+        in_question = fault.group in _GROUPS and fault.name not in skipped
+        if in_question and fault.reaches(stream=stream, protocol=protocol):
+            yield fault
 
 
 def judge(fault: Fault, calls: list[tuple[str, Any]]) -> Outcome:
@@ -170,8 +170,7 @@ def count(done: Done, name: str, *, reliable: bool, stream: bool | None = None) 
 def short_table(done: Done) -> str:
     """Return the table of the README."""
     lines = [
-        "| client | right calls, alone | with surecall | wrong or cut calls delivered, alone "
-        "| with surecall |",
+        "| client | right, alone | with surecall | wrong or cut, alone | with surecall |",
         "|---|---|---|---|---|",
     ]
     for name, entry in clients.CLIENTS.items():

@@ -41,7 +41,8 @@ async def test_token_counts_that_are_not_numbers_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", ["stream_bom", "stream_comments", "stream_no_space", "stream_event_fields", "stream_cr"]
+    "fault",
+    ["stream_bom", "stream_comments", "stream_no_space", "stream_event_fields", "stream_cr"],
 )
 async def test_events_come_in_their_plainest_form(fault: str) -> None:
     """No mark, comment, id or missing blank reaches a reader that may stumble over it."""

@@ -48,7 +48,7 @@ def wrap(
         return send(request, stream=True)
 
     library = Library(module, pass_on, blocks=blocks)
-    # Both clients share their connections, as copies of an SDK's client do: closing one closes both.
+    # They share connections, as copies of an SDK's client do: closing one closes both.
     close = inner.close if blocks else inner.aclose
     transport = library.transport(Mediator(library, policy, capabilities).answer, close)
     kind = module.Client if blocks else module.AsyncClient
