@@ -44,10 +44,13 @@ bench: $(VENV)/.dev ## Measure what the loop, reading, repair, evals and records
 	$(BIN)/python bench/repair.py
 	$(BIN)/python bench/evals.py
 	$(BIN)/python bench/records.py
+	$(BIN)/python bench/wrap.py
 
-docs: $(VENV)/.dev ## Write the generated reference pages and check all links
+docs: $(VENV)/.dev ## Write the generated reference pages, check all links and build the site
 	$(BIN)/python scripts/generate_reference.py
 	$(BIN)/python scripts/check_links.py
+	$(BIN)/properdocs build --strict --quiet
+	@echo "Read it: python -m http.server --directory build/site"
 
 build: $(VENV)/.dev ## Build wheel and source archive into dist/
 	$(BIN)/python -m build --no-isolation
@@ -56,7 +59,7 @@ lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt
 	$(COMPILE) pyproject.toml --extra local \
 		--constraint requirements/base.txt --output-file requirements/local.txt
-	$(COMPILE) pyproject.toml --extra analytics --extra gateway --extra local --extra mcp --extra otel --extra postgres --extra ray --group test --group check --group build \
+	$(COMPILE) pyproject.toml --extra analytics --extra gateway --extra local --extra mcp --extra otel --extra postgres --extra ray --group test --group check --group docs --group build \
 		--constraint requirements/base.txt --output-file requirements/dev.txt
 	$(COMPILE) --group build --constraint requirements/dev.txt --output-file requirements/build.txt
 

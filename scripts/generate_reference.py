@@ -24,6 +24,7 @@ from surecall.explain import explain_code
 from surecall.faults import GROUPS, Fault, find_faults, zoo
 from surecall.formats import FORMATS, CallFormat, ToolNames, catalog
 from surecall.loop.options import Options
+from surecall.manual import find_page
 from surecall.profiles import Catalog
 from surecall.protocols import DEFAULT_PROTOCOL, PROTOCOLS
 from surecall.records import CallSummary, Event, RunEvent, ToolSpec, Usage
@@ -99,6 +100,13 @@ def code_groups() -> Iterator[tuple[str, list[str]]]:
     yield title, codes
 
 
+def page_link(topic: str) -> str:
+    """Link to a page from the reference."""
+    page = find_page(topic)
+    folder = "" if page.kind == "reference" else f"../{page.kind}/"
+    return f"[{page.title}]({folder}{topic}.md)"
+
+
 def codes_page() -> str:
     """Every code, with what it means and what to do."""
     parts = [
@@ -116,7 +124,9 @@ def codes_page() -> str:
                 f"- **Seen:** {text.seen}",
                 f"- **Why:** {text.why}",
                 f"- **What to do:** {text.fix}",
-                f"- **What surecall does:** {text.reaction}\n",
+                f"- **What surecall does:** {text.reaction}",
+                *([f"- **Read on:** {page_link(text.page)}"] if text.page else []),
+                "",
             ]
     return "\n".join(parts)
 

@@ -26,6 +26,8 @@ class CodeText:
     """What to do."""
     reaction: str
     """What surecall does on its own."""
+    page: str = ""
+    """The page to read on: `surecall docs PAGE`."""
 
 
 def explain_code(code: str) -> CodeText:

@@ -64,6 +64,8 @@ def _plain(name: str) -> str:
 def _codes() -> Iterator[Topic]:
     for text in all_codes():
         details = {"seen": text.seen, "why": text.why, "fix": text.fix, "surecall": text.reaction}
+        if text.page:
+            details["read on"] = f"surecall docs {text.page}"
         yield Topic("code", text.code, text.title, details)
 
 

@@ -13,7 +13,7 @@ from langchain_openai import ChatOpenAI
 
 import surecall
 
-from .test_wrap import CALL, RIGHT, WEATHER, chat, serve
+from .test_wrap import CALL, RIGHT, WEATHER, ask_messages, chat, serve
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Inheritance class:DeprecationWarning", "ignore::ResourceWarning"
@@ -30,6 +30,34 @@ async def test_both_libraries_are_served(library: Any) -> None:
         assert response.extensions["surecall"]["outcome"] == "repaired"
         arguments = response.json()["choices"][0]["message"]["tool_calls"][0]["function"]
         assert arguments["arguments"] == '{"city":"Paris","days":3}'
+
+
+async def test_token_counts_that_are_not_numbers_are_left_out() -> None:
+    """A client that checks its replies does not fail over a count."""
+    async with serve() as (url, _), surecall.async_http_client() as client:
+        for fault, has_usage in (("usage_odd", False), ("clean", True)):
+            response = await client.post(f"{url}/chat/completions", json=chat(fault))
+            assert ("usage" in response.json()) is has_usage
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["stream_bom", "stream_comments", "stream_no_space", "stream_event_fields", "stream_cr"],
+)
+async def test_events_come_in_their_plainest_form(fault: str) -> None:
+    """No mark, comment, id or missing blank reaches a reader that may stumble over it."""
+    asked = chat(fault, stream=True)
+    async with serve() as (url, _), surecall.async_http_client() as client:
+        response = await client.post(f"{url}/chat/completions", json=asked)
+        lines = [line for line in response.text.split("\n") if line]
+        assert lines[-1] == "data: [DONE]"
+        assert all(line.startswith(("data: {", "data: [DONE]")) for line in lines)
+
+
+async def test_a_block_without_a_number_reaches_the_client_with_one() -> None:
+    """Blocks of a streamed message are numbered from 0, even when the endpoint did not say so."""
+    async with serve() as (url, _):
+        assert await ask_messages(url, "stream_index_missing") == (RIGHT, RIGHT)
 
 
 async def test_langchain_gains_by_its_http_clients() -> None:

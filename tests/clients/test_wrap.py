@@ -224,6 +224,16 @@ async def test_leaving_a_stream_early_closes_it() -> None:
         assert stream.response.is_closed
 
 
+async def test_closing_the_wrapped_client_closes_the_connections() -> None:
+    """Nobody has to keep the given client to close what it opened."""
+    async with serve() as (url, _):
+        client = openai.AsyncOpenAI(base_url=url, api_key="k")
+        async with surecall.wrap(client) as wrapped:
+            await wrapped.chat.completions.create(**chat("clean"))
+            assert not client.is_closed()
+        assert client.is_closed()
+
+
 def test_wrap_says_what_it_takes() -> None:
     """Something that is not a client of an SDK is refused with a way out."""
     with pytest.raises(ConfigError, match=r"surecall\.http_client"):

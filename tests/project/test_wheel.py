@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from surecall.manual import KINDS
+
 from .sources import ROOT, SOURCE
 
 
@@ -33,11 +35,15 @@ def shipped(wheel: Path) -> dict[str, bytes]:
 
 
 def test_the_wheel_equals_the_tree(wheel: Path) -> None:
-    """Every file of the package is shipped byte for byte, and no other."""
+    """Every file of the package and every page is shipped byte for byte, and no other."""
     tree = {
         path.relative_to(SOURCE.parent).as_posix(): path.read_bytes()
         for path in SOURCE.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
+    } | {
+        f"surecall/docs/{kind}/{path.name}": path.read_bytes()
+        for kind in KINDS
+        for path in (ROOT / "docs" / kind).iterdir()
     }
     package = {name: data for name, data in shipped(wheel).items() if ".dist-info/" not in name}
     assert sorted(package) == sorted(tree)

@@ -68,7 +68,7 @@ def _render(topic: "Topic") -> dict[str, Any]:
     """Return a topic as data; a code has its own fields."""
     if topic.kind == "code":
         return select_fields(
-            explain_code(topic.name), "code", "title", "seen", "why", "fix", "reaction"
+            explain_code(topic.name), "code", "title", "seen", "why", "fix", "reaction", "page"
         )
     return select_fields(topic, "kind", "name", "title", "details")
 

@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "init": CommandEntry("init", "init", "Write a commented configuration to begin with."),
     "config": CommandEntry("config", "config", "Show, check and describe the configuration."),
     "explain": CommandEntry("explain", "explain", "Show what a code or a name means."),
+    "docs": CommandEntry("docs", "docs", "Read the documentation, offline."),
     "doctor": CommandEntry("doctor", "doctor", "Check settings, provider, disk and versions."),
     "serve": CommandEntry("serve", "serve", "Make any client's tool calls reliable: a gateway."),
     "env": CommandEntry("serve", "env", "Print exports that point clients at the gateway."),

@@ -48,7 +48,9 @@ class Library:
         self._blocks = blocks
 
     async def post(self, request: Any, body: bytes) -> Any:
-        """Send a request with a body of its own, and return the open response."""
+        """Send a request, which was read, with this body, and return the open response."""
+        if body == request.content:
+            return await self.send(request)
         headers = [
             (name, value)
             for name, value in request.headers.multi_items()

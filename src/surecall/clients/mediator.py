@@ -17,8 +17,10 @@ from surecall.exchange.streams import (
     rescue_call,
     write_several,
 )
-from surecall.jsontext import encode
+from surecall.jsontext import decode, encode
+from surecall.narrow import as_fields
 
+from .framing import MARK, PlainEvents
 from .library import Library, kept_headers
 from .recognize import Recognizer
 
@@ -88,7 +90,9 @@ class _Exchange:
 
     def _deliver(self, delivered: Delivered) -> Any:
         self._raise_failure(delivered.error)
-        body = delivered.body
+        body = delivered.body.removeprefix(MARK)
+        if delivered.usage is None and delivered.error is None:
+            body = _drop_unreadable_usage(body)
         report = _describe(delivered)
         if delivered.outcome != "clean":
             _log.info("%s: %s", self._request.model, delivered.outcome)
@@ -143,9 +147,8 @@ class _Exchange:
             return self._deliver(_as_delivered(self._request, ending))
         headers = {**kept_headers(self._last), **_EVENTS}
         report: dict[str, Any] = {}
-        return self._library.respond(
-            self._http, 200, headers, _join(first, pieces, report), {_MEMBER: report}
-        )
+        joined = _join(first, pieces, PlainEvents(self._request.protocol.name), report)
+        return self._library.respond(self._http, 200, headers, joined, {_MEMBER: report})
 
     async def _relay(self, relay: StreamRelay) -> AsyncIterator[bytes | Ending]:
         """Yield what goes to the client, and at last how it ends."""
@@ -229,21 +232,20 @@ class _Exchange:
 
 
 async def _join(
-    first: bytes | Ending, pieces: AsyncIterator[bytes | Ending], report: dict[str, Any]
+    first: bytes | Ending,
+    pieces: AsyncIterator[bytes | Ending],
+    plain: PlainEvents,
+    report: dict[str, Any],
 ) -> AsyncIterator[bytes]:
     """Yield bytes alone, and fill in the report when the stream has ended."""
+    piece = first
     try:
-        if isinstance(first, Ending):
-            report.update(_describe(first))
-            yield first.data
-            return
-        yield first
-        async for piece in pieces:
-            if isinstance(piece, Ending):
-                report.update(_describe(piece))
-                yield piece.data
-            else:
-                yield piece
+        while not isinstance(piece, Ending):
+            if data := plain.feed(piece):
+                yield data
+            piece = await anext(pieces)
+        report.update(_describe(piece))
+        yield plain.feed(piece.data) + plain.close()
     finally:
         close: Any = getattr(pieces, "aclose", None)
         if close is not None:
@@ -268,6 +270,16 @@ def _as_delivered(request: ClientRequest, ending: Ending) -> Delivered:
         should_retry=False if ending.outcome == "refused" else None,
         error=ending.error,
     )
+
+
+def _drop_unreadable_usage(body: bytes) -> bytes:
+    """Return a completion without token counts that are not numbers, which some clients refuse."""
+    if b'"usage"' not in body or b'"choices"' not in body:
+        return body
+    fields = as_fields(decode(body))
+    if not fields.pop("usage", None):
+        return body
+    return encode(fields)
 
 
 def _describe(done: Delivered | Ending) -> dict[str, Any]:

@@ -48,8 +48,9 @@ def wrap(
         return send(request, stream=True)
 
     library = Library(module, pass_on, blocks=blocks)
-    # The given client stays the owner of its connections: closing it closes them.
-    transport = library.transport(Mediator(library, policy, capabilities).answer, None)
+    # They share connections, as copies of an SDK's client do: closing one closes both.
+    close = inner.close if blocks else inner.aclose
+    transport = library.transport(Mediator(library, policy, capabilities).answer, close)
     kind = module.Client if blocks else module.AsyncClient
     made = kind(transport=transport, timeout=inner.timeout, follow_redirects=True)
     return copy(http_client=made)

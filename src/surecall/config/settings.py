@@ -140,7 +140,7 @@ def names_a_secret(name: str) -> bool:
 
 PREFIX: Final = "SURECALL_"
 
-_ALL_SETTINGS = "docs/reference/settings.md has them all."
+_ALL_SETTINGS = "`surecall docs settings` has them all."
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 

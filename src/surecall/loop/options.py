@@ -319,7 +319,7 @@ def resolve_options(
         raise ConfigError(
             Code.INVALID_OPTION,
             f"an option has a value that cannot be used: {error}.",
-            hint="See docs/reference/options.md for types and defaults.",
+            hint="See `surecall docs options` for types and defaults.",
         ) from error
     _check_rules(options.disabled_rules, origins)
     return ResolvedOptions(options, _with_defaults(origins, known))

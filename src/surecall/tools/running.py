@@ -185,8 +185,18 @@ def _failure(tool: Tool[..., Any], error: BaseException, *, at_call: bool) -> En
     code = Code.ARGUMENT_ERROR if is_about_arguments else Code.INTERNAL_ERROR
     level = logging.DEBUG if is_about_arguments else logging.ERROR
     if _log.isEnabledFor(level):
-        _log.log(level, "%s raised %s\n%s", tool.name, type(error).__name__, _trace(error))
+        # A log that cannot encode what an exception says would lose all of it.
+        shown = error if _can_be_logged(error) else None
+        _log.log(level, "%s raised %s", tool.name, type(error).__name__, exc_info=shown)
     return feedback.explain_exception(tool.name, code, error)
+
+
+def _can_be_logged(error: BaseException) -> bool:
+    try:
+        str(error).encode()
+    except Exception:
+        return False
+    return True
 
 
 def _trace(error: BaseException) -> str:

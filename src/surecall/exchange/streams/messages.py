@@ -242,16 +242,19 @@ class _Places:
 
     def __init__(self, last: int, held: Sequence[bytes]) -> None:
         events = [fields_of(data) for data in held]
-        begun = {item.get("index") for item in events if item.get("type") == "content_block_start"}
+        starts = [item.get("index") for item in events if item.get("type") == "content_block_start"]
+        before = last - len(starts)
         others = [
             item["index"]
             for item in events
-            if isinstance(item.get("index"), int) and item["index"] not in begun
+            if isinstance(item.get("index"), int)
+            and item["index"] not in starts
+            and item["index"] <= before
         ]
-        firsts = [index for index in begun if isinstance(index, int)]
+        firsts = [index for index in starts if isinstance(index, int)]
         self.open: int | None = others[0] if others else None
         """The block that had begun before, and was not closed."""
-        self.next = min([*firsts, last + 1]) if firsts else last + 1
+        self.next = min([*firsts, before + 1])
         if self.open is not None:
             self.next = self.open + 1
         self._numbers: dict[Any, int | None] = {}
@@ -268,7 +271,8 @@ class _Places:
                 self._numbers[index] = None
             else:
                 self._numbers[index] = self.take()
-        return self._numbers.get(index)
+        nameless = self._numbers.get(None)  # a block that began without a number
+        return self._numbers.get(index, nameless)
 
     def take(self) -> int:
         """Return the number of the next block."""

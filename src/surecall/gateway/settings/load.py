@@ -187,7 +187,7 @@ def _convert(value: Any, kind: type[_S], shown: str) -> _S:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise invalid_config(
-            f"{shown}: {error}.", "docs/reference/gateway.md has all settings."
+            f"{shown}: {error}.", "`surecall docs gateway` has all settings."
         ) from error
 
 

@@ -1,0 +1,313 @@
+"""The clients that `clients_with_and_without.py` asks with, each in one shape."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, NamedTuple
+
+import agents
+import anthropic
+import openai
+from agents.models.openai_responses import OpenAIResponsesModel
+from google import genai
+from google.genai import types
+from langchain_openai import ChatOpenAI
+from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+import surecall
+
+ARGUMENTS: dict[str, Any] = {
+    "title": "Trip\nto Oslo",
+    "tags": ["travel"],
+    "stars": 4,
+    "draft": True,
+}
+RIGHT = ("save_note", ARGUMENTS)
+PROMPT = f"call save_note with {json.dumps(ARGUMENTS)}"
+NAME, ABOUT = "save_note", "Save a note."
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "stars": {"type": "integer"},
+        "draft": {"type": "boolean"},
+    },
+    "required": ["title", "tags", "stars", "draft"],
+    "additionalProperties": False,
+}
+
+Calls = list[tuple[str, Any]]
+Ask = Callable[[str, bool], Awaitable[Calls]]
+"""Takes the name of a fault and whether to stream, and returns the calls that were delivered."""
+
+
+class UnreadableError(Exception):
+    """A call was delivered whose arguments no program can use."""
+
+
+class ClientUnderTest(NamedTuple):
+    """A client, and the wire format it uses."""
+
+    title: str
+    package: str
+    protocol: str
+    way_in: str
+    """What is written to make it reliable."""
+    open: Callable[[str, bool], AbstractAsyncContextManager[Ask]]
+
+
+def decode_arguments(text: Any) -> Any:
+    """Decode arguments as any application does."""
+    try:
+        decoded = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise UnreadableError(repr(text)) from error
+    if not isinstance(decoded, dict):
+        raise UnreadableError(repr(text))
+    return decoded
+
+
+@asynccontextmanager
+async def open_openai(url: str, reliable: bool) -> AsyncIterator[Any]:
+    """Open a client of the openai SDK."""
+    async with openai.AsyncOpenAI(base_url=url, api_key="k") as client:
+        yield surecall.wrap(client) if reliable else client
+
+
+@asynccontextmanager
+async def open_chat(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask for chat completions with the openai SDK."""
+    function = {"name": NAME, "description": ABOUT, "parameters": SCHEMA}
+
+    async with open_openai(url, reliable) as client:
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            asked = {
+                "model": f"faults:{fault}",
+                "messages": [{"role": "user", "content": PROMPT}],
+                "tools": [{"type": "function", "function": function}],
+            }
+            if not stream:
+                whole = await client.chat.completions.create(**asked)
+                made = whole.choices[0].message.tool_calls or []
+                found = [(call.function.name, call.function.arguments) for call in made]
+            else:
+                found = await fold_chunks(
+                    await client.chat.completions.create(**asked, stream=True)
+                )
+            return [(name, decode_arguments(text)) for name, text in found]
+
+        yield ask
+
+
+async def fold_chunks(chunks: Any) -> list[tuple[str, str]]:
+    """Join the pieces of streamed calls, as the documentation of the SDK does."""
+    found: dict[int, list[str]] = {}
+    async for chunk in chunks:
+        for choice in chunk.choices:
+            for delta in choice.delta.tool_calls or []:
+                call = found.setdefault(delta.index, ["", ""])
+                call[0] += delta.function.name or ""
+                call[1] += delta.function.arguments or ""
+    return [(name, text) for name, text in found.values()]
+
+
+@asynccontextmanager
+async def open_responses(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask for responses with the openai SDK."""
+    tool = {"type": "function", "name": NAME, "description": ABOUT, "parameters": SCHEMA}
+
+    async with open_openai(url, reliable) as client:
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            asked = {"model": f"faults:{fault}", "input": PROMPT, "tools": [tool]}
+            if stream:
+                items: list[Any] = []
+                async for event in await client.responses.create(**asked, stream=True):
+                    if event.type == "response.output_item.done":
+                        items.append(event.item)
+                    elif event.type in ("response.failed", "error"):
+                        raise RuntimeError(event.type)
+            else:
+                items = (await client.responses.create(**asked)).output
+            calls = [item for item in items if item.type == "function_call"]
+            return [(call.name, decode_arguments(call.arguments)) for call in calls]
+
+        yield ask
+
+
+@asynccontextmanager
+async def open_anthropic(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask for messages with the anthropic SDK."""
+    base = url.removesuffix("/v1")
+    tool = {"name": NAME, "description": ABOUT, "input_schema": SCHEMA}
+
+    async with anthropic.AsyncAnthropic(base_url=base, api_key="k") as plain:
+        client: Any = surecall.wrap(plain) if reliable else plain
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            asked = {
+                "model": f"faults:{fault}",
+                "max_tokens": 500,
+                "messages": [{"role": "user", "content": PROMPT}],
+                "tools": [tool],
+            }
+            if stream:
+                async with client.messages.stream(**asked) as events:
+                    whole = await events.get_final_message()
+            else:
+                whole = await client.messages.create(**asked)
+            return [(part.name, part.input) for part in whole.content if part.type == "tool_use"]
+
+        yield ask
+
+
+@asynccontextmanager
+async def open_genai(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask for content with the google-genai SDK."""
+    declaration = types.FunctionDeclaration(
+        name=NAME, description=ABOUT, parameters_json_schema=SCHEMA
+    )
+    config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declaration])])
+    retries = types.HttpRetryOptions(attempts=3, initial_delay=0.1)  # without them it tries once
+    settings: dict[str, Any] = {"base_url": url.removesuffix("/v1"), "retry_options": retries}
+    http = surecall.async_http_client() if reliable else None
+    if http is not None:
+        settings["httpx_async_client"] = http
+    client = genai.Client(api_key="k", http_options=types.HttpOptions(**settings))
+
+    async def ask(fault: str, stream: bool) -> Calls:
+        asked: Any = {"model": f"faults:{fault}", "contents": PROMPT, "config": config}
+        made: list[Any] = []
+        if stream:
+            async for part in await client.aio.models.generate_content_stream(**asked):
+                made += part.function_calls or []
+        else:
+            made += (await client.aio.models.generate_content(**asked)).function_calls or []
+        return [(call.name, call.args) for call in made]
+
+    yield ask
+    await client.aio.aclose()
+    if http is not None:
+        await http.aclose()
+
+
+@asynccontextmanager
+async def open_langchain(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask with LangChain's chat model."""
+    http = surecall.async_http_client() if reliable else None
+    function = {"name": NAME, "description": ABOUT, "parameters": SCHEMA}
+
+    async def ask(fault: str, stream: bool) -> Calls:
+        llm: Any = ChatOpenAI(
+            base_url=url, api_key="k", model=f"faults:{fault}", http_async_client=http
+        ).bind_tools([{"type": "function", "function": function}])
+        if stream:
+            whole: Any = None
+            async for chunk in llm.astream(PROMPT):
+                whole = chunk if whole is None else whole + chunk
+        else:
+            whole = await llm.ainvoke(PROMPT)
+        return [(call["name"], call["args"]) for call in whole.tool_calls]
+
+    yield ask
+    if http is not None:
+        await http.aclose()
+
+
+@asynccontextmanager
+async def open_pydantic_ai(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Run an agent of pydantic-ai, whose calls are those that its tool was run with."""
+    async with open_openai(url, reliable) as client:
+        provider = OpenAIProvider(openai_client=client)
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            ran: Calls = []
+
+            def save_note(title: str, tags: list[str], stars: int, draft: bool) -> str:
+                """Save a note."""
+                given = {"title": title, "tags": tags, "stars": stars, "draft": draft}
+                ran.append((NAME, given))
+                return "saved"
+
+            async def watch(_: Any, events: Any) -> None:
+                async for _ in events:
+                    pass
+
+            agent: Any = Agent(
+                OpenAIChatModel(f"faults:{fault}", provider=provider), tools=[save_note]
+            )
+            await settle(agent.run(PROMPT, event_stream_handler=watch if stream else None), ran)
+            return ran
+
+        yield ask
+
+
+@asynccontextmanager
+async def open_agents_sdk(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Run an agent of the OpenAI Agents SDK, whose calls are those that its tool was run with."""
+    agents.set_tracing_disabled(True)
+    async with open_openai(url, reliable) as client:
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            ran: Calls = []
+
+            async def invoke(_: Any, text: str) -> str:
+                ran.append((NAME, decode_arguments(text)))
+                return "saved"
+
+            tool = agents.FunctionTool(
+                name=NAME, description=ABOUT, params_json_schema=SCHEMA, on_invoke_tool=invoke
+            )
+            model = OpenAIResponsesModel(f"faults:{fault}", openai_client=client)
+            agent: Any = agents.Agent(name="a", model=model, tools=[tool])
+            await settle(run_agent(agent, stream), ran)
+            return ran
+
+        yield ask
+
+
+async def run_agent(agent: Any, stream: bool) -> None:
+    """Run an agent of the Agents SDK to its end."""
+    if not stream:
+        await agents.Runner.run(agent, PROMPT, max_turns=3)
+        return
+    run = agents.Runner.run_streamed(agent, PROMPT, max_turns=3)
+    async for _ in run.stream_events():
+        pass
+
+
+async def settle(run: Awaitable[Any], ran: Calls) -> None:
+    """Wait for a run; one that fails after its tool has run has delivered that call."""
+    try:
+        await run
+    except Exception:
+        if not ran:
+            raise
+
+
+CLIENTS: dict[str, ClientUnderTest] = {
+    "openai-chat": ClientUnderTest(
+        "openai, Chat Completions", "openai", "chat_completions", "wrap", open_chat
+    ),
+    "openai-responses": ClientUnderTest(
+        "openai, Responses", "openai", "responses", "wrap", open_responses
+    ),
+    "anthropic": ClientUnderTest("anthropic", "anthropic", "messages", "wrap", open_anthropic),
+    "google-genai": ClientUnderTest(
+        "google-genai", "google-genai", "gemini", "http_client", open_genai
+    ),
+    "langchain": ClientUnderTest(
+        "LangChain", "langchain-openai", "chat_completions", "http_client", open_langchain
+    ),
+    "pydantic-ai": ClientUnderTest(
+        "pydantic-ai", "pydantic-ai-slim", "chat_completions", "wrap", open_pydantic_ai
+    ),
+    "openai-agents": ClientUnderTest(
+        "OpenAI Agents SDK", "openai-agents", "responses", "wrap", open_agents_sdk
+    ),
+}
+"""Every client, in the order of the table."""

@@ -1,0 +1,261 @@
+"""Count the calls that clients deliver from a faulty provider, without surecall and with it.
+
+python scripts/clients_with_and_without.py [--only CLIENT] [--details] [--write]
+
+Every client asks for one and the same call. Faults that can be repaired must end in the right
+call; all others must end without one. `--write` puts the tables into the documentation.
+"""
+
+import argparse
+import asyncio
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import clients_under_test as clients
+from clients_under_test import RIGHT, Ask, UnreadableError
+
+from surecall.faults import FAULTS, Fault, FaultServer, FaultyProvider
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 8.0
+"""How long one request may take."""
+AT_A_TIME = 4
+BY_NAME = {fault.name: fault for fault in FAULTS}
+
+_GROUPS = (
+    "shape",
+    "arguments",
+    "ids",
+    "size",
+    "text_format",
+    "reasoning",
+    "transport",
+    "stream",
+    "body",
+)
+"""Groups that one request can show; the others need a second turn or a demanded choice."""
+_NEED_MORE = frozenset({"id_reused", "id_repeated", "arguments_too_large"})
+"""Faults of these groups that need a second turn, a second call or a limit that is set."""
+_NEVER_END = frozenset(
+    {"stall", "stall_in_body", "bytes_forever", "stream_stall", "stream_comments_forever"}
+)
+_COSTLY = frozenset({"gzip_bomb", "gzip_bomb_stream", "stream_flood", "rate_limit_long"})
+_CUT = frozenset(
+    {
+        "cut_at_limit",
+        "cut_after_arguments",
+        "cut_unmarked",
+        "cut_by_filter",
+        "text_cut",
+        "stream_cut",
+        "stream_no_finish",
+        "stream_done_without_finish",
+        "arguments_missing_brace",
+        "body_cut",
+        "gzip_cut",
+        "reset_in_body",
+    }
+)
+"""Faults after which a part of the reply may be missing."""
+
+Outcome = Literal["right", "wrong", "cut", "none"]
+Done = dict["Cell", tuple[Outcome, str]]
+
+
+class Cell(NamedTuple):
+    """One request: who asks, how, and what goes wrong."""
+
+    client: str
+    reliable: bool
+    stream: bool
+    fault: str
+
+
+def choose_faults(protocol: str, *, stream: bool) -> Iterator[Fault]:
+    """Yield the faults that one request in a wire format can show in bounded time."""
+    skipped = _NEED_MORE | _NEVER_END | _COSTLY
+    for fault in FAULTS:
+        in_question = fault.group in _GROUPS and fault.name not in skipped
+        if in_question and fault.reaches(stream=stream, protocol=protocol):
+            yield fault
+
+
+def judge(fault: Fault, calls: list[tuple[str, Any]]) -> Outcome:
+    """Say what a client delivered: one right call, a wrong one, one of a cut reply, or none."""
+    if not calls:
+        return "none"
+    if fault.name in _CUT:
+        return "cut"
+    return "right" if calls == [RIGHT] else "wrong"
+
+
+async def measure(ask: Ask, fault: Fault, *, stream: bool) -> tuple[Outcome, str]:
+    """Ask once, and judge what came of it."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            calls = await ask(fault.name, stream)
+    except UnreadableError as error:
+        return "none", f"unreadable: {error}"
+    except Exception as error:
+        return "none", f"{type(error).__name__}: {error}"
+    return judge(fault, calls), str(calls)
+
+
+async def measure_all(only: str | None) -> Done:
+    """Ask everything: one request after the other, but several clients at a time."""
+    done: Done = {}
+    places = asyncio.Semaphore(AT_A_TIME)
+
+    async def ask_all(name: str, reliable: bool, stream: bool) -> None:
+        entry = clients.CLIENTS[name]
+        async with (
+            places,
+            FaultServer(FaultyProvider()) as server,
+            entry.open(server.url, reliable) as ask,
+        ):
+            for fault in choose_faults(entry.protocol, stream=stream):
+                cell = Cell(name, reliable, stream, fault.name)
+                done[cell] = await measure(ask, fault, stream=stream)
+
+    chosen = [name for name in clients.CLIENTS if only in (None, name)]
+    await asyncio.gather(
+        *(
+            ask_all(name, reliable, stream)
+            for name in chosen
+            for reliable in (False, True)
+            for stream in (False, True)
+        )
+    )
+    return done
+
+
+# ---------------------------------------------------------------- tables
+
+
+class Row(NamedTuple):
+    """What one client delivered, without surecall or with it."""
+
+    right: int
+    repairable: int
+    wrong: int
+    cut: int
+    asked: int
+
+
+def count(done: Done, name: str, *, reliable: bool, stream: bool | None = None) -> Row:
+    """Add up what a client delivered."""
+    chosen = [
+        (BY_NAME[cell.fault], outcome)
+        for cell, (outcome, _) in done.items()
+        if (cell.client, cell.reliable) == (name, reliable) and stream in (None, cell.stream)
+    ]
+    outcomes = Counter(outcome for _, outcome in chosen)
+    repairable = [outcome for fault, outcome in chosen if fault.repairable]
+    return Row(
+        repairable.count("right"),
+        len(repairable),
+        outcomes["wrong"],
+        outcomes["cut"],
+        len(chosen),
+    )
+
+
+def short_table(done: Done) -> str:
+    """Return the table of the README."""
+    lines = [
+        "| client | right, alone | with surecall | wrong or cut, alone | with surecall |",
+        "|---|---|---|---|---|",
+    ]
+    for name, entry in clients.CLIENTS.items():
+        alone, helped = (count(done, name, reliable=reliable) for reliable in (False, True))
+        lines.append(
+            f"| {entry.title} | {alone.right} of {alone.repairable} "
+            f"| {helped.right} of {helped.repairable} "
+            f"| {alone.wrong + alone.cut} | {helped.wrong + helped.cut} |"
+        )
+    return "\n".join(lines)
+
+
+def full_table(done: Done) -> str:
+    """Return the table of the explanation page, whole replies and streams apart."""
+    lines = [
+        "| client | version | reply | with | right | wrong | cut | of |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, entry in clients.CLIENTS.items():
+        for stream in (False, True):
+            for reliable in (False, True):
+                row = count(done, name, reliable=reliable, stream=stream)
+                cells = (
+                    entry.title,
+                    version(entry.package),
+                    "streamed" if stream else "whole",
+                    f"`surecall.{entry.way_in}`" if reliable else "–",
+                    f"{row.right} of {row.repairable}",
+                    str(row.wrong),
+                    str(row.cut),
+                    str(row.asked),
+                )
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def misses(done: Done) -> str:
+    """List every fault that did not end as it must with surecall."""
+    found: dict[str, list[str]] = {}
+    for cell, (outcome, _) in sorted(done.items()):
+        must = "right" if BY_NAME[cell.fault].repairable else "none"
+        if cell.reliable and outcome not in (must, "right"):
+            how = "streamed" if cell.stream else "whole"
+            title = clients.CLIENTS[cell.client].title
+            found.setdefault(f"`{cell.fault}`", []).append(f"{title}, {how}: {outcome}")
+    lines = [f"| {fault} | {'; '.join(where)} |" for fault, where in found.items()]
+    head = ["| fault | where, and what was delivered |", "|---|---|"]
+    return "\n".join([*head, *lines]) if lines else "With surecall, none."
+
+
+def write(path: Path, mark: str, text: str) -> None:
+    """Replace what stands between two marks of a page."""
+    page = path.read_text("utf-8")
+    begin, end = f"<!-- {mark}: made by {Path(__file__).name} -->", f"<!-- end of {mark} -->"
+    head, tail = page.partition(begin)[0], page.partition(end)[2]
+    path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", "utf-8")
+
+
+def main() -> int:
+    """Measure, and print or write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=clients.CLIENTS, help="ask with one client")
+    parser.add_argument("--details", action="store_true", help="print what was not as it must be")
+    parser.add_argument("--write", action="store_true", help="put the tables into the pages")
+    chosen = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    began = time.monotonic()
+    done = asyncio.run(measure_all(chosen.only))
+    if chosen.details:
+        for cell, (outcome, why) in sorted(done.items()):
+            must = "right" if BY_NAME[cell.fault].repairable else "none"
+            if cell.reliable and outcome not in (must, "right"):
+                print(*cell, outcome, why[:200])
+    if chosen.write:
+        today = datetime.now(UTC).date().isoformat()
+        dated = f"Measured on {today} by `python scripts/{Path(__file__).name} --write`"
+        write(ROOT / "README.md", "clients", short_table(done))
+        page = ROOT / "docs" / "explanation" / "clients-with-and-without.md"
+        write(page, "table", f"{dated} (2 shared cores, CPython 3.11.7).\n\n{full_table(done)}")
+        write(page, "misses", misses(done))
+    elif chosen.only is None:
+        print(short_table(done), full_table(done), sep="\n\n")
+    print(f"{len(done)} requests in {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
