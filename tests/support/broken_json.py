@@ -44,9 +44,10 @@ def make_document(chance: random.Random, depth: int = 0) -> Any:
 
 def _make_value(chance: random.Random, depth: int) -> Any:
     if depth < 3 and chance.random() < 0.3:
-        return (
-            make_document(chance, depth + 1) if chance.random() < 0.9 else chance.choice([[], {}])
-        )
+        if chance.random() < 0.9:
+            return make_document(chance, depth + 1)
+        empty: tuple[Any, ...] = ([], {})
+        return chance.choice(empty)
     if chance.random() < 0.6:
         return chance.choice(_WORDS)
     return chance.choice([0, 1, -7, 42, 3.5, 1e21, True, False, None])

@@ -156,12 +156,12 @@ def _has_like_last(value: Any) -> bool:
 
     Then the bracket that is missing may be missing after any of these entries.
     """
-    kind = type(value)
-    if kind is list and len(value) == 1 and type(value[0]) is list:
+    kind: type[Any] = value.__class__
+    if kind is list and len(value) == 1 and value[0].__class__ is list:
         return True
     while value:
         value = value[-1] if kind is list else next(reversed(value.values()))
-        if type(value) is not kind:
+        if value.__class__ is not kind:
             return False
         if len(value) > 1:
             return True
