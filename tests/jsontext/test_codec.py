@@ -591,3 +591,10 @@ def test_repeated_keys_around_repeated_keys_are_told_apart() -> None:
     assert decode_noting(other).duplicates == ("/a", "/d")
     inner = '{"a": {"b": 1, "b": 2}, "a": {"b": 2}, "c": [{"x": 1, "x": 1.0}]}'
     assert decode_noting(inner).duplicates == ("/a/b", "/c/0/x")
+
+
+def test_very_many_repeated_keys_are_still_noted() -> None:
+    """The first are named, and those around them are among them."""
+    text = '{"a": {"b": 1, "b": 2},' + '"c": {"b": 1, "b": 2},' * 300 + '"c": 3}'
+    found = decode_noting(text).duplicates
+    assert found[:3] == ("/c", "/a/b", "/c/b")

@@ -159,7 +159,7 @@ REPAIRED = [
         {"a": [1, 2], "b": 3},
         ("drop_trailing_comma",),
     ),
-    Case("extra-commas", "[,1,,2,,]", [1, 2], ("drop_extra_comma", "drop_trailing_comma")),
+    Case("extra-commas", "[1,,2,,]", [1, 2], ("drop_extra_comma", "drop_trailing_comma")),
     Case(
         "missing-commas",
         '{"a": 1 "b": true\n"c": {} "d": "x" "e": 2}',
@@ -404,7 +404,7 @@ def test_closing_a_cut_value_is_marked_as_lossy(text: str, value: Any, rules: se
     assert repaired.errors
 
 
-@pytest.mark.parametrize("text", ['{"a": {"b": 1}', "[[1]", '{"a": [1]', "12", "-1.5"])
+@pytest.mark.parametrize("text", ['{"a": {"b": 1}', '[{"a": 1}', '{"a": [1]', "12", "-1.5"])
 def test_only_an_ended_text_may_lack_its_end(text: str) -> None:
     """The same text is whole when it is known to have ended, and cut when it is not."""
     assert repair_json(text).state == "whole"

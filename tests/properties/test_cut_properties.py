@@ -150,6 +150,16 @@ def test_a_run_that_takes_likely_calls_never_runs_with_less(family: str) -> None
             _run_cut(wrapped, end, FINISHES[end % 4], meant)
 
 
+@pytest.mark.parametrize("family", sorted(RENDERERS)[::14])
+def test_a_likely_call_cut_at_any_character_never_runs_with_less(family: str) -> None:
+    """At every place of some families, with other words around each."""
+    text, meant = _written(family, CALLS[0])
+    before, after = AROUND[len(family) % len(AROUND)]
+    wrapped = before + text + after
+    for end in range(1, len(wrapped) + 1):
+        _run_cut(wrapped, end, FINISHES[end % len(FINISHES)], meant)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     family=st.sampled_from(sorted(RENDERERS)),

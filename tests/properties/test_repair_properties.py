@@ -277,9 +277,9 @@ CORRUPTIONS = [
     Corruption("stray-closers", lambda v: dumped(v) + "}}]", "drop_stray_closer"),
     Corruption(
         "missing-closer",
-        lambda v: dumped({"k": v})[:-1],
+        lambda v: dumped({"k": [v]})[:-1],
         "close_missing_brackets",
-        lambda v: {"k": v},
+        lambda v: {"k": [v]},
     ),
     Corruption(
         "mismatched",

@@ -100,7 +100,7 @@ def gate_row(source: Source, row: JsonRow) -> Gated | None:
 def _gate_text(source: Source, text: str, *, is_cut: bool) -> Gated | None:
     tools, spend = source.tools, source.spend_on_marks
     if not is_cut:
-        repaired = repair_json(text)
+        repaired = repair_json(text, ended=True)
         if repaired.state != "whole":
             return None
         return gate_value(repaired.value, tools, repaired.receipts)

@@ -309,7 +309,7 @@ def _is_word(text: str) -> bool:
 
 def _inner_object(source: Source, name: str, text: str) -> Any:
     """Return what a JSON body holds, without one more wrapper such as `arguments`."""
-    value: Any = repair_json(text).value
+    value: Any = repair_json(text, ended=True).value
     if not isinstance(value, dict):
         return text
     items = cast("dict[str, Any]", value)

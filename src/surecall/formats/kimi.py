@@ -157,7 +157,7 @@ def _call_of(source: Source, written: str, payload: Payload) -> TextCall:
 
 def _infer_name(tools: ToolNames, call: TextCall) -> TextCall:
     """Return a call that has a counter for a name with the one tool its arguments fit."""
-    arguments = repair_json(call.arguments).value
+    arguments = repair_json(call.arguments, ended=True).value
     if tools.resolve(call.name) or not isinstance(arguments, dict) or not arguments:
         return call
     keys = frozenset(cast("dict[str, Any]", arguments))

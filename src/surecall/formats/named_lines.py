@@ -71,7 +71,7 @@ def _read_one(source: Source, at: int) -> tuple[TextCall, int] | None:
         rest = source.text[here:]
         return TextCall(name=name, arguments=rest, state="cut"), len(source.text)
     text = source.text[here:end]
-    value = repair_json(text).value
+    value = repair_json(text, ended=True).value
     keys = cast("dict[str, Any]", value) if isinstance(value, dict) else None
     if keys is None or not fits(source.tools.parameters(name), keys):
         return None  # a line of prose or code in braces, or data under a heading

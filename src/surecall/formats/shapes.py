@@ -82,7 +82,7 @@ def read_json_calls(
     """
     spend(len(text) // _CHARACTERS_PER_MARK)
     if ended:
-        repaired = repair_json(text)
+        repaired = repair_json(text, ended=True)
         if repaired.state == "whole":
             values = [repaired.value, *repaired.rest]
             receipts = judge_brackets(text, repaired.receipts, spend)
@@ -115,10 +115,10 @@ def judge_brackets(
 def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tuple[TextCall, ...]:
     """Return what one object of a text that is not readable as a whole stands for."""
     if record.end is not None:
-        repaired = repair_json(text[record.start : record.end])
+        repaired = repair_json(text[record.start : record.end], ended=True)
         if repaired.state == "whole":
             return calls_of_value(repaired.value, repaired.receipts, tools=tools)
-    name = repair_json(record.name).value
+    name = repair_json(record.name, ended=True).value
     if not _is_name(name):
         return ()
     written = record.arguments or ""

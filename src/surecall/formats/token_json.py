@@ -157,7 +157,7 @@ def _read_items(source: Source, at: int, *, is_array: bool = True) -> Found | No
         if payload.state == "cut":
             calls.extend(_cut_call(payload.text))
             return Found(end=payload.end, calls=tuple(calls))
-        repaired = repair_json(payload.text)
+        repaired = repair_json(payload.text, ended=True)
         calls.extend(find_calls(repaired.value, repaired.receipts, keyed=True).calls)
         here = source.skip_space(payload.end)
         if is_array and source.char(here) == ",":

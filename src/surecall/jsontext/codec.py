@@ -21,9 +21,9 @@ be text.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,7 +31,7 @@ from surecall.errors import Code, JSONTextError
 from surecall.limits import MAX_JSON_DEPTH
 
 from .diagnosis import WRITE_FAILURES, Source, explain_unwritable, find_non_finite
-from .pointer import render_pointer
+from .repeated import find_conflicts
 from .text import mend_surrogates_in, replace_halves, replace_lone_surrogates
 
 _T = TypeVar("_T")
@@ -73,7 +73,10 @@ class Decoded(NamedTuple):
 
     value: Any
     duplicates: tuple[str, ...]
-    """Pointers of keys that occurred more than once in their object with differing values."""
+    """Pointers of keys that occurred more than once in their object with differing values.
+
+    Of very many, the first are named.
+    """
 
 
 def decode(
@@ -153,7 +156,7 @@ def decode_doubtful(
     if surrogates == "replace":
         text = replace_lone_surrogates(text)
     try:
-        conflicts = tuple(dict.fromkeys(_find_conflicts(_pairs_decoder.decode(text))))
+        conflicts = find_conflicts(text)
     except RecursionError:
         raise _make_source(data).explain_depth() from None
     return Decoded(value, conflicts)
@@ -341,25 +344,9 @@ def _refuse_constant(literal: str) -> NoReturn:
     raise _NumberError(Source.explain_non_finite, literal)
 
 
-class _Repeated(dict[str, Any]):
-    """An object in which a key was repeated; keeps all that was said."""
-
-    __slots__ = ("pairs",)
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.pairs = pairs
-
-
-def _keep_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    return members if len(members) == len(pairs) else _Repeated(pairs)
-
-
 _careful_decoder: Final = json.JSONDecoder(
     parse_int=_parse_int, parse_float=_parse_float, parse_constant=_refuse_constant
 )
-_pairs_decoder: Final = json.JSONDecoder(object_pairs_hook=_keep_pairs)
 
 
 def _decode_nested(raw: bytes, unsure: Any) -> Any:
@@ -405,51 +392,3 @@ def _has_escaped_colon(raw: bytes) -> bool:
     if _BACKSLASH not in raw or raw.find(b"\\u003") < 0:
         return False
     return b"\\u003a" in raw or b"\\u003A" in raw
-
-
-def _find_conflicts(tree: Any) -> Iterator[str]:
-    """Yield the pointers of repeated keys whose values differ, in the order of the text."""
-    known: dict[Any, int] = {}
-    stack: list[tuple[Any, tuple[str | int, ...]]] = [(tree, ())]
-    members: list[tuple[Any, Any]]
-    numbers: dict[int, int] = {}
-    while stack:
-        node, parts = stack.pop()
-        if isinstance(node, _Repeated):
-            said: dict[str, set[int]] = {}
-            for key, child in node.pairs:
-                said.setdefault(key, set()).add(_number(child, known, numbers))
-            for key, meant in said.items():
-                if len(meant) > 1:
-                    yield render_pointer((*parts, key))
-            members = node.pairs
-        elif isinstance(node, dict):
-            members = list(cast("dict[str, Any]", node).items())
-        elif isinstance(node, list):
-            members = list(enumerate(cast("list[Any]", node)))
-        else:
-            continue
-        stack.extend((child, (*parts, key)) for key, child in reversed(members))
-
-
-def _number(node: Any, known: dict[Any, int], numbers: dict[int, int]) -> int:
-    """Return a number that equal values have in common; containers are looked at once each."""
-    if not isinstance(node, (dict, list)):
-        key: Any = (node.__class__, repr(node) if isinstance(node, float) else node)
-        return known.setdefault(key, len(known))
-    number = numbers.get(id(cast("object", node)))
-    if number is not None:
-        return number
-    if isinstance(node, dict):
-        members = list(cast("dict[str, Any]", node).values())
-    else:
-        members = cast("list[Any]", node)
-    if not any(isinstance(child, (dict, list)) for child in members):
-        key = json.dumps(node, sort_keys=True)
-    elif isinstance(node, dict):
-        items = cast("dict[str, Any]", node).items()
-        key = (dict, frozenset((name, _number(child, known, numbers)) for name, child in items))
-    else:
-        key = (list, tuple(_number(child, known, numbers) for child in members))
-    number = numbers[id(cast("object", node))] = known.setdefault(key, len(known))
-    return number

@@ -98,7 +98,7 @@ def find_broken_attempt(content: str, names: ToolNames) -> Defect | None:
         payload = _named_in_prose(text, names)
     if payload is None:
         return None
-    repaired = repair_json(payload, nested="keep")
+    repaired = repair_json(payload, ended=True, nested="keep")
     return Defect(
         Code.TOOL_NOT_EXECUTED, _reason(repaired, names), clip(payload, _MAX_SNIPPET_CHARS)
     )
@@ -117,7 +117,7 @@ def find_broken_call(content: str, names: ToolNames) -> Defect | None:
             continue
         if not any(word in block for word in _ARGUMENTS_WORDS):
             continue
-        repaired = repair_json(block, nested="keep")
+        repaired = repair_json(block, ended=True, nested="keep")
         if repaired.state != "whole" or repaired.errors:
             reason, snippet = _reason(repaired, names), clip(block, _MAX_SNIPPET_CHARS)
             return Defect(Code.TOOL_NOT_EXECUTED, reason, snippet)
@@ -185,7 +185,7 @@ def _named_in_prose(text: str, names: ToolNames) -> str | None:
     if start < 0:
         return None
     payload = text[start:]
-    fields = _fields(repair_json(payload, cut="close", nested="keep").value) or {}
+    fields = _fields(repair_json(payload, cut="close", ended=True, nested="keep").value) or {}
     name = fields.get("name")
     if not isinstance(name, str) or names.resolve(name) is None:
         return None

@@ -7,6 +7,7 @@ import pytest
 from support.fresh_negatives import OFFERED as FRESHLY_OFFERED
 from support.fresh_negatives import fresh_negatives
 from support.negatives import KINDS, OFFERED, negatives
+from support.third_negatives import third_negatives
 from surecall.formats import ToolNames
 from surecall.reading import read_reply
 
@@ -54,4 +55,19 @@ def test_nothing_is_called_in_other_words(held_out: bool) -> None:
         if reading.calls:
             likely.append(text)
     assert len(texts) > MIN_FRESH_TEXTS
+    assert len(likely) <= MAX_FRESH_LIKELY * len(texts), likely
+
+
+def test_nothing_is_called_by_agents_that_talk_about_their_work() -> None:
+    """Plans, reports, reviews, pages and settings give no certain call, and hardly a likely one."""
+    names = ToolNames(FRESHLY_OFFERED)
+    texts = list(third_negatives())
+    likely: list[str] = []
+    for kind, text in texts:
+        reading = read_reply(text, tools=names, accept="likely", finish_reason="stop")
+        assert all(call.certainty == "likely" for call in reading.calls), (kind, text)
+        if reading.calls:
+            likely.append(text)
+    assert len({kind for kind, _ in texts}) == 25
+    assert len(texts) == 1_000
     assert len(likely) <= MAX_FRESH_LIKELY * len(texts), likely

@@ -237,7 +237,7 @@ def _read_value(text: str, receipts: list[Receipt], names: set[str]) -> Any:
             receipts.extend(call.receipts)
             return call.positional[0]
     if text[0] in "{[":
-        repaired = repair_json(text, nested="keep")
+        repaired = repair_json(text, ended=True, nested="keep")
         if repaired.state == "whole" and not repaired.rest:
             receipts.extend(repaired.receipts)
             return repaired.value

@@ -161,6 +161,21 @@ def _is_dialogue(layout: Layout, end: int) -> bool:
     return phrases.NEXT_SPEAKER.match(layout.text, at + 1) is not None
 
 
+def _is_example(layout: Layout, prefix: str, start: int) -> bool:
+    """Tell whether a call is the output that an example gives for its input."""
+    if not phrases.OUTPUT.fullmatch(prefix):
+        return False
+    end = start - len(prefix)
+    before = layout.text[max(0, end - phrases.MAX_LEAD) : end]
+    return phrases.EXAMPLE_INPUT.search(before) is not None
+
+
+def _is_in_table(layout: Layout, prefix: str, start: int) -> bool:
+    if layout.table_from > start:
+        return False
+    return "|" in prefix or phrases.FIRST_CELL.match(layout.text, start) is not None
+
+
 def _judge_line(layout: Layout, place: Place) -> str:
     """Return why calls among text are only spoken of, by the line they stand on."""
     prefix, suffix = layout.line_of(place.start, place.end)
@@ -170,11 +185,11 @@ def _judge_line(layout: Layout, place: Place) -> str:
         return "it is in a log"
     if phrases.SPEAKER.fullmatch(prefix.rstrip(phrases.AROUND)) and _is_dialogue(layout, place.end):
         return "it is in a dialogue"
-    if phrases.CHOICE.match(prefix):
-        return "it is one of several ways"
+    if phrases.CHOICE.match(prefix) or _is_example(layout, prefix, place.start):
+        return "it is one of several ways, or an example"
     if layout.changes_from <= place.start:
         return "it is in a list of changes"
-    if "|" in prefix and layout.table_from <= place.start:
+    if _is_in_table(layout, prefix, place.start):
         return "it is in a table"
     if _is_indented(prefix) and layout.has_text_before(place.start - len(prefix)):
         return "it is in an indented block"

@@ -200,6 +200,11 @@ CHOICE: Final = re.compile(
 )
 DIFF: Final = re.compile(r"^(?:@@ -\d|\+\+\+ |diff --git )", re.MULTILINE)
 TABLE_RULE: Final = re.compile(r"^[ \t|:]{0,8}+-{3,}+[ \t:]{0,8}+\|", re.MULTILINE)
+OUTPUT: Final = re.compile(r"\s*+(?i:output|answer|response|completion|assistant)\s*+:\s*+[`\"']?+")
+EXAMPLE_INPUT: Final = re.compile(
+    r"(?i:examples?|shots?|demo)\b[^\n]{0,40}+\n\s*+(?i:input|question|prompt|user|query)\s*+:"
+)
+FIRST_CELL: Final = re.compile(r"[`*]{0,4}+[\w.\-]{1,80}+[`*]{0,4}+[ \t]*+\|")
 COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
 
 ANNOUNCES: Final = _phrases(

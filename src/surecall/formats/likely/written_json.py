@@ -93,7 +93,7 @@ def _read_json(
     written = text[start:end]
     if written.startswith(_DOUBLED):
         written = written.replace("{{", "{").replace("}}", "}")
-    repaired = repair_json(written, nested="keep")
+    repaired = repair_json(written, ended=True, nested="keep")
     if repaired.state != "whole":
         return None
     calls = tuple(islice(_calls_of(repaired.value, tools, repaired.receipts), MAX_CANDIDATES))
@@ -130,7 +130,7 @@ def _read_arguments_behind(
     length = scan_value_end(written, 0)
     if length is None:
         return None
-    value = _as_arguments(repair_json(written[:length], nested="keep").value)
+    value = _as_arguments(repair_json(written[:length], ended=True, nested="keep").value)
     end = opened.end() + length
     return (value, end) if value and fits_exactly(value, tools.parameters(call.name)) else None
 

@@ -139,7 +139,7 @@ def _read_attributes(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
 def _tag_arguments(given: Any, name: str, tools: ToolNames) -> dict[str, Any] | None:
     text = str(given).replace("&quot;", '"').strip()
     if text.startswith("{"):
-        repaired = repair_json(text)
+        repaired = repair_json(text, ended=True)
         value = repaired.value if repaired.state == "whole" else None
         return cast("dict[str, Any]", value) if isinstance(value, dict) else None
     children: dict[str, Any] = {}

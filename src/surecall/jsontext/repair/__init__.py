@@ -39,7 +39,7 @@ def repair_json(
     cut: CutPolicy = "refuse",
     non_finite: NonFinitePolicy = "refuse",
     max_bytes: int | None = None,
-    ended: bool = True,
+    ended: bool | None = None,
     nested: Literal["decode", "keep"] = "decode",
     max_steps: int | None = None,
     guess: bool = False,
@@ -49,19 +49,21 @@ def repair_json(
     A text that ends inside its value is `cut`. Its value is None, or, with `cut="close"`, what can
     be saved of it, marked by receipts that are not lossless.
 
-    Brackets missing at the end are added, and the value is `whole`, only if `ended` is true and
-    at least one closing bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing
-    code fence after the value proves as much. The receipt is `close_missing_brackets`, which is not
-    lossless: the text may have been meant to continue. If you know that the text may be
-    cut (a stream without its end, a token limit), say `ended=False`: then no value is `whole`
-    unless its own last bracket or quote is there.
+    A bracket missing at the end is added, and the value is `whole`, only if at least one closing
+    bracket is there: `{"a": {"b": 1}` is whole, `{"a": "x"` is cut. A closing code fence after the
+    value proves as much. The receipt is `close_missing_brackets`, which is not lossless, and the
+    value is `likely`: the text may have been meant to continue. Where the bracket may be missing
+    in several places, as in `{"a": {"b": 1, "c": 2}`, the text is refused. If you know that the
+    text came to its own end, say `ended=True`: then brackets are taken to be missing at the end. If
+    you know that it may be cut (a stream without its end, a token limit), say `ended=False`:
+    then no value is `whole` unless its own last bracket or quote is there.
 
     Args:
         text: What the model wrote; bytes are read as UTF-8.
         cut: What becomes of a value that is cut.
         non_finite: What becomes of NaN and the infinities.
         max_bytes: Longer text is refused unread.
-        ended: Whether the text is known to have come to its own end.
+        ended: Whether the text is known to have come to its own end; None if nobody knows.
         nested: Whether a text that is itself one JSON object or array is decoded, at the top.
         max_steps: How many places may be looked at one by one, if fewer than a text of this
             length may have: each takes up to three microseconds.
@@ -86,7 +88,7 @@ def repair_json(
     text = _as_text(text)
     # The first tier took its share of the time already.
     steps = Steps(text, None if max_steps is None else max_steps // 2)
-    return guess_json(text, found, cut, non_finite, steps, ended=ended, nested=nested)
+    return guess_json(text, found, cut, non_finite, steps, ended=ended is not False, nested=nested)
 
 
 def _repair_surely(
@@ -95,7 +97,7 @@ def _repair_surely(
     cut: CutPolicy,
     non_finite: NonFinitePolicy,
     max_bytes: int | None,
-    ended: bool,
+    ended: bool | None,
     nested: Literal["decode", "keep"],
     max_steps: int | None,
 ) -> Repaired:
@@ -107,7 +109,7 @@ def _repair_surely(
         if value is not None:
             return Repaired(value)
         read = decode_doubtful
-    strict = read_strictly(text, max_bytes, read, ended=ended, nested=nested)
+    strict = read_strictly(text, max_bytes, read, ended=ended is not False, nested=nested)
     if strict is not None:
         return strict
     text = _as_text(text)
@@ -116,18 +118,18 @@ def _repair_surely(
         return fenced
     search = _load_search()
     steps = Steps(text, max_steps)
-    found = search(text, cut, non_finite, steps, ended=ended, nested=nested).one()
+    found = search(text, cut, non_finite, steps, ended=ended is not False, nested=nested).one()
     if found.state == "unreadable" and (start := _open_string_start(text)) > 0:
         # What cannot be read may be the start of a string that the end of the text cut off.
         before = search(text[:start], cut, non_finite, steps, ended=False, nested=nested).one()
         return before if before.state == "cut" else found
-    return _refuse_swallowed(found) if found.receipts else found
+    return _refuse_doubtful(text, found, ended) if found.receipts else found
 
 
-def _refuse_swallowed(found: Repaired) -> Repaired:
-    from .swallowed import refuse_swallowed
+def _refuse_doubtful(text: str, found: Repaired, ended: bool | None) -> Repaired:
+    from .doubts import refuse_doubtful
 
-    return refuse_swallowed(found)
+    return refuse_doubtful(text, found, ended=ended is True)
 
 
 def _open_string_start(text: str) -> int:
@@ -143,15 +145,17 @@ def repair_json_all(
     cut: CutPolicy = "refuse",
     non_finite: NonFinitePolicy = "refuse",
     max_bytes: int | None = None,
-    ended: bool = True,
+    ended: bool | None = None,
 ) -> tuple[Repaired, ...]:
     """Return every JSON value in a text, such as one a line, each as `repair_json` would."""
-    strict = read_strictly(text, max_bytes, decode_noting, ended=ended, nested="keep")
+    strict = read_strictly(text, max_bytes, decode_noting, ended=ended is not False, nested="keep")
     if strict is not None:
         return (strict,)
     text = _as_text(text)
-    found = _load_search()(text, cut, non_finite, Steps(text), ended=ended, nested="keep").every()
-    return tuple(map(_refuse_swallowed, found))
+    found = _load_search()(
+        text, cut, non_finite, Steps(text), ended=ended is not False, nested="keep"
+    ).every()
+    return tuple([_refuse_doubtful(text, one, ended) for one in found])
 
 
 @cache

@@ -12,6 +12,7 @@ _DOUBLED: Final = "D"
 """An object opened by `{{`."""
 OBJECTS: Final = frozenset(("}", _DOUBLED))
 _CLOSERS: Final = {"}": "}", "]": "]", ")": ")", _DOUBLED: "}"}
+_EMPTY_STRINGS: Final = ('""', "''")
 _WRITTEN_CLOSERS: Final = {"}": "}", "]": "]", ")": "]", _DOUBLED: "}"}
 
 MAX_RECEIPTS_PER_RULE: Final = 20
@@ -154,6 +155,8 @@ class Cursor:
             match = LINE_COMMENT.match(text, pos)
             if match is None:
                 return pos
+            if text.endswith(_EMPTY_STRINGS, 0, pos):
+                raise RefusedError("an empty string and a comment, or a string?", pos)
             end = match.end()
         self.note(pos, end, " ", "drop_comment")
         return end
@@ -219,6 +222,8 @@ class Cursor:
         if has_comma or is_empty:
             self.note(pos, pos + 1, closer, "tuple_to_array")
         else:
+            if any(edit[3] == "quote_bare_text" for edit in self.edits[index + 1 :]):
+                raise RefusedError("round brackets around words: do they belong to the text?", pos)
             self.edits[index] = (opened[0], opened[1], "", "drop_parentheses", True)
             self.note(pos, pos + 1, "", "drop_parentheses")
 

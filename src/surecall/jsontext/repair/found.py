@@ -27,7 +27,7 @@ _FENCE_CHARACTERS: Final = 80
 _FENCE_BEFORE: Final = re.compile(r"(?:`{3,}+|~{3,}+)[ \t]*+[\w.+#\-]*+\s*+\Z")
 _KEY_BEFORE: Final = re.compile(r"[\"'”]\s*+[:=,]\s*+\Z")
 _MORE_AFTER: Final = re.compile(r"\s*+[}\]]*+\s*+(?:,\s*+(?:[\"'{\[]|[\w$]++\s*+:)|:|[\"'])")
-_KEY_AFTER: Final = re.compile(r"[\"'][\w$.\-]++[\"']\s*+:")
+_KEY_AFTER: Final = re.compile(r"\"\s*+:|'[\w$.\-]++'\s*+:")
 _MAX_SHOWN: Final = 200
 
 

@@ -118,6 +118,8 @@ def _begin_entry(cursor: Cursor) -> str:
         return ""
     match = patterns.EXTRA_COMMAS.match(cursor.text, pos)
     if match:
+        if cursor.comma < 0 and not cursor.is_in_object():
+            raise RefusedError("a comma where the first item should be", pos)
         cursor.note(pos, match.end(), " ", "drop_extra_comma")
         cursor.pos = match.end()
         return ""

@@ -48,6 +48,8 @@ _BRACKET: Final = re.compile(r"[{\[]")
 _FENCE_START: Final = re.compile(
     r"(?:`{3,}+|~{3,}+)[ \t]*+(?:[\w.+#\-]*+(?=[ \t]*+[\n\r])|json5?+\b)?+"
 )
+_END: Final = re.compile(r"[\s;,]*+")
+"""What may be left over after a text or number; a bracket would be the rest of something larger."""
 _WRONG_CLOSERS: Final = frozenset(("drop_stray_closer", "fix_mismatched_closer"))
 _HINT: Final = "Send one JSON value, with keys and text in double quotes and nothing around it."
 
@@ -121,7 +123,7 @@ class Search(Struct):
         if not self.ended and end == len(text) and text[start] not in QUOTES + "(tfnTFNu":
             cut = CutShortError("member", start, "inside a number")
             return self._cut_scalar(cursor, start, cut)
-        after = _skip(STRAY, text, cursor.skip_gap(end))
+        after = _skip(STRAY if text[start] == "(" else _END, text, cursor.skip_gap(end))
         fence = FENCE.match(text, after)
         if fence and is_fenced:
             after = _skip(GAP_ANY, text, fence.end())
