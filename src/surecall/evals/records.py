@@ -13,8 +13,12 @@ from msgspec import Struct, field
 from surecall.jsontext import canonical_hash, encode_text
 from surecall.records import Usage
 
-Outcome = Literal["called", "abstained", "broke"]
-"""`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran."""
+Outcome = Literal["called", "abstained", "broke", "error"]
+"""`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran;
+`error`: the endpoint failed, so that nothing can be said about the model."""
+
+VERDICT_VERSION: Final = 2
+"""The verdicts as they are made now; 1 had no parts and judged calls that ran."""
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -99,6 +103,17 @@ class Verdict(Struct, frozen=True):
         return cls(ok=not found, reasons=found)
 
 
+class Parts(Struct, frozen=True, kw_only=True):
+    """A verdict in its three parts; `None` for one that could not be judged."""
+
+    state: Verdict | None = None
+    """What the world looks like afterwards, and what was done to it on the way."""
+    process: Verdict | None = None
+    """What was called, in which order, and what must not have been tried."""
+    answer: Verdict | None = None
+    """The final text."""
+
+
 class CallFact(Struct, frozen=True, kw_only=True):
     """One call that a model made, as counted."""
 
@@ -144,9 +159,14 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     original_ok: bool = field(name="seed_ok")
     """The verdict of the original, loose assertion."""
     strict_ok: bool
-    """The verdict on behaviour."""
+    """The verdict on behaviour: state and process are right."""
     original_reasons: tuple[Reason, ...] = field(default=(), name="seed_reasons")
     strict_reasons: tuple[Reason, ...] = ()
+    """The reasons of state and process, the gravest first."""
+    parts: Parts | None = None
+    """The parts of the verdict; runs of before have none."""
+    verdict_version: int = 1
+    """Which verdicts these are."""
     outcome: Outcome = "abstained"
     category: str | None = None
     """The error category of the original experiment, when the run failed."""
@@ -177,6 +197,17 @@ class TrialRow(Struct, frozen=True, kw_only=True):
     text: str = ""
     started_at: float = 0.0
     """Seconds since 1970."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the endpoint failed, so that the trial is in no rate."""
+        return self.outcome == "error"
+
+    @property
+    def answer_ok(self) -> bool | None:
+        """The verdict on the final text; None where none was judged."""
+        answer = None if self.parts is None else self.parts.answer
+        return None if answer is None else answer.ok
 
     @property
     def structured(self) -> bool:

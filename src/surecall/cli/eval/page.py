@@ -8,6 +8,7 @@ import msgspec
 from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import line_of, make_table, styled
+from surecall.evals.clusters import METHOD
 from surecall.evals.gates import GateReport, GateResult
 from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import render_group, summarize_tallies
@@ -157,7 +158,8 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 
 def _group_data(group: Group) -> dict[str, Any]:
     data = {
-        **select_fields(group, "n", "simulated", "original", "strict", "fabrications"),
+        **select_fields(group, "n", "errors", "simulated", "original", "strict", "answer"),
+        **select_fields(group, "false_calls", "fabrications"),
         "failures": [
             {**msgspec.to_builtins(item.failure), **select_fields(item, "count", "example")}
             for item in group.failures
@@ -179,6 +181,9 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     if summary.controls is not None:
         passed = f"{summary.controls.strict.k}/{summary.controls.n} passed"
         console.print(f"\ncontrols without tools: {passed}, not counted above", style="dim")
+    if summary.overall.errors:
+        errors = count_of(summary.overall.errors, "endpoint error")
+        console.print(f"{errors}, in no rate above", style="dim")
     if summary.overall.failures:
         console.print()
         console.print(_failures(summary))
@@ -186,7 +191,7 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
         calls = count_of(summary.overall.fabrications, "call")
         console.print(f"✗ {calls} ran with something the model did not send", style="red")
     console.print(
-        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % Wilson intervals",
+        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % intervals {METHOD}",
         style="dim",
         soft_wrap=True,
     )

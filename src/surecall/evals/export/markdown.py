@@ -1,16 +1,17 @@
 """`summary.md`: a comment for a pull request, sixty lines at the most, details folded."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from surecall.evals.clusters import METHOD, clustered_rate
 from surecall.evals.metrics import summarize_tallies
-from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
+from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
-from surecall.evals.stats import Rate, rate_of
+from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import label_simulated
 
@@ -81,8 +82,10 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     ]
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
+    if summary.overall.errors:
+        parts.append(f"{summary.overall.errors:,} endpoint errors, in no rate")
     parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
-    yield "; ".join(parts) + ". Intervals: Wilson, 95 %."
+    yield "; ".join(parts) + f". Intervals: 95 %, {METHOD}."
     yield ""
     if summary.overall.simulated != "none":
         which = "All" if summary.overall.simulated == "all" else "Some"
@@ -106,11 +109,14 @@ def _rates(summary: Summary) -> Iterator[str]:
     has_columns = 1 < len(strategies) <= _MAX_COLUMNS
     columns = [code_span(name) for name in strategies] if has_columns else ["right", "loose"]
     rows: list[_Row] = []
+    items: dict[Cell, list[Item]] = {}
+    for item in summary.items:
+        items.setdefault(item.cell, []).append(item)
     for name, members in _group(cells, with_strategy=not has_columns):
-        rates = (_sum(members), _sum(members, loose=True))
+        rates = (_pool(members, items), _pool(members, items, loose=True))
         if has_columns:
             rates = tuple(
-                _sum([group for group in members if _cell(group).strategy == strategy])
+                _pool([group for group in members if _cell(group).strategy == strategy], items)
                 for strategy in strategies
             )
         decisive = rates[-1] if has_columns else rates[0]
@@ -205,11 +211,19 @@ def _share(rate: Rate) -> str:
     return f"{rate.k:,}/{rate.n:,} ({low:.0f}–{high:.0f} %)"
 
 
-def _sum(groups: Sequence[Group], *, loose: bool = False) -> Rate | None:
+def _pool(
+    groups: Sequence[Group], items: Mapping[Cell, Sequence[Item]], *, loose: bool = False
+) -> Rate | None:
+    """Return the rate of several cells together, clustered by case."""
+    cases: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for item in (item for group in groups for item in items.get(_cell(group), ())):
+        key = (item.cell.suite, item.cell.scenario, item.case)
+        k, n = cases.get(key, (0, 0))
+        cases[key] = (k + (item.original_k if loose else item.k), n + item.n)
     if not groups:
         return None
-    rates = [group.original if loose else group.strict for group in groups]
-    return rate_of(sum(rate.k for rate in rates), sum(rate.n for rate in rates))
+    k, n = sum(k for k, _ in cases.values()), sum(n for _, n in cases.values())
+    return clustered_rate(k, n, cases.values())
 
 
 def _merge_simulated(groups: Sequence[Group]) -> Simulated:

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from surecall.evals.clusters import clustered_difference
 from surecall.evals.records import Cell, TrialRow
 from surecall.evals.stats import (
+    PairCounts,
     mcnemar,
-    newcombe_paired,
     pass_at_k,
     pass_hat_k,
     percentile,
-    rate_of,
     survival_quantile,
 )
 
@@ -34,7 +34,17 @@ from .records import (
     Summary,
     say_simulated,
 )
-from .tally import CALL_RATES, CaseTrials, Tallies, Tally, merge_tallies, pair_trials, tally_rows
+from .tally import (
+    CALL_RATES,
+    SAVED_BY,
+    CaseTrials,
+    Tallies,
+    Tally,
+    merge_tallies,
+    pair_trials,
+    rate_cases,
+    tally_rows,
+)
 
 __all__ = ["Group", "Summary", "render_group", "summarize", "summarize_tallies"]
 
@@ -52,7 +62,7 @@ def summarize_tallies(tallies: Tallies) -> Summary:
     tools = {cell: tally for (cell, control), tally in tallies.items() if not control}
     controls = [tally for (_, control), tally in tallies.items() if control]
     return Summary(
-        rows=sum(tally.n for tally in tallies.values()),
+        rows=sum(tally.n + tally.errors for tally in tallies.values()),
         overall=render_group(merge_tallies(tools.values()), axis="overall", value="all"),
         controls=(
             render_group(merge_tallies(controls), axis="controls", value="controls", control=True)
@@ -90,12 +100,15 @@ def render_group(
         control=control,
         simulated=say_simulated(tally.simulated, tally.n),
         n=tally.n,
-        original=rate_of(tally.original_ok, tally.n),
-        strict=rate_of(tally.strict_ok, tally.n),
+        errors=tally.errors,
+        original=rate_cases(tally, "original_ok"),
+        strict=rate_cases(tally, "strict_ok"),
+        answer=rate_cases(tally, "answer_ok", "answers"),
+        false_calls=rate_cases(tally, "false_calls"),
         outcomes={name: tally.outcomes[name] for name in ("called", "abstained", "broke")},
         categories=_by_count(tally.categories),
         calls=_call_figures(tally),
-        saved=rate_of(tally.saved_runs, tally.strict_ok),
+        saved=rate_cases(tally, "saved_runs", "strict_ok"),
         recoveries=_recoveries(tally),
         fabrications=tally.fabrications,
         failures=_failures(tally),
@@ -119,13 +132,11 @@ def _by_count(counts: Counter[str]) -> dict[str, int]:
 
 
 def _call_figures(tally: Tally) -> CallFigures:
-    calls = tally.calls
-    count = calls["count"]
     return CallFigures(
-        count=count,
-        **{name: rate_of(calls[name], count) for name in CALL_RATES},
-        exact=rate_of(calls["exact"], calls["expected"]),
-        repair_precision=rate_of(calls["changed_exact"], calls["changed_expected"]),
+        count=sum(trials.counts["calls"] for trials in tally.cases.values()),
+        **{name: rate_cases(tally, name, "calls") for name in CALL_RATES},
+        exact=rate_cases(tally, "exact", "expected"),
+        repair_precision=rate_cases(tally, "changed_exact", "changed_expected"),
         error_kinds=_by_count(tally.error_kinds),
         error_codes=_by_count(tally.error_codes),
         formats=_by_count(tally.formats),
@@ -136,11 +147,11 @@ def _recoveries(tally: Tally) -> tuple[Recovery, ...]:
     found = [
         Recovery(
             rule=rule,
-            saved=rate_of(tally.saved[rule], tally.strict_ok),
+            saved=rate_cases(tally, f"{SAVED_BY}{rule}", "strict_ok"),
             fired=tally.fired[rule],
             example=tally.saved_examples.get(rule),
         )
-        for rule in {**tally.saved, **tally.fired}
+        for rule in {**tally.saved_examples, **tally.fired}
     ]
     return tuple(sorted(found, key=lambda one: (-one.saved.k, -one.fired, one.rule)))
 
@@ -202,8 +213,9 @@ def _items_of(tallies: Tallies) -> Iterable[Item]:
                 cell=cell,
                 case=case,
                 control=control,
-                n=trials.made.bit_count(),
-                k=trials.strict.bit_count(),
+                n=trials.counts["n"],
+                k=trials.counts["strict_ok"],
+                original_k=trials.counts["original_ok"],
                 consistency=_consistency(trials),
             )
 
@@ -231,7 +243,8 @@ def compare_strategies(tools: Mapping[Cell, Tally]) -> tuple[StrategyComparison,
 def _compare(
     a: str, b: str, model: str | None, of_a: list[Tally], of_b: list[Tally]
 ) -> StrategyComparison:
-    counts = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
+    cases = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
+    counts = sum(cases, PairCounts())
     simulated = sum(tally.simulated for tally in (*of_a, *of_b))
     return StrategyComparison(
         a=a,
@@ -239,7 +252,7 @@ def _compare(
         model=model,
         counts=counts,
         test=mcnemar(counts.only_a, counts.only_b),
-        interval=newcombe_paired(counts),
+        interval=clustered_difference(cases),
         simulated=say_simulated(simulated, sum(tally.n for tally in (*of_a, *of_b))),
     )
 

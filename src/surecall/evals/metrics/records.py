@@ -123,10 +123,17 @@ class Group(Struct, frozen=True, kw_only=True):
     control: bool = False
     simulated: Simulated
     n: int
+    """Trials in the rates."""
+    errors: int = 0
+    """Trials in which the endpoint failed: counted beside `n`, and in no rate."""
     original: Rate
     """Right by the original, loose assertion."""
     strict: Rate
     """Right by what was done."""
+    answer: Rate
+    """Of trials whose final text was judged: those in which it is right."""
+    false_calls: Rate
+    """Trials with a call that should not have been made."""
     outcomes: dict[str, int]
     categories: dict[str, int]
     """Failed trials by the categories of the original experiment."""
@@ -153,6 +160,8 @@ class Item(Struct, frozen=True, kw_only=True):
     n: int
     k: int
     """Trials that are strictly right."""
+    original_k: int
+    """Trials that are right by the original assertion."""
     consistency: Consistency
 
 

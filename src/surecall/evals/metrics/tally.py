@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
+from surecall.evals.clusters import clustered_rate
+from surecall.evals.false_calls import has_false_call
 from surecall.evals.records import CallFact, Cell, TrialRow
-from surecall.evals.stats import PairCounts
+from surecall.evals.stats import PairCounts, Rate
 from surecall.evals.taxonomy import Failure, classify
 from surecall.records import Usage
 
@@ -14,18 +16,30 @@ CALL_RATES: Final = ("structured", "valid_before", "valid_after", "changed", "ex
 """What is counted of every call: fields of a call, and rates of its group."""
 
 
+SAVED_BY: Final = "saved by "
+"""Before the name of a rule: how many right trials of a case needed it."""
+
+CaseKey = tuple[str, str, str]
+"""What tells cases apart, whoever tries them: suite, scenario and case."""
+
+
 class CaseTrials:
     """The trials of one case in one cell, a bit each."""
 
-    __slots__ = ("made", "original", "strict")
+    __slots__ = ("counts", "made", "original", "strict")
 
     def __init__(self, made: int = 0, original: int = 0, strict: int = 0) -> None:
         self.made = made
         self.original = original
         self.strict = strict
+        self.counts: Counter[str] = Counter()
+        """Whatever else is counted of its trials and their calls."""
 
     def add(self, row: TrialRow) -> None:
-        """Note a trial; the first of two with the same number counts."""
+        """Note a trial; of two with the same number the first is paired with others."""
+        self.counts["n"] += 1
+        self.counts["strict_ok"] += row.strict_ok
+        self.counts["original_ok"] += row.original_ok
         bit = 1 << row.trial
         if not self.made & bit:
             self.made |= bit
@@ -48,19 +62,17 @@ class Tally:
     """Running counts of some trials; two of them can be added."""
 
     def __init__(self) -> None:
-        self.n = self.original_ok = self.strict_ok = self.simulated = 0
+        self.n = self.errors = self.original_ok = self.strict_ok = self.simulated = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
-        self.cut_by_limit = self.saved_runs = self.priced = 0
+        self.cut_by_limit = self.priced = 0
         self.cost_usd = 0.0
         self.usage = Usage()
         self.outcomes: Counter[str] = Counter()
         self.categories: Counter[str] = Counter()
-        self.calls: Counter[str] = Counter()
         self.formats: Counter[str] = Counter()
         self.error_kinds: Counter[str] = Counter()
         self.error_codes: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
-        self.saved: Counter[str] = Counter()
         self.saved_examples: dict[str, int] = {}
         self.failures: Counter[Failure] = Counter()
         self.examples: dict[Failure, int] = {}
@@ -69,7 +81,14 @@ class Tally:
         self.cases: dict[tuple[Cell, str], CaseTrials] = {}
 
     def add(self, row: TrialRow) -> None:
-        """Count one trial."""
+        """Count one trial; one in which the endpoint failed is counted beside all rates."""
+        self._add_costs(row)
+        if row.is_error:
+            self.errors += 1
+            self.outcomes[row.outcome] += 1
+            return
+        case = self.cases.setdefault((row.cell, row.case), CaseTrials())
+        case.add(row)
         self.n += 1
         self.original_ok += row.original_ok
         self.strict_ok += row.strict_ok
@@ -78,19 +97,25 @@ class Tally:
         if row.category is not None:
             self.categories[row.category] += 1
         for call in row.calls:
-            self._add_call(call)
-        self._add_rules(row)
+            self._add_call(case, call)
+        case.counts["false_calls"] += has_false_call(row)
+        self._add_answer(case, row)
+        self._add_rules(case, row)
         failure = classify(row)
         if failure is not None:
             self.failures[failure] += 1
             self.examples.setdefault(failure, row.index)
         (self.censored_ms if row.censored else self.elapsed_ms).append(row.elapsed_ms)
-        self._add_costs(row)
-        self.cases.setdefault((row.cell, row.case), CaseTrials()).add(row)
 
-    def _add_call(self, call: CallFact) -> None:
-        counts = self.calls
-        counts["count"] += 1
+    @staticmethod
+    def _add_answer(case: CaseTrials, row: TrialRow) -> None:
+        if row.answer_ok is not None:
+            case.counts["answers"] += 1
+            case.counts["answer_ok"] += row.answer_ok
+
+    def _add_call(self, case: CaseTrials, call: CallFact) -> None:
+        counts = case.counts
+        counts["calls"] += 1
         for name in CALL_RATES:
             counts[name] += getattr(call, name)
         if call.exact is not None:
@@ -102,12 +127,12 @@ class Tally:
         self.error_kinds.update(call.error_kinds)
         self.error_codes.update(call.error_codes)
 
-    def _add_rules(self, row: TrialRow) -> None:
+    def _add_rules(self, case: CaseTrials, row: TrialRow) -> None:
         self.fired.update(row.rules)
         if row.strict_ok and row.saved_by:
-            self.saved_runs += 1
+            case.counts["saved_runs"] += 1
             for rule in dict.fromkeys(row.saved_by):
-                self.saved[rule] += 1
+                case.counts[f"{SAVED_BY}{rule}"] += 1
                 self.saved_examples.setdefault(rule, row.index)
 
     def _add_costs(self, row: TrialRow) -> None:
@@ -167,10 +192,23 @@ def pair_trials(
     b: Mapping[tuple[Cell, str], CaseTrials],
     *,
     original: bool = False,
-) -> PairCounts:
-    """Count how the trials agree that both sides have: same cell, case and number."""
-    whole = PairCounts()
-    for key, trials in a.items():
-        if key in b:
-            whole += trials.pair(b[key], original=original)
-    return whole
+) -> tuple[PairCounts, ...]:
+    """Count, case by case, how the trials agree that both sides have: same cell and number."""
+    found: dict[CaseKey, PairCounts] = {}
+    for (cell, case), trials in a.items():
+        other = b.get((cell, case))
+        if other is not None:
+            key = (cell.suite, cell.scenario, case)
+            found[key] = found.get(key, PairCounts()) + trials.pair(other, original=original)
+    return tuple(found.values())
+
+
+def rate_cases(tally: Tally, part: str, whole: str = "n") -> Rate:
+    """Return the share that one count is of another, clustered by case."""
+    found: dict[CaseKey, tuple[int, int]] = {}
+    for (cell, case), trials in tally.cases.items():
+        key = (cell.suite, cell.scenario, case)
+        k, n = found.get(key, (0, 0))
+        found[key] = (k + trials.counts[part], n + trials.counts[whole])
+    k, n = sum(k for k, _ in found.values()), sum(n for _, n in found.values())
+    return clustered_rate(k, n, found.values())

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from surecall.evals.records import CallFact, Cell, Reason, TrialRow
+from surecall.evals.records import CallFact, Cell, Parts, Reason, TrialRow
 from surecall.evals.taxonomy import Failure, classify
 from surecall.jsontext import mend_surrogates
 from surecall.records import clip
@@ -85,6 +85,7 @@ class Columns:
             "status": row.error_status,
             "original_reasons": self._reasons(row.original_reasons),
             "strict_reasons": self._reasons(row.strict_reasons),
+            "parts": self._parts(row.parts),
             "elapsed_ms": round(row.elapsed_ms, 1),
             "turns": row.turns,
             "requests": row.requests,
@@ -116,6 +117,13 @@ class Columns:
     def _reasons(self, reasons: tuple[Reason, ...]) -> list[int]:
         """Return code and message of each reason, one after the other."""
         return self._list(part for one in reasons for part in (one.code, one.message))
+
+    def _parts(self, parts: Parts | None) -> list[list[int] | None] | None:
+        """Return the reasons of state, process and answer; None for what was not judged."""
+        if parts is None:
+            return None
+        verdicts = (parts.state, parts.process, parts.answer)
+        return [None if found is None else self._reasons(found.reasons) for found in verdicts]
 
     def _failure(self, failure: Failure | None) -> int:
         return _NONE if failure is None else self._failures.setdefault(failure, len(self._failures))
