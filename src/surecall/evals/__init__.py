@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .metrics import Summary
     from .models import find_contenders
     from .planning import Experiment
+    from .recommendation import Recommendation
     from .records import TrialBody, TrialRow
     from .vendors import compare_vendors
 
@@ -21,6 +22,7 @@ __all__ = [
     "Contender",
     "EvalRun",
     "Experiment",
+    "Recommendation",
     "Summary",
     "TrialBody",
     "TrialRow",
@@ -40,6 +42,7 @@ _HOMES = {
     "metrics": ("Summary",),
     "models": ("find_contenders",),
     "planning": ("Experiment",),
+    "recommendation": ("Recommendation",),
     "records": ("TrialBody", "TrialRow"),
     "vendors": ("compare_vendors",),
 }

@@ -41,12 +41,12 @@ def effective_trials(cases: Sequence[tuple[int, int]]) -> float:
     n = sum(made for _, made in cases)
     share = sum(right for right, _ in cases) / n if n else 0.0
     spread = _spread([right - share * made for right, made in cases], n)
-    return _count_effective([made for _, made in cases], share * (1 - share) / n if n else 0, spread)
+    return _count_effective(
+        [made for _, made in cases], share * (1 - share) / n if n else 0, spread
+    )
 
 
-def clustered_difference(
-    cases: Iterable[PairCounts], confidence: float = CONFIDENCE
-) -> Interval:
+def clustered_difference(cases: Iterable[PairCounts], confidence: float = CONFIDENCE) -> Interval:
     """Return the interval of B's rate less A's, of trials that are paired within cases.
 
     It is Newcombe's paired interval, widened by as much as the cases differ more than chance

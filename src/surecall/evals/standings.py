@@ -1,20 +1,18 @@
 """Who stands where: the models of a run, best first, with what the trials cannot tell apart."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from .clusters import clustered_difference
+from .diff import Judged
 from .metrics import Group, render_group
 from .metrics.records import Simulated
 from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trials
 from .records import Cell
 from .stats import CONFIDENCE, Interval, PairCounts, Rate, mcnemar
-
-Judged = Literal["strict", "original"]
-"""Which verdict decides."""
 
 KNOWN_STRATEGIES: Final = ("raw", "naive", "baseline", "production", "guided")
 """In the order in which they are shown; others follow."""
@@ -153,9 +151,7 @@ def compare_cases(
     """Compare B with A on the trials that both have."""
     pairs = pair_trials(a, b, original=judged == "original")
     counts = sum(pairs, PairCounts())
-    return Contest(
-        counts, clustered_difference(pairs), mcnemar(counts.only_a, counts.only_b).p
-    )
+    return Contest(counts, clustered_difference(pairs), mcnemar(counts.only_a, counts.only_b).p)
 
 
 ContenderKey = tuple[str, str, str]

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, get_args
 
+from surecall.evals.diff import Judged
 from surecall.evals.metrics.tally import Tallies
-from surecall.evals.recommend import recommend
-from surecall.evals.standings import Judged, list_strategies, main_strategy
+from surecall.evals.recommendation import recommend
+from surecall.evals.standings import list_strategies, main_strategy
 from surecall.evals.store import RunInfo
 
 from .board import answer_view, board_view
@@ -48,15 +49,24 @@ def _page(
     sides = [gains_view(tallies, base, standings), rules_view(tallies, strategy)]
     return tag(
         "div",
-        {"class": "wrap view", "data-strategy": strategy, "data-judged": judged, "hidden": not is_first},
+        {
+            "class": "wrap view",
+            "data-strategy": strategy,
+            "data-judged": judged,
+            "hidden": not is_first,
+        },
         kicker_view(info, tallies, standings),
         answer_view(found),
         notices_view(info, "", left_out, strategies),
         tag(
             "section",
             {"class": "block", "aria-label": "Models, best first"},
-            tag("div", {"class": "head"}, tag("h2", None, "Models, best first"),
-                _choices(strategies, strategy, judged)),
+            tag(
+                "div",
+                {"class": "head"},
+                tag("h2", None, "Models, best first"),
+                _choices(strategies, strategy, judged),
+            ),
             board_view(standings),
             gain_line(tallies, base, strategy, judged),
         ),
@@ -64,7 +74,7 @@ def _page(
         views(ScenarioMap(tallies, standings)),
         comparators_view(tallies, strategies, judged),
         findings_view(tallies, standings),
-    )  # fmt: skip
+    )
 
 
 def _choices(strategies: Sequence[str], strategy: str, judged: Judged) -> Html:
@@ -73,16 +83,28 @@ def _choices(strategies: Sequence[str], strategy: str, judged: Judged) -> Html:
     def choice(kind: str, value: str, chosen: str) -> Html:
         return tag(
             "a",
-            {"href": "#/", "data-choice": kind, "data-value": value,
-             "aria-current": "true" if value == chosen else None},
+            {
+                "href": "#/",
+                "data-choice": kind,
+                "data-value": value,
+                "aria-current": "true" if value == chosen else None,
+            },
             name(value),
-        )  # fmt: skip
+        )
 
     return tag(
         "div",
         {"class": "right choices"},
-        tag("span", {"class": "seg", "role": "group", "aria-label": "Strategy"},
-            *(choice("show", value, strategy) for value in strategies)) if len(strategies) > 1 else None,
-        tag("span", {"class": "seg", "role": "group", "aria-label": "Verdict"},
-            *(choice("kind", value, judged) for value in _JUDGED)),
-    )  # fmt: skip
+        tag(
+            "span",
+            {"class": "seg", "role": "group", "aria-label": "Strategy"},
+            *(choice("show", value, strategy) for value in strategies),
+        )
+        if len(strategies) > 1
+        else None,
+        tag(
+            "span",
+            {"class": "seg", "role": "group", "aria-label": "Verdict"},
+            *(choice("kind", value, judged) for value in _JUDGED),
+        ),
+    )

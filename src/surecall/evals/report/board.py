@@ -3,19 +3,27 @@
 from typing import Final
 
 from surecall.evals.clusters import METHOD
-from surecall.evals.recommend import Recommendation, dollars, duration, percent
+from surecall.evals.recommendation import Recommendation, dollars, duration, percent
 from surecall.evals.standings import Contest, Standing, Standings
 
 from .markup import Child, Html, join, name, sentence, table, tag, trials_link
 
 _MINUS: Final = "\u2212"
+_CAPTION: Final = (
+    "The blue column is the interval of the first model. Rank is the range of places that the "
+    "trials allow. False calls: trials with a call that should not have been made; ≤ is the "
+    "upper end of the interval. A dash under cost: no price is known. Errors of the endpoint "
+    f"are in no rate. Intervals are at 95\u202f%, {METHOD}; comparisons use the same cases."
+)
 _HALF: Final = "M8 3a5 5 0 1 0 0 10 5 5 0 0 0 0-10M8 3v10"
 
 
 def answer_view(found: Recommendation) -> Html:
     """Return the finding, on top of everything."""
     facts = [tag("span", None, text) for text in found.why[:-1]]
-    why = tag("details", {"class": "why"}, tag("summary", None, "Why?"), tag("p", None, found.why[-1]))
+    why = tag(
+        "details", {"class": "why"}, tag("summary", None, "Why?"), tag("p", None, found.why[-1])
+    )
     return tag(
         "section",
         {"class": "answer", "aria-label": "Answer"},
@@ -36,9 +44,12 @@ def board_view(standings: Standings) -> Html:
         words = "Simulated: known behaviour, to test surecall with. Not ranked."
         if standings.ranked:
             rows.append(
-                tag("tr", {"class": "sep", "role": "row"},
-                    tag("td", {"colspan": columns, "role": "cell"}, words))
-            )  # fmt: skip
+                tag(
+                    "tr",
+                    {"class": "sep", "role": "row"},
+                    tag("td", {"colspan": columns, "role": "cell"}, words),
+                )
+            )
         rows += [_row(one, first, has_answers, has_errors) for one in standings.simulated]
     head = [
         ("Rank", "rank"),
@@ -53,17 +64,9 @@ def board_view(standings: Standings) -> Html:
         ("Same as the first?", "same"),
     ]
     return join(
-        table("Models, best first", "board", head, rows), tag("p", {"class": "caption"}, *_caption())
+        table("Models, best first", "board", head, rows),
+        tag("p", {"class": "caption"}, _CAPTION),
     )
-
-
-def _caption() -> list[str]:
-    return [
-        "The blue column is the interval of the first model. Rank is the range of places that the "
-        "trials allow. False calls: trials with a call that should not have been made; ≤ is the "
-        "upper end of the interval. A dash under cost: no price is known. Errors of the endpoint "
-        f"are in no rate. Intervals are at 95\u202f%, {METHOD}; comparisons use the same cases."
-    ]
 
 
 def _row(one: Standing, first: Standing | None, has_answers: bool, has_errors: bool) -> Html:
@@ -71,36 +74,48 @@ def _row(one: Standing, first: Standing | None, has_answers: bool, has_errors: b
     low, high = one.places or (0, 0)
     rank = "" if one.places is None else str(low) if low == high else f"{low}–{high}"
     limit = group.latency.p99_ms if group.latency.censored else None
-    answer = [_cell("num", "answer", _rate_text(one.group.answer.value))] if has_answers else []
+    answer = [_cell("num", "answer", percent(group.answer.value))] if has_answers else []
     errors = [_cell("num", "errors", f"{group.errors:,}")] if has_errors else []
     is_first = first is not None and one.name == first.name and one.is_eligible
     return tag(
         "tr",
         {"class": "pick" if is_first else "sim" if is_simulated else None, "role": "row"},
         _cell("rank", None, rank),
-        tag("th", {"class": "who", "scope": "row", "role": "rowheader"},
-            tag("a", {"href": trials_link(model=one.cell.model, strategy=one.cell.strategy)},
-                name(one.name)),
-            tag("small", None, " partly simulated") if one.simulated == "some" else None),
-        _cell("rate", None, tag("b", None, percent(one.rate.value)), " ", tag("small", None, _ends(one)),
-              tag("span", {"class": "hidden"}, f", {one.rate.k:,} of {one.rate.n:,}")),
+        tag(
+            "th",
+            {"class": "who", "scope": "row", "role": "rowheader"},
+            tag(
+                "a",
+                {"href": trials_link(model=one.cell.model, strategy=one.cell.strategy)},
+                name(one.name),
+            ),
+            tag("small", None, " partly simulated") if one.simulated == "some" else None,
+        ),
+        _cell(
+            "rate",
+            None,
+            tag("b", None, percent(one.rate.value)),
+            " ",
+            tag("small", None, _ends(one)),
+            tag("span", {"class": "hidden"}, f", {one.rate.k:,} of {one.rate.n:,}"),
+        ),
         _cell("viz", None, interval_bar(one, first)),
         *answer,
-        _cell("num", "false calls", f"{group.false_calls.k:,}",
-              tag("small", None, f" ≤\u202f{100 * group.false_calls.interval.high:.0f}\u202f%")),
+        _cell(
+            "num",
+            "false calls",
+            f"{group.false_calls.k:,}",
+            tag("small", None, f" ≤\u202f{100 * group.false_calls.interval.high:.0f}\u202f%"),
+        ),
         _cell("num", "p95", duration(one.p95_ms, limit)),
         _cell("num", "per 100", dollars(one.cost_per_100)),
         *errors,
         _cell("same", None, *_same(one, first)),
-    )  # fmt: skip
+    )
 
 
 def _cell(css: str, label: str | None, *children: Child) -> Html:
     return tag("td", {"class": css, "role": "cell", "data-label": label}, *children)
-
-
-def _rate_text(value: float | None) -> str:
-    return percent(value)
 
 
 def _ends(one: Standing) -> str:
@@ -115,10 +130,14 @@ def interval_bar(one: Standing, first: Standing | None) -> Html:
     low, high = 100 * one.rate.interval.low, 100 * one.rate.interval.high
     value = 100 * one.rate.value
     label = f"{value:.0f} percent, interval {low:.0f} to {high:.0f}"
-    parts = [f'<line class="grid" x1="{x}%" x2="{x}%" y1="0" y2="100%"/>' for x in range(0, 101, 25)]
+    parts = [
+        f'<line class="grid" x1="{x}%" x2="{x}%" y1="0" y2="100%"/>' for x in range(0, 101, 25)
+    ]
     if first is not None and first.rate.n:
         start, end = 100 * first.rate.interval.low, 100 * first.rate.interval.high
-        parts.insert(0, f'<rect class="ref" x="{start:.2f}%" width="{end - start:.2f}%" height="100%"/>')
+        parts.insert(
+            0, f'<rect class="ref" x="{start:.2f}%" width="{end - start:.2f}%" height="100%"/>'
+        )
     parts.append(f'<line class="whisker" x1="{low:.2f}%" x2="{high:.2f}%" y1="50%" y2="50%"/>')
     parts += [
         f'<svg x="{end:.2f}%" y="50%"><line class="whisker" y1="-4" y2="4"/></svg>'
@@ -139,7 +158,9 @@ def _same(one: Standing, first: Standing | None) -> list[Child]:
     contest = one.against_first
     if contest.is_told:
         return [tag("span", {"class": "k2"}, f"no: {lower(contest)} "), _range(contest)]
-    icon = Html(f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="{_HALF}"/></svg>')
+    icon = Html(
+        f'<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="{_HALF}"/></svg>'
+    )
     told = tag("span", {"class": "mark caution"}, icon, "cannot tell")
     return [told, " ", tag("span", {"class": "k3"}, f"{lower(contest)} "), _range(contest)]
 

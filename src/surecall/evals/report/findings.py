@@ -7,7 +7,7 @@ from surecall.evals.clusters import METHOD
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.records import Group
 from surecall.evals.metrics.tally import Tallies, merge_tallies
-from surecall.evals.recommend import duration
+from surecall.evals.recommendation import duration
 from surecall.evals.standings import Standing, Standings
 from surecall.evals.store import RunInfo
 
@@ -15,6 +15,14 @@ from .markup import Child, Html, code, join, name, table, tag, trials_link
 
 _MAX_REASONS = 12
 _NAMED = 3
+_ABOUT_INTERVALS = (
+    f"95\u202f%, {METHOD}: where cases differ more than chance, or are few, trials count for "
+    "less. Fields of the map show counts alone."
+)
+_ABOUT_VERDICTS = (
+    "strict is state and process together; the answer is counted beside it. original is the loose "
+    "assertion of the original experiment."
+)
 
 
 def findings_view(tallies: Tallies, standings: Standings) -> Html:
@@ -126,10 +134,13 @@ def _times(everyone: Sequence[Standing]) -> Html:
     head = [("Model", ""), ("p50", "num"), ("p95", "num"), ("p99", "num"), ("stopped", "num")]
     return join(
         table("How long trials take", "plain", head, rows),
-        tag("p", {"class": "caption"},
+        tag(
+            "p",
+            {"class": "caption"},
             "Kaplan-Meier: a trial that was stopped would have taken longer. A dash lies beyond "
-            "what was waited for."),
-    )  # fmt: skip
+            "what was waited for.",
+        ),
+    )
 
 
 def _row(first: Child, *rest: Child) -> Html:
@@ -153,8 +164,11 @@ def kicker_view(info: RunInfo, tallies: Tallies, standings: Standings) -> Html:
     parts = [
         f"suite {', '.join(dict.fromkeys(cell.suite for cell, _ in tallies))}" if cells else "",
         _count(len({cell.model for cell in cells}), "model"),
-        _count(len(tools), "scenario") + (f" and {_count(len(controls), 'control')}" if controls else ""),
-        f"n = {'–'.join(f'{size:,}' for size in sizes[:1] + sizes[1:][-1:])} a model" if sizes else "",
+        _count(len(tools), "scenario")
+        + (f" and {_count(len(controls), 'control')}" if controls else ""),
+        f"n = {'–'.join(f'{size:,}' for size in sizes[:1] + sizes[1:][-1:])} a model"
+        if sizes
+        else "",
         f"strategy {standings.strategy}" if standings.strategy else "",
         f"{standings.judged} verdict",
         f"{datetime.fromtimestamp(info.created_at, UTC):%d %b %Y}" if info.created_at else "",
@@ -190,27 +204,41 @@ def notices_view(info: RunInfo, simulated: str, left_out: int, strategies: Seque
 def method_view(info: RunInfo, kept: int, choice: str) -> Html:
     """Return how the run was made and how its figures are."""
     manifest = info.manifest
-    whose = {"none": "none", "failed": "failed trials, and one right trial of each case", "all": "all"}
+    whose = {
+        "none": "none",
+        "failed": "failed trials, and one right trial of each case",
+        "all": "all",
+    }
     suites = ", ".join(f"{suite} {version}" for suite, version in manifest.suites.items())
     pairs: list[tuple[str, Child]] = [
-        ("Run", [name(info.id), *(tag("span", {"class": "count"}, name(tag_)) for tag_ in info.tags)]),
+        (
+            "Run",
+            [name(info.id), *(tag("span", {"class": "count"}, name(tag_)) for tag_ in info.tags)],
+        ),
         ("Command", code(manifest.command) if manifest.command else "–"),
         ("Trials", f"{info.done:,} of {info.units:,}, {info.status}"),
         ("Begun, ended", f"{_moment(info.created_at)}, {_moment(info.ended_at)}"),
-        ("Software", name(f"surecall {manifest.package}, Python {manifest.python}, engine {manifest.engine}")),
+        (
+            "Software",
+            name(
+                f"surecall {manifest.package}, Python {manifest.python}, engine {manifest.engine}"
+            ),
+        ),
         ("Suites", name(suites) if suites else "–"),
         ("Experiment", code(manifest.hash)),
-        ("Intervals", f"95\u202f%, {METHOD}: where cases differ more than chance, or are few, "
-                      "trials count for less. A field of the map is one case and has none."),
-        ("Verdict", "strict is state and process together; the answer is counted beside it. "
-                    "original is the loose assertion of the original experiment."),
+        ("Intervals", _ABOUT_INTERVALS),
+        ("Verdict", _ABOUT_VERDICTS),
         ("Transcripts here", f"{kept:,} ({whose[choice]})"),
-    ]  # fmt: skip
+    ]
     return tag(
         "section",
         {"class": "block", "id": "how", "aria-label": "How it was measured"},
         tag("div", {"class": "head"}, tag("h2", None, "How it was measured")),
-        tag("dl", {"class": "facts"}, *((tag("dt", None, key), tag("dd", None, value)) for key, value in pairs)),
+        tag(
+            "dl",
+            {"class": "facts"},
+            *((tag("dt", None, key), tag("dd", None, value)) for key, value in pairs),
+        ),
     )
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from surecall.evals.diff import Judged
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.tally import CaseTrials, Tallies, Tally, merge_tallies
-from surecall.evals.recommend import percent
+from surecall.evals.recommendation import percent
 from surecall.evals.records import Cell
 from surecall.evals.standings import (
     Contest,
-    Judged,
     Standings,
     compare_cases,
     key_of,
@@ -32,7 +32,7 @@ def gain_line(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Htm
     if not contest.counts.n:
         return None
     counts = contest.counts
-    before, after = (counts.both + counts.only_a) / counts.n, (counts.both + counts.only_b) / counts.n
+    before, after = _rates(contest)
     return tag(
         "p",
         {"class": "gain"},
@@ -40,9 +40,10 @@ def gain_line(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Htm
         f" against {base}: {percent(before)} → {percent(after)} right over all models, ",
         tag("b", None, _points(contest)),
         f" points {_range(contest)}; {counts.only_b:,} trials were gained and {counts.only_a:,} "
-        f"lost of {counts.n:,}." if contest.is_told else
-        f" points {_range(contest)}, which may be chance in {counts.n:,} trials.",
-    )  # fmt: skip
+        f"lost of {counts.n:,}."
+        if contest.is_told
+        else f" points {_range(contest)}, which may be chance in {counts.n:,} trials.",
+    )
 
 
 def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None:
@@ -61,24 +62,34 @@ def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None
     found.sort(key=lambda item: -item[1].difference)
     if not found:
         return None
-    head = [("Model", ""), (f"{base} to {strategy}", "viz"), ("right", "num"),
-            ("points [95\u202f%]", "num")]  # fmt: skip
+    head = [
+        ("Model", ""),
+        (f"{base} to {strategy}", "viz"),
+        ("right", "num"),
+        ("points [95\u202f%]", "num"),
+    ]
     return tag(
         "section",
         {"aria-label": "What it adds"},
-        tag("div", {"class": "head"}, tag("h2", None, "What ", name(strategy), " adds over ", name(base)),
-            tag("p", {"class": "right"}, "○ ", name(base), "  ● ", name(strategy))),
-        table(f"{strategy} against {base}", "dumbbells", head, [_dumbbell(*item) for item in found]),
-    )  # fmt: skip
+        tag(
+            "div",
+            {"class": "head"},
+            tag("h2", None, "What ", name(strategy), " adds over ", name(base)),
+            tag("p", {"class": "right"}, "○ ", name(base), "  ● ", name(strategy)),
+        ),
+        table(
+            f"{strategy} against {base}", "dumbbells", head, [_dumbbell(*item) for item in found]
+        ),
+    )
 
 
 def _dumbbell(who: str, contest: Contest) -> Html:
-    counts = contest.counts
-    a, b = (counts.both + counts.only_a) / counts.n, (counts.both + counts.only_b) / counts.n
+    a, b = _rates(contest)
     told = contest.is_told
+    tone = "" if not told else " told worse" if b < a else " told"
     low, high = sorted((100 * a, 100 * b))
     drawn = Html(
-        f'<svg class="dumbbell{" told" if told else ""}{" worse" if told and b < a else ""}" role="img" '
+        f'<svg class="dumbbell{tone}" role="img" '
         f'aria-label="from {100 * a:.0f} to {100 * b:.0f} percent">'
         '<line class="grid" x1="0" x2="100%" y1="50%" y2="50%"/>'
         f'<line class="gain" x1="{low:.2f}%" x2="{high:.2f}%" y1="50%" y2="50%"/>'
@@ -113,23 +124,31 @@ def rules_view(tallies: Tallies, strategy: str) -> Html | None:
             "tr",
             {"role": "row"},
             tag("th", {"scope": "row", "role": "rowheader"}, code(one.rule)),
-            tag("td", {"class": "viz", "role": "cell"},
-                Html('<svg class="bar" aria-hidden="true"><rect class="f-changed" height="100%" '
-                     f'width="{100 * one.saved.k / most:.1f}%"/></svg>')),
+            tag(
+                "td",
+                {"class": "viz", "role": "cell"},
+                Html(
+                    '<svg class="bar" aria-hidden="true"><rect class="f-changed" height="100%" '
+                    f'width="{100 * one.saved.k / most:.1f}%"/></svg>'
+                ),
+            ),
             tag("td", {"class": "num", "role": "cell"}, f"{one.saved.k:,}"),
         )
         for one in used
-    ]  # fmt: skip
+    ]
     head = [("Rule", ""), ("", "viz"), ("right trials that used it", "num")]
     return tag(
         "section",
         {"aria-label": "Rules"},
         tag("div", {"class": "head"}, tag("h2", None, "Which rules were at work")),
         table("Rules", "rules", head, rows),
-        tag("p", {"class": "caption"},
+        tag(
+            "p",
+            {"class": "caption"},
             "Right trials in which a call could be used because of the rule. A trial may need "
-            "several, and another rule might have done the same: ablation tells."),
-    )  # fmt: skip
+            "several, and another rule might have done the same: ablation tells.",
+        ),
+    )
 
 
 def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged) -> Html | None:
@@ -139,7 +158,9 @@ def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged
     first = strategies[0]
     rows: list[Html] = []
     for strategy in strategies:
-        group = render_group(merge_tallies(_tools(tallies, strategy)), axis="strategy", value=strategy)
+        group = render_group(
+            merge_tallies(_tools(tallies, strategy)), axis="strategy", value=strategy
+        )
         contest = compare_cases(_cases(tallies, first), _cases(tallies, strategy), judged)
         rate: Rate = group.strict if judged == "strict" else group.original
         against = "–" if strategy == first else f"{_points(contest)} {_range(contest)}"
@@ -151,29 +172,51 @@ def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged
                 "tr",
                 {"role": "row"},
                 tag("th", {"scope": "row", "role": "rowheader"}, name(strategy)),
-                tag("td", {"class": "num", "role": "cell", "data-label": "right"},
-                    tag("b", None, percent(rate.value)), " ",
-                    tag("small", None, f"{low:.0f}–{high:.0f}")),
-                tag("td", {"class": "num", "role": "cell", "data-label": f"against {first}"}, against),
-                tag("td", {"class": "num", "role": "cell", "data-label": "false calls"},
-                    f"{group.false_calls.k:,}"),
+                tag(
+                    "td",
+                    {"class": "num", "role": "cell", "data-label": "right"},
+                    tag("b", None, percent(rate.value)),
+                    " ",
+                    tag("small", None, f"{low:.0f}–{high:.0f}"),
+                ),
+                tag(
+                    "td",
+                    {"class": "num", "role": "cell", "data-label": f"against {first}"},
+                    against,
+                ),
+                tag(
+                    "td",
+                    {"class": "num", "role": "cell", "data-label": "false calls"},
+                    f"{group.false_calls.k:,}",
+                ),
                 tag("td", {"class": "num", "role": "cell", "data-label": "trials"}, f"{group.n:,}"),
             )
-        )  # fmt: skip
-    head = [("Strategy", ""), ("Right, 95\u202f% interval", "num"), (f"against {first}", "num"),
-            ("False calls", "num"), ("Trials", "num")]  # fmt: skip
+        )
+    head = [
+        ("Strategy", ""),
+        ("Right, 95\u202f% interval", "num"),
+        (f"against {first}", "num"),
+        ("False calls", "num"),
+        ("Trials", "num"),
+    ]
     return tag(
         "section",
         {"class": "block", "aria-label": "Comparators"},
-        tag("div", {"class": "head"}, tag("h2", None, "Strategies side by side"),
-            tag("p", None, "All models together, the same cases and seeds.")),
+        tag(
+            "div",
+            {"class": "head"},
+            tag("h2", None, "Strategies side by side"),
+            tag("p", None, "All models together, the same cases and seeds."),
+        ),
         table("Strategies", "plain", head, rows),
-    )  # fmt: skip
+    )
 
 
 def _tools(tallies: Tallies, strategy: str) -> list[Tally]:
     return [
-        tally for (cell, control), tally in tallies.items() if cell.strategy == strategy and not control
+        tally
+        for (cell, control), tally in tallies.items()
+        if cell.strategy == strategy and not control
     ]
 
 
@@ -195,6 +238,11 @@ def _by_contender(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str, st
         if cell.strategy == strategy and not control:
             found.setdefault(key_of(cell), []).append(tally)
     return found
+
+
+def _rates(contest: Contest) -> tuple[float, float]:
+    counts = contest.counts
+    return ((counts.both + counts.only_a) / counts.n, (counts.both + counts.only_b) / counts.n)
 
 
 def _points(contest: Contest) -> str:

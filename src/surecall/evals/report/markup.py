@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable
 from html import escape
-from typing import Final, TypeAlias, Union
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from surecall.evals.recommend import Words
+from surecall.evals.recommendation import Words
 from surecall.evals.records import Cell
 from surecall.jsontext import mend_surrogates
 
@@ -17,7 +17,7 @@ class Html(str):
     __slots__ = ()
 
 
-Child: TypeAlias = Union[str, Html, None, Iterable["Child"]]
+Child: TypeAlias = "str | Html | Iterable[Child] | None"
 
 _VOID: Final = frozenset({"wbr", "col"})
 _UNSEEN: Final = re.compile(
@@ -60,7 +60,7 @@ def name(text: str, *, whole: bool = False) -> Html:
         text: The name.
         whole: Whether it stays on one line.
     """
-    split = (lambda part: [part]) if whole else _breakable
+    split = _keep if whole else _breakable
     parts: list[Child] = []
     at = 0
     for found in _UNSEEN.finditer(text):
@@ -80,11 +80,16 @@ def sentence(words: Iterable[Words]) -> Html:
     kinds = {"strong": "b", "quiet": "span"}
     return join(
         *(
-            tag(kinds[part.emphasis], {"class": "iv"} if part.emphasis == "quiet" else None,
-                name(part.text)) if part.emphasis else part.text
+            tag(
+                kinds[part.emphasis],
+                {"class": "iv"} if part.emphasis == "quiet" else None,
+                name(part.text),
+            )
+            if part.emphasis
+            else part.text
             for part in words
         )
-    )  # fmt: skip
+    )
 
 
 def table(caption: str, css: str, head: Iterable[tuple[str, str]], rows: Iterable[Html]) -> Html:
@@ -120,6 +125,10 @@ def _quote(text: str) -> str:
 
 def _mend(text: str) -> str:
     return mend_surrogates(text)
+
+
+def _keep(text: str) -> list[Child]:
+    return [text]
 
 
 def _breakable(text: str) -> list[Child]:

@@ -137,9 +137,7 @@ def render_html(source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = 
     )
 
 
-def _note(
-    rows: Iterable[TrialRow], columns: Columns, marks: list[RowMark]
-) -> Iterator[TrialRow]:
+def _note(rows: Iterable[TrialRow], columns: Columns, marks: list[RowMark]) -> Iterator[TrialRow]:
     """Yield the rows, and note each for the page on its way."""
     for row in rows:
         columns.add(row)

@@ -6,10 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from surecall.evals.diff import Judged
 from surecall.evals.metrics.tally import Tallies, Tally
-from surecall.evals.recommend import percent
+from surecall.evals.recommendation import percent
 from surecall.evals.records import Cell
-from surecall.evals.standings import Judged, Standing, Standings, key_of
+from surecall.evals.standings import Standing, Standings, key_of
 
 from .markup import Html, cell_link, code, join, name, tag, trials_link
 
@@ -144,22 +145,40 @@ def map_view(found: ScenarioMap) -> Html:
     """Return the map as a table, and as one line a model for a narrow screen."""
     sizes = {field.n for field in found.fields.values()}
     most = max(sizes, default=0)
-    said = f"Right trials of {most}" if most <= _COUNTED else f"Right trials, above {_COUNTED} in per cent"
+    said = (
+        f"Right trials of {most}"
+        if most <= _COUNTED
+        else f"Right trials, above {_COUNTED} in per cent"
+    )
     said += ". Open a field to see its trials."
     return tag(
         "section",
         {"class": "block", "aria-label": "Where each model fails"},
-        tag("div", {"class": "head"}, tag("h2", None, "Where each model fails"), tag("p", None, said),
-            _legend()),
+        tag(
+            "div",
+            {"class": "head"},
+            tag("h2", None, "Where each model fails"),
+            tag("p", None, said),
+            _legend(),
+        ),
         tag("p", {"class": "swipe k3"}, "The map is wider than this window: scroll it sideways."),
-        tag("div", {"class": "heatbox", "tabindex": "0", "role": "region", "aria-label": "Map"},
-            _table(found)),
-        tag("div", {"class": "cards"}, *(_card(found, one, place == 0)
-            for place, one in enumerate(found.standings.everyone))),
-        tag("p", {"class": "caption"},
+        tag(
+            "div",
+            {"class": "heatbox", "tabindex": "0", "role": "region", "aria-label": "Map"},
+            _table(found),
+        ),
+        tag(
+            "div",
+            {"class": "cards"},
+            *(_card(found, one, place == 0) for place, one in enumerate(found.standings.everyone)),
+        ),
+        tag(
+            "p",
+            {"class": "caption"},
             "Few trials tell little: only fields with an edge differ from “all right” by more than "
-            "chance. Controls have no tools and are in no rate."),
-    )  # fmt: skip
+            "chance. Controls have no tools and are in no rate.",
+        ),
+    )
 
 
 def _legend() -> Html:
@@ -189,16 +208,29 @@ def _table(found: ScenarioMap) -> Html:
             end += 1
         css = "group start" if at else "group"
         groups.append(
-            tag("th", {"colspan": end - at, "scope": "colgroup", "class": css},
-                tag("span", None, columns[at].group))
-        )  # fmt: skip
+            tag(
+                "th",
+                {"colspan": end - at, "scope": "colgroup", "class": css},
+                tag("span", None, columns[at].group),
+            )
+        )
         at = end
     titles = [
-        tag("th", {"scope": "col", "class": "start" if _starts_group(columns, place) else None},
-            tag("a", {"href": trials_link(scenario=column.scenario), "title": column.scenario,
-                      "aria-label": column.scenario}, name(column.short, whole=True)))
+        tag(
+            "th",
+            {"scope": "col", "class": "start" if _starts_group(columns, place) else None},
+            tag(
+                "a",
+                {
+                    "href": trials_link(scenario=column.scenario),
+                    "title": column.scenario,
+                    "aria-label": column.scenario,
+                },
+                name(column.short, whole=True),
+            ),
+        )
         for place, column in enumerate(columns)
-    ]  # fmt: skip
+    ]
     rows = [
         tag(
             "tr",
@@ -206,13 +238,16 @@ def _table(found: ScenarioMap) -> Html:
             tag("th", {"scope": "row"}, name(one.name)),
             tag("td", {"class": "num"}, percent(one.rate.value)),
             *(
-                tag("td", {"class": "start" if _starts_group(columns, x) else None},
-                    _cell(one, field, x, y))
+                tag(
+                    "td",
+                    {"class": "start" if _starts_group(columns, x) else None},
+                    _cell(one, field, x, y),
+                )
                 for x, field in enumerate(found.row(one))
             ),
         )
         for y, one in enumerate(found.standings.everyone)
-    ]  # fmt: skip
+    ]
     return tag(
         "table",
         {"class": "heat", "data-map": True},
@@ -220,12 +255,17 @@ def _table(found: ScenarioMap) -> Html:
         tag(
             "thead",
             None,
-            tag("tr", {"class": "names"}, tag("th", {"scope": "col"}, "Model"),
-                tag("th", {"scope": "col", "class": "num"}, "right"), *titles),
+            tag(
+                "tr",
+                {"class": "names"},
+                tag("th", {"scope": "col"}, "Model"),
+                tag("th", {"scope": "col", "class": "num"}, "right"),
+                *titles,
+            ),
             tag("tr", {"class": "groups"}, tag("td"), tag("td"), *groups),
         ),
         tag("tbody", None, *rows),
-    )  # fmt: skip
+    )
 
 
 def _cell(one: Standing, field: Field | None, x: int, y: int) -> Html:
@@ -237,7 +277,6 @@ def _cell(one: Standing, field: Field | None, x: int, y: int) -> Html:
         {
             "class": f"cell h{field.step}{' worse' if field.is_worse else ''}",
             "href": cell_link(field.cell),
-            "title": words,
             "aria-label": words,
             "data-x": x,
             "data-y": y,
@@ -254,23 +293,40 @@ def _card(found: ScenarioMap, one: Standing, is_first: bool) -> Html:
     right = sum(field.k == field.n for field in tried)
     width = 100 / max(1, len(row))
     strip = "".join(
-        f'<rect class="h{field.step}" x="{place * width:.2f}%" width="{width * 0.86:.2f}%" height="100%"/>'
+        f'<rect class="h{field.step}" x="{place * width:.2f}%" width="{0.86 * width:.2f}%" '
+        'height="100%"/>'
         for place, field in enumerate(row)
         if field is not None
     )
     return tag(
         "details",
         {"open": is_first},
-        tag("summary", None, tag("b", None, name(one.name)),
-            tag("span", {"class": "k2"},
-                f"{percent(one.rate.value)}, all right in {right} of {len(tried)}"),
-            Html(f'<svg class="strip" aria-hidden="true">{strip}</svg>')),
-        tag("ul", None, *(
-            tag("li", None, tag("a", {"href": cell_link(field.cell)}, name(field.cell.scenario)),
-                tag("span", {"class": f"cell h{field.step}"}, field.text))
-            for field in missed)),
+        tag(
+            "summary",
+            None,
+            tag("b", None, name(one.name)),
+            tag(
+                "span",
+                {"class": "k2"},
+                f"{percent(one.rate.value)}, all right in {right} of {len(tried)}",
+            ),
+            Html(f'<svg class="strip" aria-hidden="true">{strip}</svg>'),
+        ),
+        tag(
+            "ul",
+            None,
+            *(
+                tag(
+                    "li",
+                    None,
+                    tag("a", {"href": cell_link(field.cell)}, name(field.cell.scenario)),
+                    tag("span", {"class": f"cell h{field.step}"}, field.text),
+                )
+                for field in missed
+            ),
+        ),
         None if missed else tag("p", {"class": "k3"}, "No scenario has a miss."),
-    )  # fmt: skip
+    )
 
 
 def worst_view(found: ScenarioMap) -> Html | None:
@@ -281,14 +337,22 @@ def worst_view(found: ScenarioMap) -> Html | None:
     first = everyone[0]
     missed = found.worst(first)
     if not missed:
-        return tag("p", {"class": "block k2"}, tag("b", None, name(first.name)),
-                   " was right in every trial of every scenario.")  # fmt: skip
+        return tag(
+            "p",
+            {"class": "block k2"},
+            tag("b", None, name(first.name)),
+            " was right in every trial of every scenario.",
+        )
     rows = [
-        tag("li", None, tag("a", {"href": cell_link(field.cell)}, name(field.cell.scenario)),
+        tag(
+            "li",
+            None,
+            tag("a", {"href": cell_link(field.cell)}, name(field.cell.scenario)),
             tag("span", None, f"{field.k} of {field.n} right"),
-            tag("span", {"class": "k3"}, "most often ", code(field.worst)) if field.worst else "")
+            tag("span", {"class": "k3"}, "most often ", code(field.worst)) if field.worst else "",
+        )
         for field in missed[:_MAX_WORST]
-    ]  # fmt: skip
+    ]
     left = len(missed) - _MAX_WORST
     return tag(
         "section",

@@ -179,6 +179,8 @@ showLook();
 drawFrame();
 document.addEventListener("click", (event) => (clicked ||= Boolean(event.target.closest("a"))), true);
 answer.addEventListener("keydown", walkMap);
+// A tooltip says what assistive technology reads; it is in the file once.
+answer.addEventListener("pointerover", ({ target }) => target.matches?.("a.cell") && (target.title = target.ariaLabel));
 listenToKeys();
 addEventListener("hashchange", () => location.hash !== shownHash && render());
 render();

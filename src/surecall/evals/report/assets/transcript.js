@@ -176,7 +176,7 @@ function stepStrip(call, receipts, errors, unread, result) {
 }
 
 function resultStage(result) {
-  const ran = result.executed ? ["ran once", result.elapsed_ms === undefined ? "" : `, ${duration(result.elapsed_ms)}`] : ["did not run"];
+  const ran = result.executed ? ["ran", result.elapsed_ms === undefined ? "" : `, ${duration(result.elapsed_ms)}`] : ["did not run"];
   return [
     stage(result.executed ? "ok" : "stop", "run", result.executed ? "Executed" : "Not executed", ran),
     stage(result.ok ? "ok" : "stop", "out", "Result", [result.ok ? "ok" : "not ok", result.replaced ? ", replaced because of a limit" : "", ", as the model read it"],

@@ -6,8 +6,9 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 
 from .clusters import METHOD
+from .diff import Judged
 from .metrics.tally import Tallies
-from .standings import Judged, Standing, Standings, list_strategies, main_strategy, rank
+from .standings import Standing, Standings, list_strategies, main_strategy, rank
 from .stats import min_pairs
 
 MIN_TRIALS: Final = 20
@@ -101,8 +102,13 @@ class _Answer:
             Words("."),
         ]
         if self.ranked == 1:
-            return [Words(first.name, "strong"), Words(" is right in "), *figures[:2],
-                    Words(f" of {first.rate.n:,} trials"), *figures[3:]], first.name  # fmt: skip
+            return [
+                Words(first.name, "strong"),
+                Words(" is right in "),
+                *figures[:2],
+                Words(f" of {first.rate.n:,} trials"),
+                *figures[3:],
+            ], first.name
         if first.rate.n < MIN_TRIALS or len(self.rivals) >= MAX_RIVALS:
             return [Words("No choice yet.", "strong"), Words(" " + self._say_too_few(first))], None
         return [Words("Choose "), Words(first.name, "strong"), Words(": "), *figures], first.name
@@ -123,7 +129,9 @@ class _Answer:
             return f"With n = {n} a model, nothing is named; {MIN_TRIALS} trials are the least."
         told = f"At n = {n:,} the first {len(self.rivals) + 1} models cannot be told apart."
         needed = _count_needed(self.rivals[0])
-        return f"{told} About {needed:,} trials a model would tell the first two." if needed else told
+        return (
+            f"{told} About {needed:,} trials a model would tell the first two." if needed else told
+        )
 
     def remark(self) -> list[Words]:
         """Return who cannot be told from the first, and who of them is the better deal."""
@@ -165,7 +173,9 @@ class _Answer:
             found.append(f"{errors:,} more trials met an endpoint error and are in no rate.")
         short = [one.name for one in self.standings.ranked if one not in self.able]
         if short:
-            found.append(f"Not considered, with trials missing or invented calls: {', '.join(short)}.")
+            found.append(
+                f"Not considered, with trials missing or invented calls: {', '.join(short)}."
+            )
         if self.rivals:
             needed = _count_needed(self.rivals[0])
             if needed:
