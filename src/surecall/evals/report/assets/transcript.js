@@ -147,7 +147,7 @@ function callView(turnPath, call, place, result) {
   return h(
     "div",
     { class: "call", id, tabindex: "-1", "data-turn": true, "data-path": path.join("/"), role: "group", "aria-label": `Call of ${call.name ?? ""}` },
-    h("h3", { class: "hidden" }, "Call of ", name(call.name ?? "")),
+    h("div", { class: "callhead" }, h("h3", {}, link(linkTo(path), { class: "plain" }, "Call of ", name(call.name ?? ""))), copyLink(path)),
     stepStrip(call, receipts, errors, unread, result),
     h("ol", { class: "lane" },
       stage("", "in", "Received", [name(call.format ?? "tool_calls"), call.arguments_bytes === undefined ? "" : `, ${size(call.arguments_bytes)}`],
