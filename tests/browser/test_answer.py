@@ -60,7 +60,9 @@ def test_the_map_has_a_field_for_every_cell(page: Page) -> None:
     )
     label = f"acme/small-2, happy_path: {passed} of 5 right"
     page.locator(f'.heat:visible a[aria-label="{label}"]').click()
-    expect(page.locator("h1:visible")).to_have_text(f"acme/small-2: {passed} of 5 right in happy_path")
+    expect(page.locator("h1:visible")).to_have_text(
+        f"acme/small-2: {passed} of 5 right in happy_path"
+    )
 
 
 def test_what_production_gains_is_said_in_one_line(page: Page) -> None:
@@ -114,7 +116,11 @@ def test_a_verdict_has_three_parts(watched: WatchedPage, judged_path: Path) -> N
     page = watched.page
     expect(page.locator("h1:visible")).to_have_text("Trial 0: did the work, gave the wrong answer")
     words = [" ".join(text.split()) for text in page.locator(".verdict > div").all_inner_texts()]
-    assert words == ["State right", "Process right", "Answer wrong FINAL_TEXT_WRONG asked for Done."]
+    assert words == [
+        "State right",
+        "Process right",
+        "Answer wrong FINAL_TEXT_WRONG asked for Done.",
+    ]
     show(page, "#/trial/1")
     expect(page.locator("h1:visible")).to_have_text("Trial 1: changed something else")
     expect(page.locator(".verdict > div").last).to_contain_text("not judged")

@@ -213,7 +213,12 @@ def test_hostile_addresses_do_nothing(watched: WatchedPage, hostile_path: Path) 
     page = watched.page
     for payload in PAYLOADS[::16]:
         part = quote(payload, safe="")
-        for address in (f"#/{payload}", f"#/trial/{part}", f"#/cell/{part}", f"#/cell/{part}/{part}"):
+        for address in (
+            f"#/{payload}",
+            f"#/trial/{part}",
+            f"#/cell/{part}",
+            f"#/cell/{part}/{part}",
+        ):
             show(page, address)
         show(page, f"#/trials?q={part}&model={part}&sort={part}&show={part}&kind={part}")
         expect(page.locator("#shown")).to_contain_text(f"of {len(PAYLOADS)} trials")

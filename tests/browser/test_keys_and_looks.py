@@ -101,7 +101,7 @@ def test_arrows_walk_through_the_heat_map(page: Page) -> None:
     assert (focused.get_attribute("data-x"), focused.get_attribute("data-y")) == ("1", "2")
     assert page.locator(".heat:visible a.cell[tabindex='0']").count() == 1
     page.keyboard.press("Enter")
-    expect(page.locator("h1:visible")).to_contain_text("partial_success_failure")
+    expect(page.locator("h1:visible")).to_contain_text("missing_workspace_id")
 
 
 def test_j_and_k_go_to_the_trials_before_and_after(watched: WatchedPage, report_path: Path) -> None:
@@ -128,7 +128,9 @@ def test_the_focus_can_be_seen(page: Page) -> None:
     for _ in range(12):
         page.keyboard.press("Tab")
         style = page.evaluate("getComputedStyle(document.activeElement).outline")
-        assert "solid 2px" in style or "solid 3px" in style, page.evaluate("document.activeElement.outerHTML")
+        assert "solid 2px" in style or "solid 3px" in style, page.evaluate(
+            "document.activeElement.outerHTML"
+        )
 
 
 def test_the_first_stop_skips_to_the_content(page: Page) -> None:

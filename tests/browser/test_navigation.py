@@ -22,7 +22,9 @@ CHANGED = next(row for row in ROWS if "replace_quotes" in row.saved_by and row.s
 
 def shown_trials(page: Page) -> list[int]:
     """Return the indexes in the table of trials."""
-    return [int(text) for text in page.locator("table.trials tbody td:first-child a").all_inner_texts()]
+    return [
+        int(text) for text in page.locator("table.trials tbody td:first-child a").all_inner_texts()
+    ]
 
 
 def tick(page: Page, choice: str) -> None:
