@@ -132,7 +132,7 @@ def test_every_name_is_a_choice_with_its_number(watched: WatchedPage, named_path
     assert page.locator(".view").count() == 2 * len(NAMES)
     for name in NAMES:
         show(page, f"#/?show={quote(name)}")
-        expect(page.locator(".heat:visible tbody th")).to_have_text(name)
+        expect(page.locator(".heat:visible tbody th")).to_have_text(" · ".join([name] * 3))
     show(page, "#/trials")
     shown = {key: (name, number) for key, name, number in page.evaluate(CHOICES)}
     for facet in FACETS:

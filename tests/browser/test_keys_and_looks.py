@@ -192,8 +192,8 @@ def test_paper_has_no_controls_and_is_white(page: Page) -> None:
         expect(page.locator(gone).first).not_to_be_visible()
     for kept in (".kicker", ".answer h1", ".board", ".heat", "#how code"):
         expect(page.locator(kept).first).to_be_visible()
-    exact = "getComputedStyle(document.querySelector('.view:not([hidden]) .heat a.cell')).printColorAdjust"
-    assert page.evaluate(exact) == "exact"
+    exact = "field => getComputedStyle(field).printColorAdjust"
+    assert page.locator(".heat:visible a.cell").first.evaluate(exact) == "exact"
     wide = page.evaluate("document.querySelector('.board').getBoundingClientRect().left")
     assert wide < 20
 
