@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
+from .clusters import clustered_difference
 from .metrics.records import AXES, Simulated, say_simulated
+from .metrics.tally import CaseKey
 from .records import Cell, TrialRow
 from .stats import (
     CONFIDENCE,
@@ -22,7 +24,6 @@ from .stats import (
     count_pairs,
     mcnemar,
     min_pairs,
-    newcombe_paired,
 )
 from .taxonomy import Failure, classify
 from .wording import describe_reasons
@@ -209,7 +210,7 @@ class _Comparison:
         self._judged: Judged = judged
         self._across = across
         self._seen: set[Key] = set()
-        self._counts: dict[tuple[str, str], PairCounts] = {}
+        self._counts: dict[tuple[str, str], dict[CaseKey, PairCounts]] = {}
         self._simulated: dict[tuple[str, str], int] = {}
         self.pairs: list[TrialPair] = []
         self.alone = 0
@@ -253,7 +254,9 @@ class _Comparison:
             axes = [axis for axis in AXES if axis not in self._across]
             groups = [("overall", "all"), *((axis, getattr(row.cell, axis)) for axis in axes)]
         for group in groups:
-            self._counts[group] = self._counts.get(group, PairCounts()) + one
+            cases = self._counts.setdefault(group, {})
+            key = (row.cell.suite, row.cell.scenario, row.case)
+            cases[key] = cases.get(key, PairCounts()) + one
             simulated = int(row.simulated or before.simulated)
             self._simulated[group] = self._simulated.get(group, 0) + simulated
 
@@ -267,9 +270,11 @@ class _Comparison:
         )
 
     def rate(self, axis: str, value: str) -> PairedRate:
-        counts = self._counts.get((axis, value), PairCounts())
+        cases = self._counts.get((axis, value), {})
+        counts = sum(cases.values(), PairCounts())
         simulated = self._simulated.get((axis, value), 0)
-        test, interval = mcnemar(counts.only_a, counts.only_b), newcombe_paired(counts)
+        test = mcnemar(counts.only_a, counts.only_b)
+        interval = clustered_difference(cases.values())
         verdict, needed = _judge(counts, test, interval)
         return PairedRate(
             axis=axis,
