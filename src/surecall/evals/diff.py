@@ -105,6 +105,8 @@ class DiffResult(Struct, frozen=True, kw_only=True):
     only_a: int
     """Trials of A without a partner."""
     only_b: int
+    errors: int = 0
+    """Pairs in which the endpoint failed a trial: listed, and in no rate."""
 
     def having(self, change: Change) -> tuple[TrialPair, ...]:
         """Return the pairs that changed in one way."""
@@ -160,6 +162,7 @@ def diff_rows(
         pairs=tuple(comparison.pairs),
         only_a=len(left) - comparison.paired,
         only_b=comparison.alone,
+        errors=comparison.errors,
     )
 
 
@@ -169,6 +172,7 @@ Key = tuple[Cell, str, int]
 class _Kept(Struct, frozen=True):
     side: Side
     simulated: bool
+    is_error: bool
 
 
 def align_rows(
@@ -198,7 +202,7 @@ def _keep_sides(
         key = _key(row, across)
         if key in found:
             raise _refuse_several(name, row, across)
-        found[key] = _Kept(_side(row, judged), row.simulated)
+        found[key] = _Kept(_side(row, judged), row.simulated, row.is_error)
     return found
 
 
@@ -214,6 +218,7 @@ class _Comparison:
         self._simulated: dict[tuple[str, str], int] = {}
         self.pairs: list[TrialPair] = []
         self.alone = 0
+        self.errors = 0
 
     @property
     def paired(self) -> int:
@@ -230,7 +235,10 @@ class _Comparison:
             raise _refuse_several(name, row, self._across)
         self._seen.add(key)
         now = _side(row, self._judged)
-        self._count(row, before, now)
+        if row.is_error or before.is_error:
+            self.errors += 1
+        else:
+            self._count(row, before, now)
         change = _change(before.side, now)
         if change is not None:
             self.pairs.append(
