@@ -38,7 +38,13 @@ def report(name: str, store: str, out: Path, formats: str) -> Path:
 
 
 def lacking(old: Any, new: Any, where: str = "") -> list[str]:
-    """List what an old document says and a new one does not, under today's names."""
+    """List what an old document says and a new one does not, under today's names.
+
+    Intervals are clustered by case now, so they may only have become wider.
+    """
+    if where.endswith(".interval"):
+        held = new["low"] <= old["low"] + 1e-9 and old["high"] <= new["high"] + 1e-9
+        return [] if held else [f"{where}: {old!r} is now {new!r}"]
     if isinstance(old, dict):
         return [
             line
@@ -52,8 +58,8 @@ def lacking(old: Any, new: Any, where: str = "") -> list[str]:
 
 
 def counts(text: str) -> list[str]:
-    """Return every count with its interval, in order."""
-    return re.findall(r"\d+/\d+ \(\d+–\d+ %\)", text)
+    """Return every count that has an interval, in order."""
+    return re.findall(r"(\d+/\d+) \(\d+–\d+ %\)", text)
 
 
 def test_an_old_store_is_listed(store: str) -> None:

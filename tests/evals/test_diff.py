@@ -53,6 +53,16 @@ def test_the_difference_is_tested_on_pairs() -> None:
     assert (overall.verdict, overall.needed) == ("worse", None)
 
 
+def test_a_pair_with_an_endpoint_error_is_listed_and_in_no_rate() -> None:
+    """Whichever side it is on, it says nothing about the model."""
+    before, now = series("++++"), series("++-+")
+    before[0] = msgspec.structs.replace(before[0], outcome="error", strict_ok=False)
+    now[1] = msgspec.structs.replace(now[1], outcome="error", strict_ok=False)
+    result = diff_rows(before, now)
+    assert (result.overall.counts, result.errors) == (PairCounts(both=1, only_a=1), 2)
+    assert [pair.trial for pair in result.pairs] == [before[0].trial, now[1].trial, now[2].trial]
+
+
 def test_an_improvement_is_called_better() -> None:
     """The other way round."""
     assert diff_rows(series("-" * 12), series("+" * 12)).overall.verdict == "better"

@@ -101,6 +101,14 @@ def test_an_error_of_the_endpoint_is_in_no_rate_and_counted_beside_them() -> Non
     assert (group.failures, group.stability.once) == ((), 1)
 
 
+def test_an_endpoint_that_fails_at_once_is_not_fast() -> None:
+    """Only a timeout tells something about the time: that it would have taken longer."""
+    refused = row(outcome="error", strict_ok=False, original_ok=False, elapsed_ms=1.0, trial=2)
+    stopped = msgspec.structs.replace(refused, censored=True, elapsed_ms=900.0, trial=3)
+    found = summarize([row(elapsed_ms=500.0, trial=1), refused, stopped]).overall.latency
+    assert (found.n, found.censored, found.p50_ms) == (2, 1, 900.0)
+
+
 def test_figures_of_calls_are_shares_of_calls() -> None:
     """Form, validity before and after, exactness and error kinds are counted call by call."""
     rows = [

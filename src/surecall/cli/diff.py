@@ -56,6 +56,8 @@ def show_diff(output: Output, result: DiffResult, limit: int, warnings: list[str
     if result.only_a or result.only_b:
         alone = f"{result.only_a} trials of A, {result.only_b} of B"
         console.print(f"without a partner: {alone}", style="dim")
+    if result.errors:
+        console.print(f"{result.errors} pairs met an endpoint error, in no rate", style="dim")
     for change, heading in CHANGES.items():
         pairs = result.having(change)
         if pairs:

@@ -41,6 +41,9 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "runs": CommandEntry("runs", "runs", "List, show, tag and remove eval runs."),
     "report": CommandEntry("runs", "report", "Write an eval run as a page, tables or summaries."),
     "regrade": CommandEntry("regrade", "regrade", "Judge the kept replies of an eval run again."),
+    "recommend": CommandEntry(
+        "recommend", "recommend_model", "Say which model a run speaks for, and why."
+    ),
     "diff": CommandEntry("diff", "diff", "Compare two eval runs, trial by trial."),
     "requests": CommandEntry("requests", "requests", "List, show and export gateway requests."),
     "models": CommandEntry("models", "models", "List the models in the catalog."),

@@ -46,6 +46,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
     with open_run_store(store_file, must_exist=True) as store:
         found = store.runs()
         shown = [(info, store.is_held(info.id)) for info in found[:limit]]
+        right = {info.id: store.count_right(info.id) for info, _ in shown}
     if output.json:
         rows = [_run_data(*each) for each in shown]
         output.data({"type": "runs", "count": len(found), "runs": rows})
@@ -63,8 +64,8 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
             _time_text(info.created_at),
             _status(info, is_held=is_held),
             f"{info.done}/{info.units}",
-            f"{info.strict_ok}/{info.judged}",
-            f"{info.original_ok}/{info.judged}",
+            f"{right[info.id].strict_ok}/{right[info.id].n}",
+            f"{right[info.id].original_ok}/{right[info.id].n}",
             str(info.errors or ""),
             ", ".join(info.tags) + _label_simulated(info),
             *([line_of(info.manifest.command, _MAX_COMMAND)] if is_wide else []),

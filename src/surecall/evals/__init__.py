@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .metrics import Summary
     from .models import find_contenders
     from .planning import Experiment
+    from .recommendation import Recommendation
     from .records import TrialBody, TrialRow
     from .regrading import Regraded, regrade, regrade_sync
     from .vendors import compare_vendors
@@ -23,6 +24,7 @@ __all__ = [
     "Contender",
     "EvalRun",
     "Experiment",
+    "Recommendation",
     "Regraded",
     "Summary",
     "TrialBody",
@@ -48,6 +50,7 @@ _HOMES = {
     "metrics": ("Summary",),
     "models": ("find_contenders",),
     "planning": ("Experiment",),
+    "recommendation": ("Recommendation",),
     "records": ("TrialBody", "TrialRow"),
     "regrading": ("Regraded", "regrade", "regrade_sync"),
     "vendors": ("compare_vendors",),

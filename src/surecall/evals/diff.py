@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from surecall.errors import Code, ConfigError, did_you_mean
 
+from .clusters import clustered_difference
 from .metrics.records import AXES, Simulated, say_simulated
+from .metrics.tally import CaseKey
 from .records import Cell, TrialRow
 from .stats import (
     CONFIDENCE,
@@ -22,7 +24,6 @@ from .stats import (
     count_pairs,
     mcnemar,
     min_pairs,
-    newcombe_paired,
 )
 from .taxonomy import Failure, classify
 from .wording import describe_reasons
@@ -104,6 +105,8 @@ class DiffResult(Struct, frozen=True, kw_only=True):
     only_a: int
     """Trials of A without a partner."""
     only_b: int
+    errors: int = 0
+    """Pairs in which the endpoint failed a trial: listed, and in no rate."""
 
     def having(self, change: Change) -> tuple[TrialPair, ...]:
         """Return the pairs that changed in one way."""
@@ -159,6 +162,7 @@ def diff_rows(
         pairs=tuple(comparison.pairs),
         only_a=len(left) - comparison.paired,
         only_b=comparison.alone,
+        errors=comparison.errors,
     )
 
 
@@ -168,6 +172,7 @@ Key = tuple[Cell, str, int]
 class _Kept(Struct, frozen=True):
     side: Side
     simulated: bool
+    is_error: bool
 
 
 def align_rows(
@@ -197,7 +202,7 @@ def _keep_sides(
         key = _key(row, across)
         if key in found:
             raise _refuse_several(name, row, across)
-        found[key] = _Kept(_side(row, judged), row.simulated)
+        found[key] = _Kept(_side(row, judged), row.simulated, row.is_error)
     return found
 
 
@@ -209,10 +214,11 @@ class _Comparison:
         self._judged: Judged = judged
         self._across = across
         self._seen: set[Key] = set()
-        self._counts: dict[tuple[str, str], PairCounts] = {}
+        self._counts: dict[tuple[str, str], dict[CaseKey, PairCounts]] = {}
         self._simulated: dict[tuple[str, str], int] = {}
         self.pairs: list[TrialPair] = []
         self.alone = 0
+        self.errors = 0
 
     @property
     def paired(self) -> int:
@@ -229,7 +235,10 @@ class _Comparison:
             raise _refuse_several(name, row, self._across)
         self._seen.add(key)
         now = _side(row, self._judged)
-        self._count(row, before, now)
+        if row.is_error or before.is_error:
+            self.errors += 1
+        else:
+            self._count(row, before, now)
         change = _change(before.side, now)
         if change is not None:
             self.pairs.append(
@@ -253,7 +262,9 @@ class _Comparison:
             axes = [axis for axis in AXES if axis not in self._across]
             groups = [("overall", "all"), *((axis, getattr(row.cell, axis)) for axis in axes)]
         for group in groups:
-            self._counts[group] = self._counts.get(group, PairCounts()) + one
+            cases = self._counts.setdefault(group, {})
+            key = (row.cell.suite, row.cell.scenario, row.case)
+            cases[key] = cases.get(key, PairCounts()) + one
             simulated = int(row.simulated or before.simulated)
             self._simulated[group] = self._simulated.get(group, 0) + simulated
 
@@ -267,9 +278,11 @@ class _Comparison:
         )
 
     def rate(self, axis: str, value: str) -> PairedRate:
-        counts = self._counts.get((axis, value), PairCounts())
+        cases = self._counts.get((axis, value), {})
+        counts = sum(cases.values(), PairCounts())
         simulated = self._simulated.get((axis, value), 0)
-        test, interval = mcnemar(counts.only_a, counts.only_b), newcombe_paired(counts)
+        test = mcnemar(counts.only_a, counts.only_b)
+        interval = clustered_difference(cases.values())
         verdict, needed = _judge(counts, test, interval)
         return PairedRate(
             axis=axis,

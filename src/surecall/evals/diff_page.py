@@ -89,8 +89,9 @@ def _rates(result: DiffResult) -> Iterator[str]:
     yield (
         f'<p class="soft">{_text(result.judged)} verdict; trials paired by cell, case and number'
         f"{_text(aside)}. {result.only_a} trials of A and {result.only_b} of B have no partner. "
-        "Differences are in points. Intervals: Newcombe, paired, 95 %. Test: McNemar, exact, "
-        "two-sided, not corrected for testing several groups.</p>"
+        f"{result.errors} pairs met an endpoint error and are in no rate. "
+        "Differences are in points. Intervals: Newcombe, paired, clustered by case, 95 %. "
+        "Test: McNemar, exact, two-sided, not corrected for testing several groups.</p>"
     )
     yield "<table><thead><tr><th>trials</th><th>pairs</th><th>A</th><th>B</th>"
     yield "<th>B minus A</th><th>better/worse</th><th>p</th><th>verdict</th></tr>"

@@ -21,7 +21,9 @@ from .export import Exported, export_run
 from .gates import Gate, GateReport, check_gates, parse_gate
 from .matrix import Estimate, estimate
 from .metrics import Summary, summarize
+from .metrics.tally import tally_rows
 from .planning import Experiment, Wanted, choose_run, plan_experiment
+from .recommendation import Recommendation, recommend
 from .records import Manifest, TrialBody, TrialRow
 from .runner import OnProgress, Stop, Tally, run_experiment, was_unanswered
 from .store import LATEST, STORE_FILE, RunInfo, RunStore, check_tag
@@ -247,6 +249,13 @@ class EvalRun:
         """Return every figure, with intervals."""
         with self._open() as store:
             return summarize(store.rows(self.id))
+
+    def recommend(
+        self, *, strategy: str | None = None, judged: Judged = "strict"
+    ) -> Recommendation:
+        """Say which model to take, or why none can be named."""
+        with self._open() as store:
+            return recommend(tally_rows(store.rows(self.id)), strategy=strategy, judged=judged)
 
     def check(self, *gates: Gate | str) -> GateReport:
         """Check gates such as `strict >= 0.9` on this run."""

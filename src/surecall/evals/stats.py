@@ -34,7 +34,7 @@ class Rate(Struct, frozen=True):
     k: int
     n: int
     interval: Interval
-    """Wilson score interval; 0..1 when nothing was counted."""
+    """At 95 %; 0..1 when nothing was counted."""
 
     @property
     def value(self) -> float | None:
@@ -109,8 +109,11 @@ class F1(Struct, frozen=True):
 # Rates
 
 
-def wilson(k: int, n: int, confidence: float = CONFIDENCE) -> Interval:
-    """Return the Wilson score interval of `k` out of `n`; 0..1 when `n` is 0."""
+def wilson(k: float, n: float, confidence: float = CONFIDENCE) -> Interval:
+    """Return the Wilson score interval of `k` out of `n`; 0..1 when `n` is 0.
+
+    Neither need be whole: trials that share a case count for less than one each.
+    """
     if n < 0 or not 0 <= k <= n:
         raise ValueError(f"{k} out of {n} is not a count")
     if n == 0:

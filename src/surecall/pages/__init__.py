@@ -14,7 +14,7 @@ __all__ = ["SHARED_SCRIPTS", "SHEET", "hash_text", "join_scripts", "read_asset"]
 
 SHEET: Final = "surecall.css"
 """The one sheet of all pages."""
-SHARED_SCRIPTS: Final = ("dom.js", "figures.js", "marks.js", "looks.js", "keys.js")
+SHARED_SCRIPTS: Final = ("dom.js", "figures.js", "marks.js", "lane.js", "looks.js", "keys.js")
 """Pieces that every page can use, in the order in which they are joined."""
 
 _HASH_CHARS: Final = 16

@@ -57,7 +57,8 @@ def test_the_page_names_no_other_address() -> None:
     page = render_html(FEW, make_info(FEW), bodies="none").decode()
     addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
     assert addresses == {"http://www.w3.org/2000/svg"}
-    assert re.findall(r'(?:src|href)="([^"]*)"', page) == ["data:,", "#main"]
+    links = set(re.findall(r'(?:src|href)="([^"]*)"', page))
+    assert {link for link in links if not link.startswith("#")} == {"data:,"}
 
 
 def test_text_cannot_leave_its_element() -> None:
@@ -100,15 +101,6 @@ def test_the_header_says_what_ran() -> None:
     assert run["simulated"] == ["zoo:steady", "zoo:tag-writer"]
 
 
-def test_limits_come_from_the_bodies() -> None:
-    """The limit on arguments is told for each scenario, also when no body goes in."""
-    rows = make_rows(models=MODELS[:1], strategies=("raw",), trials=1)
-    limits = dict(embedded(render_html(with_bodies(rows), make_info(rows)), "data")["limits"])
-    assert limits["long_arguments_guard"] == 300
-    assert limits["happy_path"] == 200_000
-    assert embedded(render_html(rows, make_info(rows)), "data")["limits"] == []
-
-
 def test_a_store_is_read_like_rows(tmp_path: Path) -> None:
     """A report from a store holds what one from rows and bodies holds."""
     with RunStore(tmp_path / "evals.db") as store:
@@ -118,7 +110,7 @@ def test_a_store_is_read_like_rows(tmp_path: Path) -> None:
         page = write_html(store, store.info(run_id), tmp_path / "out" / "a.html").read_bytes()
     pairs = [(row, make_body(row) if row.index < 20 else None) for row in FEW]
     again = render_html(pairs, make_info(FEW))
-    for name in ("texts", "cells", "trials", "calls", "limits", "bodies"):
+    for name in ("texts", "cells", "trials", "calls", "bodies"):
         assert embedded(page, "data")[name] == embedded(again, "data")[name]
     assert embedded(page, "bodies") == embedded(again, "bodies")
 

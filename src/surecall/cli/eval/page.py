@@ -8,6 +8,7 @@ import msgspec
 from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import line_of, make_table, styled
+from surecall.evals.clusters import METHOD
 from surecall.evals.gates import GateReport, GateResult
 from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
@@ -144,8 +145,8 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
 
 def _group_data(group: Group) -> dict[str, Any]:
     data = {
-        **select_fields(group, "n", "simulated", "original", "strict", "answer", "errors"),
-        "fabrications": group.fabrications,
+        **select_fields(group, "n", "errors", "simulated", "original", "strict", "answer"),
+        **select_fields(group, "false_calls", "fabrications"),
         "failures": [
             {**msgspec.to_builtins(item.failure), **select_fields(item, "count", "example")}
             for item in group.failures
@@ -195,7 +196,7 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
             style="dim",
         )
     console.print(
-        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % Wilson intervals",
+        f"\nrun {info.id}: {info.done} of {count_of(info.units, 'trial')}, 95 % intervals {METHOD}",
         style="dim",
         soft_wrap=True,
     )

@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from surecall.evals.metrics.tally import Tallies, Tally
+from surecall.evals.metrics.tally import Tallies, Tally, rate_cases
 from surecall.evals.original import add_old_names
 from surecall.evals.records import Cell, Task, TrialRow
 from surecall.evals.run_files import utc_text, write_export
 from surecall.evals.run_source import Layout, RunSource
-from surecall.evals.stats import rate_of
 from surecall.evals.store import RunStore
 from surecall.evals.taxonomy import ENDPOINT_LAYERS, Failure
 from surecall.evals.wording import describe_reasons, label_simulated
@@ -86,8 +85,7 @@ def _suite(source: RunSource, task: Task, cells: Tallies) -> Iterator[str]:
 
 
 def _case(source: RunSource, suite: str, cell: Cell, tally: Tally) -> Iterator[str]:
-    strict = rate_of(tally.strict_ok, tally.judged)
-    original = rate_of(tally.original_ok, tally.judged)
+    strict, original = rate_cases(tally, "strict_ok"), rate_cases(tally, "original_ok")
     attributes = {"classname": suite, "name": source.layout.scenario(cell)}
     attributes["time"] = _seconds([tally])
     yield _open("testcase", attributes, indent=2)

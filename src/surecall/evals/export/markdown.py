@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from surecall.evals.clusters import METHOD, clustered_rate
 from surecall.evals.metrics import group_tasks, summarize_tallies
-from surecall.evals.metrics.records import Group, Simulated, StrategyComparison, Summary
+from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell, Task
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
-from surecall.evals.stats import Rate, rate_of
+from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import describe_cost, label_simulated
 
@@ -96,7 +97,7 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     if summary.controls is not None:
         parts.append(f"controls without tools {_share(summary.controls.strict)}")
     parts.append(f"surecall {info.manifest.package}" if info.manifest.package else "surecall")
-    yield "; ".join(parts) + ". Intervals: Wilson, 95 %."
+    yield "; ".join(parts) + f". Intervals: 95 %, {METHOD}."
     yield ""
     if summary.overall.simulated != "none":
         which = "All" if summary.overall.simulated == "all" else "Some"
@@ -124,11 +125,14 @@ def _rates(summary: Summary, tasks: Mapping[Task, Group]) -> Iterator[str]:
     has_columns = 1 < len(strategies) <= _MAX_COLUMNS
     columns = [code_span(name) for name in strategies] if has_columns else ["right", "loose"]
     rows: list[_Row] = []
+    items: dict[Cell, list[Item]] = {}
+    for item in summary.items:
+        items.setdefault(item.cell, []).append(item)
     for name, members in _group(cells, with_strategy=not has_columns):
-        rates = (_sum(members), _sum(members, loose=True))
+        rates = (_pool(members, items), _pool(members, items, loose=True))
         if has_columns:
             rates = tuple(
-                _sum([group for group in members if _cell(group).strategy == strategy])
+                _pool([group for group in members if _cell(group).strategy == strategy], items)
                 for strategy in strategies
             )
         decisive = rates[-1] if has_columns else rates[0]
@@ -238,11 +242,19 @@ def _share(rate: Rate) -> str:
     return f"{rate.k:,}/{rate.n:,} ({low:.0f}–{high:.0f} %)"
 
 
-def _sum(groups: Sequence[Group], *, loose: bool = False) -> Rate | None:
+def _pool(
+    groups: Sequence[Group], items: Mapping[Cell, Sequence[Item]], *, loose: bool = False
+) -> Rate | None:
+    """Return the rate of several cells together, clustered by case."""
+    cases: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for item in (item for group in groups for item in items.get(_cell(group), ())):
+        key = (item.cell.suite, item.cell.scenario, item.case)
+        k, n = cases.get(key, (0, 0))
+        cases[key] = (k + (item.original_k if loose else item.k), n + item.n)
     if not groups:
         return None
-    rates = [group.original if loose else group.strict for group in groups]
-    return rate_of(sum(rate.k for rate in rates), sum(rate.n for rate in rates))
+    k, n = sum(k for k, _ in cases.values()), sum(n for _, n in cases.values())
+    return clustered_rate(k, n, cases.values())
 
 
 def _merge_simulated(groups: Sequence[Group]) -> Simulated:

@@ -4,6 +4,7 @@ A gate on a rate compares the rate that was counted. A gate on a regression fail
 drop is supported by its statistics; where too few trials were made to tell, it says so.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
@@ -11,6 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.clusters import clustered_difference
 from surecall.evals.metrics import render_group
 from surecall.evals.metrics.records import Group, Simulated, say_simulated
 from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies, pair_trials, tally_rows
@@ -23,7 +25,7 @@ from surecall.evals.stats import (
     mcnemar,
     min_pairs,
     min_trials_against,
-    newcombe_paired,
+    wilson,
 )
 from surecall.profiles.filters import matches_glob
 
@@ -183,7 +185,7 @@ def _rate(gate: Gate, rate: Rate, simulated: Simulated) -> GateResult:
         return GateResult(gate=gate, verdict="empty", observed=None, note=note)
     note = ""
     if bound in rate.interval and value != bound:
-        needed = min_trials_against(value, bound)
+        needed = math.ceil((min_trials_against(value, bound) or 0) * _weigh_cases(rate))
         note = f"n = {rate.n} cannot tell {value:.1%} from {bound:.1%}; about {needed} would"
     return GateResult(
         gate=gate,
@@ -197,14 +199,21 @@ def _rate(gate: Gate, rate: Rate, simulated: Simulated) -> GateResult:
     )
 
 
+def _weigh_cases(rate: Rate) -> float:
+    """Return how many trials of these cases are worth one of a case of its own."""
+    alone = wilson(rate.k, rate.n)
+    return ((rate.interval.high - rate.interval.low) / (alone.high - alone.low)) ** 2
+
+
 def _regression(gate: Gate, now: Tally, before: Tally) -> GateResult:
-    counts = pair_trials(before.cases, now.cases, original=gate.metric == "original_regression")
+    cases = pair_trials(before.cases, now.cases, original=gate.metric == "original_regression")
+    counts = sum(cases, PairCounts())
     difference = counts.difference
     if difference is None:
         note = f"no trial has a partner of the same cell, case and number in {gate.against}"
         return GateResult(gate=gate, verdict="empty", observed=None, note=note)
     drop = 0.0 - difference  # and never -0.0
-    interval = newcombe_paired(counts)
+    interval = clustered_difference(cases)
     of_drop = Interval(-interval.high, -interval.low)
     p = mcnemar(counts.only_a, counts.only_b).p
     holds = _COMPARE[gate.operator](drop, gate.bound)

@@ -7,10 +7,11 @@ from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
+from surecall.evals.clusters import clustered_difference
 from surecall.evals.records import Cell, Outcome, Task, TrialRow
 from surecall.evals.stats import (
+    PairCounts,
     mcnemar,
-    newcombe_paired,
     pass_at_k,
     pass_hat_k,
     percentile,
@@ -35,7 +36,17 @@ from .records import (
     Summary,
     say_simulated,
 )
-from .tally import CALL_RATES, CaseTrials, Tallies, Tally, merge_tallies, pair_trials, tally_rows
+from .tally import (
+    CALL_RATES,
+    SAVED_BY,
+    CaseTrials,
+    Tallies,
+    Tally,
+    merge_tallies,
+    pair_trials,
+    rate_cases,
+    tally_rows,
+)
 
 __all__ = ["Group", "Summary", "group_tasks", "render_group", "summarize", "summarize_tallies"]
 
@@ -106,16 +117,17 @@ def render_group(
         control=control,
         simulated=say_simulated(tally.simulated, tally.n),
         n=tally.n,
-        original=rate_of(tally.original_ok, tally.judged),
-        strict=rate_of(tally.strict_ok, tally.judged),
-        answer=rate_of(tally.answer_ok, tally.answers),
+        original=rate_cases(tally, "original_ok"),
+        strict=rate_cases(tally, "strict_ok"),
+        answer=rate_cases(tally, "answer_ok", "answers"),
+        false_calls=rate_cases(tally, "false_calls"),
         errors=tally.errors,
         error_share=rate_of(tally.errors, tally.n),
         error_causes=_failures(tally, tally.error_causes),
         outcomes={name: tally.outcomes[name] for name in get_args(Outcome)},
         categories=_by_count(tally.categories),
         calls=_call_figures(tally),
-        saved=rate_of(tally.saved_runs, tally.strict_ok),
+        saved=rate_cases(tally, "saved_runs", "strict_ok"),
         recoveries=_recoveries(tally),
         fabrications=tally.fabrications,
         failures=_failures(tally, tally.failures),
@@ -140,13 +152,11 @@ def _by_count(counts: Counter[str]) -> dict[str, int]:
 
 
 def _call_figures(tally: Tally) -> CallFigures:
-    calls = tally.calls
-    count = calls["count"]
     return CallFigures(
-        count=count,
-        **{name: rate_of(calls[name], count) for name in CALL_RATES},
-        exact=rate_of(calls["exact"], calls["expected"]),
-        repair_precision=rate_of(calls["changed_exact"], calls["changed_expected"]),
+        count=sum(trials.counts["calls"] for trials in tally.cases.values()),
+        **{name: rate_cases(tally, name, "calls") for name in CALL_RATES},
+        exact=rate_cases(tally, "exact", "expected"),
+        repair_precision=rate_cases(tally, "changed_exact", "changed_expected"),
         error_kinds=_by_count(tally.error_kinds),
         error_codes=_by_count(tally.error_codes),
         formats=_by_count(tally.formats),
@@ -157,11 +167,11 @@ def _recoveries(tally: Tally) -> tuple[Recovery, ...]:
     found = [
         Recovery(
             rule=rule,
-            saved=rate_of(tally.saved[rule], tally.strict_ok),
+            saved=rate_cases(tally, f"{SAVED_BY}{rule}", "strict_ok"),
             fired=tally.fired[rule],
             example=tally.saved_examples.get(rule),
         )
-        for rule in {**tally.saved, **tally.fired}
+        for rule in {**tally.saved_examples, **tally.fired}
     ]
     return tuple(sorted(found, key=lambda one: (-one.saved.k, -one.fired, one.rule)))
 
@@ -223,8 +233,9 @@ def _items_of(tallies: Tallies) -> Iterable[Item]:
                 cell=cell,
                 case=case,
                 control=control,
-                n=trials.made.bit_count(),
-                k=trials.strict.bit_count(),
+                n=trials.counts["judged"],
+                k=trials.counts["strict_ok"],
+                original_k=trials.counts["original_ok"],
                 consistency=_consistency(trials),
             )
 
@@ -252,7 +263,8 @@ def compare_strategies(tools: Mapping[Cell, Tally]) -> tuple[StrategyComparison,
 def _compare(
     a: str, b: str, model: str | None, of_a: list[Tally], of_b: list[Tally]
 ) -> StrategyComparison:
-    counts = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
+    cases = pair_trials(_without_strategy(of_a), _without_strategy(of_b))
+    counts = sum(cases, PairCounts())
     simulated = sum(tally.simulated for tally in (*of_a, *of_b))
     return StrategyComparison(
         a=a,
@@ -260,7 +272,7 @@ def _compare(
         model=model,
         counts=counts,
         test=mcnemar(counts.only_a, counts.only_b),
-        interval=newcombe_paired(counts),
+        interval=clustered_difference(cases),
         simulated=say_simulated(simulated, sum(tally.n for tally in (*of_a, *of_b))),
     )
 

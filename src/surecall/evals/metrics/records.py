@@ -135,6 +135,8 @@ class Group(Struct, frozen=True, kw_only=True):
     """Right by what was done: state and process."""
     answer: Rate
     """Of trials with a final text that was judged: those whose text is right."""
+    false_calls: Rate
+    """Trials with a call that should not have been made."""
     errors: int
     """Trials that the endpoint failed: neither right nor wrong."""
     error_share: Rate
@@ -157,6 +159,11 @@ class Group(Struct, frozen=True, kw_only=True):
     pass_curve: tuple[PassPoint, ...]
     stability: Stability
 
+    @property
+    def judged(self) -> int:
+        """How many trials rates are of: all but those that the endpoint failed."""
+        return self.n - self.errors
+
 
 class Item(Struct, frozen=True, kw_only=True):
     """One case in one cell, over its trials."""
@@ -167,6 +174,8 @@ class Item(Struct, frozen=True, kw_only=True):
     n: int
     k: int
     """Trials that are strictly right."""
+    original_k: int
+    """Trials that are right by the original assertion."""
     consistency: Consistency
 
 

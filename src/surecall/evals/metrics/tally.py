@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
+from surecall.evals.clusters import clustered_rate
+from surecall.evals.false_calls import has_false_call
 from surecall.evals.records import CallFact, Cell, TrialRow
-from surecall.evals.stats import PairCounts
+from surecall.evals.stats import PairCounts, Rate
 from surecall.evals.taxonomy import Failure, classify
 from surecall.records import Usage
 
@@ -14,20 +16,30 @@ CALL_RATES: Final = ("structured", "valid_before", "valid_after", "changed", "ex
 """What is counted of every call: fields of a call, and rates of its group."""
 
 
+SAVED_BY: Final = "saved by "
+"""Before the name of a rule: how many right trials of a case needed it."""
+
+CaseKey = tuple[str, str, str]
+"""What tells cases apart, whoever tries them: suite, scenario and case."""
+
+
 class CaseTrials:
     """The trials of one case in one cell, a bit each."""
 
-    __slots__ = ("made", "original", "strict")
+    __slots__ = ("counts", "made", "original", "strict")
 
     def __init__(self, made: int = 0, original: int = 0, strict: int = 0) -> None:
         self.made = made
         self.original = original
         self.strict = strict
+        self.counts: Counter[str] = Counter()
+        """Whatever else is counted of its trials and their calls."""
 
     def add(self, row: TrialRow) -> None:
-        """Note a trial that was judged; the first of two with the same number counts."""
-        if row.is_error:
-            return
+        """Note a trial that was judged; of two with the same number the first is paired."""
+        self.counts["judged"] += 1
+        self.counts["strict_ok"] += row.strict_ok
+        self.counts["original_ok"] += row.original_ok
         bit = 1 << row.trial
         if not self.made & bit:
             self.made |= bit
@@ -51,19 +63,16 @@ class Tally:
 
     def __init__(self) -> None:
         self.n = self.original_ok = self.strict_ok = self.simulated = self.errors = 0
-        self.answers = self.answer_ok = 0
         self.turns = self.requests = self.escalations = self.fabrications = 0
-        self.cut_by_limit = self.saved_runs = self.priced = self.cached_replies = 0
+        self.cut_by_limit = self.priced = self.cached_replies = 0
         self.cost_usd = 0.0
         self.usage = Usage()
         self.outcomes: Counter[str] = Counter()
         self.categories: Counter[str] = Counter()
-        self.calls: Counter[str] = Counter()
         self.formats: Counter[str] = Counter()
         self.error_kinds: Counter[str] = Counter()
         self.error_codes: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
-        self.saved: Counter[str] = Counter()
         self.saved_examples: dict[str, int] = {}
         self.failures: Counter[Failure] = Counter()
         self.error_causes: Counter[Failure] = Counter()
@@ -73,37 +82,48 @@ class Tally:
         self.cases: dict[tuple[Cell, str], CaseTrials] = {}
 
     def add(self, row: TrialRow) -> None:
-        """Count one trial."""
+        """Count one trial; one that the endpoint failed is in no rate."""
         self.n += 1
-        self.original_ok += row.original_ok and not row.is_error
-        self.strict_ok += row.strict_ok and not row.is_error
         self.simulated += row.simulated
-        self.errors += row.is_error
-        if row.answer_ok is not None:
-            self.answers += 1
-            self.answer_ok += row.answer_ok
         self.outcomes[row.outcome] += 1
         if row.category is not None:
             self.categories[row.category] += 1
-        for call in row.calls:
-            self._add_call(call)
-        self._add_rules(row)
         failure = classify(row)
         if failure is not None:
             (self.error_causes if row.is_error else self.failures)[failure] += 1
             self.examples.setdefault(failure, row.index)
-        (self.censored_ms if row.censored else self.elapsed_ms).append(row.elapsed_ms)
         self._add_costs(row)
-        self.cases.setdefault((row.cell, row.case), CaseTrials()).add(row)
+        if row.censored:  # it would have taken longer, whoever is to blame
+            self.censored_ms.append(row.elapsed_ms)
+        elif not row.is_error:  # an endpoint that fails at once is not fast
+            self.elapsed_ms.append(row.elapsed_ms)
+        if row.is_error:
+            self.errors += 1
+        else:
+            self._add_judged(row)
+
+    def _add_judged(self, row: TrialRow) -> None:
+        """Count what rates are made of."""
+        self.original_ok += row.original_ok
+        self.strict_ok += row.strict_ok
+        case = self.cases.setdefault((row.cell, row.case), CaseTrials())
+        case.add(row)
+        case.counts["false_calls"] += has_false_call(row)
+        if row.answer_ok is not None:
+            case.counts["answers"] += 1
+            case.counts["answer_ok"] += row.answer_ok
+        for call in row.calls:
+            self._add_call(case, call)
+        self._add_rules(case, row)
 
     @property
     def judged(self) -> int:
         """How many trials rates are of: all but those that the endpoint failed."""
         return self.n - self.errors
 
-    def _add_call(self, call: CallFact) -> None:
-        counts = self.calls
-        counts["count"] += 1
+    def _add_call(self, case: CaseTrials, call: CallFact) -> None:
+        counts = case.counts
+        counts["calls"] += 1
         for name in CALL_RATES:
             counts[name] += getattr(call, name)
         if call.exact is not None:
@@ -115,12 +135,12 @@ class Tally:
         self.error_kinds.update(call.error_kinds)
         self.error_codes.update(call.error_codes)
 
-    def _add_rules(self, row: TrialRow) -> None:
+    def _add_rules(self, case: CaseTrials, row: TrialRow) -> None:
         self.fired.update(row.rules)
         if row.strict_ok and row.saved_by:
-            self.saved_runs += 1
+            case.counts["saved_runs"] += 1
             for rule in dict.fromkeys(row.saved_by):
-                self.saved[rule] += 1
+                case.counts[f"{SAVED_BY}{rule}"] += 1
                 self.saved_examples.setdefault(rule, row.index)
 
     def _add_costs(self, row: TrialRow) -> None:
@@ -181,10 +201,23 @@ def pair_trials(
     b: Mapping[tuple[Cell, str], CaseTrials],
     *,
     original: bool = False,
-) -> PairCounts:
-    """Count how the trials agree that both sides have: same cell, case and number."""
-    whole = PairCounts()
-    for key, trials in a.items():
-        if key in b:
-            whole += trials.pair(b[key], original=original)
-    return whole
+) -> tuple[PairCounts, ...]:
+    """Count, case by case, how the trials agree that both sides have: same cell and number."""
+    found: dict[CaseKey, PairCounts] = {}
+    for (cell, case), trials in a.items():
+        other = b.get((cell, case))
+        if other is not None:
+            key = (cell.suite, cell.scenario, case)
+            found[key] = found.get(key, PairCounts()) + trials.pair(other, original=original)
+    return tuple(found.values())
+
+
+def rate_cases(tally: Tally, part: str, whole: str = "judged") -> Rate:
+    """Return the share that one count is of another, clustered by case."""
+    found: dict[CaseKey, tuple[int, int]] = {}
+    for (cell, case), trials in tally.cases.items():
+        key = (cell.suite, cell.scenario, case)
+        k, n = found.get(key, (0, 0))
+        found[key] = (k + trials.counts[part], n + trials.counts[whole])
+    k, n = sum(k for k, _ in found.values()), sum(n for _, n in found.values())
+    return clustered_rate(k, n, found.values())

@@ -114,16 +114,16 @@ class Columns:
             "arguments_bytes": call.arguments_bytes,
         }
 
-    def _parts(self, parts: Parts | None) -> list[Any] | None:
-        """Return state, process and answer: the reasons of each, or None where not judged."""
-        if parts is None:
-            return None
-        verdicts = (parts.state, parts.process, parts.answer)
-        return [None if one is None else self._reasons(one.reasons) for one in verdicts]
-
     def _reasons(self, reasons: tuple[Reason, ...]) -> list[int]:
         """Return code and message of each reason, one after the other."""
         return self._list(part for one in reasons for part in (one.code, one.message))
+
+    def _parts(self, parts: Parts | None) -> list[list[int] | None] | None:
+        """Return the reasons of state, process and answer; None for what was not judged."""
+        if parts is None:
+            return None
+        verdicts = (parts.state, parts.process, parts.answer)
+        return [None if found is None else self._reasons(found.reasons) for found in verdicts]
 
     def _failure(self, failure: Failure | None) -> int:
         return _NONE if failure is None else self._failures.setdefault(failure, len(self._failures))

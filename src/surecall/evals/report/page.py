@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from html import escape
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any, Final, TypeAlias, get_args
@@ -14,13 +13,18 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from surecall.errors import Code, ConfigError, did_you_mean
+from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.records import TrialBody, TrialRow
 from surecall.evals.store import RunInfo, RunStore
 from surecall.files import explain_write_errors, write_whole
+from surecall.jsontext import mend_surrogates
 from surecall.loop.stored import encode_kept
+from surecall.pages import SHARED_SCRIPTS, SHEET, join_scripts, read_asset
 
+from .answer import render_answer
 from .bodies import BodyChoice, RowMark, order_bodies, pack_bodies
 from .columns import Columns
+from .markup import Html, name
 
 TrialSource: TypeAlias = RunStore | Iterable[TrialRow] | Iterable[tuple[TrialRow, TrialBody | None]]
 """A store, rows, or rows each with its body."""
@@ -57,26 +61,19 @@ MAX_FILE_BYTES: Final = 15_000_000
 """A report is no larger than this, unless all bodies are asked for."""
 
 SCRIPTS: Final = (
-    "figures.js",
     "data.js",
     "bodies.js",
     "state.js",
-    "dom.js",
-    "chart_parts.js",
-    "chart_heat.js",
-    "chart_rates.js",
-    "chart_counts.js",
-    "chart_curves.js",
-    "overview.js",
     "facets.js",
     "trials.js",
     "transcript.js",
     "trial.js",
     "main.js",
 )
-"""The parts of the script, in the order in which they are joined."""
+"""The report's own pieces of script, in the order in which they are joined."""
 
-_DATA_VERSION: Final = 1
+_DATA_VERSION: Final = 2
+_HERE: Final = __package__ or "surecall.evals.report"
 _NOT_SHOWN: Final = frozenset({"units", "units_hash", "contenders", "catalog", "places"})
 """Fields of a manifest that the page does not need."""
 
@@ -116,27 +113,36 @@ def render_html(source: TrialSource, run_info: RunInfo, *, bodies: BodyChoice = 
         )
     trials = open_trials(source, run_info.id)
     columns, marks = Columns(), list[RowMark]()
-    for row in trials.rows:
-        columns.add(row)
-        marks.append(RowMark.of(row))
+    tallies = tally_rows(_note(trials.rows, columns, marks))
     data = columns.data()
     room = None if bodies == "all" else MAX_FILE_BYTES - len(encode_kept(data)) - 1_000_000
     packed = pack_bodies(order_bodies(marks, bodies), trials.body, max_bytes=room)
     data |= {
         "version": _DATA_VERSION,
         "run": _header(run_info),
-        "limits": _limits(marks, trials),
         "bodies": {
             "choice": bodies,
             "kept": [int(index) for index in packed.packed],
             "left_out": packed.left_out,
         },
     }
+    answer = render_answer(
+        tallies, run_info, kept=len(packed.packed), choice=bodies, left_out=packed.left_out
+    )
     return _fill(
-        title=f"surecall {run_info.id}",
+        run=run_info.id,
+        answer=answer,
         data=data,
         bodies={"shared": packed.shared, "packed": packed.packed},
     )
+
+
+def _note(rows: Iterable[TrialRow], columns: Columns, marks: list[RowMark]) -> Iterator[TrialRow]:
+    """Yield the rows, and note each for the page on its way."""
+    for row in rows:
+        columns.add(row)
+        marks.append(RowMark.of(row))
+        yield row
 
 
 def _header(info: RunInfo) -> dict[str, Any]:
@@ -150,25 +156,11 @@ def _header(info: RunInfo) -> dict[str, Any]:
     }
 
 
-def _limits(marks: Iterable[RowMark], trials: Trials) -> list[tuple[str, int]]:
-    """Return the limit on the size of arguments in each scenario, where a body has it."""
-    found: dict[str, int | None] = {}
-    for mark in marks:
-        if mark.scenario not in found:
-            found[mark.scenario] = _limit_of(trials.body(mark.index))
-    return [(scenario, limit) for scenario, limit in found.items() if limit is not None]
-
-
-def _limit_of(body: TrialBody | None) -> int | None:
-    options: dict[str, Any] = {} if body is None else body.config.get("options", {})
-    return options.get("max_tool_args_bytes")
-
-
 # The file
 
 
-def _fill(*, title: str, data: Any, bodies: Any) -> bytes:
-    style, script = _asset("report.css"), _script()
+def _fill(*, run: str, answer: Html, data: Any, bodies: Any) -> bytes:
+    style, script = read_asset(SHEET), _script()
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -181,9 +173,11 @@ def _fill(*, title: str, data: Any, bodies: Any) -> bytes:
             "trusted-types 'none'",
         )
     )
-    page = Template(_asset("report.html")).substitute(
+    page = Template(read_asset("report.html", _HERE)).substitute(
         policy=policy,
-        title=escape(title),
+        title=escape(f"surecall {mend_surrogates(run)}"),
+        run=name(run),
+        answer=answer,
         style=style,
         script=script,
         data=_inert(data),
@@ -201,15 +195,8 @@ def _inert(value: Any) -> str:
 
 @cache
 def _script() -> str:
-    parts = "\n".join(_asset(name) for name in SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
-
-
-@cache
-def _asset(name: str) -> str:
-    folder = resources.files(__package__ or "surecall.evals.report").joinpath("assets")
-    # A browser hashes what it parsed, and it parses every line end as a line feed.
-    return folder.joinpath(name).read_text("utf-8").replace("\r\n", "\n")
+    shared = (read_asset(piece) for piece in SHARED_SCRIPTS)
+    return join_scripts((*shared, *(read_asset(piece, _HERE) for piece in SCRIPTS)))
 
 
 def _hash(text: str) -> str:

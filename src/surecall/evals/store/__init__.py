@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from surecall.database import damaged, explain_database_errors, transaction
 from surecall.errors import Code, StoreError
@@ -49,6 +49,20 @@ _INFO: Final = """
 SELECT runs.*, (SELECT group_concat(name) FROM tags WHERE tags.run = runs.number) AS tags
 FROM runs
 """
+
+
+_COUNT_RIGHT: Final = """
+SELECT count(*) AS n, sum(strict_ok) AS strict_ok, sum(seed_ok) AS original_ok
+FROM trials WHERE run = ? AND control = 0 AND outcome != 'error'
+"""
+
+
+class RightCounts(NamedTuple):
+    """How many of the trials that count are right, by either verdict."""
+
+    n: int
+    strict_ok: int
+    original_ok: int
 
 
 class RunStore:
@@ -218,6 +232,11 @@ class RunStore:
                 ),
             )
         return tuple(row.index for row, _ in fresh)
+
+    def count_right(self, run_id: str) -> RightCounts:
+        """Count the trials that are in the rates of a run: no controls, no endpoint errors."""
+        (found,) = self._select(_COUNT_RIGHT, self._number(run_id))
+        return RightCounts(found["n"], found["strict_ok"] or 0, found["original_ok"] or 0)
 
     def done(self, run_id: str) -> set[int]:
         """Return the places of all trials that are there."""

@@ -13,7 +13,6 @@ SCRIPTS: Final = (
     "charts.js",
     "overview.js",
     "requests.js",
-    "lane.js",
     "request.js",
     "approvals.js",
     "approval.js",

@@ -2,7 +2,7 @@
 
 const source = JSON.parse(document.getElementById("data").textContent);
 const run = source.run;
-const KNOWN_STRATEGIES = ["raw", "baseline", "production", "guided"];
+const KNOWN_STRATEGIES = ["raw", "naive", "baseline", "production", "guided"];
 
 const textAt = (place) => (place < 0 ? null : source.texts[place]);
 const textsAt = (places) => places.map(textAt);
@@ -28,7 +28,6 @@ const axes = {
   suite: distinct((cell) => cell.suite),
   scenario: distinct((cell) => cell.scenario),
 };
-const simulatedModels = readSimulated();
 markContenders();
 markConsistency("strictOk", "strictFlaky");
 markConsistency("originalOk", "originalFlaky");
@@ -56,7 +55,8 @@ function readTrials(columns) {
       status: columns.status[i],
       originalReasons: readReasons(columns.original_reasons[i]),
       strictReasons: readReasons(columns.strict_reasons[i]),
-      parts: readParts(columns.parts[i]),
+      // State, process and answer, each its reasons; null for what was not judged.
+      parts: columns.parts[i]?.map((found) => found && readReasons(found)) ?? null,
       ms: columns.elapsed_ms[i],
       turns: columns.turns[i],
       requests: columns.requests[i],
@@ -70,21 +70,11 @@ function readTrials(columns) {
       text: textAt(columns.text[i]) ?? "",
       calls: [],
     };
+    // The endpoint failed: the trial is neither right nor wrong, and in no rate.
+    trial.isError = trial.outcome === "error";
     trial.cell.control = trial.control;
     return trial;
   });
-}
-
-// State, process and answer, each its reasons; null for what was not judged.
-function readParts(parts) {
-  if (!parts) return null;
-  const [state, process, answer] = parts.map((one) => one && readReasons(one));
-  return { state, process, answer };
-}
-
-// The endpoint failed: the trial is neither right nor wrong, and in no rate.
-function isError(trial) {
-  return trial.outcome === "error";
 }
 
 function readReasons(parts) {
@@ -123,28 +113,13 @@ function distinct(pick) {
   return [...new Set(cells.map(pick))];
 }
 
-// raw, baseline, production, guided; then the others as they came.
+// Known ones in their order, then the others as they came.
 function inOrder(strategies) {
   const known = KNOWN_STRATEGIES.filter((name) => strategies.includes(name));
   return [...known, ...strategies.filter((name) => !known.includes(name))];
 }
 
-function readSimulated() {
-  const found = new Map();
-  for (const trial of trials) {
-    const seen = found.get(trial.cell.model) ?? { yes: 0, no: 0 };
-    seen[trial.simulated ? "yes" : "no"] += 1;
-    found.set(trial.cell.model, seen);
-  }
-  return new Map(
-    [...found].map(([model, { yes, no }]) => [
-      model,
-      yes ? (no ? "partly simulated" : "simulated") : "",
-    ]),
-  );
-}
-
-// A contender is a model with its profile and fallback: a line in every chart.
+// A contender is a model with its profile and fallback.
 function markContenders() {
   const known = new Map();
   for (const cell of cells) {
@@ -158,7 +133,6 @@ function markContenders() {
         model: cell.model,
         profile: cell.profile,
         fallback: cell.fallback,
-        simulated: simulatedModels.get(cell.model),
       });
     }
     cell.contender = known.get(label);
@@ -169,7 +143,7 @@ function markContenders() {
 function markConsistency(verdict, field) {
   const groups = groupBy(trials, (trial) => `${trial.cell.place}/${trial.case}`);
   for (const members of groups.values()) {
-    const judged = members.filter((trial) => !isError(trial));
+    const judged = members.filter((trial) => !trial.isError);
     const right = judged.filter((trial) => trial[verdict]).length;
     const word =
       judged.length < 2

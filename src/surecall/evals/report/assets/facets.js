@@ -3,10 +3,11 @@
 // Maps, not objects: a value may be called `constructor`, and a tool `once`.
 const FACET_WORDS = new Map([
   ["flaky", new Map([["once", "tried once"]])],
-  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"], ["error", "the endpoint failed"]])],
+  ["outcome", new Map([["abstained", "made no call"], ["broke", "no call ran"], ["error", "endpoint error"]])],
+  ["verdict", new Map([["error", "endpoint error"]])],
 ]);
 const FACET_ORDERS = new Map([
-  ["verdict", ["pass", "fail"]],
+  ["verdict", ["right", "wrong", "error"]],
   ["flaky", ["always", "sometimes", "never", "once"]],
   ["outcome", ["called", "abstained", "broke", "error"]],
   ...Object.entries(axes),
@@ -23,7 +24,7 @@ function facetPanel() {
   const lists = FACETS.map(facetList).filter(Boolean);
   return h(
     "aside",
-    { class: "facets no-print", "aria-label": "Filters" },
+    { class: "facets", "aria-label": "Filters" },
     h("h2", { class: "hidden" }, "Filters"),
     lists,
   );
@@ -34,7 +35,7 @@ function facetList(facet) {
   const wanted = state.filters.get(facet.name) ?? new Set();
   const values = facetValues(facet, counts, wanted);
   if (values.length < 2 && !wanted.size) return null;
-  const wide = matchMedia("(min-width: 60rem)").matches;
+  const wide = matchMedia("(min-width: 901px)").matches;
   const open = wanted.size > 0 || (wide && OPEN_FACETS.includes(facet.name));
   return h(
     "details",
@@ -73,59 +74,41 @@ function facetChoice(facet, value, n, checked) {
     on: { change: () => go(linkTo(listPath(), { filters: toggled(facet.name, value) })) },
   });
   box.checked = checked;
-  const name = facet.name === "model" ? modelName(value) : h(
-    "bdi",
-    {},
-    breakable(facetWord(facet.name, value)),
-  );
   return h(
     "li",
     {},
-    h("label", {}, box, h("span", { class: "name" }, name), h("span", { class: "n" }, count(n))),
+    h("label", {}, box, h("span", { class: "name" }, name(facetWord(facet.name, value))), h("span", { class: "k3" }, whole(n))),
   );
 }
 
 // The choices in force, each with a way to take it back.
 function chips() {
-  const found = [...state.filters].flatMap(([name, values]) =>
-    [...values].map(
-      (value) => chip(
-        `${FACETS.find((facet) => facet.name === name).title}: ${facetWord(name, value)}`,
-        { filters: toggled(name, value) },
-      ),
-    ),
-  );
+  const found = [...state.filters].flatMap(([facet, values]) => [...values].map((value) => chip(
+    `${FACETS.find((one) => one.name === facet).title}: ${facetWord(facet, value)}`,
+    { filters: toggled(facet, value) },
+  )));
   if (state.q) found.push(chip(`Text: ${state.q}`, { q: "" }));
   const few = chosen.rows.length < trials.length;
-  return [
-    h(
-      "span",
-      { class: "shown", id: "shown" },
-      few ? `${count(chosen.rows.length)} of ${plural(trials.length, "trial")}` : plural(
-        trials.length,
-        "trial",
-      ),
-    ),
+  return h(
+    "div",
+    { class: "chips", id: "chips" },
+    h("span", { class: "k3", id: "shown" }, few ? `${whole(chosen.rows.length)} of ${countOf(trials.length, "trial")}` : countOf(trials.length, "trial")),
     found,
-    found.length ? link(
-      linkTo(listPath(), { filters: new Map(), q: "" }),
-      { class: "clear" },
-      "clear filters",
-    ) : null,
-  ];
+    found.length ? link(linkTo(listPath(), { filters: new Map(), q: "" }), { class: "clear" }, "clear filters") : null,
+  );
 }
 
 function chip(text, changes) {
   return link(
     linkTo(listPath(), changes),
     { class: "chip", title: "Take this filter back" },
-    h("bdi", {}, text),
+    h("bdi", {}, seen(text)),
     h("span", { "aria-hidden": "true" }, " ×"),
     h("span", { class: "hidden" }, ", take back"),
   );
 }
 
-// Filters lead to a page that has filters.
+// Filters lead to the page that has filters.
 function listPath() {
-  return ["", "chart", "trials"].includes(state.path[0] ?? "") ? state.path : ["trials"];
+  return ["trials"];
 }

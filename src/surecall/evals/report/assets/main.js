@@ -1,16 +1,7 @@
 // Addresses, keys and the frame around every page.
 
-const KEYS = [
-  ["j, k", "next and previous chart, trial, turn or call"],
-  ["Enter", "open what is marked"],
-  ["← ↑ → ↓", "walk through the heat map; on a trial: previous and next"],
-  ["/", "search"],
-  ["o, t", "overview, table of trials"],
-  ["u", "up: from a trial to its cell, from a cell to the overview"],
-  ["d", "dark or light"],
-  ["?", "this list"],
-];
-
+const answer = document.getElementById("answer");
+const view = document.getElementById("view");
 const main = document.getElementById("main");
 const scrolls = new Map();
 let shownPath = null;
@@ -39,100 +30,61 @@ function render() {
   const key = document.activeElement?.dataset?.key;
   const path = state.path.join("/");
   const [page = "", ...rest] = state.path;
+  const isAnswer = page === "" || page === "how";
+  answer.hidden = !isAnswer;
+  view.hidden = isAnswer;
+  if (isAnswer) {
+    replace(view);
+    showAnswer();
+  } else replace(view, pageOf(page, rest));
   drawNavigation(page);
-  replace(main, pageOf(page, rest));
-  const again = key && [
-    ...document.querySelectorAll("[data-key]"),
-  ].find((node) => node.dataset.key === key);
+  const again = key && [...document.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key);
   if (again) again.focus({ preventScroll: true });
-  settleScroll(path, page, rest);
+  settleScroll(path, page);
   shownPath = path;
   clicked = false;
 }
 
 function pageOf(page, rest) {
-  if (page === "" || page === "chart") return withFacets(overviewPage());
-  if (page === "trials") return withFacets(trialsPage());
+  if (page === "trials") return trialsPage();
   if (page === "cell") return cellPage(rest);
   if (page === "trial") return trialPage(rest);
   return lostPage("This address leads nowhere.");
 }
 
-function withFacets(content) {
-  return h("div", { class: "with-facets" }, facetPanel(), h("div", { class: "content" }, content));
-}
-
-function settleScroll(path, page, rest) {
+function settleScroll(path, page) {
   wantedScroll = clicked ? null : (scrolls.get(location.hash) ?? null);
-  if (page === "chart" && path !== shownPath) {
-    const chart = document.getElementById(`chart-${rest[0]}`);
-    chart?.focus({ preventScroll: true });
-    chart?.scrollIntoView({ block: "start" });
-  } else if (wantedScroll !== null) {
-    scrollTo(0, wantedScroll);
-  } else if (path !== shownPath && shownPath !== null) {
+  if (page === "how") document.getElementById("how").scrollIntoView({ block: "start" });
+  else if (wantedScroll !== null) scrollTo(0, wantedScroll);
+  else if (path !== shownPath && shownPath !== null) {
     scrollTo(0, 0);
     main.focus({ preventScroll: true });
+  }
+}
+
+// The answer is in the file for every strategy and verdict: one of them is shown.
+function showAnswer() {
+  const views = [...answer.querySelectorAll(".view")];
+  const wanted = (strategy) => views.find((one) => one.dataset.strategy === strategy && one.dataset.judged === state.kind);
+  const shown = wanted(state.show) ?? wanted(views[0]?.dataset.strategy);
+  for (const one of views) one.hidden = one !== shown;
+  for (const choice of shown?.querySelectorAll("[data-choice]") ?? []) {
+    choice.setAttribute("href", linkTo([], { [choice.dataset.choice]: choice.dataset.value }));
   }
 }
 
 // The frame
 
 function drawFrame() {
-  const search = h(
-    "input",
-    {
-      type: "search",
-      id: "search",
-      placeholder: "Search trials",
-      "aria-label": "Search trials",
-      autocomplete: "off",
-      spellcheck: "false",
-      on: { input: () => later(runSearch) },
-    },
-  );
-  const kind = h(
-    "select",
-    {
-      id: "kind",
-      "aria-label": "Verdict",
-      on: { change: (event) => go(linkTo(state.path, { kind: event.target.value })) },
-    },
-    h("option", { value: "strict" }, "strict verdict"),
-    h("option", { value: "original" }, "original verdict"),
-  );
-  replace(
-    document.getElementById("top"),
-    h(
-      "div",
-      { class: "bar" },
-      h("a", { class: "brand", href: "#/" }, "surecall"),
-      h("span", { class: "run-id" }, run.id),
-      h("nav", { id: "pages", "aria-label": "Pages" }),
-      search,
-      kind,
-      h("button", { type: "button", id: "theme", on: { click: toggleTheme } }),
-      h(
-        "button",
-        {
-          type: "button",
-          id: "keys",
-          "aria-label": "Keys",
-          title: "Keys (?)",
-          on: { click: showHelp },
-        },
-        "?",
-      ),
-    ),
-    h("div", { class: "about" }, runHeader()),
-    h("div", { id: "chips", class: "chips" }),
-  );
-  replace(
-    document.getElementById("help"),
-    h("h2", { id: "help-title" }, "Keys"),
-    facts(KEYS.map(([keys, words]) => [h("kbd", {}, keys), words])),
-    h("form", { method: "dialog" }, h("button", { id: "close-help" }, "Close")),
-  );
+  const search = h("input", {
+    type: "search", id: "search", placeholder: "Search trials  /", "aria-label": "Search trials", autocomplete: "off", spellcheck: "false",
+    on: { input: () => later(runSearch) },
+  });
+  document.getElementById("top").append(search, lookButton(),
+    button("?", showKeys, { class: "bare", id: "keys", "aria-label": "Keys", title: "Keys (?)" }));
+  replace(document.getElementById("foot"), h("span", {}, name(`surecall ${run.package}`)), h("span", { class: "keyhints" },
+    [["j k", "next, previous"], ["arrows", "walk the map"], ["t", "trials"], ["d", "dark or light"], ["?", "all keys"]].map(
+      ([keys, words]) => h("span", {}, h("kbd", {}, keys), ` ${words}`))));
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();
@@ -140,19 +92,10 @@ function drawFrame() {
 }
 
 function drawNavigation(page) {
-  const item = (path, names, text) => link(
-    linkTo(path),
-    { "aria-current": names.includes(page) ? "page" : null },
-    text,
-  );
-  replace(
-    document.getElementById("pages"),
-    item([], ["", "chart"], "Overview"),
-    item(["trials"], ["trials"], `Trials ${count(chosen.rows.length)}`),
-  );
-  replace(document.getElementById("chips"), chips());
-  document.querySelector(".about").hidden = !["", "chart"].includes(page);
-  document.getElementById("kind").value = state.kind;
+  const item = (path, names, ...text) => link(linkTo(path), { "aria-current": names.includes(page) ? "page" : null }, ...text);
+  replace(document.getElementById("pages"),
+    item([], ["", "how"], "Answer"),
+    item(["trials"], ["trials", "trial", "cell"], "Trials ", h("span", { class: "count" }, whole(chosen.rows.length))));
   const search = document.getElementById("search");
   if (document.activeElement !== search) search.value = state.q;
 }
@@ -163,74 +106,36 @@ function later(act) {
 }
 
 function runSearch() {
-  rewrite(linkTo(listPath(), { q: document.getElementById("search").value.trim() }));
+  const q = document.getElementById("search").value.trim();
+  if (state.path[0] === "trials") rewrite(linkTo(["trials"], { q }));
+  else location.hash = linkTo(["trials"], { q });
   render();
-}
-
-// Light and dark
-
-function isDark() {
-  const chosenTheme = document.documentElement.dataset.theme;
-  return chosenTheme ? chosenTheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-  document.getElementById("theme").textContent = isDark() ? "Light" : "Dark";
-}
-
-function toggleTheme() {
-  const theme = isDark() ? "light" : "dark";
-  setTheme(theme);
-  try {
-    localStorage.setItem("surecall-theme", theme);
-  } catch {
-    // A browser may refuse to keep it; then it holds until the page is closed.
-  }
-}
-
-function keptTheme() {
-  try {
-    const theme = localStorage.getItem("surecall-theme");
-    return ["light", "dark"].includes(theme) ? theme : null;
-  } catch {
-    return null;
-  }
 }
 
 // Keys
 
-function showHelp() {
-  document.getElementById("help").showModal();
+function step(by) {
+  if (state.path[0] === "trial") return stepTo(by > 0 ? "next" : "previous");
+  if (state.path[0] === "trials" || state.path[0] === "cell") return moveRow(by);
+  return walk([...answer.querySelectorAll(".view:not([hidden]) section, #how")], by);
 }
 
-function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
-  const inField = event.target.closest("input:not([type=checkbox]), select, textarea");
-  if (inField) {
-    if (event.key === "Escape") inField.blur();
-    return;
-  }
-  const act = {
-    "/": () => document.getElementById("search").focus(),
-    "?": showHelp,
-    j: () => walk(1),
-    k: () => walk(-1),
-    o: () => go(linkTo([])),
-    t: () => go(linkTo(["trials"])),
-    u: goUp,
-    d: toggleTheme,
-    ArrowLeft: () => stepTo("previous", event),
-    ArrowRight: () => stepTo("next", event),
-  }[event.key];
-  if (!act || act() === false) return;
-  event.preventDefault();
+function walk(stops, by) {
+  if (!stops.length) return false;
+  const now = stops.indexOf(stops.find((stop) => stop === document.activeElement));
+  const next = stops[now < 0 ? (by > 0 ? 0 : stops.length - 1) : Math.max(0, Math.min(stops.length - 1, now + by))];
+  if (!next.hasAttribute("tabindex")) next.setAttribute("tabindex", "-1");
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "start" });
+  if (next.dataset.path) rewrite(linkTo(next.dataset.path.split("/")));
+  return true;
 }
 
-function stepTo(id, event) {
+function stepTo(id) {
   const to = document.getElementById(id);
-  if (!to || event.target.closest("pre, .scroll")) return false;
+  if (!to) return false;
   go(to.getAttribute("href"));
+  return true;
 }
 
 function goUp() {
@@ -238,28 +143,44 @@ function goUp() {
   go(linkTo(trial ? cellPath(trial.cell) : []));
 }
 
-function walk(by) {
-  const stops = [...main.querySelectorAll("[data-stop], figure.chart")];
-  if (!stops.length) return;
-  const now = stops.indexOf(document.activeElement.closest("[data-stop], figure.chart"));
-  const next = stops[
-    now < 0 ? (by > 0 ? 0 : stops.length - 1) : Math.max(0, Math.min(stops.length - 1, now + by))
-  ];
-  next.focus({ preventScroll: true });
-  const large = next.matches("section, article, figure");
-  next.scrollIntoView({ block: large ? "start" : "nearest" });
-  if (next.dataset.path) rewrite(linkTo(next.dataset.path.split("/")));
+function walkMap(event) {
+  const from = event.target.closest?.("a[data-x]");
+  const steps = new Map([["ArrowLeft", [-1, 0]], ["ArrowRight", [1, 0]], ["ArrowUp", [0, -1]], ["ArrowDown", [0, 1]], ["Home", [-1000, 0]], ["End", [1000, 0]]]);
+  const found = steps.get(event.key);
+  if (!from || !found) return;
+  event.preventDefault();
+  const [dx, dy] = found;
+  const fields = [...from.closest("[data-map]").querySelectorAll("a[data-x]")];
+  const [x, y] = [Number(from.dataset.x), Number(from.dataset.y)];
+  const ahead = fields
+    .filter((one) => (dx ? Number(one.dataset.y) === y && (Number(one.dataset.x) - x) * dx > 0 : Number(one.dataset.x) === x && (Number(one.dataset.y) - y) * dy > 0))
+    .sort((a, b) => Math.abs(a.dataset.x - x) + Math.abs(a.dataset.y - y) - Math.abs(b.dataset.x - x) - Math.abs(b.dataset.y - y));
+  const next = Math.abs(dx) > 1 ? ahead.at(-1) : ahead[0];
+  if (!next) return;
+  from.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
 }
 
+onKey(["j"], "next part, row or trial", () => step(1));
+onKey(["k"], "previous part, row or trial", () => step(-1));
+onKey(["n"], "next turn or call", () => walk([...view.querySelectorAll("[data-turn]")], 1));
+onKey(["p"], "previous turn or call", () => walk([...view.querySelectorAll("[data-turn]")], -1));
+onKey(["o"], "answer", () => go(linkTo([])));
+onKey(["t"], "trials", () => go(linkTo(["trials"])));
+onKey(["u"], "up: from a trial to its field, from a field to the answer", goUp);
+onKey(["/"], "search", () => document.getElementById("search").focus());
+onKey(["c"], "copy the link to this page", () => [...view.querySelectorAll("button")].find((one) => one.textContent === "Copy link")?.click());
+onKey(["d"], "dark or light", switchLook);
+onKey(["?"], "this list", showKeys);
+
 history.scrollRestoration = "manual";
+showLook();
 drawFrame();
-setTheme(keptTheme());
-document.addEventListener(
-  "click",
-  (event) => (clicked ||= Boolean(event.target.closest("a"))),
-  true,
-);
-document.addEventListener("keydown", pressed);
+document.addEventListener("click", (event) => (clicked ||= Boolean(event.target.closest("a"))), true);
+answer.addEventListener("keydown", walkMap);
+// A tooltip says what assistive technology reads; it is in the file once.
+answer.addEventListener("pointerover", ({ target }) => target.matches?.("a.cell") && (target.title = target.ariaLabel));
+listenToKeys();
 addEventListener("hashchange", () => location.hash !== shownHash && render());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(null));
 render();

@@ -1,7 +1,7 @@
 // What is looked at is in the address: `#/trials?model=a&verdict=fail&sort=-time`.
 
 const FACETS = [
-  { name: "verdict", title: "Verdict", values: (trial) => [passes(trial) ? "pass" : "fail"] },
+  { name: "verdict", title: "Verdict", values: (trial) => [verdictOf(trial)] },
   { name: "failure", title: "Failure", values: (trial) => failureCodes(trial) },
   { name: "model", title: "Model", values: (trial) => [trial.cell.model] },
   { name: "scenario", title: "Scenario", values: (trial) => [trial.cell.scenario] },
@@ -32,7 +32,6 @@ function parseAddress(hash) {
     q: params.get("q") ?? "",
     kind: ["original", "seed"].includes(params.get("kind")) ? "original" : "strict",
     show: params.get("show") ?? "",
-    order: params.get("order") === "rate" ? "rate" : "",
     sort: params.get("sort") ?? "",
   };
 }
@@ -57,7 +56,7 @@ function linkTo(path, changes = {}) {
   for (const [name, values] of next.filters) {
     for (const value of values) params.append(name, value);
   }
-  for (const name of ["q", "show", "order", "sort"]) if (next[name]) params.set(name, next[name]);
+  for (const name of ["q", "show", "sort"]) if (next[name]) params.set(name, next[name]);
   if (next.kind === "original") params.set("kind", "original");
   const query = params.toString();
   return `#/${path.map(encodeURIComponent).join("/")}${query ? `?${query}` : ""}`;
@@ -84,13 +83,6 @@ function filtersWith(changes) {
   return filters;
 }
 
-function contenderFilter(contender, more = {}) {
-  const fixed = { model: contender.model };
-  if (axes.profile.length > 1) fixed.profile = contender.profile;
-  if (axes.fallback.length > 1) fixed.fallback = contender.fallback;
-  return filtersWith({ ...fixed, ...more });
-}
-
 function toggled(name, value) {
   const filters = new Map(state.filters);
   const values = new Set(filters.get(name));
@@ -101,6 +93,11 @@ function toggled(name, value) {
 }
 
 // What the verdict in force says
+
+function verdictOf(trial) {
+  if (trial.isError) return "error";
+  return passes(trial) ? "right" : "wrong";
+}
 
 function passes(trial) {
   return state.kind === "original" ? trial.originalOk : trial.strictOk;
@@ -118,15 +115,6 @@ function failureCodes(trial) {
 function toolNames(trial) {
   trial.tools ??= [...new Set(trial.calls.map((call) => call.name))];
   return trial.tools;
-}
-
-// The strategies that charts of one strategy show.
-function shownStrategies() {
-  const wanted = state.filters.get("strategy");
-  const there = axes.strategy.filter((name) => !wanted || wanted.has(name));
-  if (state.show === "all") return there;
-  if (there.includes(state.show)) return [state.show];
-  return there.includes("production") ? ["production"] : there.slice(-1);
 }
 
 // Choose the trials that fit, and count what each further choice would leave.
@@ -169,6 +157,7 @@ function matches(trial, words) {
     ...trial.rules,
     ...toolNames(trial),
     trial.simulated ? "simulated" : "",
+    ...(trial.parts ?? []).flatMap((found) => found ?? []).flatMap((one) => [one.code, one.message]),
     trial.text,
   ]
     .join("\n")

@@ -12,7 +12,7 @@ function receiptRows(changes) {
     h("code", { class: "rule" }, name(change.rule)),
     h("span", { class: "where" }, change.place === "" ? "whole" : name(change.place)),
     h("span", { class: "values" }, difference(change.before, change.after), change.why ? [" ", h("span", { class: "k3" }, seen(change.why))] : null),
-    h("span", { class: "loss" }, change.lossless ? "lossless" : mark("caution", "warn", "can lose")),
+    h("span", { class: "loss" }, change.lossless !== false ? "lossless" : mark("caution", "warn", "can lose")),
   )));
 }
 

@@ -1,0 +1,118 @@
+"""`surecall recommend`: which model a run speaks for, in one sentence, and why."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from surecall.evals.experiments import open_run_store
+from surecall.evals.metrics.tally import tally_rows
+from surecall.evals.recommendation import (
+    Recommendation,
+    bracket,
+    dollars,
+    duration,
+    percent,
+    recommend,
+)
+from surecall.evals.standings import Standing
+from surecall.evals.store import RunInfo
+
+from .flags import pass_output, store_flag
+from .output import Output, select_fields
+from .terminal import line_of, make_table
+
+
+@click.command("recommend")
+@click.argument("run", default="@latest")
+@click.option("--strategy", metavar="NAME", help="Strategy to look at. [default: production]")
+@click.option(
+    "--verdict",
+    type=click.Choice(["strict", "original"]),
+    default="strict",
+    show_default=True,
+    help="Verdict that decides.",
+)
+@store_flag
+@pass_output
+def recommend_model(
+    output: Output, *, run: str, strategy: str | None, verdict: Any, store_file: str | None
+) -> None:
+    """Say which model a run speaks for, and why; RUN defaults to the latest.
+
+    No model is named when the trials cannot tell: too few, or too many models too close.
+    """
+    with open_run_store(store_file, must_exist=True) as store:
+        info = store.info(store.resolve(run))
+        found = recommend(tally_rows(store.rows(info.id)), strategy=strategy, judged=verdict)
+    if output.json:
+        output.data(_render(info, found))
+        return
+    console = output.page()
+    console.print(line_of(found.sentence, 1000), style="bold", soft_wrap=True)
+    if found.remark:
+        console.print(line_of(found.remark, 1000), soft_wrap=True)
+    console.print()
+    console.print(make_table(_COLUMNS, (_row(one) for one in found.standings.everyone)))
+    console.print()
+    for reason in found.why:
+        console.print(line_of(reason, 1000), style="dim", soft_wrap=True)
+    if not info.is_complete:
+        console.print(
+            f"The run is not complete: {info.done} of {info.units} trials.", style="yellow"
+        )
+
+
+_COLUMNS = (
+    {"rank": "whole", "model": "fold"}
+    | dict.fromkeys(("right", "false calls", "p95", "$ per 100", "errors"), "right whole")
+    | {"same as the first?": "fold"}
+)
+
+
+def _row(one: Standing) -> tuple[str, ...]:
+    low, high = one.places or (0, 0)
+    return (
+        "" if one.places is None else str(low) if low == high else f"{low}–{high}",
+        line_of(one.name),
+        f"{percent(one.rate.value)} {bracket(one)}",
+        str(one.group.false_calls.k),
+        duration(one.p95_ms),
+        dollars(one.cost_per_100),
+        str(one.group.errors),
+        _describe_same(one),
+    )
+
+
+def _describe_same(one: Standing) -> str:
+    if one.simulated == "all":
+        return "simulated"
+    if not one.is_eligible:
+        return "invented calls" if one.group.fabrications else "trials are missing"
+    contest = one.against_first
+    if contest is None:
+        return "–"
+    low, high = -100 * contest.interval.high, -100 * contest.interval.low
+    words = "no" if contest.is_told else "cannot tell"
+    return f"{words}: {-100 * contest.difference:.0f} lower [{low:.0f} to {high:.0f}]"
+
+
+def _render(info: RunInfo, found: Recommendation) -> dict[str, Any]:
+    return {
+        "type": "recommendation",
+        "run": info.id,
+        **select_fields(found, "strategy", "judged", "chosen", "sentence", "remark"),
+        "why": list(found.why),
+        "models": [
+            {
+                "name": one.name,
+                "simulated": one.simulated,
+                "rate": msgspec.to_builtins(one.rate),
+                "places": one.places,
+                "false_calls": msgspec.to_builtins(one.group.false_calls),
+                "errors": one.group.errors,
+                **select_fields(one, "p95_ms", "cost_per_100", "is_eligible"),
+            }
+            for one in found.standings.everyone
+        ],
+    }

@@ -1,0 +1,236 @@
+"""Who stands where: the models of a run, best first, with what the trials cannot tell apart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .clusters import clustered_difference
+from .diff import Judged
+from .metrics import Group, render_group
+from .metrics.records import Simulated
+from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trials
+from .records import Cell
+from .stats import CONFIDENCE, Interval, PairCounts, Rate, mcnemar
+
+KNOWN_STRATEGIES: Final = ("raw", "naive", "baseline", "production", "guided")
+"""In the order in which they are shown; others follow."""
+
+_COST_TRIALS: Final = 100
+
+
+class Contest(Struct, frozen=True):
+    """One contender against another, on the trials that both have."""
+
+    counts: PairCounts
+    """A is the other, B the one that is compared."""
+    interval: Interval
+    """Of B's rate less A's, clustered by case."""
+    p: float
+    """Of the exact McNemar test."""
+
+    @property
+    def difference(self) -> float:
+        """The rate of B less that of A."""
+        return self.counts.difference or 0.0
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the trials tell the two apart: the test and the interval both say so."""
+        return bool(self.counts.n) and self.p < 1 - CONFIDENCE and 0 not in self.interval
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """One contender under one strategy."""
+
+    name: str
+    """The model, and what else tells contenders apart."""
+    cell: Cell
+    """Any of its cells: its model, profile and fallback."""
+    group: Group
+    """Its figures."""
+    rate: Rate
+    """Right by the verdict that decides."""
+    is_eligible: bool
+    """Whether it may be named: all its trials are there, and no call was invented."""
+    cost_per_100: float | None
+    """Dollars for a hundred tasks; None when no price is known."""
+    places: tuple[int, int] | None = None
+    """The places that the trials allow; None where there is nothing to rank."""
+    against_first: Contest | None = None
+    """None for the first, and for those that are not compared."""
+
+    @property
+    def simulated(self) -> Simulated:
+        """Whether its model is simulated."""
+        return self.group.simulated
+
+    @property
+    def p95_ms(self) -> float | None:
+        """The time within which 95 % of trials ended; None when it lies beyond the limit."""
+        return self.group.latency.true_p95_ms
+
+
+class Standings(Struct, frozen=True, kw_only=True):
+    """All contenders under one strategy."""
+
+    strategy: str
+    judged: Judged
+    ranked: tuple[Standing, ...]
+    """Best first."""
+    simulated: tuple[Standing, ...]
+    """Best first, and never ranked."""
+
+    @property
+    def everyone(self) -> tuple[Standing, ...]:
+        """The ranked ones, then the simulated ones."""
+        return (*self.ranked, *self.simulated)
+
+
+def list_strategies(tallies: Tallies) -> list[str]:
+    """Return the strategies of a run: known ones in their order, then others as they came."""
+    found = list(dict.fromkeys(cell.strategy for cell, _ in tallies))
+    known = [name for name in KNOWN_STRATEGIES if name in found]
+    return [*known, *(name for name in found if name not in known)]
+
+
+def main_strategy(strategies: Sequence[str]) -> str:
+    """Return the strategy that is shown first: production, or the last one."""
+    return "production" if "production" in strategies else strategies[-1] if strategies else ""
+
+
+def rank(tallies: Tallies, strategy: str, judged: Judged = "strict") -> Standings:
+    """Order the contenders of one strategy, and say what the trials cannot tell.
+
+    Higher rate first; ties go to fewer false calls, then to lower cost, then to lower p95. Those
+    that may not be named come last.
+    """
+    tools, made = _collect(tallies, strategy)
+    names = name_contenders(cell for cell, _ in tallies)
+    most = max(made.values(), default=0)
+    found = [
+        _stand(
+            names[key],
+            members[0][0],
+            merge_tallies(tally for _, tally in members),
+            judged,
+            has_all=made[key] == most,
+        )
+        for key, members in tools.items()
+    ]
+    found.sort(key=_order)
+    cases = {names[key]: _without_contender(members) for key, members in tools.items()}
+    ranked = [one for one in found if one.simulated != "all"]
+    contests = {
+        (a.name, b.name): compare_cases(cases[a.name], cases[b.name], judged)
+        for a in ranked
+        for b in ranked
+        if a is not b
+    }
+    return Standings(
+        strategy=strategy,
+        judged=judged,
+        ranked=tuple(
+            replace(
+                one,
+                places=_places(one, ranked, contests) if len(ranked) > 1 else None,
+                against_first=contests.get((ranked[0].name, one.name)),
+            )
+            for one in ranked
+        ),
+        simulated=tuple(one for one in found if one.simulated == "all"),
+    )
+
+
+def compare_cases(
+    a: Mapping[tuple[Cell, str], CaseTrials],
+    b: Mapping[tuple[Cell, str], CaseTrials],
+    judged: Judged,
+) -> Contest:
+    """Compare B with A on the trials that both have."""
+    pairs = pair_trials(a, b, original=judged == "original")
+    counts = sum(pairs, PairCounts())
+    return Contest(counts, clustered_difference(pairs), mcnemar(counts.only_a, counts.only_b).p)
+
+
+ContenderKey = tuple[str, str, str]
+"""Model, profile and fallback."""
+
+
+def key_of(cell: Cell) -> ContenderKey:
+    """Return what tells contenders apart."""
+    return (cell.model, cell.profile, cell.fallback)
+
+
+def name_contenders(cells: Iterable[Cell]) -> dict[ContenderKey, str]:
+    """Name each contender by its model, with its profile and fallback where these differ."""
+    keys = list(dict.fromkeys(map(key_of, cells)))
+    profiles, fallbacks = {key[1] for key in keys}, {key[2] for key in keys}
+    names: dict[ContenderKey, str] = {}
+    for model, profile, fallback in keys:
+        parts = [model]
+        if len(profiles) > 1 or profile != "default":
+            parts.append(profile)
+        if len(fallbacks) > 1:
+            parts.append(fallback)
+        names[model, profile, fallback] = " · ".join(parts)
+    return names
+
+
+def _collect(
+    tallies: Tallies, strategy: str
+) -> tuple[dict[ContenderKey, list[tuple[Cell, Tally]]], dict[ContenderKey, int]]:
+    """Return the tallies of tools by contender, and how many trials each has in all."""
+    tools: dict[ContenderKey, list[tuple[Cell, Tally]]] = {}
+    made: dict[ContenderKey, int] = {}
+    for (cell, control), tally in tallies.items():
+        if cell.strategy != strategy:
+            continue
+        made[key_of(cell)] = made.get(key_of(cell), 0) + tally.n
+        if not control:
+            tools.setdefault(key_of(cell), []).append((cell, tally))
+    return tools, made
+
+
+def _stand(name: str, cell: Cell, tally: Tally, judged: Judged, *, has_all: bool) -> Standing:
+    group = render_group(tally, axis="model", value=name)
+    costs = group.costs
+    # A cost that is known for some trials only would look cheaper than it is.
+    is_priced = costs.cost_usd is not None and costs.priced >= group.judged
+    return Standing(
+        name=name,
+        cell=cell,
+        group=group,
+        rate=group.strict if judged == "strict" else group.original,
+        is_eligible=has_all and group.judged > 0 and not group.fabrications,
+        cost_per_100=_COST_TRIALS * (costs.cost_usd or 0.0) / costs.priced if is_priced else None,
+    )
+
+
+def _order(one: Standing) -> tuple[float, ...]:
+    false_calls = one.group.false_calls.value or 0.0
+    cost = float("inf") if one.cost_per_100 is None else one.cost_per_100
+    time = float("inf") if one.p95_ms is None else one.p95_ms
+    rate = -1.0 if one.rate.value is None else one.rate.value
+    return (not one.is_eligible, -rate, false_calls, cost, time)
+
+
+def _without_contender(
+    members: Sequence[tuple[Cell, Tally]],
+) -> dict[tuple[Cell, str], CaseTrials]:
+    return {
+        (replace(cell, model="", profile="", fallback=""), case): trials
+        for _, tally in members
+        for (cell, case), trials in tally.cases.items()
+    }
+
+
+def _places(
+    one: Standing, ranked: Sequence[Standing], contests: Mapping[tuple[str, str], Contest]
+) -> tuple[int, int]:
+    """Return the first and the last place that the trials allow."""
+    others = [contests[other.name, one.name] for other in ranked if other.name != one.name]
+    ahead = sum(contest.is_told and contest.difference < 0 for contest in others)
+    behind = sum(contest.is_told and contest.difference > 0 for contest in others)
+    return (1 + ahead, len(ranked) - behind)
