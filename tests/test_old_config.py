@@ -11,12 +11,12 @@ import pytest
 from surecall.config import Config, load_config
 from surecall.loop import resolve_options
 from surecall.profiles import resolve_capabilities
-from surecall.transforms import FAMILIES, TransformRegistry
+from surecall.transforms import FAMILIES, Family, TransformRegistry
 
 FILE: Final = Path(__file__).with_name("old_config") / "surecall.toml"
 TABLE: Final = tomllib.loads(FILE.read_text("utf-8"))
 FOLDERS: Final = ("cache_dir", "evals_dir", "journal_dir", "trace_dir")
-FAMILY_OPTIONS: Final = {
+FAMILY_OPTIONS: Final[dict[Family, str]] = {
     "messages": "message_transforms",
     "tools": "tool_transforms",
     "replies": "response_transforms",
@@ -61,5 +61,6 @@ def test_every_old_capability_is_known(config: Config) -> None:
 def test_every_old_transform_is_built_in() -> None:
     """In the same family."""
     registry = TransformRegistry.builtin()
-    for family in FAMILIES:
-        assert set(TABLE["options"][FAMILY_OPTIONS[family]]) <= set(registry.names(family))
+    assert FAMILY_OPTIONS.keys() <= set(FAMILIES)
+    for family, option in FAMILY_OPTIONS.items():
+        assert set(TABLE["options"][option]) <= set(registry.names(family))

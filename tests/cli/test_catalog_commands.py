@@ -77,7 +77,8 @@ def test_a_code_is_explained_in_any_case() -> None:
     found = document(invoke("explain", "Arguments-Truncated", "--json"))
     assert shown.splitlines()[0] == "ARGUMENTS_TRUNCATED"
     assert found["title"] in shown
-    assert set(found) == {"schema_version", "code", "title", "seen", "why", "fix", "reaction"}
+    told = {"code", "title", "seen", "why", "fix", "reaction", "page"}
+    assert set(found) == {"schema_version", *told}
 
 
 def test_all_codes_are_listed() -> None:

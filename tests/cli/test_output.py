@@ -100,7 +100,7 @@ def test_error_as_json_goes_to_standard_output(place: str) -> None:
     result = invoke(*words)
     found = document(result)
     assert (found["type"], found["code"]) == ("error", "UNKNOWN_CODE")
-    assert found["message"] == "'NOPE' is not a code of surecall."
+    assert found["message"].startswith("'NOPE' is not a code, rule,")
     assert found["hint"]
     assert result.stderr == ""
 
@@ -135,7 +135,7 @@ def _fail(*_: object) -> CodeText:
 
 def test_internal_error_is_one_line_without_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected exception names itself and `--debug`, and shows no secret."""
-    monkeypatch.setattr("surecall.cli.explain.explain_code", _fail)
+    monkeypatch.setattr("surecall.cli.explain._find", _fail)
     result = invoke("explain", "AUTH")
     assert result.exit_code == ExitCode.INTERNAL
     assert "INTERNAL_ERROR  ZeroDivisionError: the key is [redacted]" in result.stderr
@@ -145,7 +145,7 @@ def test_internal_error_is_one_line_without_traceback(monkeypatch: pytest.Monkey
 
 def test_debug_shows_the_traceback_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--debug` adds the traceback, redacted."""
-    monkeypatch.setattr("surecall.cli.explain.explain_code", _fail)
+    monkeypatch.setattr("surecall.cli.explain._find", _fail)
     result = invoke("--debug", "explain", "AUTH")
     assert "Traceback (most recent call last)" in result.stderr
     assert "sk-abc" not in result.stderr

@@ -219,6 +219,7 @@ async def test_the_outcome_of_a_tool_that_was_left_behind_is_unknown() -> None:
 
     @surecall.tool(effect="write")
     async def stuck() -> str:
+        """Never end."""
         ran.append("again")
         return ""
 

@@ -109,6 +109,9 @@ def test_every_field_says_where_it_comes_from() -> None:
         "unique_call_ids": "default",
         "empty_arguments": "default",
         "needs_reasoning_echo": "default",
+        "false_call_rate": "default",
+        "fit_separation": "default",
+        "fit_threshold": "default",
     }
     assert resolved.capabilities.context_window_tokens == 9000
 

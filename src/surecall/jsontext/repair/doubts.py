@@ -171,7 +171,7 @@ def _has_like_last(value: Any) -> bool:
 def _has_swallowed(value: Any, rules: set[str]) -> bool:
     odd = _KEY_BEHIND_PREFIX if "drop_string_prefix" in rules else _KEY_WITH_SYNTAX
     has_controls = _CONTROL in rules
-    is_about_keys = not rules.isdisjoint(_QUOTE_RULES)
+    is_about_keys = not rules.isdisjoint(_EDGE_RULES)
     if isinstance(value, str) and _MEMBER_INSIDE.search(value):
         return True
     waiting: list[Any] = [value]

@@ -1,3 +1,0 @@
-"""Tests of a plugin run pytest inside pytest."""
-
-pytest_plugins = ["pytester"]
