@@ -34,6 +34,7 @@ _log = open_log("surecall.probe")
 
 _SCHEMA_VERSION: Final = 1
 _BUSY_S: Final = 5.0
+_MAKING_S: Final = 0.1
 _MAX_REMEMBER_S: Final = 3600.0
 _PRIMARY_CODE: Final = 0xFF
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -229,9 +230,12 @@ class FactStore:
             try:
                 return self._transact(action, begin)
             except sqlite3.DatabaseError as error:
-                if not _is_damage(error):
+                if _primary_code(error) == sqlite3.SQLITE_BUSY:
+                    time.sleep(_MAKING_S)  # the file is being made; that is not waited for
+                elif _is_damage(error):
+                    self._put_aside(error)
+                else:
                     raise
-                self._put_aside(error)
                 return self._transact(action, begin)
         except (sqlite3.Error, OSError) as error:
             raise _unusable(f"{self.path} cannot be used: {error}.") from error
@@ -261,8 +265,12 @@ class FactStore:
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
 
+def _primary_code(error: sqlite3.DatabaseError) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+
+
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    code = _primary_code(error)
     # Python itself looks at text, which has no code of the database.
     return code in _DAMAGED or str(error).startswith("Could not decode to UTF-8")
 
