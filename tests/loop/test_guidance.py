@@ -451,6 +451,70 @@ async def test_a_model_that_ignores_forced_choices_is_held_from_the_start() -> N
     assert replay_trace(result.trace).same
 
 
+async def test_a_held_model_reads_its_repeated_call_once() -> None:
+    """Instead of a second exchange it reads that the call was made, and what comes next."""
+    look_again = object_reply('{"name": "look", "arguments": {"what": "x"}}')
+    transport = ScriptedTransport(
+        [
+            look_again,
+            look_again,
+            object_reply('{"name": "save", "arguments": {"text": "y"}}'),
+            object_reply('{"answer": "Done."}'),
+        ]
+    )
+    result = await run_script(
+        [],
+        tools=[look, put_after_look],
+        transport=transport,
+        required_tools=("save",),
+        capabilities={**SCHEMA, "tool_choices": ["auto"]},
+    )
+    third = transport.requests[2].body["messages"]
+    assert [message["role"] for message in third] == ["system", "user", "assistant", "user"]
+    assert third[-1]["content"].endswith(
+        'You have already called look with {"what":"x"}; its result is above. '
+        "Take from it what the next step needs: call save."
+    )
+    assert [call.name for call in result.calls] == ["look", "look", "save"]
+    assert replay_trace(result.trace).same
+
+
+async def test_a_held_model_reads_why_its_repeated_call_failed() -> None:
+    """The second failure of the same call is told as a reason to change it."""
+    asked: list[str] = []
+
+    @surecall.tool(effect="write")
+    def save(text: str, place: str = "") -> str:
+        """Save a text."""
+        asked.append(place)
+        if place:
+            raise ValueError("there is no such place")
+        return "saved"
+
+    wrong = object_reply('{"name": "save", "arguments": {"text": "y", "place": "your_place"}}')
+    transport = ScriptedTransport(
+        [
+            wrong,
+            wrong,
+            object_reply('{"name": "save", "arguments": {"text": "y"}}'),
+            object_reply('{"answer": "Done."}'),
+        ]
+    )
+    result = await run_script(
+        [],
+        tools=[save],
+        transport=transport,
+        required_tools=("save",),
+        capabilities={**SCHEMA, "tool_choices": ["auto"]},
+    )
+    last = transport.requests[2].body["messages"][-1]["content"]
+    assert "has failed again in the same way." in last
+    assert "there is no such place" in last
+    assert last.endswith("Call it with other arguments; leave out what you do not know.")
+    assert asked == ["your_place", "your_place", ""]
+    assert replay_trace(result.trace).same
+
+
 async def test_a_run_without_what_it_needs_raises_with_what_was_missing() -> None:
     """The error is one of tool use, and carries the names."""
     with pytest.raises(ToolUseError) as raised:

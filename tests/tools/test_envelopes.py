@@ -62,7 +62,9 @@ CASES = [
     Case("data is a list", {"ok": True, "data": [1]}, _success({"value": [1]})),
     Case("data is null", {"ok": True, "data": None}, _success({})),
     Case("data is false", {"ok": True, "data": False}, _success({"value": False})),
-    Case("other keys are dropped", {"ok": True, "data": {}, "secret": 1}, _success({})),
+    Case("keys beside data are dropped", {"ok": True, "data": {}, "secret": 1}, _success({})),
+    Case("keys without data are data", {"ok": True, "id": 5}, _success({"id": 5})),
+    Case("an error as one text", {"ok": False, "error": "gone"}, _failure({"error": "gone"})),
     Case("warnings", {"ok": True, "warnings": ["w", 1]}, _success({}, warnings=("w", 1))),
     Case("warnings not a list", {"ok": True, "warnings": "w"}, _success({})),
     Case(

@@ -1,15 +1,18 @@
 """The turn that follows: a plain one, or one in which the model is asked to go on."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.records import Message, StepNudged
+from surecall.records import Message, StepNudged, ToolCall, ToolResult
 
 from .checks import call_key, check_tokens
-from .guidance import Nudge, find_nudge, find_steps, refuse_not_ready
+from .guidance import Nudge, find_missing, find_nudge, find_steps, refuse_not_ready
 from .plan import Plan
+from .prompting import taught_way
 from .steps import Accepted, AskModel, Effect, Emit, Fail, RunCalls, RunState, Step
-from .wording import tell_not_finished, warn_same_read
+from .wording import tell_not_finished, tell_same_failure, tell_same_read, warn_same_read
 
 
 def begin_turn(state: RunState, plan: Plan, *, tools_enabled: bool) -> tuple[RunState, Effect]:
@@ -75,10 +78,40 @@ def guide_calls(state: RunState, wanted: RunCalls, plan: Plan) -> RunCalls:
     repeated = {
         call_id: guidance.reads[key] for call_id, key in keys.items() if key in guidance.reads
     }
-    warning = warn_same_read(find_steps(plan, guidance)) if repeated else ""
+    steps = find_steps(plan, guidance) if repeated else ()
+    warnings = {
+        call.id: warn_same_read(call.name, steps) for call in wanted.calls if call.id in repeated
+    }
     return replace(
         wanted,
-        warnings={**dict.fromkeys(repeated, warning), **wanted.warnings},
+        warnings={**warnings, **wanted.warnings},
         not_ready=refuse_not_ready(plan, guidance),
         repeated=repeated,
     )
+
+
+def note_repeats(
+    state: RunState,
+    calls: Iterable[tuple[str, ToolCall]],
+    results: tuple[ToolResult, ...],
+    plan: Plan,
+) -> Message | None:
+    """Return the note that stands for a reply in which every call was made before.
+
+    A small model that reads its own call twice makes it a third time, whatever the result says
+    about it. One that reads the call once, and then that it was made already, goes on.
+    """
+    guidance = state.guidance
+    if taught_way(state.mode) is None or not find_missing(plan, guidance):
+        return None
+    by_id = {result.call_id: result for result in results}
+    notes: list[str] = []
+    for key, call in calls:
+        result = by_id.get(call.id)
+        if key in guidance.reads:
+            notes.append(tell_same_read(call, find_steps(plan, guidance)))
+        elif result is not None and not result.ok and state.repeats.get(key, 0) > 1:
+            notes.append(tell_same_failure(call, result.envelope.errors))
+        else:
+            return None
+    return Message("user", "\n".join(notes))

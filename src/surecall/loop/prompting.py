@@ -47,6 +47,9 @@ def choose_mode(
     origin = capability_origins.get("supports_tool_use", "default")
     if options.required_tools and capabilities.json_schema:
         choices = capability_origins.get("tool_choices", "default")
+        if not capabilities.supports_tool_use:
+            reason = f"required_tools are declared, and supports_tool_use is false ({origin})"
+            return PromptChoice("constrained", reason)
         if choices != "default" and "required" not in capabilities.tool_choices:
             reason = f"required_tools are declared, and a forced tool_choice is ignored ({choices})"
             return PromptChoice("constrained", reason)

@@ -36,7 +36,7 @@ from .checks import (
 from .escalation import Escalation, count_refusals, find_escalation, stuck_tool
 from .guidance import find_missing, find_nudge, may_call_again, note_results
 from .history import answer_calls, show_edits
-from .next_turn import begin_turn, guide_calls, nudge_model
+from .next_turn import begin_turn, guide_calls, note_repeats, nudge_model
 from .output_steps import after_output_failure, after_output_reply, ask_for_output, begin_output
 from .plan import Plan
 from .prompting import taught_way
@@ -397,9 +397,14 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
     calls = [(call_key(call, plan), call) for call in state.history[-1].tool_calls]
     is_repeated = any(key in state.guidance.reads for key, _ in calls)
     changed = any(result.ok and plan.has_effects(result.name) for result in results)
+    note = note_repeats(state, calls, results, plan)
+    if note is None:
+        history = show_edits(state.history, results) + answer_calls(results)
+    else:
+        history = (*state.history[:-1], note)
     state = replace(
         state,
-        history=show_edits(state.history, results) + answer_calls(results),
+        history=history,
         calls_run=state.calls_run + len(results),
         any_success=state.any_success or any(result.ok for result in results),
         last_ok={**state.last_ok, **{result.name: result.ok for result in results}},

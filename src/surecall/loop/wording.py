@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from surecall.errors import Code
 from surecall.jsontext import encode_text
-from surecall.records import ErrorDetail, Message, clip
+from surecall.records import ErrorDetail, Message, ToolCall, clip
 from surecall.tools.feedback import CHECK_STATE, INTERRUPTED
 
 EMPTY_FINAL_TEXT: Final = "Please give your final answer to the user now, as plain text."
@@ -48,11 +48,15 @@ OUTPUT_CUT: Final = ErrorDetail(
     "Answer again with all of it.",
 )
 _SAME_CALL: Final = "This is the same call with the same arguments for the "
+_IS_ABOVE: Final = "its result is above."
+_FAILED_AGAIN: Final = "has failed again in the same way."
 _OWN_WORDS: Final = (
     NOT_EXECUTED,
     NOT_FINISHED,
     EMPTY_FINAL_TEXT,
     _SAME_CALL,
+    _IS_ABOVE,
+    _FAILED_AGAIN,
     "Make the others again in your next reply if you still need them.",
     "Your last message repeated a notice that was meant for you.",
 )
@@ -113,12 +117,31 @@ def tell_not_finished(missing: Sequence[str], steps: Sequence[str], request: str
     )
 
 
-def warn_same_read(steps: Sequence[str]) -> str:
+def warn_same_read(name: str, steps: Sequence[str]) -> str:
     """Say that a result was there before, and what to do with it."""
-    return (
-        "You made this call before, and this is the result you got then. "
-        f"Go on with the next step: call {_join(steps, 'or')}."
-    )
+    return f"You made this call before, and this is the result you got then. {_go_on(name, steps)}"
+
+
+def tell_same_read(call: ToolCall, steps: Sequence[str]) -> str:
+    """Say that a call was made before, where its result is, and what to do with it."""
+    made = f"You have already called {call.name} with {_show_arguments(call)}; {_IS_ABOVE}"
+    return f"{made} {_go_on(call.name, steps)}"
+
+
+def tell_same_failure(call: ToolCall, errors: Iterable[ErrorDetail]) -> str:
+    """Say that a call failed again, why, and that only another one can succeed."""
+    why = " ".join(_describe_error(error) for error in errors)
+    made = f"{call.name} with {_show_arguments(call)} {_FAILED_AGAIN}"
+    return f"{made} {why} Call it with other arguments; leave out what you do not know."
+
+
+def _go_on(name: str, steps: Sequence[str]) -> str:
+    others = [f"{step} with other arguments" if step == name else step for step in steps]
+    return f"Take from it what the next step needs: call {_join(others, 'or')}."
+
+
+def _show_arguments(call: ToolCall) -> str:
+    return clip(encode_text(call.arguments or {}), _MAX_REQUEST_CHARS)
 
 
 def explain_not_ready(name: str, waiting: Sequence[str], *, is_unfit: bool) -> ErrorDetail:

@@ -17,13 +17,16 @@ from surecall.errors import Code, ConfigError
 from surecall.limits import MAX_OUTPUT_BYTES
 from surecall.records import Envelope, ErrorDetail
 
+_ENVELOPE_KEYS: Final = frozenset({"ok", "tool_name", "data", "warnings", "errors"})
+
 
 def envelope_of(tool_name: str, value: Any) -> Envelope:
     """Return the envelope of what a tool returned.
 
     A mapping with `ok` is taken as an envelope: `ok` counts only when it is literally true,
-    data that is not a mapping is wrapped as `{"value": …}`, and errors are reduced to texts. A
-    mapping without `ok` is the data of a success; so is anything else, as `{"value": …}`.
+    data that is not a mapping is wrapped as `{"value": …}`, and errors are reduced to texts. Where
+    it has no `data`, what else it has is its data. A mapping without `ok` is the data of a success;
+    so is anything else, as `{"value": …}`.
     """
     if isinstance(value, Envelope):
         return msgspec.structs.replace(value, tool_name=tool_name)
@@ -37,10 +40,14 @@ def envelope_of(tool_name: str, value: Any) -> Envelope:
     return Envelope(
         ok=members["ok"] is True,
         tool_name=tool_name,
-        data=_data_of(_plain_record(members.get("data"))),
+        data=_data_of(_plain_record(members["data"])) if "data" in members else _find_data(members),
         warnings=tuple(cast("list[Any]", warnings)) if isinstance(warnings, list | tuple) else (),
         errors=_errors_of(members.get("errors")),
     )
+
+
+def _find_data(members: Mapping[Any, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if name not in _ENVELOPE_KEYS}
 
 
 def render_envelope(envelope: Envelope) -> dict[str, Any]:

@@ -263,6 +263,10 @@ def _has_word(progress: RunProgress) -> bool:
     return any("word" in result.envelope.data for result in progress.results)
 
 
+def _lacks_word(progress: RunProgress) -> bool:
+    return not _has_word(progress)
+
+
 _NOTES: Final = 4
 _FIRST: Final = "first_key="
 
@@ -318,10 +322,10 @@ class MultiStepPlan(Scenario):
         return scene
 
     def declare(self, scene: Scene) -> Declarations:
-        """Require both tools; there is nothing to write down before a note has given the word."""
+        """Require both tools: notes are opened until one has given the word to write down."""
         return Declarations(
             required_tools=(_NOTE_SPEC.name, "state_patch"),
-            available_when={"state_patch": _has_word},
+            available_when={_NOTE_SPEC.name: _lacks_word, "state_patch": _has_word},
         )
 
     def messages(self, scene: Scene) -> tuple[Message, ...]:
