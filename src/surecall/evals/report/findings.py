@@ -21,7 +21,7 @@ _ABOUT_INTERVALS = (
     "less. Fields of the map show counts alone."
 )
 _ABOUT_VERDICTS = (
-    "strict is state and process together; the answer is counted beside it. original is the loose "
+    "strict is state and process together; the answer is counted separately. original is the loose "
     "assertion of the original experiment."
 )
 
