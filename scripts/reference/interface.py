@@ -115,22 +115,38 @@ def packages_page() -> str:
         "What most programs need is in `surecall` itself: see [API](api.md).",
         "Everything else inside a package may change without notice.",
     ]
-    for package in public_packages():
-        module = importlib.import_module(package)
-        lines += ["", f"## {package}", "", *doc_of(module).partition("\n\n")[0].splitlines()]
-        if module.__all__:
-            lines += ["", "| name | what it is |", "|---|---|"]
-            lines += [
-                f"| `{name}` | {cell(first_words(module, name))} |" for name in module.__all__
-            ]
+    inner = [name for name in all_packages() if name.count(".") > 1]
+    for package in all_packages():
+        if package not in inner:
+            lines += ["", f"## {package}", "", *package_lines(package)]
+    lines += [
+        "",
+        "## Inside the packages",
+        "",
+        "What the parts of a package offer each other, for work on surecall itself.",
+        "These names may change without notice.",
+    ]
+    for package in inner:
+        lines += ["", f"### {package}", "", *package_lines(package)]
     return "\n".join(lines) + "\n"
 
 
-def public_packages() -> list[str]:
-    """List every package below `surecall` that has an entrance for others."""
+def package_lines(package: str) -> list[str]:
+    """Return what a package is, and a table of its names."""
+    module = importlib.import_module(package)
+    lines = doc_of(module).partition("\n\n")[0].splitlines()
+    names = getattr(module, "__all__", [])
+    if names:
+        lines += ["", "| name | what it is |", "|---|---|"]
+        lines += [f"| `{name}` | {cell(first_words(module, name))} |" for name in names]
+    return lines
+
+
+def all_packages() -> list[str]:
+    """List every package below `surecall`, also those inside others."""
     root = Path(surecall.__file__ or "").parent
     found = (path.parent.relative_to(root.parent) for path in root.rglob("__init__.py"))
-    return sorted(".".join(path.parts) for path in found if len(path.parts) == 2)
+    return sorted(".".join(path.parts) for path in found if len(path.parts) > 1)
 
 
 def first_words(module: ModuleType, name: str) -> str:
