@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import surecall
-import surecall.evals.stats  # noqa: F401 - loaded once here, and not again by every run below
+import surecall.evals.stats  # loaded once here, and not again by every run below
 
 SOURCES = str(Path(surecall.__file__).parents[1])
 ALONE = ("-p", "no:randomly", "-p", "no:cacheprovider")
