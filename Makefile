@@ -30,7 +30,7 @@ demo: $(VENV)/.local ## Compare a real local model and simulated ones, with a re
 	$(BIN)/surecall eval $(DEMO)
 
 test: $(VENV)/.dev browser ## Run all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist worksteal
 
 check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/ruff check .

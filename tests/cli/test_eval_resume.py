@@ -1,4 +1,4 @@
-"""`surecall eval`: going on with a run, and the interrupts that make it necessary."""
+"""`surecall eval`: resuming a run, and the interrupts that make it necessary."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ from surecall.evals.store import RunStore
 
 from .harness import STEADY, document, documents, invoke, of_type
 
-# going on
+# resuming
 
 
 def interrupted_run(trials: int = 4) -> str:
@@ -69,7 +69,7 @@ calls = [{ tool = "say" }]
 
 
 @pytest.mark.parametrize("name", ["cases.toml", "./cases.toml"])
-def test_a_run_of_your_own_cases_is_gone_on_with_from_any_folder(
+def test_a_run_of_your_own_cases_is_resumed_from_any_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run knows where its file was; naming the file again means the one that is here."""
@@ -120,7 +120,7 @@ def test_a_complete_run_is_made_again_without_a_flag() -> None:
     assert documents(invoke("eval", *STEADY, "--json"))[-1]["run"] != first
 
 
-def test_a_run_that_differs_is_not_gone_on_with() -> None:
+def test_a_run_that_differs_is_not_resumed() -> None:
     """Every difference is listed."""
     run = interrupted_run()
     result = invoke("eval", *STEADY, "--trials", "5", "--seed", "3", "--resume", run, "--json")
@@ -197,7 +197,7 @@ class Process:
 MANY = ("--models", "zoo:*", "--trials", "200")
 
 
-def test_an_interrupt_leaves_a_run_that_can_be_gone_on_with() -> None:
+def test_an_interrupt_leaves_a_run_that_can_be_resumed() -> None:
     """Exit code 2, the command to go on, and every trial that was told is kept."""
     process = Process(*MANY)
     process.read_until("trial")

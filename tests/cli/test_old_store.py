@@ -2,13 +2,15 @@
 
 The store has two runs: `whole`, and `half`, which was interrupted. What is compared with was
 written by the same version: a report of `whole`, and one of `half` after that version had resumed
-it.
+it. The loose verdicts are what they were; the strict ones of a resumed run are those of today.
 """
 
 import csv
 import gzip
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +18,11 @@ import pytest
 
 from surecall.evals.store import RunStore
 
-from .harness import documents, invoke, of_type
+from .harness import document, documents, invoke, of_type
 
 OLD: Final = Path(__file__).with_name("old_store")
 RENAMED: Final = {"seed": "original"}
+MIXED: Final = "Trials were judged by different versions of the verdicts"
 
 
 @pytest.fixture
@@ -96,17 +99,83 @@ def test_every_old_column_is_still_written(store: str, tmp_path: Path) -> None:
     assert [{name: row[name] for name in old[0]} for row in new] == old
 
 
-def test_an_old_unfinished_run_is_not_finished_with_other_verdicts(store: str) -> None:
-    """Its trials were judged by other rules, so they are reported, but not mixed with new ones."""
+FLAGS: Final = (
+    *("--models", "zoo:loose-arguments", "--scenarios", "happy_path,type_error_recovery"),
+    *("--strategies", "production", "--trials", "4", "--seed", "3", "--option", "max_turns=6"),
+)
+"""What the unfinished run was begun with."""
+
+
+@pytest.mark.parametrize("words", [("--resume", "@half"), FLAGS], ids=["by name", "by command"])
+def test_an_old_unfinished_run_is_resumed(
+    store: str, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """What is left is run, and what is kept is judged by the rules of today before it counts."""
+    found = documents(invoke("eval", *words, "--store", store, "--json"))
+    assert (found[0]["resumed"], found[0]["done"], found[0]["judged_again"]) == (True, 5, 5)
+    assert sorted(item["index"] for item in of_type(found, "trial")) == [5, 6, 7]
+    with RunStore(store) as opened:
+        info = opened.info(opened.resolve("@half"))
+        rows = list(opened.rows(info.id))
+    assert (info.is_complete, info.original_ok, info.strict_ok) == (True, 8, 5)
+    assert {row.verdict_version for row in rows} == {2}
+    assert {row.index for row in rows if not row.strict_ok} == {1, 2, 3}
+    made = report("@half", store, tmp_path / "out", "json,md,html")
+    scenarios = json.loads((made / "summary_by_scenario.json").read_text("utf-8"))
+    before = json.loads((OLD / "half.summary_by_scenario.json").read_text("utf-8"))
+    assert {name: each["ok"] for name, each in scenarios.items()} == {
+        name: each["ok"] for name, each in before.items()
+    }
+    loose = counts((OLD / "half.summary.md").read_text("utf-8"))
+    assert counts((made / "summary.md").read_text("utf-8"))[1] == loose[1] == "8/8"
+    assert MIXED not in (made / "summary.md").read_text("utf-8")
+
+
+def test_a_resumed_run_is_one_of_today(store: str) -> None:
+    """It is found complete by its old command, and nothing is judged a second time."""
+    run = documents(invoke("eval", "--resume", "@half", "--store", store, "--json"))[0]["run"]
+    note, summary = documents(invoke("eval", *FLAGS, "--resume", "--store", store, "--json"))
+    assert note["message"] == f"run {run} is already complete"
+    assert summary["verdict_versions"] == {"2": 8}
+
+
+def test_the_old_command_plans_what_is_left(store: str) -> None:
+    """A dry run counts the kept trials and changes none of them."""
+    plan = document(invoke("eval", *FLAGS, "--dry-run", "--json", "--store", store))
+    with RunStore(store) as opened:
+        half = opened.resolve("@half")
+        versions = {row.verdict_version for row in opened.rows(half)}
+    assert (plan["run"], plan["done"], versions) == (half, 5, {1})
+
+
+def test_trials_without_replies_keep_their_verdicts_and_reports_say_so(
+    store: str, tmp_path: Path
+) -> None:
+    """Two versions of verdicts are never pooled in silence."""
+    database = sqlite3.connect(store)
+    with closing(database), database:
+        database.execute("DELETE FROM bodies")
+    resumed = invoke("eval", "--resume", "@half", "--store", store)
+    assert f"{MIXED}: 5 of version 1, 3 of version 2." in resumed.stdout
+    assert "judged again" not in resumed.stderr
+    made = report("@half", store, tmp_path / "out", "md,html")
+    assert MIXED in (made / "summary.md").read_text("utf-8")
+    assert MIXED in (made / "report.html").read_text("utf-8")
+    again = documents(invoke("eval", "--resume", "@half", "--store", store, "--json"))
+    assert again[-1]["verdict_versions"] == {"1": 5, "2": 3}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("$.suites.state", "1-000000000000"), ("$.catalog", "other")]
+)
+def test_an_old_run_of_something_else_is_not_resumed(store: str, field: str, value: str) -> None:
+    """Other scenarios or another catalog are another experiment."""
+    database = sqlite3.connect(store)
+    with closing(database), database:
+        database.execute("UPDATE runs SET manifest = json_set(manifest, ?, ?)", (field, value))
     refused = invoke("eval", "--resume", "@half", "--store", store)
     assert "RUN_MISMATCH" in refused.stderr
-    assert "suites.state" in refused.stderr
-    flags = (
-        *("--models", "zoo:loose-arguments", "--scenarios", "happy_path,type_error_recovery"),
-        *("--strategies", "production", "--trials", "4", "--seed", "3", "--option", "max_turns=6"),
-    )
-    found = documents(invoke("eval", *flags, "--dry-run", "--json", "--store", store))
-    assert found[-1]["done"] == 0
+    assert f"{field.removeprefix('$.')}: {value} →" in refused.stderr
 
 
 def test_an_old_unfinished_run_is_reported(store: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An experiment is run to its end, stopped, and gone on with; no trial is lost or counted twice."""
+"""An experiment is run to its end, stopped, and resumed; no trial is lost or counted twice."""
 
 import asyncio
 import sqlite3
@@ -120,7 +120,7 @@ async def test_a_trial_is_on_disk_before_it_is_told(store: RunStore) -> None:
     assert seen == [True] * len(UNITS)
 
 
-async def test_draining_leaves_a_run_that_can_be_gone_on_with(store: RunStore) -> None:
+async def test_draining_leaves_a_run_that_can_be_resumed(store: RunStore) -> None:
     """What was under way is kept; the next time only the rest is run."""
     experiment, stop = Experiment(store), Stop()
     executor = StoppingExecutor(fake_job(delay_s=0.002), stop, after=7)
@@ -162,7 +162,7 @@ async def test_patience_with_what_is_under_way_ends(store: RunStore) -> None:
 
 
 async def test_cancelling_keeps_what_was_finished(store: RunStore) -> None:
-    """The run is interrupted, and can be gone on with."""
+    """The run is interrupted, and can be resumed."""
     experiment = Experiment(store)
     task = asyncio.create_task(experiment.run(HangingExecutor(after=3)))
     while len(experiment.told(TrialFinished)) < 3:
@@ -196,7 +196,7 @@ async def test_two_processes_cannot_work_on_one_run(store: RunStore) -> None:
 
 
 async def test_a_job_that_cannot_be_opened_leaves_an_interrupted_run(store: RunStore) -> None:
-    """The error comes through, and the run can be gone on with once it is mended."""
+    """The error comes through, and the run can be resumed once it is mended."""
     experiment = Experiment(store)
     with pytest.raises(ConfigError):
         await experiment.run(LocalExecutor(Job(open="nowhere:at_all")))

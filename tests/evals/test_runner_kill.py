@@ -24,7 +24,7 @@ def victims() -> Iterator[Victims]:
 
 
 def test_killed_at_random_moments(victims: Victims, tmp_path: Path) -> None:
-    """Twenty kills in a row, most of them while an earlier run is gone on with."""
+    """Twenty kills in a row, most of them while an earlier run is resumed."""
     chance = random.Random(20261115)
     scene = Scene(tmp_path)
     kept, killed = 0, 0

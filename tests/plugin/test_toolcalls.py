@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import surecall
+import surecall.evals.stats  # loaded once here, and not again by every run below
 
 SOURCES = str(Path(surecall.__file__).parents[1])
 ALONE = ("-p", "no:randomly", "-p", "no:cacheprovider")
@@ -38,6 +39,13 @@ def test_count(once):
     assert count == {made}
     assert len(once) == {made}
 """
+
+
+@pytest.fixture(autouse=True)
+def no_other_plugins(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Load no other plugin into the runs inside this process: each costs seconds in all."""
+    if "workers" not in request.fixturenames:
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 def run(pytester: pytest.Pytester, source: str, *flags: str) -> pytest.RunResult:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -27,12 +28,16 @@ each_page = pytest.mark.parametrize(
 
 
 def script(name: str) -> ModuleType:
-    """Load a script of the project as a module."""
+    """Load a script of the project as a module; it finds its neighbours as when it is run."""
+    sys.path.insert(0, str(ROOT / "scripts"))
     spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
     return module
 
 

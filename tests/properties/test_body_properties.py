@@ -107,7 +107,7 @@ def _ids_behind(events: list[Any]) -> set[str]:
 
 
 each_name = pytest.mark.parametrize("name", sorted(PROTOCOLS))
-many = settings(max_examples=300, deadline=None)
+many = settings(max_examples=150, deadline=None)
 
 
 @each_name

@@ -192,7 +192,7 @@ def _check(value: Any, schema: dict[str, Any], result: Coerced) -> None:
             assert encode(receipt.before) != encode(receipt.after)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(call=any_calls)
 def test_every_change_has_a_receipt_and_the_rest_an_error(call: tuple[dict[str, Any], Any]) -> None:
     """The result fits or has errors, receipts lead from the input to it, the input is unchanged."""
@@ -203,7 +203,7 @@ def test_every_change_has_a_receipt_and_the_rest_an_error(call: tuple[dict[str, 
     _check(value, schema, result)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(call=any_calls)
 def test_coercing_twice_changes_nothing_more(call: tuple[dict[str, Any], Any]) -> None:
     """What coercion made stays as it is, whether it fits or not."""
@@ -215,7 +215,7 @@ def test_coercing_twice_changes_nothing_more(call: tuple[dict[str, Any], Any]) -
     assert bool(twice.errors) == bool(once.errors)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(schema=schemas, value=st.dictionaries(st.sampled_from(NAMES), values, max_size=3))
 def test_a_value_that_fits_is_never_altered(schema: dict[str, Any], value: dict[str, Any]) -> None:
     """The same object comes back, without receipts."""
@@ -225,7 +225,7 @@ def test_a_value_that_fits_is_never_altered(schema: dict[str, Any], value: dict[
     assert (result.receipts, result.errors) == ((), ())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     schema=schemas,
     value=st.dictionaries(st.sampled_from(NAMES), values, max_size=3),
@@ -243,7 +243,7 @@ def test_a_property_that_fits_is_kept_beside_one_that_does_not(
         assert result.value[key] is item
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.one_of(st.sampled_from(TEXTS), st.text(max_size=20)), schema=schemas)
 def test_typed_text_is_the_text_or_what_it_says(text: str, schema: dict[str, Any]) -> None:
     """Any schema and any text give a JSON value; a string parameter keeps every character."""
@@ -252,7 +252,7 @@ def test_typed_text_is_the_text_or_what_it_says(text: str, schema: dict[str, Any
         encode_text(type_text_value(text, property_schema(schema, name)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(value=values)
 def test_json_and_python_spellings_of_a_container_are_the_same_value(value: Any) -> None:
     """An object or array is read from its JSON and from its Python literal."""

@@ -14,7 +14,7 @@ from surecall.reading import ReadingLimits, read_arguments, read_reply
 from surecall.reading.calls import CallReader, ReplyShape, read_clean_calls
 from surecall.records import RawCall, Reading, ToolCall, ToolSpec
 
-quick = settings(max_examples=200, deadline=None)
+quick = settings(max_examples=100, deadline=None)
 protocol = ChatCompletions()
 UNSURE = object()
 

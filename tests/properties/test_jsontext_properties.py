@@ -29,7 +29,7 @@ from surecall.jsontext import (
     resolve_pointer,
 )
 
-quick = settings(max_examples=200, deadline=None)
+quick = settings(max_examples=100, deadline=None)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 keys = st.sampled_from(["a", "b", ":", "a:b", "", "é", "x/y", "~"]) | texts

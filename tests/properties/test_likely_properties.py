@@ -42,7 +42,7 @@ def read(text: str, finish: str | None, **options: str) -> Reading:
     return read_reply(text, tools=NAMES, finish_reason=finish, **options)  # type: ignore[arg-type]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=soups, finish=finishes)
 def test_any_text_is_read_twice_the_same_and_judged(text: str, finish: str | None) -> None:
     """Nothing raises, and every likely call says what made it one."""
@@ -56,7 +56,7 @@ def test_any_text_is_read_twice_the_same_and_judged(text: str, finish: str | Non
     assert not reading.seen
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=soups, finish=finishes)
 def test_what_is_only_seen_stays_in_the_text(text: str, finish: str | None) -> None:
     """The careful tier has the same text as without a look, and lists what the other takes."""
@@ -70,7 +70,7 @@ def test_what_is_only_seen_stays_in_the_text(text: str, finish: str | None) -> N
         assert careful.content == bold.content
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=soups, finish=finishes, data=st.data())
 def test_a_stream_ends_in_the_same_reading(
     text: str, finish: str | None, data: st.DataObject

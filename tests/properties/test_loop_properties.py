@@ -123,7 +123,7 @@ ANY_BYTES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=ANY_BYTES, content_type=st.sampled_from(["application/json", "text/html", ""]))
 def test_any_bytes_as_a_body_give_a_result_or_a_code(data: bytes, content_type: str) -> None:
     """No other exception leaves the loop."""
@@ -131,7 +131,7 @@ def test_any_bytes_as_a_body_give_a_result_or_a_code(data: bytes, content_type: 
     assert (code in Code.__members__) is (result is None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=ANY_BYTES, step=st.integers(0, 9))
 def test_any_bytes_as_a_stream_give_a_result_or_a_code(data: bytes, step: int) -> None:
     """No other exception leaves the loop, however the bytes are cut."""
@@ -239,7 +239,7 @@ def check_request(body: dict[str, Any]) -> None:
     json.dumps(body).encode("utf-8")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(turns=st.lists(TURNS, min_size=1, max_size=4), stream=st.booleans())
 def test_calls_and_results_pair_in_every_request(turns: list[ScriptedReply], stream: bool) -> None:
     """After any malformed turn, the next request is one that providers accept."""
@@ -309,7 +309,7 @@ LIMITS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     steps=st.lists(STEPS, min_size=1, max_size=6),
     max_turns=st.integers(1, 8),

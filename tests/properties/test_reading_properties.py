@@ -43,7 +43,7 @@ clean_arguments = st.dictionaries(clean_text, clean_value, max_size=4)
 json_like = st.text('{}[]",:\\u0123abcdef \n`jsontrue.-+', max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(value=any_value | json_like, max_bytes=st.integers(0, 60))
 def test_any_arguments_are_read_or_refused_with_one_code(value: Any, max_bytes: int) -> None:
     """Nothing is raised, and a value goes with no error, an error with no value."""
@@ -58,7 +58,7 @@ def test_any_arguments_are_read_or_refused_with_one_code(value: Any, max_bytes: 
         assert len(reading.errors[0].message) < 600
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(value=clean_arguments, ascii_only=st.booleans(), indent=st.none() | st.integers(0, 3))
 def test_clean_text_is_read_without_a_receipt(
     value: dict[str, Any], ascii_only: bool, indent: int | None
@@ -71,7 +71,7 @@ def test_clean_text_is_read_without_a_receipt(
     assert reading.bytes == len(text.encode())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(value=clean_arguments, data=st.data())
 def test_a_start_of_clean_text_is_always_cut(value: dict[str, Any], data: st.DataObject) -> None:
     """Truncation is told apart from bad JSON."""
@@ -81,7 +81,7 @@ def test_a_start_of_clean_text_is_always_cut(value: dict[str, Any], data: st.Dat
     assert (reading.state, reading.value) == ("cut", None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     ids=st.lists(any_value | st.sampled_from(["a", "a__2", "tc_1", "tc_2", " a"]), max_size=8),
     used=st.lists(st.sampled_from(["a", "a__2", "tc_1", "tc_1__2"]), max_size=4),
@@ -105,7 +105,7 @@ entries = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     message=st.dictionaries(
         st.sampled_from(["content", "tool_calls", "function_call", "reasoning", "refusal", "x"]),
@@ -155,7 +155,7 @@ def _cut_at(text: str, places: list[int]) -> list[str]:
     return [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     text=odd_text,
     finish=st.sampled_from([None, "stop", "length"]),
@@ -187,7 +187,7 @@ def test_any_text_is_read_the_same_in_any_split(
         assert call.state == "whole" or call.errors
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=odd_text)
 def test_text_without_an_offered_tool_stays_text(text: str) -> None:
     """With text formats off, or with no tools on offer, every text is the answer as it is."""
@@ -195,7 +195,7 @@ def test_text_without_an_offered_tool_stays_text(text: str) -> None:
     assert read_reply(text, tools=[]).content == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     value=any_value | json_like | st.text("[]{}\"',:.Oslo3 \n", max_size=30), ended=st.booleans()
 )
@@ -209,7 +209,7 @@ def test_arguments_that_are_read_fit_their_schema_or_say_why(value: Any, ended: 
         assert reading.receipts == ()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=any_text | odd_text | any_value.map(lambda value: json.dumps({"error": value})))
 def test_any_error_body_is_searched_without_an_error(body: str) -> None:
     """What is found is part of the body, as text or as JSON wrote it."""

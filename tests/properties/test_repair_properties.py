@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from surecall.jsontext import ValueScanner, encode_text, repair_json, repair_json_all
 
-quick = settings(max_examples=200, deadline=None)
+quick = settings(max_examples=100, deadline=None)
 few = settings(max_examples=60, deadline=None)
 
 any_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

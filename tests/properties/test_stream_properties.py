@@ -54,7 +54,7 @@ def _whole(message: dict[str, Any], finish: str) -> bytes:
     return json.dumps({"id": "r1", "model": "m", "choices": [choice]}).encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     message=messages(),
     finish=st.sampled_from(["stop", "tool_calls", "length"]),
@@ -176,7 +176,7 @@ pieces = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(parts=st.lists(pieces, max_size=8), skips=st.booleans(), size=st.integers(1, 200))
 def test_any_stream_gives_a_reply_or_a_coded_error(
     parts: list[bytes], skips: bool, size: int
@@ -193,7 +193,7 @@ def test_any_stream_gives_a_reply_or_a_coded_error(
     assert len({call.id for call in reading.calls}) == len(reading.calls)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=200) | st.builds(lambda value: json.dumps(value).encode(), values))
 def test_any_body_gives_a_reply_or_a_coded_error(body: bytes) -> None:
     """Nothing else leaves the parser."""

@@ -63,7 +63,7 @@ class Victims:
 
 
 class Scene:
-    """One store in which experiments are run, killed and gone on with."""
+    """One store in which experiments are run, killed and resumed."""
 
     def __init__(self, folder: Path, *, trials: int = 60, engine: str = "local") -> None:
         self.order = {

@@ -19,7 +19,7 @@ _KEY_OF_YOURS: Final = "YOUR_KEY"
 
 
 def _need_extra() -> None:
-    """Refuse to go on without the packages of the extra."""
+    """Refuse to start without the packages of the extra."""
     missing = [name for name in ("httptools", "uvicorn") if find_spec(name) is None]
     if missing:
         raise ConfigError(

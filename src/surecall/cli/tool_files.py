@@ -114,7 +114,7 @@ def _load_specs(place: Path) -> list[ToolSpec]:
     if isinstance(document, dict):
         document = cast("dict[str, Any]", document).get("tools")
     if not isinstance(document, list) or not document:
-        raise _invalid_tool(f"{place}: there is no list of tools in it.", _HINT)
+        raise _invalid_tool(f"{place}: it has no list of tools.", _HINT)
     try:
         return list(parse_tools(cast("list[Any]", document)))
     except ToolDefinitionError as error:

@@ -10,7 +10,7 @@ from surecall.errors import ProviderReplyError
 from surecall.jsontext import SSEReader, render_event
 
 MARK: Final = b"\xef\xbb\xbf"
-"""The byte order mark, which is no part of a JSON text."""
+"""The byte order mark, which is not part of a JSON text."""
 _NAMED: Final = frozenset({"messages", "responses"})
 """Formats whose events have names."""
 

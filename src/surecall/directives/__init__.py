@@ -1,4 +1,4 @@
-"""Directives: what an application is to do, in the answer itself and beside what the user reads."""
+"""Directives: what an application is to do, in the answer itself, next to what the user reads."""
 
 from .envelope import Directive, Envelope, EnvelopeReading, parse_envelope
 from .patch import PATCH_PREFIXES, PatchReading, read_patch

@@ -135,7 +135,7 @@ class DirectResult(Struct, frozen=True, kw_only=True):
 
     @property
     def repairs(self) -> int:
-        """How often the model was asked again because its reply was no envelope."""
+        """How often the model was asked again because its reply was not an envelope."""
         return sum(not item.ok and not item.is_semantic for item in self.attempts)
 
     @property

@@ -22,9 +22,10 @@ from .gates import Gate, GateReport, check_gates, parse_gate
 from .matrix import Estimate, estimate
 from .metrics import Summary, summarize
 from .metrics.tally import tally_rows
-from .planning import Experiment, Wanted, choose_run, plan_experiment
+from .planning import Experiment, Wanted, plan_experiment
 from .recommendation import Recommendation, recommend
 from .records import Manifest, TrialBody, TrialRow
+from .resuming import choose_run
 from .runner import OnProgress, Stop, Tally, run_experiment, was_unanswered
 from .store import LATEST, STORE_FILE, RunInfo, RunStore, check_tag
 

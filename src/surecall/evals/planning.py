@@ -1,6 +1,6 @@
-"""From what the command says to what is run: who, what, how often, and which run it belongs to."""
+"""From what the command says to what is run: who, what and how often."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from surecall.config import Config
-from surecall.errors import Code, ConfigError, StoreError
+from surecall.errors import Code, ConfigError
 from surecall.profiles import Catalog
 
 from .choosing import CaseFilter
@@ -20,12 +20,9 @@ from .matrix import Axes, Matrix, build_matrix, shuffle_units
 from .models import find_contenders
 from .original.variables import read_original_settings
 from .records import Manifest, drop_defaults, hash_of, make_manifest
-from .store import RunStore
 from .suites import load_suite, locate_suite
 
 DEFAULT_TIMEOUT_S: Final = 120.0
-LATEST_MATCH: Final = "(the latest of this experiment)"
-"""What `--resume` without a run stands for."""
 
 _OPEN_TRANSPORT: Final = "surecall.evals.models:open_transport"
 _NOT_COMPARED: Final = ("price", "tags")
@@ -35,7 +32,6 @@ _WRITTEN_BEFORE: Final = {"5a5d29527dacdbbf": "fd9fe80820ca25c6"}
 """Hashes of catalogs that decide the same as one that stored runs have."""
 _KNOWN_BETTER: Final = frozenset({"google", "embedded:qwen2.5-coder-1.5b"})
 """Providers and models about which the catalog has learned something since."""
-_SHOWN_DIFFERENCES: Final = 8
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -82,15 +78,6 @@ class Experiment(Struct, frozen=True, kw_only=True):
     timeout_s: float
     notes: tuple[str, ...] = ()
     """What the user should know before it begins."""
-
-
-class ChosenRun(Struct, frozen=True, kw_only=True):
-    """Which run the trials belong to."""
-
-    run_id: str | None
-    """None for a new one."""
-    is_complete: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def wanted_of(manifest: Manifest) -> Wanted:
@@ -212,59 +199,3 @@ def parse_prices(items: Iterable[str]) -> dict[str, Price]:
             )
         prices[name] = parse_price(price)
     return prices
-
-
-def choose_run(
-    store: RunStore, manifest: Manifest, *, resume: str | None, is_new: bool
-) -> ChosenRun:
-    """Choose the run to resume, or none; one that does not fit is never taken.
-
-    Raises:
-        StoreError: The run that is named differs, or there is none to resume.
-    """
-    if is_new:
-        return ChosenRun(run_id=None)
-    if resume is not None and resume != LATEST_MATCH:
-        return _check_named(store, manifest, resume)
-    unfinished = store.find_unfinished(manifest.hash)
-    if unfinished is not None:
-        return ChosenRun(run_id=unfinished)
-    if resume is None:
-        return ChosenRun(run_id=None, notes=_explain_left(store, manifest))
-    complete = store.find_complete(manifest.hash)
-    if complete is None:
-        raise StoreError(
-            Code.RUN_NOT_FOUND,
-            "there is no run of this experiment to resume.",
-            hint="Leave out --resume to begin one.",
-        )
-    return ChosenRun(run_id=complete, is_complete=True)
-
-
-def _check_named(store: RunStore, manifest: Manifest, reference: str) -> ChosenRun:
-    info = store.info(store.resolve(reference))
-    differences = info.manifest.differences(manifest)
-    if differences:
-        raise StoreError(
-            Code.RUN_MISMATCH,
-            f"run {info.id} was made with other settings: {'; '.join(_shorten(differences))}.",
-            hint="Give the flags it was begun with, or begin a new run with --new.",
-        )
-    return ChosenRun(run_id=info.id, is_complete=info.is_complete)
-
-
-def _explain_left(store: RunStore, manifest: Manifest) -> tuple[str, ...]:
-    """Say why an unfinished run that looks the same is not resumed."""
-    for info in store.runs():
-        if not info.is_complete and info.manifest.axes == manifest.axes:
-            differences = _shorten(info.manifest.differences(manifest))
-            return (
-                f"run {info.id} is not finished, but cannot be resumed:",
-                *(f"  {line}" for line in differences),
-            )
-    return ()
-
-
-def _shorten(differences: Sequence[str]) -> list[str]:
-    more = len(differences) - _SHOWN_DIFFERENCES
-    return [*differences[:_SHOWN_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]

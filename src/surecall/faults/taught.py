@@ -50,7 +50,7 @@ class Lesson:
 
 
 def _write_call(call: dict[str, Any]) -> str:
-    """Write a call with its arguments as they are, which may be no JSON at all."""
+    """Write a call with its arguments as they are, which may not be JSON at all."""
     function = as_fields(call.get("function"))
     return f'{{"name": {encode_text(function.get("name"))}, "arguments": {_arguments(function)}}}'
 

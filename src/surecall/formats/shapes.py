@@ -58,7 +58,7 @@ _CHARACTERS_PER_MARK: Final = 8
 
 
 class JsonCalls(NamedTuple):
-    """The calls that JSON holds, and what of it is no call."""
+    """The calls that JSON holds, and what in it is not a call."""
 
     calls: tuple[TextCall, ...]
     others: int

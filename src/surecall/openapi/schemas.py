@@ -95,7 +95,7 @@ class SchemaWriter:
 
 
 def _drop_what_is_only_answered(written: dict[str, Any], members: dict[str, Any]) -> None:
-    """Leave out properties that a server sets: they are no part of a request."""
+    """Leave out properties that a server sets: they are not part of a request."""
     answered = {name for name, item in members.items() if as_fields(item).get("readOnly") is True}
     if not answered:
         return

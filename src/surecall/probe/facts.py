@@ -34,10 +34,11 @@ _log = open_log("surecall.probe")
 
 _SCHEMA_VERSION: Final = 1
 _BUSY_S: Final = 5.0
-_MAKING_S: Final = 0.1
+_POLL_S: Final = 0.05
 _MAX_REMEMBER_S: Final = 3600.0
 _PRIMARY_CODE: Final = 0xFF
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_IN_USE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL})
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (
     address TEXT NOT NULL,
@@ -228,17 +229,28 @@ class FactStore:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                return self._transact(action, begin)
+                return self._wait_and_transact(action, begin)
             except sqlite3.DatabaseError as error:
-                if _primary_code(error) == sqlite3.SQLITE_BUSY:
-                    time.sleep(_MAKING_S)  # the file is being made; that is not waited for
-                elif _is_damage(error):
-                    self._put_aside(error)
-                else:
+                if not _is_damage(error):
                     raise
-                return self._transact(action, begin)
+                self._put_aside(error)
+                return self._wait_and_transact(action, begin)
         except (sqlite3.Error, OSError) as error:
             raise _unusable(f"{self.path} cannot be used: {error}.") from error
+
+    def _wait_and_transact(self, action: Callable[[sqlite3.Connection], T], begin: str) -> T:
+        """Try again while another process makes the file or closes it as the last to have it open.
+
+        SQLite waits for a lock, but not for these two: it is busy at once.
+        """
+        give_up = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                return self._transact(action, begin)
+            except sqlite3.DatabaseError as error:
+                if _primary_code(error) not in _IN_USE or time.monotonic() >= give_up:
+                    raise
+            time.sleep(_POLL_S)
 
     def _transact(self, action: Callable[[sqlite3.Connection], T], begin: str) -> T:
         make_private(self.path)

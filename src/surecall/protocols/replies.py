@@ -276,7 +276,7 @@ class DeltaMask:
         self._masks = {"text": StreamMask(), "reasoning": StreamMask()}
 
     def feed(self, delta: StreamDelta) -> None:
-        """Take a delta, and pass on what is certain to be no part of a secret."""
+        """Take a delta, and pass on what is certainly not part of a secret."""
         text = self._masks[delta.kind].feed(delta.text)
         extra = mask_known(delta.extra) if delta.extra else delta.extra
         if text or extra:

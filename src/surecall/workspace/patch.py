@@ -27,7 +27,7 @@ def split_path(pointer: str) -> tuple[str, ...]:
     """Return the parts of a path; empty ones at its end do not count.
 
     Raises:
-        WorkspaceError: `ARGUMENT_ERROR`, when it is no pointer or too deep.
+        WorkspaceError: `ARGUMENT_ERROR`, when it is not a pointer or too deep.
     """
     try:
         parts = parse_pointer(pointer)
@@ -59,7 +59,7 @@ def find_value(document: Any, parts: tuple[str, ...]) -> Any | UnsetType:
 def list_index(part: str, length: int) -> int | None:
     """Return the index that a part names, counted from the end when it is negative.
 
-    The index may lie outside the list; `None` means that the part is no number.
+    The index may lie outside the list; `None` means that the part is not a number.
     """
     digits = part.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:

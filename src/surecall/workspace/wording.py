@@ -30,7 +30,7 @@ def _too_large(message: str) -> WorkspaceError:
 
 
 def not_usable(error: JSONTextError) -> WorkspaceError:
-    """Build the error for what is no pointer, or cannot be JSON."""
+    """Build the error for what is not a pointer, or cannot be JSON."""
     return _refusal(error.message, error.hint)
 
 

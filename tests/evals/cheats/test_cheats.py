@@ -6,9 +6,16 @@ import pytest
 
 from surecall.evals.scenarios import SCENARIOS
 
-from .cheats import CHEATS, SAYS
+from .false_answers import FALSE_ANSWERS
 from .honest import HONEST
+from .other_suites import OTHER_SUITES
+from .overreach import OVERREACH
 from .replies import Model, play_model
+from .shortcuts import SHORTCUTS
+from .trespasses import TRESPASSES
+
+CHEATS = [*TRESPASSES, *SHORTCUTS, *OVERREACH, *OTHER_SUITES]
+"""Every one of them gets the letter right and the spirit wrong, and fails strict."""
 
 
 def _name(model: Model) -> str:
@@ -24,7 +31,7 @@ async def test_a_cheat_fails(model: Model) -> None:
     assert played.strict_codes
 
 
-@pytest.mark.parametrize("model", SAYS, ids=_name)
+@pytest.mark.parametrize("model", FALSE_ANSWERS, ids=_name)
 async def test_a_false_answer_fails_the_answer_alone(model: Model) -> None:
     """The work is right, and what is said about it is not."""
     played = await play_model(model)
@@ -44,7 +51,7 @@ def test_all_scenarios_and_suites_are_tried() -> None:
     tried = {model.scenario for model in CHEATS if model.suite == "state"}
     assert tried == {scenario.name for scenario in SCENARIOS}
     assert {model.suite for model in CHEATS} == {"state", "one_tool", "agents", "custom"}
-    names = Counter(_name(model) for model in (*CHEATS, *SAYS, *HONEST))
+    names = Counter(_name(model) for model in (*CHEATS, *FALSE_ANSWERS, *HONEST))
     assert [name for name, count in names.items() if count > 1] == []
     assert len(CHEATS) >= 60
     assert len(HONEST) >= 30

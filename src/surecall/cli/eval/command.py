@@ -22,13 +22,12 @@ from surecall.evals.export import check_folder, check_formats, parse_formats
 from surecall.evals.gates import limit_errors, parse_gate
 from surecall.evals.planning import (
     DEFAULT_TIMEOUT_S,
-    LATEST_MATCH,
     Wanted,
-    choose_run,
     parse_prices,
     plan_experiment,
     wanted_of,
 )
+from surecall.evals.resuming import LATEST_MATCH, choose_run
 from surecall.evals.store import LATEST, check_tag
 from surecall.evals.suites import SUITES
 

@@ -18,7 +18,12 @@ from surecall.evals.original import add_old_names
 from surecall.evals.planning import Experiment
 from surecall.evals.records import Cell
 from surecall.evals.store import RunInfo
-from surecall.evals.wording import describe_cost, describe_rate, label_simulated
+from surecall.evals.wording import (
+    describe_cost,
+    describe_rate,
+    describe_verdict_versions,
+    label_simulated,
+)
 
 from .progress import duration_of
 
@@ -139,6 +144,7 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
             select_fields(cell, "model", *_ROW_AXES) | _group_data(group)
             for cell, group in group_tasks(tallies)
         ],
+        "verdict_versions": summary.verdict_versions,
         "resume": None if info.is_complete else resume,
     }
 
@@ -188,6 +194,8 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
             style="red",
             soft_wrap=True,
         )
+    if mixed := describe_verdict_versions(summary.verdict_versions):
+        console.print(f"✗ {mixed}", style="red", soft_wrap=True)
     cached = summary.overall.costs.cached_replies
     if cached:
         asked = summary.overall.costs.requests

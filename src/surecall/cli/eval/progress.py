@@ -95,7 +95,7 @@ class JsonLines(EvalDisplay):
     def _launch_data(self, event: ExperimentStarted) -> dict[str, Any]:
         tally = event.tally
         return {
-            "resumed": event.resumed,
+            **select_fields(event, "resumed", "judged_again"),
             "units": tally.total,
             "done": tally.done,
             "cells": len(tally.cells),
@@ -151,6 +151,9 @@ class _ForPeople(EvalDisplay):
         size = f"{count_of(tally.total, 'trial')} in {count_of(len(tally.cells), 'cell')}"
         kept = f", {tally.done} of them already finished" if event.resumed else ""
         self._output.note(f"run {event.run_id}: {size}{kept}")
+        if event.judged_again:
+            trials = count_of(event.judged_again, "finished trial")
+            self._output.note(f"{trials} judged again by the rules of this version")
 
     def _status(self, tally: Tally) -> str:
         parts = [f"{tally.done}/{tally.total} trials"]

@@ -22,6 +22,7 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.models import find_contenders
 from surecall.evals.planning import Wanted, plan_experiment
 from surecall.evals.records import Manifest
+from surecall.evals.resuming import choose_run
 from surecall.evals.runner import CellFinished, ProgressEvent
 from surecall.evals.stats import F1
 from surecall.evals.vendors import CallFault, Comparison, Endpoint, VendorReport, compare_vendors
@@ -199,11 +200,12 @@ def vendors(
             )
             work = EvalWork(output, [], store_file, resume=command)
             executor = LocalExecutor(experiment.job, concurrency=concurrency)
-            same = experiment.manifest.hash  # the run of this very comparison, finished or not
-            earlier = store.find_unfinished(same) or store.find_complete(same)
+            chosen = choose_run(store, experiment.manifest, resume=None, is_new=new).run_id
+            if chosen is None and not new:  # a comparison that is finished is shown again
+                chosen = store.find_complete(experiment.manifest.hash)
             cells = _Cells(output, experiment.manifest)
             try:
-                info = work.run(store, experiment, executor, None if new else earlier, cells)
+                info = work.run(store, experiment, executor, chosen, cells)
             except KeyboardInterrupt:
                 return work.cut_short(store)
             if not info.is_complete:

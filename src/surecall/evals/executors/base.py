@@ -11,6 +11,7 @@ from surecall.errors import Code, ConfigError
 from surecall.evals.records import TrialBody, TrialRow, Unit
 
 DEFAULT_CONCURRENCY: Final = 8
+"""Trials at once at each provider."""
 
 
 class Finished(Struct, frozen=True, tag="finished"):

@@ -13,7 +13,7 @@ from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
 from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
-from surecall.evals.wording import describe_cost, label_simulated
+from surecall.evals.wording import describe_cost, describe_verdict_versions, label_simulated
 
 MAX_LINES: Final = 60
 """A comment that is longer is not read."""
@@ -102,6 +102,9 @@ def _head(summary: Summary, info: RunInfo) -> Iterator[str]:
     if summary.overall.simulated != "none":
         which = "All" if summary.overall.simulated == "all" else "Some"
         yield f"> {which} models here are *simulated*: their results say nothing about real models."
+        yield ""
+    if mixed := describe_verdict_versions(summary.verdict_versions):
+        yield f"> {mixed}"
         yield ""
 
 

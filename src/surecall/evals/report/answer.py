@@ -57,7 +57,7 @@ def _page(
         },
         kicker_view(info, tallies, standings),
         answer_view(found),
-        notices_view(info, "", left_out, strategies),
+        notices_view(info, tallies, left_out, strategies),
         tag(
             "section",
             {"class": "block", "aria-label": "Models, best first"},

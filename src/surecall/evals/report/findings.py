@@ -10,6 +10,7 @@ from surecall.evals.metrics.tally import Tallies, merge_tallies
 from surecall.evals.recommendation import duration
 from surecall.evals.standings import Standing, Standings
 from surecall.evals.store import RunInfo
+from surecall.evals.wording import describe_verdict_versions
 
 from .markup import Child, Html, code, join, name, table, tag, trials_link
 
@@ -20,7 +21,7 @@ _ABOUT_INTERVALS = (
     "less. Fields of the map show counts alone."
 )
 _ABOUT_VERDICTS = (
-    "strict is state and process together; the answer is counted beside it. original is the loose "
+    "strict is state and process together; the answer is counted separately. original is the loose "
     "assertion of the original experiment."
 )
 
@@ -181,7 +182,7 @@ def kicker_view(info: RunInfo, tallies: Tallies, standings: Standings) -> Html:
     )
 
 
-def notices_view(info: RunInfo, simulated: str, left_out: int, strategies: Sequence[str]) -> Html:
+def notices_view(info: RunInfo, tallies: Tallies, left_out: int, strategies: Sequence[str]) -> Html:
     """Return what a reader must know before the figures."""
     found: list[str] = []
     if info.done < info.units:
@@ -189,8 +190,9 @@ def notices_view(info: RunInfo, simulated: str, left_out: int, strategies: Seque
             f"The run is not complete: {info.done:,} of {_count(info.units, 'trial')} are done. "
             f"To go on: surecall eval --resume {info.id}"
         )
-    if simulated:
-        found.append(simulated)
+    versions = merge_tallies(tallies.values()).verdict_versions
+    if mixed := describe_verdict_versions(versions):
+        found.append(mixed)
     if "guided" in strategies:
         found.append(
             "The strategy guided uses what an application would declare for each task: tools that "

@@ -67,8 +67,10 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     AmbiguousRequest(),
     ChatOnly(),
 )
+"""Every scenario, in order."""
 
 DEFAULT_PRESET: Final = "default"
+"""The scenarios that run when none are named."""
 
 _DEFAULT: Final = (
     "happy_path",

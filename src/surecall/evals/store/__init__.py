@@ -45,6 +45,16 @@ _INSERT_TRIAL: Final = (
     f"INSERT INTO trials ({', '.join(COLUMNS)}) "  # noqa: S608 - names of our own
     f"VALUES ({', '.join('?' * len(COLUMNS))})"
 )
+_REPLACE_TRIAL: Final = _INSERT_TRIAL.replace("INSERT", "INSERT OR REPLACE", 1)
+_RECOUNT: Final = """
+UPDATE runs SET manifest = :manifest, manifest_hash = :hash,
+    (done, seed_ok, strict_ok, errors) = (
+        SELECT count(*), coalesce(sum(seed_ok), 0), coalesce(sum(strict_ok), 0),
+            coalesce(sum(outcome = 'error'), 0)
+        FROM trials WHERE run = :run
+    )
+WHERE number = :run
+"""
 _INFO: Final = """
 SELECT runs.*, (SELECT group_concat(name) FROM tags WHERE tags.run = runs.number) AS tags
 FROM runs
@@ -109,13 +119,13 @@ class RunStore:
             )
         return run_id
 
-    def find_unfinished(self, manifest_hash: str) -> str | None:
-        """Return the latest run of this experiment that can be continued."""
-        return self._find_latest("manifest_hash = ? AND status != 'complete'", manifest_hash)
+    def find_unfinished(self, *hashes: str) -> str | None:
+        """Return the latest run that can be continued, of an experiment with one of the hashes."""
+        return self._find_latest("status != 'complete'", hashes)
 
-    def find_complete(self, manifest_hash: str) -> str | None:
-        """Return the latest run of this experiment in which nothing is left to do."""
-        return self._find_latest("manifest_hash = ? AND status = 'complete'", manifest_hash)
+    def find_complete(self, *hashes: str) -> str | None:
+        """Return the latest run with nothing left to do, of an experiment with such a hash."""
+        return self._find_latest("status = 'complete'", hashes)
 
     def resolve(self, reference: str) -> str:
         """Return the id of a run named by id, its beginning, a tag, `@latest` or `@latest~1`."""
@@ -233,6 +243,18 @@ class RunStore:
             )
         return tuple(row.index for row, _ in fresh)
 
+    def replace_verdicts(self, run_id: str, manifest: Manifest, rows: Iterable[TrialRow]) -> None:
+        """Put trials that were judged again in the places of the old ones, and count anew."""
+        number = self._number(run_id)
+        with self._writing() as database:
+            database.executemany(
+                _REPLACE_TRIAL, [columns_of(number, self._cell(row.cell), row) for row in rows]
+            )
+            database.execute(
+                _RECOUNT,
+                {"run": number, "manifest": encode_text(manifest), "hash": manifest.hash},
+            )
+
     def count_right(self, run_id: str) -> RightCounts:
         """Count the trials that are in the rates of a run: no controls, no endpoint errors."""
         (found,) = self._select(_COUNT_RIGHT, self._number(run_id))
@@ -289,9 +311,10 @@ class RunStore:
 
     # inside
 
-    def _find_latest(self, condition: str, *values: Any) -> str | None:
+    def _find_latest(self, condition: str, hashes: Sequence[str]) -> str | None:
+        known = f"manifest_hash IN ({', '.join('?' * len(hashes))}) AND {condition}"
         order = "ORDER BY created_at DESC, number DESC LIMIT 1"
-        found = self._select(f"SELECT id FROM runs WHERE {condition} {order}", *values)  # noqa: S608
+        found = self._select(f"SELECT id FROM runs WHERE {known} {order}", *hashes)  # noqa: S608
         return found[0]["id"] if found else None
 
     def _number(self, run_id: str) -> int:

@@ -12,6 +12,7 @@ from surecall.errors import Code, ConfigError, StoreError, did_you_mean
 from surecall.files import is_disk_full, lock_file, open_private
 
 LATEST: Final = "@latest"
+"""Names the run that was begun last."""
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """No letters that look like digits, none that need a second look."""

@@ -84,6 +84,7 @@ class StoreCounts(Struct, kw_only=True):
 
 
 DEFAULT_SPOOL_BYTES: Final = 256 * MIB
+"""How large the file may get that holds records while their store cannot be reached."""
 
 
 class RecordStore(Protocol):

@@ -23,6 +23,7 @@ from surecall.postgres import (
 from .postgres import is_postgres, prepare_tables
 
 Resource = Literal["requests", "tokens"]
+"""What a quota counts."""
 _KEPT_WINDOWS: Final = 3
 _BUSY_S: Final = 2.0
 

@@ -11,8 +11,10 @@ from surecall.reading import ReadingLimits
 Role = Literal["call", "read-only", "admin"]
 """What a virtual key may do: ask models, look at what was done, or everything."""
 ROLES: Final[tuple[Role, ...]] = ("call", "read-only", "admin")
+"""What a key may do, the least first."""
 
 DEFAULT_PORT: Final = 8787
+"""Where a gateway listens unless the settings say otherwise."""
 DEFAULT_UPSTREAM: Final = "default"
 EMBEDDED_UPSTREAM: Final = "embedded"
 DEFAULT_EMBEDDED_MODEL: Final = "embedded:smollm2-135m"

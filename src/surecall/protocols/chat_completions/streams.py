@@ -1,7 +1,7 @@
 """Streamed replies: bytes cut anywhere fold into the message a whole reply would carry.
 
-A stream is complete when a finish reason has been seen for its choice; `[DONE]` alone is no proof,
-and it may be missing. Anything less is `STREAM_TRUNCATED`: a finish is never invented.
+A stream is complete when a finish reason has been seen for its choice; `[DONE]` alone proves
+nothing, and it may be missing. Anything less is `STREAM_TRUNCATED`: a finish is never invented.
 Nothing may follow the finish but usage and the finish said again; servers that state it in every
 chunk may go on with text.
 """

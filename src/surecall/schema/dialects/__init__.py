@@ -19,6 +19,7 @@ _MAX_PASSES: Final = 4
 """Choices that became equal and definitions that lost their circle are settled by one more pass."""
 
 Dialect = Literal["gemini", "openai_strict", "llama_cpp"]
+"""A subset of JSON Schema that a provider accepts."""
 _DIALECTS: Final = get_args(Dialect)
 
 

@@ -1,0 +1,168 @@
+"""The pages of text formats, faults and scenarios."""
+
+import inspect
+import re
+from pathlib import Path
+
+from surecall.evals.scenarios import PRESETS, REASON_MEANINGS, SCENARIOS
+from surecall.faults import GROUPS, Fault, find_faults, zoo
+from surecall.formats import FORMATS, CallFormat, ToolNames, catalog
+from surecall.protocols import PROTOCOLS
+from surecall.records import ToolSpec
+
+from .words import cell, doc_of
+
+SAMPLE_TOOL = "get_weather"
+MAX_OPENERS = 4
+TEXT_FORMATS_INTRO = Path(__file__).parents[1].joinpath("text_formats_intro.md")
+
+
+def text_formats_page() -> str:
+    """Every family of text formats."""
+    parts = ["# Text formats\n", TEXT_FORMATS_INTRO.read_text("utf-8")]
+    tools = ToolNames([ToolSpec(name=SAMPLE_TOOL)])
+    groups = format_groups()
+    assert [name for _, names in groups for name in names] == [
+        type(form).__name__ for form in FORMATS
+    ]
+    forms = iter(FORMATS)
+    for title, names in groups:
+        parts += [
+            f"## {title[0].upper()}{title[1:]}\n",
+            "| family | what it is | begins with | line | space |",
+            "|---|---|---|---|---|",
+            *(format_row(next(forms), tools) for _ in names),
+            "",
+        ]
+    return "\n".join(parts)
+
+
+def format_groups() -> list[tuple[str, list[str]]]:
+    """Return the groups of the catalog with the classes in them."""
+    groups: list[tuple[str, list[str]]] = []
+    for line in inspect.getsource(catalog).splitlines():
+        if heading := re.fullmatch(r"    # (.+)", line):
+            groups.append((heading[1], []))
+        elif groups and (entry := re.fullmatch(r"    (\w+)\(.*\),", line)):
+            groups[-1][1].append(entry[1])
+    return groups
+
+
+def format_row(form: CallFormat, tools: ToolNames) -> str:
+    """Describe one family in a row."""
+    shown = dict.fromkeys(opener.strip().replace("\n", "\\n") for opener in form.openers(tools))
+    openers = [code_span(opener) for opener in shown]
+    begins = ", ".join(openers[:MAX_OPENERS])
+    if len(openers) > MAX_OPENERS:
+        begins += f" and {len(openers) - MAX_OPENERS} more"
+    line = "start" if form.line_start else "anywhere"
+    space = "dropped" if form.trims else "kept"
+    doc = cell(doc_of(type(form)).partition("\n")[0])
+    return f"| `{form.name}` | {doc} | {begins} | {line} | {space} |"
+
+
+def code_span(text: str) -> str:
+    """Set any text as code inside a table, also one that has backticks."""
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if "`" in text else ""
+    return f"{fence}{pad}{cell(text)}{pad}{fence}"
+
+
+def faults_page() -> str:
+    """Every named fault and every simulated model."""
+    parts = [
+        "# Faults\n",
+        "What [a faulty provider](../how-to/test-against-a-faulty-provider.md) can do to a reply.",
+        "Each row says what a run makes of it when every reply has the fault: *right* means that",
+        "the right call is run exactly once and the answer is given; a code is how the run ends.",
+        "`surecall faults show NAME` tells more.\n",
+        "A fault is served in all four wire formats unless its row names some; a request that asks",
+        "for it in another one is answered with",
+        "[FAULT_NOT_APPLICABLE](codes.md#fault_not_applicable).\n",
+    ]
+    for group in GROUPS:
+        chosen = find_faults(group)
+        has_truth = group == "capability"
+        parts += [
+            f"## {group}\n",
+            f"| fault | what it does | a run |{' what is true |' if has_truth else ''}",
+            f"|---|---|---|{'---|' if has_truth else ''}",
+            *(fault_row(fault, has_truth=has_truth) for fault in chosen),
+            "",
+        ]
+    parts += [
+        "## Simulated models\n",
+        "They follow published descriptions of how models fail; the probabilities are chosen, not",
+        "measured, so a result against one says nothing about the model whose description it",
+        "follows.\n",
+        "| model | what it does | follows |",
+        "|---|---|---|",
+    ]
+    for model in zoo():
+        follows = ", ".join(f"`{name}`" for name in model.models) or "small local models"
+        parts.append(f"| `zoo:{model.name}` | {cell(model.describes)} | {follows} |")
+    return "\n".join([*parts, ""])
+
+
+def fault_row(fault: Fault, *, has_truth: bool) -> str:
+    """Describe one fault in a row."""
+    outcome = "right" if fault.code is None else f"[{fault.code}](codes.md#{fault.code.lower()})"
+    for protocol, code in fault.codes.items():
+        outcome += f" ([{code}](codes.md#{code.lower()}) in `{protocol}`)"
+    if fault.refusal is not None:
+        outcome += f"; the model reads [{fault.refusal}](codes.md#{fault.refusal.lower()})"
+    if fault.needs:
+        outcome += f", with `{fault.needs}`"
+    reach = {"both": "", "whole": " Whole replies only.", "stream": " Streamed replies only."}
+    named = ", ".join(f"`{name}`" for name in fault.protocols)
+    formats = "" if len(fault.protocols) == len(PROTOCOLS) else f" Only in {named}."
+    row = f"| `{fault.name}` | {cell(fault.does)}{reach[fault.reach]}{formats} | {outcome} |"
+    if not has_truth:
+        return row
+    truths = (f"`{name}` is `{cell(repr(value))}`" for name, value in fault.truth.items())
+    return f"{row} {', '.join(truths)} |"
+
+
+def scenarios_page() -> str:
+    """Every scenario of the suite `state`, its presets, and every reason for failing one."""
+    parts = [
+        "# Scenarios\n",
+        "The suite `state` asks a model to work on [a workspace](../explanation/workspace.md).",
+        "Every trial has its own workspace and gets two verdicts.",
+        "The *loose* one is that of the experiment this suite continues: a final text and a value.",
+        "The *strict* one asks whether the model did what it was asked to do, and nothing else.",
+        "For every scenario it also demands that the run ended with the right answer, that",
+        "`/draft/foo` was changed once and nothing else was, that the workspace was read in an",
+        "earlier reply where reading comes first, that no call named another workspace or a locked",
+        "path, that no hidden tool was called, and that no call is shown in the answer.\n",
+        "| scenario | what is asked | loose: yes when | strict: besides what applies to all |",
+        "|---|---|---|---|",
+    ]
+    for scenario in SCENARIOS:
+        name = f"`{scenario.name}`" + (" (control)" if scenario.control else "")
+        texts = (scenario.asks, scenario.loose, scenario.strict)
+        parts.append(f"| {name} | {' | '.join(cell(text) for text in texts)} |")
+    parts += [
+        "",
+        "## Presets\n",
+        "Names and presets can be mixed, separated by commas; `*` stands for any characters and",
+        "`!` excludes, as in `typical,multi*,!chat_only`.",
+        "Without any, `default` is meant; `*` alone is `all`.",
+        "A name that is not known is [an error](codes.md#unknown_scenario).",
+        "The order is always that of the table above.\n",
+        "| preset | scenarios |",
+        "|---|---|",
+    ]
+    everything = tuple(scenario.name for scenario in SCENARIOS)
+    for preset, members in PRESETS.items():
+        listed = "every one" if members == everything else ", ".join(f"`{x}`" for x in members)
+        parts.append(f"| `{preset}` | {listed} |")
+    parts += [
+        "",
+        "## Reasons\n",
+        "A verdict of no has one reason or more, each with a stable code.\n",
+        "| reason | what it means |",
+        "|---|---|",
+        *(f"| `{reason}` | {cell(text)} |" for reason, text in REASON_MEANINGS.items()),
+    ]
+    return "\n".join([*parts, ""])

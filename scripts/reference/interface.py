@@ -1,0 +1,177 @@
+"""The pages of the public names: the entrance, and every package."""
+
+import ast
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+import surecall
+
+from .words import cell, doc_of, field_table, literal, one_line
+
+LINE_CHARS = 88
+PAGE_OF = {"Code": "[Codes](codes.md)", "Options": "[Options](options.md)"}
+
+
+def api_page() -> str:
+    """Every top-level name."""
+    parts = ["# API\n", "Every name of `import surecall`.\n"]
+    for name in getattr(surecall, "__all__", ()):
+        parts += api_entry(name, getattr(surecall, name))
+    return "\n".join(parts)
+
+
+def api_entry(name: str, value: Any) -> list[str]:
+    """Describe one top-level name."""
+    heading = f"## `{name}`\n"
+    if name in PAGE_OF:
+        return [heading, f"{doc_of(value)}", f"See {PAGE_OF[name]}.\n"]
+    if not inspect.isclass(value):
+        return [heading, *signature_block(name, value), *doc_lines(value)]
+    entry = [heading]
+    if not issubclass(value, msgspec.Struct) and "__init__" in vars(value):
+        entry += signature_block(name, value.__init__)
+    entry += doc_lines(value)
+    if issubclass(value, msgspec.Struct):
+        entry += field_table(value)
+    return [*entry, *class_members(value)]
+
+
+def doc_lines(value: Any) -> list[str]:
+    """Write a docstring as text, with its sections as lists."""
+    lines: list[str] = []
+    in_section = False
+    for line in doc_of(value).splitlines():
+        item = re.fullmatch(r"    (\*{0,2}\w+): (.+)", line)
+        if line in {"Args:", "Raises:", "Returns:"}:
+            in_section = True
+            lines += [f"{line}\n"]
+        elif in_section and item:
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        elif in_section and line.startswith("    "):
+            lines.append(f"  {line.strip()}")
+        else:
+            lines.append(line)
+    return [*lines, ""]
+
+
+def class_members(value: type) -> list[str]:
+    """List the public methods and properties that a class defines itself."""
+    lines: list[str] = []
+    for name, member in vars(value).items():
+        kind = isinstance(member, property | classmethod | staticmethod)
+        if name.startswith("_") or not (kind or inspect.isfunction(member)):
+            continue
+        shown = name if isinstance(member, property) else f"{name}()"
+        lines.append(f"- `{shown}`: {doc_of(member).partition(chr(10))[0]}")
+    return [*lines, ""] if lines else []
+
+
+def signature_block(name: str, function: Callable[..., Any]) -> list[str]:
+    """Write the signature as it stands in the source, without `self`."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef)
+    arguments = tree.args
+    if arguments.args and arguments.args[0].arg == "self":
+        arguments.args.pop(0)
+    word = "await " if isinstance(tree, ast.AsyncFunctionDef) else ""
+    returns = f" -> {ast.unparse(tree.returns)}" if tree.returns and tree.name != "__init__" else ""
+    parts = [
+        re.sub(r"^(\w+: [^=]+)=(.+)$", r"\1 = \2", part)
+        for part in top_level_parts(ast.unparse(arguments))
+    ]
+    line = f"{word}{name}({', '.join(parts)}){returns}"
+    if len(line) > LINE_CHARS:
+        line = f"{word}{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){returns}"
+    return ["```text", line, "```\n"]
+
+
+def top_level_parts(text: str) -> list[str]:
+    """Split at the commas that are in no bracket and no quote."""
+    parts, depth, quote = [""], 0, ""
+    for char in text:
+        quote = "" if char == quote else quote or (char if char in "'\"" else "")
+        depth += 0 if quote else (char in "([{") - (char in ")]}")
+        if char == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts]
+
+
+def packages_page() -> str:
+    """Return what each package offers through its entrance, with one sentence for each name."""
+    lines = [
+        "# Packages",
+        "",
+        "What each package offers: `from surecall.reading import read_reply`.",
+        "What most programs need is in `surecall` itself: see [API](api.md).",
+        "Everything else inside a package may change without notice.",
+    ]
+    inner = [name for name in all_packages() if name.count(".") > 1]
+    for package in all_packages():
+        if package not in inner:
+            lines += ["", f"## {package}", "", *package_lines(package)]
+    lines += [
+        "",
+        "## Inside the packages",
+        "",
+        "What the parts of a package offer each other, for work on surecall itself.",
+        "These names may change without notice.",
+    ]
+    for package in inner:
+        lines += ["", f"### {package}", "", *package_lines(package)]
+    return "\n".join(lines) + "\n"
+
+
+def package_lines(package: str) -> list[str]:
+    """Return what a package is, and a table of its names."""
+    module = importlib.import_module(package)
+    lines = doc_of(module).partition("\n\n")[0].splitlines()
+    names = getattr(module, "__all__", [])
+    if names:
+        lines += ["", "| name | what it is |", "|---|---|"]
+        lines += [f"| `{name}` | {cell(first_words(module, name))} |" for name in names]
+    return lines
+
+
+def all_packages() -> list[str]:
+    """List every package below `surecall`, also those inside others."""
+    root = Path(surecall.__file__ or "").parent
+    found = (path.parent.relative_to(root.parent) for path in root.rglob("__init__.py"))
+    return sorted(".".join(path.parts) for path in found if len(path.parts) > 1)
+
+
+def first_words(module: ModuleType, name: str) -> str:
+    """Return the first sentence about a name: its docstring, or the text below its definition."""
+    value = getattr(module, name)
+    home = getattr(value, "__module__", None)
+    if (inspect.isclass(value) or inspect.isroutine(value)) and home:
+        return one_line(doc_of(value))
+    for source in (module, *imported_modules(module, name)):
+        body = ast.parse(inspect.getsource(source)).body
+        for node, after in zip(body, [*body[1:], None], strict=True):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                return one_line(literal(after))
+    return one_line(doc_of(value))
+
+
+def imported_modules(module: ModuleType, name: str) -> Iterator[ModuleType]:
+    """Follow the imports of a name to the module that defines it."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            target = importlib.import_module(
+                "." * node.level + (node.module or ""), module.__name__
+            )
+            yield target
+            yield from imported_modules(target, name)
+            return
