@@ -25,8 +25,8 @@ _CONTENT_NAMES: Final = ("final answer", "parallel", "multi_tool_use")
 """Names that are no tools, and that JSON for a person may have."""
 _BEGUN_LINE: Final = re.compile(r"\n[^\S\n]*+[{\[]")
 _MAX_WORK: Final = 32_000
-"""Below so many openers times characters of text, no budget of reading is ever spent."""
-_MAX_TICKS: Final = 500
+"""Below so many openers times characters of text, and signs, no budget of reading is spent."""
+_MAX_SIGNS: Final = 500
 _COMMON: Final = " etaoinsrhldcumfpgwybvk.,-_xjqz'\n"
 """Characters of prose, the most frequent first; all others are rare."""
 _MAX_NAMES: Final = 24
@@ -146,10 +146,7 @@ class Openers:
     def _has_name(self, text: str) -> bool:
         if len(self._names) > _MAX_NAMES:
             return self._any_name.search(text) is not None
-        for name in self._names:
-            if name in text:
-                return True
-        return False
+        return any(name in text for name in self._names)
 
     @cached_property
     def _any_name(self) -> re.Pattern[str]:
@@ -158,8 +155,10 @@ class Openers:
 
 def _is_small(text: str) -> bool:
     """Tell whether looking at all openers of code and data in a text never exceeds a budget."""
+    if sum(map(text.count, _WEAK)) > _MAX_SIGNS:
+        return False
     openers = 1 + len(_BEGUN_LINE.findall(text)) + sum(map(text.count, FENCES))
-    return openers * len(text) <= _MAX_WORK and text.count("`") <= _MAX_TICKS
+    return openers * len(text) <= _MAX_WORK
 
 
 def _may_name_a_tool(text: str, tools: ToolNames) -> bool:
