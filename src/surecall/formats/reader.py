@@ -17,6 +17,8 @@ from .surroundings import Surroundings, goes_on_as_sentence
 
 _CODE_MARKS: Final = frozenset({*FENCES, "`"})
 _SPACE: Final = re.compile(r"\s*+")
+_OBJECT: Final = re.compile(r"[ \t\r\n]*+\{")
+_NOTHING: Final = re.compile(r"(?!)")
 _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 1024
@@ -53,7 +55,7 @@ class TextReader:
         self._tools = tools
         self._openers = find_openers(tools, formats)
         self._formats = self._openers.formats
-        self._pattern = self._openers.pattern_for("", is_whole=True)
+        self._pattern = _NOTHING
         self._text = ""
         self._arrived: list[str] = []
         self._waiting_chars = 0
@@ -230,8 +232,9 @@ class TextReader:
 
     def _read_call(self, source: Source, at: int, literal: str) -> int | None:
         questions = marks = 0
+        is_json = _is_before_object(source.text, at + len(literal))
         for form in self._formats.get(literal, ()):
-            if form.line_start and self._out.line_has_text:
+            if (form.line_start and self._out.line_has_text) or (form.never_json and is_json):
                 continue
             found = self._ask(form, source, at)
             questions, marks = max(questions, source.questions), marks + source.marks
@@ -531,6 +534,10 @@ class TextReader:
                 return False
             at = source.skip_space(at + len(literal))
         return True
+
+
+def _is_before_object(text: str, at: int) -> bool:
+    return _OBJECT.match(text, at) is not None
 
 
 def _end_of_space(text: str, at: int) -> int:
