@@ -3,8 +3,9 @@
 from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .catalog import FORMATS, TAUGHT_FORMATS
 from .names import ToolNames
+from .openers import finds_opener, may_hold_call, openers_of
 from .pieces import CallPiece, Piece, TextPiece
-from .reader import TextReader, finds_opener, openers_of
+from .reader import TextReader
 from .source import NeedMore, Source
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Thinking",
     "ToolNames",
     "finds_opener",
+    "may_hold_call",
     "openers_of",
 ]

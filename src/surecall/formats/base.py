@@ -86,6 +86,9 @@ class CallFormat(ABC):
     trims: bool = True
     """Whether white space before a call belongs to the format, not to the text."""
 
+    never_json: bool = False
+    """Whether an object right behind an opener shows that it is another family's."""
+
     is_plain: bool = False
     """Whether its tags are names of tools, so that a text may also speak of them."""
 

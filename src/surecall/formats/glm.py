@@ -129,6 +129,7 @@ class Glm(CallFormat):
 
     name = "glm"
     literals = ("<tool_call>", "<tool_call:")
+    never_json = True
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read one call, or those of a section."""
@@ -174,6 +175,7 @@ class LongCat(Glm):
 
     name = "longcat"
     literals = (_LONGCAT,)
+    never_json = False
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read what stands in the tag."""

@@ -39,6 +39,7 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
     if plain is not None and (stop is None or not stop.search(source.text, at, plain)):
         return Extent(plain, "bracket")
     text, here, depth, first_stop, stops_inside, marks = source.text, at, 0, -1, 0, 0
+    next_stop = -1
     while stops_inside <= _MAX_STOPS_INSIDE and (match := tokens.search(text, here)):
         before = here
         start, here = match.span()
@@ -51,7 +52,9 @@ def find_extent(source: Source, at: int, stops: Iterable[str] = ()) -> Extent:
             return Extent(start, "stop")
         if kind in "\"'":
             end = _string_end(text, start, here)
-            inside = _starts(stop, text, start, len(text) if end is None else end)
+            over = len(text) if end is None else end
+            next_stop = _next_start(stop, text, start, next_stop)
+            inside = _starts(stop, text, start, over) if next_stop < over else []
             stops_inside += len(inside)
             first_stop = inside[0] if inside and first_stop < 0 else first_stop
             if end is None:
@@ -203,6 +206,14 @@ def _patterns(stops: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str] 
         return _BRACKET, None
     either = "|".join(re.escape(stop) for stop in sorted(stops, key=len, reverse=True))
     return re.compile(f"(?P<stop>{either})|{_BRACKETS}", re.DOTALL), re.compile(either)
+
+
+def _next_start(stop: re.Pattern[str] | None, text: str, at: int, known: int) -> int:
+    """Return where the next stop begins, if that is not known from an earlier look."""
+    if known >= at:
+        return known
+    found = None if stop is None else stop.search(text, at)
+    return len(text) if found is None else found.start()
 
 
 def _starts(stop: re.Pattern[str] | None, text: str, start: int, end: int) -> list[int]:

@@ -1,7 +1,8 @@
 """The marks that a reader looks for: reasoning, tokens that end a turn, and one index of all."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -122,31 +123,36 @@ class OpenerIndex:
     """Finds the leftmost, longest of many literals, and what of the end may become one."""
 
     def __init__(self, literals: Iterable[str]) -> None:
-        known = sorted(set(literals))
-        self._pattern = re.compile(_pattern_of(known))
-        self._prefixes = frozenset(
-            literal[:length] for literal in known for length in range(1, len(literal))
+        self._known = sorted(set(literals))
+        self._longest = max(map(len, self._known), default=1) - 1
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Finds the leftmost, longest literal."""
+        return re.compile(pattern_of(self._known))
+
+    @cached_property
+    def _head(self) -> re.Pattern[str]:
+        heads = sorted({literal[:_MAX_HEAD] for literal in self._known})
+        return re.compile(pattern_of(heads, is_cut=True) if heads else r"(?!)")
+
+    @cached_property
+    def _first(self) -> re.Pattern[str]:
+        firsts = "".join(sorted({literal[0] for literal in self._known}))
+        return re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)")
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        return frozenset(
+            literal[:length] for literal in self._known for length in range(1, len(literal))
         )
-        self._longest = max(map(len, known), default=1) - 1
-        heads = sorted({literal[:_MAX_HEAD] for literal in known})
-        self._head = re.compile(_pattern_of(heads, is_cut=True) if heads else r"(?!)")
-        firsts = "".join(sorted({literal[0] for literal in known}))
-        self._first = re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)")
 
     def may_begin(self, text: str) -> bool:
         """Tell whether a literal may begin in the text; one search says so for most text.
 
-        It may be where `search` finds none and `held_from` nothing, never the other way round.
+        It may be where `pattern` finds none and `held_from` nothing, never the other way round.
         """
         return self._head.search(text) is not None
-
-    def search(self, text: str, at: int) -> re.Match[str] | None:
-        """Return the next literal, the longest one where several begin."""
-        return self._pattern.search(text, at)
-
-    def find_all(self, text: str, at: int) -> Iterator[re.Match[str]]:
-        """Yield the literals from here on, none inside another."""
-        return self._pattern.finditer(text, at)
 
     def may_grow(self, text: str, at: int) -> bool:
         """Tell whether the text from here to its end is the beginning of a longer literal."""
@@ -160,7 +166,7 @@ class OpenerIndex:
         return len(text)
 
 
-def _pattern_of(words: list[str], *, is_cut: bool = False, depth: int = 0) -> str:
+def pattern_of(words: list[str], *, is_cut: bool = False, depth: int = 0) -> str:
     """Return a pattern that shares what words have in common, so that none is tried twice.
 
     Args:
@@ -172,7 +178,7 @@ def _pattern_of(words: list[str], *, is_cut: bool = False, depth: int = 0) -> st
     ends_here = "" in words
     for first, group in groupby((word for word in words if word), key=lambda word: word[0]):
         rest = [word[1:] for word in group]
-        branches.append(re.escape(first) + _pattern_of(rest, is_cut=is_cut, depth=depth + 1))
+        branches.append(re.escape(first) + pattern_of(rest, is_cut=is_cut, depth=depth + 1))
     if not branches:
         return ""
     if is_cut and depth and not ends_here:

@@ -15,6 +15,7 @@ PLACEHOLDERS: Final = frozenset(
 
 _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/")
 _MAX_NAME_CHARS: Final = 256
+_MAX_SOUGHT_NAMES: Final = 100
 _COUNTER: Final = re.compile(r":\d++\Z")
 _SEPARATOR: Final = re.compile(r"[-_. ]++")
 _GLUED: Final = re.compile(r"(?:<\|[a-z_]++\|>.*+|[ ]?json)\Z", re.DOTALL)
@@ -33,6 +34,8 @@ class ToolNames:
         self.is_unknown = is_unknown
         """Whether nobody knows which tools were offered: then only markup shows a call."""
         self._tools = {tool.name: tool for tool in tools}
+        self.names = tuple(self._tools)
+        """All names, in order."""
         self._checkers: dict[str, SchemaChecker | None] = dict(checkers or {})
         self._plain: dict[str, list[str]] = {}
         self._parameter_names: frozenset[str] | None = None
@@ -41,11 +44,6 @@ class ToolNames:
 
     def __bool__(self) -> bool:
         return bool(self._tools)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names, in order."""
-        return tuple(self._tools)
 
     def spec(self, name: str) -> ToolSpec | None:
         """Return the tool that a written name means."""
@@ -102,6 +100,13 @@ class ToolNames:
             return resolved
         spellings = {_SEPARATOR.sub(" ", spelling).lower() for spelling in _spellings(name)}
         return resolved if _SEPARATOR.sub(" ", resolved).lower() in spellings else None
+
+    def may_be_named_in(self, text: str) -> bool:
+        """Tell whether a text may have a name in it that means a tool, in whatever spelling."""
+        if len(self._plain) > _MAX_SOUGHT_NAMES:
+            return True
+        plain = _plain(text)
+        return any(name in plain for name in self._plain)
 
     def receipt(self, name: str, place: str) -> Receipt | None:
         """Return the receipt of reading a written name as a registered one, if it differs."""

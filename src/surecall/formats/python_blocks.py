@@ -76,6 +76,7 @@ class PythonTags(CallFormat):
 
     name = "python_tags"
     literals = tuple(_TAGS)
+    never_json = True
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read calls up to the closing tag; other families share the tags."""

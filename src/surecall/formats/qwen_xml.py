@@ -59,6 +59,7 @@ class QwenXml(CallFormat):
 
     name = "qwen_xml"
     literals = ("<tool_call>", _SEED)
+    never_json = True
 
     def read(self, source: Source, at: int) -> Found | None:
         """Read all functions up to the end of the wrapper."""

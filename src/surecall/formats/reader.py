@@ -2,25 +2,23 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
 
-from surecall.records import ToolSpec
-
 from .base import CallFormat, Found, Thinking
 from .fitting import has_placeholder
-from .marks import REASONING, REASONING_CLOSERS, RESIDUE, OpenerIndex, find_open_reasoning
+from .marks import REASONING, REASONING_CLOSERS, RESIDUE, find_open_reasoning
 from .names import PLACEHOLDERS, ToolNames
+from .openers import ANSWER_TAGS, FENCES, find_openers
 from .pieces import CallPiece, DroppedText, Piece, PieceWriter
 from .source import NeedMore, Source, TooMuchWork
 from .surroundings import Surroundings, goes_on_as_sentence
 
-_FENCES: Final = ("```", "~~~")
-_CODE_MARKS: Final = frozenset({*_FENCES, "`"})
-_ANSWER_TAGS: Final = {"<answer>": "</answer>", "<response>": "</response>"}
+_CODE_MARKS: Final = frozenset({*FENCES, "`"})
 _SPACE: Final = re.compile(r"\s*+")
+_OBJECT: Final = re.compile(r"[ \t\r\n]*+\{")
+_NOTHING: Final = re.compile(r"(?!)")
 _MARKER_ENDS: Final = frozenset(">`")
 _MAX_INLINE_CODE: Final = 4096
 _RETRY_FREELY_BELOW: Final = 1024
@@ -55,7 +53,9 @@ class TextReader:
         generation_prompt: str | None = None,
     ) -> None:
         self._tools = tools
-        self._formats, self._index = _index_of(tools.names, tuple(formats))
+        self._openers = find_openers(tools, formats)
+        self._formats = self._openers.formats
+        self._pattern = _NOTHING
         self._text = ""
         self._arrived: list[str] = []
         self._waiting_chars = 0
@@ -128,6 +128,7 @@ class TextReader:
         text = self._text + "".join(self._arrived)
         self._arrived.clear()
         source = Source(text, self._tools, final=final)
+        self._pattern = self._openers.pattern_for(text, is_whole=final)
         self._held_from = -1
         at = 0
         try:
@@ -164,7 +165,7 @@ class TextReader:
             return self._step_in_fence(source, at)
         if self._thinking is not None:
             return self._step_in_reasoning(source, at, self._thinking)
-        match = self._index.search(source.text, at)
+        match = self._pattern.search(source.text, at)
         if match is None or match.start() > at:
             end = self._undecided_from(source, at)
             end = min(end, match.start()) if match else end
@@ -197,12 +198,12 @@ class TextReader:
         if literal in REASONING_CLOSERS:
             self._close_unopened()
             return at + len(literal)
-        if literal in _FENCES:
+        if literal in FENCES:
             return self._open_fence(source, at, literal)
         if literal == "`":
             return self._skip_inline_code(source, at)
-        if literal in _ANSWER_TAGS and self._is_before_answer():
-            self._answer_end = _ANSWER_TAGS[literal]
+        if literal in ANSWER_TAGS and self._is_before_answer():
+            self._answer_end = ANSWER_TAGS[literal]
             self._out.drop_space_ahead()
             self.dropped.add("drop_answer_tag", literal)
             return at + len(literal)
@@ -231,8 +232,9 @@ class TextReader:
 
     def _read_call(self, source: Source, at: int, literal: str) -> int | None:
         questions = marks = 0
+        is_json = _is_before_object(source.text, at + len(literal))
         for form in self._formats.get(literal, ()):
-            if form.line_start and self._out.line_has_text:
+            if (form.line_start and self._out.line_has_text) or (form.never_json and is_json):
                 continue
             found = self._ask(form, source, at)
             questions, marks = max(questions, source.questions), marks + source.marks
@@ -271,7 +273,7 @@ class TextReader:
         if source.at_end(at):
             return False
         self._refuse_growing(source, at)
-        match = self._index.search(source.text, at)
+        match = self._pattern.search(source.text, at)
         return match is None or match.start() > at or match.group() in _CODE_MARKS
 
     def _find_unopened_closer(self, source: Source, at: int) -> re.Match[str] | None:
@@ -280,7 +282,7 @@ class TextReader:
             return None
         last, _ = source.find_any(REASONING_CLOSERS, at)
         for _ in range(_MAX_CALLS_AHEAD if last >= 0 else 0):
-            match = self._index.search(source.text, at)
+            match = self._pattern.search(source.text, at)
             if match is None:
                 break
             self._refuse_growing(source, match.start())
@@ -368,7 +370,7 @@ class TextReader:
         undecided = self._undecided_from(source, at)
         first_word = -1 if self._out.thought_begun else _end_of_space(text, at)
         passed_over: set[str] = set()
-        for match in self._index.find_all(text, at):
+        for match in self._pattern.finditer(text, at):
             start, literal = match.start(), match.group()
             if start >= undecided:
                 break
@@ -469,12 +471,12 @@ class TextReader:
         if source.final:
             return len(source.text)
         if at > self._held_from:
-            self._held_from = self._index.held_from(source.text, at)
+            self._held_from = self._openers.index.held_from(source.text, at)
         return self._held_from
 
     def _refuse_growing(self, source: Source, at: int) -> None:
         """Wait while the end of the text may still become a longer literal than it is now."""
-        if not source.final and self._index.may_grow(source.text, at):
+        if not source.final and self._openers.index.may_grow(source.text, at):
             raise NeedMore
 
     # code and residue
@@ -534,34 +536,10 @@ class TextReader:
         return True
 
 
+def _is_before_object(text: str, at: int) -> bool:
+    return _OBJECT.match(text, at) is not None
+
+
 def _end_of_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return match.end() if match else at
-
-
-def openers_of(tools: ToolNames, formats: Sequence[CallFormat]) -> OpenerIndex:
-    """Return the index of everything that a reader of these formats stops at."""
-    return _index_of(tools.names, tuple(formats))[1]
-
-
-@lru_cache(maxsize=64)
-def _index_of(
-    names: tuple[str, ...], formats: tuple[CallFormat, ...]
-) -> tuple[dict[str, tuple[CallFormat, ...]], OpenerIndex]:
-    tools = ToolNames(ToolSpec(name=name) for name in names)
-    openers = [(form, tuple(form.openers(tools))) for form in formats]
-    literals = {*REASONING, *REASONING_CLOSERS, *RESIDUE, *_FENCES, "`"}
-    literals.update(*(thinking.closers for thinking in REASONING.values()))
-    literals.update(*_ANSWER_TAGS.items())
-    literals.update(literal for _, own in openers for literal in own)
-    table: dict[str, tuple[CallFormat, ...]] = {}
-    for literal in literals:
-        readers = tuple(form for form, own in openers if any(map(literal.startswith, own)))
-        if readers:
-            table[literal] = readers
-    return table, OpenerIndex(literals)
-
-
-def finds_opener(text: str, tools: ToolNames, formats: Sequence[CallFormat]) -> bool:
-    """Tell whether text has a mark with which a call, or reasoning around one, may begin."""
-    return _index_of(tools.names, tuple(formats))[1].search(text, 0) is not None

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import structs
 
 from surecall.errors import JSONTextError
-from surecall.jsontext import decode, repair_json, scan_value_end
+from surecall.jsontext import decode, decode_plain, repair_json, scan_value_end
 from surecall.records import Receipt, clip
 
 from .base import TextCall
@@ -130,7 +130,9 @@ def _calls_of_record(record: Record, text: str, tools: ToolNames | None) -> tupl
 
 
 def _is_whole_object(text: str) -> bool:
-    return text[:1] == "{" and scan_value_end(text) == len(text)
+    if text[:1] != "{":
+        return False
+    return decode_plain(text) is not None or scan_value_end(text) == len(text)
 
 
 def calls_of_value(

@@ -134,22 +134,37 @@ def decode_plain(data: bytes | str, unsure: Any = None) -> Any:
     return value if _has_no_repeated_key(value, raw) else unsure
 
 
+class NotJSONError(Exception):
+    """Text that is not JSON, where nobody asks why."""
+
+
 def decode_noting(
-    data: bytes | str, *, max_bytes: int | None = None, surrogates: SurrogatePolicy = "refuse"
+    data: bytes | str,
+    *,
+    max_bytes: int | None = None,
+    surrogates: SurrogatePolicy = "refuse",
+    explains: bool = True,
 ) -> Decoded:
-    """Return the value of JSON text and the keys that were given differing values."""
+    """Return the value of JSON text and the keys that were given differing values.
+
+    Without `explains`, text that is no JSON at all raises `NotJSONError`: that costs much less.
+    """
     if max_bytes is None:
         plain = decode_plain(data, _UNSURE)
         if plain is not _UNSURE:
             return Decoded(plain, ())
-    return decode_doubtful(data, max_bytes=max_bytes, surrogates=surrogates)
+    return decode_doubtful(data, max_bytes=max_bytes, surrogates=surrogates, explains=explains)
 
 
 def decode_doubtful(
-    data: bytes | str, *, max_bytes: int | None = None, surrogates: SurrogatePolicy = "refuse"
+    data: bytes | str,
+    *,
+    max_bytes: int | None = None,
+    surrogates: SurrogatePolicy = "refuse",
+    explains: bool = True,
 ) -> Decoded:
     """Do what `decode_noting` does, for text of which `decode_plain` is not sure."""
-    value, source = _load(data, max_bytes, surrogates)
+    value, source = _load(data, max_bytes, surrogates, explains=explains)
     if _has_no_repeated_key(value, source):
         return Decoded(value, ())
     text = source if isinstance(source, str) else source.decode("utf-8")
@@ -214,7 +229,11 @@ def _write(value: Any, encoder: msgspec.json.Encoder, *, finite: bool = False) -
 
 
 def _load(
-    data: bytes | str, max_bytes: int | None, surrogates: SurrogatePolicy
+    data: bytes | str,
+    max_bytes: int | None,
+    surrogates: SurrogatePolicy,
+    *,
+    explains: bool = True,
 ) -> tuple[Any, bytes | str]:
     """Return the value and the text it was read from."""
     if not isinstance(data, (bytes, str)):
@@ -224,20 +243,24 @@ def _load(
     try:
         value, fits = _decode_at_once(data)
     except (ValueError, RecursionError):
-        return _load_carefully(_make_source(data), surrogates)
+        return _load_carefully(_make_source(data), surrogates, explains=explains)
     if not fits:
         raise _make_source(data).explain_depth()
     return value, data
 
 
-def _load_carefully(source: Source, surrogates: SurrogatePolicy) -> tuple[Any, str]:
+def _load_carefully(
+    source: Source, surrogates: SurrogatePolicy, *, explains: bool
+) -> tuple[Any, str]:
     """Read what msgspec refused: say why, or accept what our policy allows."""
     text = source.text
     try:
         value = _careful_decoder.decode(text)
     except json.JSONDecodeError as error:
-        malformed = source.find_depth(error.pos) or source.explain_malformed(error.msg, error.pos)
-        raise malformed from None
+        depth = source.find_depth(error.pos)
+        if depth is None and not explains:
+            raise NotJSONError from None
+        raise depth or source.explain_malformed(error.msg, error.pos) from None
     except _NumberError as error:
         raise error.explain(source, error.literal) from None
     except RecursionError:

@@ -17,7 +17,7 @@ from surecall.formats import (
     Piece,
     TextReader,
     ToolNames,
-    finds_opener,
+    may_hold_call,
 )
 from surecall.formats.likely import find_likely_calls, names_a_tool
 from surecall.jsontext import TextBuffer
@@ -335,8 +335,8 @@ def read_reply(
 
 
 def _is_plain(text: str, names: ToolNames, formats: tuple[CallFormat, ...]) -> bool:
-    """Tell by two searches whether nothing in a text can be a call or reasoning: most texts."""
-    return not finds_opener(text, names, formats) and find_likely_calls(text, names) is None
+    """Tell by a few searches whether nothing in a text can be a call or reasoning: most texts."""
+    return not may_hold_call(text, names, formats) and find_likely_calls(text, names) is None
 
 
 def _read_plain(reply: Reply) -> Reading:

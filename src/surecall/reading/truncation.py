@@ -7,6 +7,7 @@ but a part of it may be missing: it runs on tools that only read.
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -59,6 +60,7 @@ _PREFIX: Final = "finishreason"
 _OTHER_CHARACTERS: Final = re.compile(r"[\W_]++")
 
 
+@lru_cache(maxsize=256)
 def _squash(word: str) -> str:
     """Return a word without what providers spell differently: `MAX_TOKENS`, `maxTokens`."""
     return _OTHER_CHARACTERS.sub("", word).lower().removeprefix(_PREFIX)

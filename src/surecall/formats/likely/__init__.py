@@ -26,7 +26,7 @@ from .naming import Candidate, names_a_tool
 __all__ = ["LikelyCall", "LikelyCalls", "find_likely_calls", "names_a_tool"]
 
 _MAX_CHARACTERS: Final = 100_000
-_MARK: Final = re.compile(r"[({\[<]|:\n")
+_MARKS: Final = ("(", "{", "[", "<", ":\n")
 """Without one of them no text calls anything."""
 _ESCAPED: Final = re.compile(r"\\([_*\[\]])")
 _BETWEEN: Final = re.compile(
@@ -76,7 +76,7 @@ class _Group(Struct, kw_only=True):
 
 def find_likely_calls(text: str, tools: ToolNames) -> LikelyCalls | None:
     """Return the calls that a text makes outside any markup, or None when it makes none."""
-    if _MARK.search(text) is None:
+    if not any(mark in text for mark in _MARKS):
         return None
     if len(text) > _MAX_CHARACTERS:
         is_silent = not names_a_tool(text, tools)
