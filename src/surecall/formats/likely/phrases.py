@@ -129,7 +129,7 @@ GOES_ON: Final = re.compile(
     r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
     r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
-    r"|action\b|tool\b|assistant\b|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
+    r"|action\b|tool\b|assistant\s*+\Z|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
     re.IGNORECASE,
 )
 """A lead like this goes on with the work."""
