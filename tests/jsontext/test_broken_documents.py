@@ -8,6 +8,8 @@ from surecall.jsontext import encode_text, repair_json
 REFUSED = {
     "a key without its object": 'days:{"user id":"x"}}',
     "members in other quotes": '{"items": [`no", "a,b", {"a": "x"`], "a": 1}',
+    "a quote for a brace": """{"b": '"b": {"id": 1, "1"[ true}'}""",
+    "a member on the next line": '{\n  "a": "x,\n  "user id" say \\"hi\\" now"\n}',
     "another mark for a comma": '{"a": ["x"` "long text", 1], "b": 1}',
     "a bracket for a comma": '{"items":"x"("x-y","5 // five","id":null}',
     "a number between strings": '{"é": 2024", "name": ["line" 1e+21, "line"]}',

@@ -45,9 +45,10 @@ _KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}
 _MEMBER_INSIDE: Final = re.compile(
     r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\s*+[\":=]|,\s*+\"[^\":]{1,80}+:|\A[^\"]*+\"\s*+,"
     r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\"|\"[^\w\"]{1,4}+\""
-    r"|\"\s*+(?:[-+.\de]++|true|false|null)\s*+,\s*+\""
+    r"|\"\s*+(?:[-+.\de]++|true|false|null)\s*+,\s*+\"|,[^\S\n]*+\n\s*+\""
 )
 _AT_EDGE_OR_MEMBER: Final = re.compile(rf"\A\"|\"\Z|{_MEMBER_INSIDE.pattern}")
+_MEMBER_AT_START: Final = re.compile(r"\s*+\"[^\"]{0,80}+\"\s*+:")
 _VALUE_INSIDE: Final = re.compile(r"[:=]\s*+\"")
 _EDGE: Final = re.compile(r"\A\s*+[:,]|[^,],\s*+\Z")
 _TWO_VALUES: Final = re.compile(
@@ -209,9 +210,10 @@ def _is_doubtful(text: str, rules: set[str]) -> bool:
         return True
     if '"' in text and _COMMA_AT_START.match(text):
         return True
-    is_unpaired = text.count('"') % 2 == 1
-    if "replace_quotes" in rules and is_unpaired and _AT_EDGE_OR_MEMBER.search(text):
-        return True
+    if "replace_quotes" in rules:
+        is_unpaired = text.count('"') % 2 == 1
+        if _MEMBER_AT_START.match(text) or (is_unpaired and _AT_EDGE_OR_MEMBER.search(text)):
+            return True
     if rules.isdisjoint(_EDGE_RULES):
         return False
     if _EDGE.search(text):
