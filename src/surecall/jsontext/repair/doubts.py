@@ -44,7 +44,7 @@ _KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}
 """Behind `b`, a key that begins with a digit is rather `b0` with its quote in the wrong place."""
 _MEMBER_INSIDE: Final = re.compile(
     r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\s*+[\":=]|,\s*+\"[^\":]{1,80}+:|\A[^\"]*+\"\s*+,"
-    r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\"|\"[^\w\"]{1,4}+\""
+    r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\"|\"[^\w\",]{1,4}+\""
     r"|\"\s*+(?:[-+.\de]++|true|false|null)\s*+,\s*+\"|,[^\S\n]*+\n\s*+\""
 )
 _AT_EDGE_OR_MEMBER: Final = re.compile(rf"\A\"|\"\Z|{_MEMBER_INSIDE.pattern}")
