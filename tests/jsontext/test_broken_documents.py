@@ -6,6 +6,16 @@ from support.broken_json import break_documents, is_nearer
 from surecall.jsontext import encode_text, repair_json
 
 REFUSED = {
+    "a key without its object": 'days:{"user id":"x"}}',
+    "members in other quotes": '{"items": [`no", "a,b", {"a": "x"`], "a": 1}',
+    "a quote for a brace": """{"b": '"b": {"id": 1, "1"[ true}'}""",
+    "a member on the next line": '{\n  "a": "x,\n  "user id" say \\"hi\\" now"\n}',
+    "another mark for a comma": '{"a": ["x"` "long text", 1], "b": 1}',
+    "a bracket for a comma": '{"items":"x"("x-y","5 // five","id":null}',
+    "a number between strings": '{"é": 2024", "name": ["line" 1e+21, "line"]}',
+    "a whole text in other quotes": "'\"days;:false'",
+    "a letter of the next key": '{"days":[nullc],"lass":[{}]}',
+    "the start of the next key": '{"u":true$,"ref":{"1":2}}',
     "an inner value whose outer brace is lost": ': {"b": [1], "c": "x"}}',
     "an inner value behind a damaged key": '"class: {"b": "x"}',
     "an inner value behind a key without a colon": '"days"["x"]',

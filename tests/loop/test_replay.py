@@ -193,3 +193,15 @@ async def test_a_turn_that_is_not_there_is_refused(turn: int) -> None:
     with pytest.raises(ConfigError) as caught:
         await resend_turn(trace, turn, ScriptedTransport([]))
     assert caught.value.code == Code.INVALID_OPTION
+
+
+async def test_calls_that_were_only_seen_are_compared() -> None:
+    """Another call in the text than the one recorded is found; traces of before recorded none."""
+    trace = await trace_of(['I will use save(text="a")'], likely_calls="never")
+    turn = trace.turns[0]
+    assert [call.arguments for call in turn.seen] == [{"text": "a"}]
+    other = replace(turn, seen=(replace(turn.seen[0], arguments={"text": "b"}),))
+    changed = replay_trace(replace(trace, turns=(other,)))
+    assert changed.differences == ("turn 0: other calls were seen in the text than recorded",)
+    assert replay_trace(trace).same
+    assert replay_trace(replace(trace, turns=(replace(turn, seen=()),))).same

@@ -12,7 +12,15 @@ from surecall.records import Receipt
 
 from .base import TextCall
 from .names import PLACEHOLDERS, ToolNames, parameter_names
-from .shapes import ARGUMENT_KEYS, ID_KEYS, LIST_KEYS, NAME_KEYS, ONE_KEYS, PARALLEL
+from .shapes import (
+    ARGUMENT_KEYS,
+    ID_KEYS,
+    LIST_KEYS,
+    NAME_KEYS,
+    ONE_KEYS,
+    PARALLEL,
+    describes_parameters,
+)
 
 _CODE_TOOLS: Final = frozenset(
     {
@@ -89,11 +97,15 @@ _FINAL: Final = "final answer"
 _MAX_CALLS: Final = 128
 
 _FILL_IN: Final = re.compile(
-    r"\s*+(?:\.{3}|…|<\.{3}>|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+|[A-Z_]{1,40}?_HERE)\s*+"
+    r"\s*+(?:\.{3}|…|<\.{3}>|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+|[A-Z_]{1,40}?_HERE"
+    r"|x{3,8}+|X{3,8}+|_{3,20}+|TBD|FIXME|(?i:your|insert|enter)[ _][\w -]{1,40}+(?<=[ _]here))\s*+"
 )
 _NAMED_PLACE: Final = re.compile(r"\s*+[<{\[]([A-Za-z][\w .-]{0,60}+)[>}\]]\s*+")
 _ANY_VALUE: Final = frozenset(
     {"value", "string", "str", "text", "number", "your", "insert", "some"}
+)
+_TYPE_NAMES: Final = frozenset(
+    {"string", "str", "integer", "int", "number", "float", "boolean", "bool", "array", "object"}
 )
 _PLACEHOLDER_MEMBER: Final = re.compile(r":\s*+\"(?:\.\.\.|…|<\.\.\.>)\"")
 
@@ -302,6 +314,8 @@ def _uses_of(arguments: Any) -> list[Any]:
 
 def _is_definition(arguments: dict[str, Any], parameters: dict[str, Any] | None) -> bool:
     """Tell whether the arguments are a schema: a tool that was described, not called."""
+    if describes_parameters(arguments):
+        return True
     return (
         arguments.get("type") == "object"
         and isinstance(arguments.get("properties"), dict)
@@ -322,7 +336,14 @@ def has_placeholder(arguments: Any) -> bool:
     if not isinstance(arguments, dict):
         return False
     record = cast("dict[str, Any]", arguments)
-    return any(isinstance(it, str) and _is_placeholder(key, it) for key, it in record.items())
+    if any(isinstance(it, str) and _is_placeholder(key, it) for key, it in record.items()):
+        return True
+    return bool(record) and all(_is_type(key, it) for key, it in record.items())
+
+
+def _is_type(key: str, value: Any) -> bool:
+    """Tell whether a value only says what a value would be, as in `city="string"`."""
+    return isinstance(value, str) and value in _TYPE_NAMES and "type" not in key.lower()
 
 
 def _is_placeholder(key: str, value: str) -> bool:

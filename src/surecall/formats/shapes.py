@@ -44,6 +44,11 @@ ONE_KEYS: Final = ("function", "function_call", "tool_call")
 ID_KEYS: Final = ("id", "tool_call_id", "call_id")
 _META_KEYS: Final = frozenset({*ID_KEYS, "type", "index"})
 _RESULT_KEYS: Final = frozenset({"result", "output", "content", "tool_call_id"})
+_JSON_TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
+_SCHEMA_KEYS: Final = frozenset(
+    {"type", "description", "default", "enum", "items", "properties", "required", "format", "title"}
+    | {"example", "examples", "minimum", "maximum", "minLength", "maxLength", "pattern"}
+)
 PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use", "parallel"})
 _KEYS: Final = Keys(
     frozenset(NAME_KEYS), frozenset(ARGUMENT_KEYS), frozenset({*LIST_KEYS, *ONE_KEYS})
@@ -260,11 +265,25 @@ def _is_definition_or_result(record: dict[str, Any]) -> bool:
     """Tell whether an object describes a tool, or says what one returned."""
     given = [key for key in ARGUMENT_KEYS if key in record]
     parameters = record.get("parameters")
+    if describes_parameters(parameters):
+        return True
     if isinstance(parameters, dict) and "properties" in parameters:
         return cast("dict[str, Any]", parameters).get("type") == "object"
     if isinstance(record.get("description"), str) and given in ([], ["parameters"]):
         return True
     return not given and (record.get("role") == "tool" or not _RESULT_KEYS.isdisjoint(record))
+
+
+def describes_parameters(arguments: Any) -> bool:
+    """Tell whether each value only says of which type it would be, as in a tool's declaration."""
+    if not isinstance(arguments, dict) or not arguments:
+        return False
+    return all(map(_is_schema, cast("dict[str, Any]", arguments).values()))
+
+
+def _is_schema(value: Any) -> bool:
+    record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return record.get("type") in _JSON_TYPES and record.keys() <= _SCHEMA_KEYS
 
 
 def _is_one_object(arguments: list[Any]) -> bool:

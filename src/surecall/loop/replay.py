@@ -164,6 +164,7 @@ def _replay_turn(
         turn,
         calls=accepted.calls,
         ignored_calls=accepted.ignored,
+        seen=reading.seen,
         receipts=answer.receipts + reading.receipts,
     )
     differences += [f"turn {turn.turn}: {words}" for words in _compare_turns(found, turn)]
@@ -203,6 +204,9 @@ def _compare_turns(found: TurnTrace, recorded: TurnTrace) -> Iterator[str]:
         yield "the calls have other receipts than recorded"
     if not _are_same(_bare(found.ignored_calls), _bare(recorded.ignored_calls)):
         yield "other calls were ignored than recorded"
+    # Traces of before have none, whatever the text holds.
+    if recorded.seen and list(map(_said, found.seen)) != list(map(_said, recorded.seen)):
+        yield "other calls were seen in the text than recorded"
     if not _are_same(found.receipts, recorded.receipts):
         yield "the reply has other receipts than recorded"
 

@@ -7,6 +7,9 @@ import pytest
 from support.fresh_negatives import OFFERED as FRESHLY_OFFERED
 from support.fresh_negatives import fresh_negatives
 from support.negatives import KINDS, OFFERED, negatives
+from support.spoken_calls import KINDS as SPOKEN_KINDS
+from support.spoken_calls import OFFERED as SPOKEN_OFFERED
+from support.spoken_calls import spoken_calls
 from support.third_negatives import third_negatives
 from surecall.formats import ToolNames
 from surecall.reading import read_reply
@@ -70,4 +73,19 @@ def test_nothing_is_called_by_agents_that_talk_about_their_work() -> None:
             likely.append(text)
     assert len({kind for kind, _ in texts}) == 25
     assert len(texts) == 1_000
+    assert len(likely) <= MAX_FRESH_LIKELY * len(texts), likely
+
+
+def test_nothing_is_called_where_calls_are_only_spoken_of() -> None:
+    """Talk, pages, records and ten languages give no certain call, and hardly a likely one."""
+    names = ToolNames(SPOKEN_OFFERED)
+    texts = list(spoken_calls())
+    likely: list[str] = []
+    for kind, text in texts:
+        reading = read_reply(text, tools=names, accept="likely", finish_reason="stop")
+        assert all(call.certainty == "likely" for call in reading.calls), (kind, text)
+        if reading.calls:
+            likely.append(text)
+    assert len(SPOKEN_KINDS) > 35
+    assert len(texts) > 2_000
     assert len(likely) <= MAX_FRESH_LIKELY * len(texts), likely

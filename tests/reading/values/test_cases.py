@@ -138,6 +138,8 @@ BOOLEANS = [
     Case("Correct!", BOOLEAN, True),
     Case("Absolutely not.", BOOLEAN, False),
     Case("y", BOOLEAN, True),
+    Case("Absolutely!", BOOLEAN, True),
+    Case("I don't think so.", BOOLEAN, False),
     Case('{"answer": true, "why": "no reason"}', BOOLEAN, True),
 ]
 

@@ -49,6 +49,7 @@ class Layout:
         self.text = text
         self.candidates = candidates
         self._programs: dict[int, bool] = {}
+        self._first: dict[re.Pattern[str], int] = {}
 
     def fence_at(self, at: int) -> Fence | None:
         """Return the block of code in whose body a place lies."""
@@ -76,14 +77,8 @@ class Layout:
     def is_program(self, fence: Fence) -> bool:
         """Tell whether more than calls stands in a block of code."""
         if fence.start not in self._programs:
-            parts: list[str] = []
-            here = fence.body
-            for start, end in self.candidates:
-                if fence.body <= start and end <= fence.body_end:
-                    parts.append(self.text[here:start])
-                    here = end
-            parts.append(self.text[here : fence.body_end])
-            self._programs[fence.start] = bool(phrases.PROGRAM.search("_".join(parts)))
+            body = self._blank(fence.body, fence.body_end)
+            self._programs[fence.start] = bool(phrases.PROGRAM.search(body))
         return self._programs[fence.start]
 
     def has_text_outside(self, start: int, end: int) -> bool:
@@ -99,19 +94,31 @@ class Layout:
         """The names that a text gives a value, as in `name = …` and `for name in …`."""
         return frozenset(it[1] or it[2] for it in _ASSIGNED.finditer(self.text))
 
-    @cached_property
-    def changes_from(self) -> int:
-        """Where a list of changes begins, or the end of the text."""
-        return self._first(phrases.DIFF)
+    def first(self, pattern: re.Pattern[str]) -> int:
+        """Return where a pattern is found first, or a place behind the end of the text."""
+        if pattern not in self._first:
+            found = pattern.search(self.text)
+            self._first[pattern] = found.start() if found else len(self.text) + 1
+        return self._first[pattern]
 
-    @cached_property
-    def table_from(self) -> int:
-        """Where the first rule of a table is, or the end of the text."""
-        return self._first(phrases.TABLE_RULE)
+    def paragraph_of(self, start: int, end: int, limit: int) -> tuple[str, str]:
+        """Return the lines above and below a place, up to an empty one, without its candidates."""
+        above = self.text[max(0, start - limit) : start].rpartition("\n\n")[2]
+        below = self.text[end : end + limit].partition("\n\n")[0]
+        return self._blank(start - len(above), start), self._blank(end, end + len(below))
 
-    def _first(self, pattern: re.Pattern[str]) -> int:
-        found = pattern.search(self.text)
-        return found.end() if found else len(self.text) + 1
+    def _blank(self, start: int, end: int) -> str:
+        """Return a part of the text with a mark for every candidate in it."""
+        parts: list[str] = []
+        here = start
+        index = bisect_right(self.candidates, start, key=lambda span: span.end)
+        for begun, over in self.candidates[index:]:
+            if begun >= end:
+                break
+            parts.append(self.text[here:begun])
+            here = over
+        parts.append(self.text[here:end])
+        return "_".join(parts)
 
     @cached_property
     def _words(self) -> Span:

@@ -27,7 +27,10 @@ _STRING_PREFIX: Final = re.compile(r"(?:^|[([{,=:+%\s])[rRbBuUfF]{1,2}\Z")
 _AFTER_STRING: Final = frozenset(",)]}:")
 _OPERATOR_AFTER: Final = frozenset("+%*/[.")
 _KEYWORD: Final = re.compile(r"\s*+([\"'`]?+)([^\W\d][\w.-]*+)\1\s*+(=(?!=)|:)")
-_PLACEHOLDER: Final = re.compile(r"\.\.\.|…|<[^<>]{0,80}+>|\{\{[^{}]{0,80}+\}\}|\[[A-Z_ ]{2,40}+\]")
+_PLACEHOLDER: Final = re.compile(
+    r"\.\.\.|…|<[^<>]{0,80}+>|\{\{[^{}]{0,80}+\}\}|\[[A-Z_ ]{2,40}+\]|\$\w++"
+    r"|(?:some|your|any)_\w++|value|\w++(?:(?<=_value)|(?<=_here))"
+)
 _BARE_RULE: Final = "quote_bare_words"
 _BARE: Final = re.compile(r"\s*+[^\W_][^\"'()\[\]{}=<>]*+\Z")
 _IDENTIFIER: Final = re.compile(r"[^\W\d]\w*+")
@@ -242,6 +245,7 @@ def _read_value(text: str, receipts: list[Receipt], names: set[str]) -> Any:
             receipts.extend(repaired.receipts)
             return repaired.value
     if text[0] == "[" and text[-1] == "]" and (items := _read_bare_list(text[1:-1], receipts)):
+        names.update(filter(_IDENTIFIER.fullmatch, items))
         return items
     if len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]:
         text = text[1:-1]

@@ -12,6 +12,7 @@ from msgspec import Struct
 from surecall.formats.base import TextCall
 
 from . import phrases
+from .documents import why_document, why_lines
 from .layout import Fence, Layout, Span
 
 
@@ -38,6 +39,8 @@ def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
     """
     text, rest = layout.text, layout.candidates
     start, end = place.start, place.end
+    if why := why_document(layout, start):
+        return why
     if fence is not None:
         if fence.language.split(" ")[0] not in phrases.CALL_LANGUAGES:
             return "it is in a block of code of another language"
@@ -55,14 +58,24 @@ def why_mention(layout: Layout, place: Place, fence: Fence | None) -> str:
         return "the sentence goes on below it"
     if speaks_of(lead, place.subjects) or _is_in_spoken_list(text, start, place.subjects):
         return "the text before it speaks of a call that could be made"
-    if _asks(trail) or _asks_leave(trail):
-        return "the text asks whether to make it"
-    if phrases.TAKES_BACK.match(trail.lstrip(phrases.AFTER_AROUND + "\n")):
-        return "the text behind it takes it back"
-    if phrases.REPORTS.match(trail.lstrip(phrases.AFTER_AROUND + "\n")):
-        return "the text behind it says what became of it"
+    if why := _judge_trail(trail):
+        return why
     if _is_instruction(text, start, trail, rest):
         return "it is a step of an instruction"
+    return ""
+
+
+def _judge_trail(trail: str) -> str:
+    """Return why calls are only spoken of, by the text behind them."""
+    if _asks(trail) or _asks_leave(trail):
+        return "the text asks whether to make it"
+    follows = trail.lstrip(phrases.AFTER_AROUND + "\n")
+    if phrases.TAKES_BACK.match(follows):
+        return "the text behind it takes it back"
+    if phrases.FILL_IN.match(follows):
+        return "its values are to be filled in"
+    if phrases.REPORTS.match(follows):
+        return "the text behind it says what became of it"
     return ""
 
 
@@ -118,15 +131,9 @@ def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
         return False
     if phrases.REFERS.search(clause):
         return True
-    if (
-        clause.endswith((".", "!", "。", "！"))
-        or not phrases.WORD.search(clause)
-        or phrases.GOES_ON.match(clause)
-    ):
+    if not phrases.WORD.search(clause) or phrases.GOES_ON.match(clause):
         return False
-    leads_in = clause.endswith((":", "：")) or len(clause.split()) >= phrases.MIN_WORDS
-    leads_in = leads_in or phrases.EAST_ASIAN.search(clause) is not None
-    return leads_in and subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
+    return subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
 
 
 def _is_in_spoken_list(text: str, start: int, subjects: frozenset[str]) -> bool:
@@ -140,14 +147,14 @@ def _is_in_spoken_list(text: str, start: int, subjects: frozenset[str]) -> bool:
 
 def _asks_leave(trail: str) -> bool:
     """Tell whether the text behind a call waits for an answer before it is made."""
-    if phrases.WAITS.search(trail):
+    if phrases.WAITS.search(trail) or phrases.WAITS_IN_CHINESE.search(trail):
         return True
     return any(not phrases.HELPS.search(it.group()) for it in phrases.QUESTION.finditer(trail))
 
 
 def _is_instruction(text: str, start: int, trail: str, rest: list[Span]) -> bool:
     """Tell whether a call is in one of several steps, and the next one is not a call."""
-    step = phrases.STEP.match(trail)
+    step = phrases.STEP.match(trail.lstrip(f"{phrases.AFTER_AROUND}.;,\n"))
     if step is None or any(begun > start and begun - start < len(trail) for begun, _ in rest[1:]):
         return False
     return any(map(phrases.STEP.match, text[max(0, start - phrases.MAX_LEAD) : start].split("\n")))
@@ -170,12 +177,6 @@ def _is_example(layout: Layout, prefix: str, start: int) -> bool:
     return phrases.EXAMPLE_INPUT.search(before) is not None
 
 
-def _is_in_table(layout: Layout, prefix: str, start: int) -> bool:
-    if layout.table_from > start:
-        return False
-    return "|" in prefix or phrases.FIRST_CELL.match(layout.text, start) is not None
-
-
 def _judge_line(layout: Layout, place: Place) -> str:
     """Return why calls among text are only spoken of, by the line they stand on."""
     prefix, suffix = layout.line_of(place.start, place.end)
@@ -187,10 +188,8 @@ def _judge_line(layout: Layout, place: Place) -> str:
         return "it is in a dialogue"
     if phrases.CHOICE.match(prefix) or _is_example(layout, prefix, place.start):
         return "it is one of several ways, or an example"
-    if layout.changes_from <= place.start:
-        return "it is in a list of changes"
-    if _is_in_table(layout, prefix, place.start):
-        return "it is in a table"
+    if why := why_lines(layout, place.start, place.end):
+        return why
     if _is_indented(prefix) and layout.has_text_before(place.start - len(prefix)):
         return "it is in an indented block"
     if place.is_tag and _is_in_element(layout.text, place.start):
@@ -235,10 +234,13 @@ def _judge_sentence(prefix: str, suffix: str, place: Place) -> str:
         return "it is a part of a sentence"
     if words and speaks_of(words, place.subjects):
         return "the sentence speaks of a call that could be made"
-    is_subject = bool(words) and follows[:1].islower() and not phrases.CONNECTS.match(follows)
-    if is_subject or phrases.AFTER_CALL.match(follows) or phrases.EAST_ASIAN.match(follows):
+    if (
+        not phrases.GOES_ON_BEHIND.match(follows)
+        or phrases.AFTER_CALL.match(follows)
+        or phrases.EAST_ASIAN.match(follows)
+    ):
         return "the sentence goes on about it"
-    if follows.rstrip().endswith("?"):
+    if follows.startswith("?") or follows.rstrip().endswith("?"):
         return "it is a part of a question"
     return ""
 
@@ -287,6 +289,8 @@ def _asks(text: str) -> bool:
         return True
     for found in phrases.ASKS.finditer(text):
         stop = phrases.SENTENCE_STOP.search(text, found.start())
-        if (stop and stop.group() == "?") or found.group().lower().startswith("let me know"):
+        if (stop and stop.group() == "?") or found.group().lower().startswith(
+            ("let me know", "tell me")
+        ):
             return True
     return False

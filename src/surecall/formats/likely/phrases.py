@@ -41,13 +41,18 @@ SPEAKS_OF: Final = _phrases(
     (?:avoid|instead of|rather than|without) (?:call|us|runn|invok|execut|send|mak)ing
     earlier|previously|last (?:time|response|call|request|answer|message)|from the (?:ticket|chat|mail|report)|yesterday|already|used to|in the past
     history|logs?|transcript|tutorial|unit test|test case|pseudo-?code
-    hypothetical(?:ly)?|imagine|suppose|assum(?:e|ing) (?:you|we|that you)
+    hypothetical(?:ly)?|imagine|suppose|assum(?:e|ing) (?:you|we|that you)|let[’']?s (?:say|assume|pretend|suppose)
+    (?:this|that|these|it|which|what) (?:was|were|had)|next time|from now on
     quot(?:e|es|ed|ing)
     user (?:said|wrote|asked|pasted)
     afraid|sorry|apolog(?:y|ies|i[sz]e[sd]?)|regret(?:s|tably)?|unfortunately|declined?|unable|not able
     (?:have|has|had|with|is|are|there's) no|no (?:access|permission|right|need)
     deprecated|wrong|incorrect(?:ly)?|invalid|mistake|error was|failed|broken|bad
     if (?:you|we|i|the user|it|that|this|there|needed|necessary|so)
+    (?:when(?:ever)?|once|as soon as|until|should|unless|provided) (?:you|i have your)|(?:on|at|with|pending) your
+    i(?:[’']d| would) (?:go|use|call|try|run|send|suggest|do|start|pick|choose|propose|issue)|illustrat\w++
+    (?:calls?|requests?|actions?|commands?) (?:rejected|denied|blocked|cancell?ed|skipped|aborted|dropped|ignored|queued|logged|recorded|stored|sent|executed)
+    expects?|accepts?|supports|(?:takes|requires|wants|returns) (?:an?|one|two|its|as|no|only|either)
     how to|what happens|the difference|explain|describe[sd]?|definition|defined as
     (?:is|are|be) (?:used|called|written|invoked) (?:like|as|so|with|by)
     what (?:i|we) (?:ran|called|did|used|sent|tried|wrote)
@@ -68,8 +73,9 @@ SPEAKS_OF: Final = _phrases(
 """A lead like this makes what follows an example, a condition, a report or a refusal."""
 
 MAKES: Final = re.compile(
-    r"\b(?:i[’']ll|i will|i[’']m|i am|let me|let[’']?s|we[’']ll|we will|we are"
-    r"|(?:i|we) (?:can|need|have to|want|now|must|shall|use|call|make|send)"
+    r"\b(?:i[’']ll|i will|(?:i[’']m|i am|we[’']re|we are) (?:now |just |also )?+\w++(?<=ing)"
+    r"|let me|let[’']?s|we[’']ll|we will"
+    r"|(?:i|we) (?:need|have to|want|now|must|shall|use|call|make|send)"
     r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
     r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会|我先|现在|(?:します|致します|みます|ましょう)[。：:]?\Z"
     r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
@@ -93,7 +99,7 @@ REFERS: Final = _phrases(
     was|were|had|sent|returned|responded|responds|said|says|wrote|answered|received|is|are|has|have|contains?
     might|may|could|should|would|must|not|never
     codes?|scripts?|lines?|drafts?|general form|formats?|requests?|messages?|input|commands?|console|synopsis
-    quick ?start|getting started|agreed|in case|after|before|tools? (?:returned|said)|response from
+    quick ?start|getting started|see also|agreed|in case|after|before|tools? (?:returned|said)|response from
     """  # noqa: E501 - one phrase a line
 )
 """A lead that speaks of the text itself, and not of the task that the call is for."""
@@ -101,12 +107,13 @@ WRAPPER_TAG: Final = re.compile(
     r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
 )
 MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
+GOES_ON_BEHIND: Final = re.compile(
+    r"[\s.,;:!*`\"'()\]}>]*+(?:\Z|\n|[A-Z<#+&|]|//|--|\[\s*+[-\d\"']|\.\w|(?:to|for|and|then|so|as|while"
+    r"|because|since|which will|please|now(?! \w++(?<=s)\b)|next)\b)"
+)
+"""What may stand behind a call on its line: a new sentence, a comment, indexing or a purpose."""
 EAST_ASIAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """A letter of a script that puts no spaces between words."""
-CONNECTS: Final = re.compile(
-    r"(?:to|for|and|then|in|on|with|so|as|while|because|since|which will|please|now|next)\b"
-)
-"""Words that go on behind a call and still leave it one, as in `search(...) to find it`."""
 GOES_ON_BELOW: Final = re.compile(r"[`*_ \t]{0,8}+\n\s{0,8}+(?:[a-z]{2,}+,? ){1}[a-z]{2,}+\b")
 """A line behind a call that begins like the middle of a sentence."""
 IN_ELEMENT: Final = re.compile(r"<([^\W\d][\w.:-]{0,60}+)(?:\s[^<>]{0,200}+)?+>\Z")
@@ -118,12 +125,11 @@ WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d{2,}+")
 MAX_SUBJECTS: Final = 400
 STEM: Final = 6
 """How much of a word has to be the same: `calculate` and `calculation` are about the same."""
-MIN_WORDS: Final = 2
 GOES_ON: Final = re.compile(
     r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
     r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
-    r"|action\b|tool\b|(?:function|tool)_calls?\b|[^\W\d_]{2,30}?ing\b)",
+    r"|action\b|tool\b|assistant\s*+\Z|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
     re.IGNORECASE,
 )
 """A lead like this goes on with the work."""
@@ -141,8 +147,10 @@ WAITS: Final = _phrases(
     say (?:yes|so|the word)|waiting for|awaiting|review it|any objections|pick one|choose one
     """
 )
+WAITS_IN_CHINESE: Final = re.compile("确认|同意|许可|批准|確認|承認|許可|告诉我")
 SPEAKS_OF_IN_CHINESE: Final = re.compile(
     "例如|比如|示例|可以使用|不会|不能|不要|无法|如果|已经|写道|抱歉|遗憾|之后|以后"
+    "|确认|同意|许可|批准|格式|形式|確認|承認|許可"
     "|例えば|たとえば|ません|ました|でした|申し訳|もし"
 )
 
@@ -156,6 +164,7 @@ ASKS: Final = _phrases(
     is (?:this|that|it) (?:ok|okay|right|correct|fine|what)
     go ahead|proceed|confirm|permission|approve
     let me know (?:if|whether|when) (?:i|you(?:'d| would| want)|this|that|it|we)
+    tell me (?:if|whether|when)
     which (?:one|of (?:them|these|the))|what do you (?:think|prefer|say)|what happens
     soll(?:en)? (?:ich|wir)|darf ich|kann ich|möchte(?:n|st) (?:sie|du)|woll(?:en|t) sie|willst du
     voulez-vous|veux-tu|dois-je|puis-je|est-ce que|souhaitez-vous
@@ -166,6 +175,10 @@ ASKS: Final = _phrases(
 ASKS_IN_CHINESE: Final = re.compile(
     "(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？|(?:か|でしょう|かな)[？?。]"
 )
+FILL_IN: Final = re.compile(
+    r"\b(?:replace|substitute|fill in|insert)\b[^.!?\n]{1,80}+[.!]?+", re.IGNORECASE
+)
+"""Words behind a call that leave its values to the reader."""
 TAKES_BACK: Final = re.compile(
     r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
     r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t"
@@ -198,23 +211,24 @@ NEXT_SPEAKER: Final = re.compile(r"[ \t*]*+[^\W\d][\w .()-]{0,40}+:[ \t*]++\S")
 CHOICE: Final = re.compile(
     r"[\s*#-]{0,8}+(?:option|version|variant|alternative|choice) \w{1,3}+[):.]", re.IGNORECASE
 )
-DIFF: Final = re.compile(r"^(?:@@ -\d|\+\+\+ |diff --git )", re.MULTILINE)
-TABLE_RULE: Final = re.compile(r"^[ \t|:]{0,8}+-{3,}+[ \t:]{0,8}+\|", re.MULTILINE)
 OUTPUT: Final = re.compile(r"\s*+(?i:output|answer|response|completion|assistant)\s*+:\s*+[`\"']?+")
 EXAMPLE_INPUT: Final = re.compile(
-    r"(?i:examples?|shots?|demo)\b[^\n]{0,40}+\n\s*+(?i:input|question|prompt|user|query)\s*+:"
+    r"(?i:(?:examples?|shots?|demo)\b[^\n]{0,40}+\n\s*+(?:input|question|prompt|user|query)\s*+:"
+    r"|(?:^|\n)[\W_]{0,4}+(?:input|prompt|query)[*_ ]{0,3}+:[^\n]{1,200}+\n\s{0,4}+\Z)"
 )
-FIRST_CELL: Final = re.compile(r"[`*]{0,4}+[\w.\-]{1,80}+[`*]{0,4}+[ \t]*+\|")
 COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
 
-ANNOUNCES: Final = _phrases(
-    r"""
-    i[’']ll|i will|i[’']m|i am|let me|let[’']?s|going to|need to|want to|have to|must
-    calling|running|executing|invoking|using|performing|making|issuing
-    """
+ANNOUNCES: Final = re.compile(
+    r"\b(?:(?:i[’']ll|i will|i[’']m|i am|let me|let[’']?s|we[’']ll|we will|going to|need to|want to"
+    r"|have to|must)\b(?=[^.!?;\n]{0,80}?\b(?:call|us|run|invok|execut|mak|issu|send|perform|try|do"
+    r"|start|begin|appl|employ|utili[sz]|query|quer|look|search|check|fetch|get|find|calculat|comput"
+    r"|retriev|determin|request|submit|creat|set|book|updat|add|convert|solv)(?:e|y|n?ning|ing)?\b)"
+    r"|(?:calling|running|executing|invoking|using|performing|making|issuing)\b)",
+    re.IGNORECASE,
 )
+"""Words that say of the call behind them that it is made: somebody, and what is done."""
 COMMANDS: Final = re.compile(
-    r"(?:^|[.!:;,]\s|\b(?:and|then|now|first|next|please),? )"
+    r"(?:^|[.!:;]\s)\W*+(?:(?:and|then|now|first|next|finally|please),? )?+"
     r"(?:call|invoke|execute|run|use|make)\b",
     re.IGNORECASE,
 )

@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from surecall.errors import JSONTextError
 from surecall.formats.base import TextCall
 from surecall.formats.names import ToolNames, parameter_names
-from surecall.formats.shapes import ARGUMENT_KEYS, ID_KEYS, NAME_KEYS, find_calls
+from surecall.formats.shapes import (
+    ARGUMENT_KEYS,
+    ID_KEYS,
+    NAME_KEYS,
+    describes_parameters,
+    find_calls,
+)
 from surecall.jsontext import decode, repair_json, scan_value_end
 from surecall.records import Receipt, clip
 
@@ -29,6 +35,19 @@ from .naming import (
 from .written_python import bind_arguments
 
 _CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, "type", "index"})
+_BESIDE_CALLS: Final = frozenset(
+    {
+        *ID_KEYS,
+        "type",
+        "index",
+        "thought",
+        "thoughts",
+        "reasoning",
+        "explanation",
+        "content",
+        "role",
+    }
+)
 _SCHEMA_KEYS: Final = frozenset({"type", "properties"})
 _OPENERS: Final = re.compile(r"[{\[]")
 _MAX_OPENERS: Final = 2_000
@@ -44,6 +63,16 @@ _BEFORE_NAME: Final = re.compile(
 )
 """What may stand before a name whose arguments are an object behind it."""
 _AFTER_ARGUMENTS: Final = re.compile(r"[\s)\]}]*+")
+_WORD: Final = re.compile(r"[^\W\d_]++")
+_ARGUMENT_WORDS: Final = frozenset(
+    {
+        "action", "and", "are", "args", "argument", "arguments", "as", "be", "body", "call", "code",
+        "constrain", "data", "following", "function", "here", "input", "inputs", "is", "it", "its",
+        "json", "kwargs", "name", "object", "of", "param", "parameter", "parameters", "params",
+        "payload", "the", "these", "this", "to", "tool", "type", "using", "value", "values", "with",
+    }
+)  # fmt: skip
+"""Words between the name of a tool and the arguments of a call."""
 _NEXT_OBJECT: Final = re.compile(r"[\s,;]*+(?=\{)")
 
 
@@ -66,6 +95,8 @@ def find_json_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[
             continue
         budget -= _SCANS_OF_READING * (end - start)
         candidate = _read_json(text, start, end, tools, before)
+        if candidate is None and _is_record(text[start:end]):
+            done = end  # a record that holds a call among other things, such as an echoed request
         if candidate is not None:
             done = candidate.end
             yield candidate
@@ -100,7 +131,7 @@ def _read_json(
     if _is_name_alone(calls) and (following := _read_arguments_behind(text, end, calls[0], tools)):
         arguments, end = following
         calls = (replace(calls[0], arguments=arguments),)
-    if not calls and before:
+    if not calls and before and _leads_to_arguments(text[before.end : start]):
         begun, _, name = before
         value = _as_arguments(repaired.value)
         is_next = not text[begun:start].partition("\n")[2].strip()  # a name, and then its `{}`
@@ -113,6 +144,20 @@ def _read_json(
     if not calls:
         return None
     return Candidate(start=start, end=end, calls=calls, format="bare_json")
+
+
+def _leads_to_arguments(between: str) -> bool:
+    """Tell whether the words between a name and an object only say that it has the arguments."""
+    return all(word.lower() in _ARGUMENT_WORDS for word in _WORD.findall(between))
+
+
+def _is_record(written: str) -> bool:
+    """Tell whether JSON has more members than a wrapper of calls would have."""
+    try:
+        record = _as_object(decode(written)) or {}
+    except JSONTextError:
+        return False
+    return len(record.keys() - _BESIDE_CALLS) > 1
 
 
 def _is_name_alone(calls: tuple[TextCall, ...]) -> bool:
@@ -168,6 +213,8 @@ def _is_meant(call: TextCall, record: Mapping[str, Any], tools: ToolNames) -> bo
         return False
     arguments = _as_object(call.arguments)
     declared = parameter_names(tools.parameters(call.name))
+    if describes_parameters(arguments):
+        return False
     if arguments and arguments.keys() >= _SCHEMA_KEYS and _SCHEMA_KEYS.isdisjoint(declared):
         return False  # what the tool is, and not a call of it
     if call.name not in record or not arguments or not declared:

@@ -44,11 +44,18 @@ _KEY_BEHIND_PREFIX: Final = re.compile(rf"\A(?:\d|\Z)|{_KEY_WITH_SYNTAX.pattern}
 """Behind `b`, a key that begins with a digit is rather `b0` with its quote in the wrong place."""
 _MEMBER_INSIDE: Final = re.compile(
     r",\s*+\"[^\"]{0,80}+(?:\"\s*+,|\"?\s*+:)|\"\s*+[\":=]|,\s*+\"[^\":]{1,80}+:|\A[^\"]*+\"\s*+,"
-    r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\""
+    r"|,\"[^\"]{0,80}+\"|\A[^\"]*+\"\s[^\":=]*+[:=]\s*+\"|\"[^\w\",]{1,4}+\""
+    r"|\"\s*+(?:[-+.\de]++|true|false|null)\s*+,\s*+\"|,[^\S\n]*+\n\s*+\""
 )
+_AT_EDGE_OR_MEMBER: Final = re.compile(rf"\A\"|\"\Z|{_MEMBER_INSIDE.pattern}")
+_MEMBER_AT_START: Final = re.compile(r"\s*+\"[^\"]{0,80}+\"\s*+:")
 _VALUE_INSIDE: Final = re.compile(r"[:=]\s*+\"")
 _EDGE: Final = re.compile(r"\A\s*+[:,]|[^,],\s*+\Z")
-_TWO_VALUES: Final = re.compile(r"[:=]\s*+\Z|[0-9](?:true|false|null)\Z")
+_TWO_VALUES: Final = re.compile(
+    r"[:=]\s*+\Z|[0-9](?:true|false|null)\Z|\A(?:true|false|null)(?:[^\w\s]|\w\Z)"
+)
+_LONE_KEY: Final = re.compile(r"\s*+[\w$-]++[\"']?+\s*+[:=]\s*+")
+"""Before a value with a bracket too many, rather its key than prose."""
 _COMMA_AT_START: Final = re.compile(r"\s*+,")
 _OPEN_END: Final = re.compile(r"[:;=({\[`]\s*+\Z")
 _LINE_AT_END: Final = re.compile(r"[^\n\r]*+[\n\r]\s*+\"")
@@ -73,6 +80,8 @@ def refuse_doubtful(text: str, found: Repaired, *, ended: bool) -> Repaired:
         return found
     rules = {receipt.rule for receipt in found.receipts}
     if not rules.isdisjoint(_PART_RULES) and _may_be_part(text, found):
+        return _PART
+    if rules >= _PART_RULES and any(map(_is_lone_key, found.receipts)):
         return _PART
     if not (rules.isdisjoint(_MORE_IS_WRONG) or rules.isdisjoint(_MISSING_QUOTES)):
         return _BRACKET
@@ -118,6 +127,10 @@ def _is_odd(receipt: Receipt, *, is_double: bool) -> bool:
         return _TWO_VALUES.search(before) is not None
     is_prefix = is_double and receipt.rule == "drop_string_prefix"
     return is_prefix and _PLAIN_PREFIX.fullmatch(before) is not None
+
+
+def _is_lone_key(receipt: Receipt) -> bool:
+    return receipt.rule == "strip_prose" and bool(_LONE_KEY.fullmatch(str(receipt.before)))
 
 
 def _closes_more(text: str, value: Any, start: int) -> bool:
@@ -197,6 +210,10 @@ def _is_doubtful(text: str, rules: set[str]) -> bool:
         return True
     if '"' in text and _COMMA_AT_START.match(text):
         return True
+    if "replace_quotes" in rules:
+        is_unpaired = text.count('"') % 2 == 1
+        if _MEMBER_AT_START.match(text) or (is_unpaired and _AT_EDGE_OR_MEMBER.search(text)):
+            return True
     if rules.isdisjoint(_EDGE_RULES):
         return False
     if _EDGE.search(text):

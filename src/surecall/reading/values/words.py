@@ -239,7 +239,11 @@ _BOOLEANS: Final = (
         ),
     ),
 )
-_LETTERS: Final = {"t": True, "y": True, "f": False, "n": False}
+_WHOLE_ANSWERS: Final = {
+    **dict.fromkeys(("t", "y", "absolutely", "certainly", "definitely", "of course", "sure"), True),
+    **dict.fromkeys(("f", "n", "not at all", "i don't think so", "i don’t think so"), False),
+}
+"""What means yes or no where nothing else is said."""
 _FLIPPED: Final = frozenset({"true", "correct"})
 
 
@@ -247,9 +251,9 @@ def find_boolean(text: str) -> Named | None:
     """Return what a sentence says: `true`, `yes`, `not true` and the like."""
     if len(text) > MAX_WORDS_CHARS:
         return None
-    letter = _LETTERS.get(text.strip(" \t\r\n.").lower())
-    if letter is not None:
-        return Named((letter,))
+    whole = _WHOLE_ANSWERS.get(text.strip(" \t\r\n.!").lower())
+    if whole is not None:
+        return Named((whole,))
     mentions: list[Mention] = []
     for item in find_options(text, _BOOLEANS):
         word = text[item.start : item.end].lower()
