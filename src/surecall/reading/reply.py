@@ -202,7 +202,7 @@ class ReplyReader:
             call = _doubted(reader.read_text(piece, self._cause), doubt_judgement(one.why))
             if _identity(call) not in known:
                 likely.append(call)
-        if self._accept == "likely":
+        if self._accept == "likely" and likely:
             self._read += likely
             return found.content, (), found.is_over_limit
         return content, tuple(likely), found.is_over_limit
