@@ -83,8 +83,8 @@ class _Checks:
         self,
         request: ClientRequest,
         limits: ReadingLimits,
-        looks_in_text: bool,  # noqa: FBT001 - made for every reply, and keywords cost
-        takes_strays: bool,  # noqa: FBT001
+        looks_in_text: bool,
+        takes_strays: bool,
     ) -> None:
         self._names = request.tools.names
         self._choice = None if request.choice is FREE else request.choice

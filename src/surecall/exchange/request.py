@@ -102,11 +102,11 @@ class ClientRequest:
         protocol: WireProtocol,
         body: bytes,
         model: str,
-        stream: bool = False,  # noqa: FBT001, FBT002 - made for every request, and keywords cost
+        stream: bool = False,
         tools: CompiledTools = NO_TOOLS,
         choice: bytes = b"",
         choices: int = 1,
-        one_call: bool = False,  # noqa: FBT001, FBT002
+        one_call: bool = False,
         path: str = "",
     ) -> None:
         self.protocol = protocol

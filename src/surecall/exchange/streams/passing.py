@@ -29,6 +29,8 @@ from .wire import CALL, END, PASS, PING, TEXT, THOUGHT, Wire
 _MAX_KEPT_BYTES: Final = MIB
 _MAX_HELD_BYTES: Final = 16 * MIB
 _MIN_AT_ONCE: Final = 4
+_ONLY_PIECES: Final = -1
+"""In the place of how much text has come: that these events only go on with arguments."""
 _COLON: Final = 0x3A
 _WIRES: Final[Mapping[str, Any]] = {
     "chat_completions": ChatWire,
@@ -41,6 +43,7 @@ _CALL_ENDS: Final = frozenset(
     {"tool_calls", "function_call", "tool_use", "MALFORMED_FUNCTION_CALL"}
 )
 _ECHO_MARKS: Final = (b'"reasoning', b"houghtSignature", b"hought_signature", b'"thinking_blocks')
+_NO_ECHO: Final = b'"reasoning_tokens'
 _OWN: Final = Asked(body=b"")
 
 
@@ -150,7 +153,21 @@ class Passing(Side):
         return b"".join((*waited, event))
 
     def _flow(self, data: bytes) -> bytes:
-        """Pass on what is certain; what follows the beginning of a call is held."""
+        """Pass on what is certain; what follows the beginning of a call is held.
+
+        Most calls begin with the first or second event, so the others are cut apart only when
+        these bring none.
+        """
+        cutter = self._cutter
+        end = cutter.first_end(data, cutter.first_end(data, 0))
+        if len(data) - end <= end:
+            return self._flow_events(data)
+        passed, rest = self._flow_events(data[:end]), data[end:]
+        if self.done:
+            return passed
+        return passed + (self._hold(rest, 0, 0) if self._is_holding else self._flow_events(rest))
+
+    def _flow_events(self, data: bytes) -> bytes:
         wire, watch = self._wire, self._watch
         texts: list[str] = []
         marks: list[int] = []
@@ -273,6 +290,9 @@ class Passing(Side):
         wire, watch = self._wire, self._watch
         if event[:6] != b"data: " or event.find(b"\n") < len(event) - 2:
             return self._hold(event, 0, 0)
+        if wire.take_piece(event):
+            self._wait(event, _ONLY_PIECES)
+            return b""
         try:
             kind = wire.take(event[6:-2], b"")
         except SurecallError as error:
@@ -297,7 +317,12 @@ class Passing(Side):
         out: list[bytes] = []
         texts: list[str] = []
         kept_from, start = start, taken_to
-        start += wire.take_pieces(data[start:] if start else data)
+        taken = wire.take_pieces(data[start:] if start else data)
+        if taken:
+            self._wait(data[kept_from:start], 0)
+            kept_from, start = start, start + taken
+            self._wait(data[kept_from:start], _ONLY_PIECES)
+            kept_from = start
         for body, name, size in self._cutter.read(data[start:] if start else data):
             following = start + size
             kind = PASS
@@ -455,7 +480,8 @@ class Passing(Side):
 
     def read_echoes(self) -> Reply | None:
         """Return the reply if it has something that a client has to send back."""
-        written = b"".join((*self._kept, self.leave()))
+        held = [event for event, place in self._waiting if place != _ONLY_PIECES]
+        written = b"".join((*self._kept, *held)).replace(_NO_ECHO, b"")
         if not any(mark in written for mark in _ECHO_MARKS):
             return None
         return self._fold(self.leave())

@@ -65,7 +65,7 @@ class Answer:
         loop: asyncio.AbstractEventLoop,
         connection: Carrier,
         limits: ClientLimits,
-        is_head: bool,  # noqa: FBT001 - made for every request, and keywords cost
+        is_head: bool,
         attempts: int,
     ) -> None:
         self._loop = loop

@@ -63,7 +63,7 @@ class ReplyFrame:
     on_status = on_chunk_header = on_chunk_complete = None
     """Said outright: for a name that is missing the parser makes and drops an exception."""
 
-    def __init__(self, limits: ClientLimits, is_head: bool = False) -> None:  # noqa: FBT001, FBT002 - made for every reply, and keywords cost
+    def __init__(self, limits: ClientLimits, is_head: bool = False) -> None:
         self._limits = limits
         self._without_body = is_head
         self._head_bytes = 0

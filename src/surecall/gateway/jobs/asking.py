@@ -74,7 +74,7 @@ class Asking:
 
     __slots__ = ("_headers", "_job", "is_last", "target")
 
-    def __init__(self, job: "AskingJob", target: Target, first: Target, is_last: bool) -> None:  # noqa: FBT001 - made for every request, and keywords cost
+    def __init__(self, job: "AskingJob", target: Target, first: Target, is_last: bool) -> None:
         self._job = job
         self._headers = job.headers_for(target, first)
         self.target = target
