@@ -179,6 +179,8 @@ class Answer:
         """Wait until the head is there; return the error if it does not come."""
         if not self._frame.has_head and self._error is None:
             await self._wait()
+        if self._error is None:
+            return None
         error = self._take_error()
         return error if error is None or isinstance(error, ProviderError) else map_failure(error)
 
