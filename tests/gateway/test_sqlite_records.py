@@ -264,3 +264,42 @@ def test_a_plain_record_is_kept_without_details() -> None:
     row = encode_row(make_record())
     assert row.columns[-2:] == (None, None)
     assert row.bodies is None
+
+
+async def test_a_lone_record_is_durable_without_a_turn_of_the_loop(tmp_path: Path) -> None:
+    """Nobody else can add one in this turn, so it does not wait for others."""
+    store = SqliteRecords(tmp_path / "requests.db")
+    store.is_alone = lambda: True
+    adding = store.add(make_record(1))
+    with pytest.raises(StopIteration):
+        adding.send(None)
+    with closing(sqlite3.connect(store.file)) as database:
+        assert database.execute("SELECT count(*) FROM requests").fetchone() == (1,)
+    assert (store.counts.stored, store.counts.batches) == (1, 1)
+    await store.close()
+
+
+async def test_a_lone_record_that_fails_says_so(tmp_path: Path) -> None:
+    """Writing at once raises what writing later does."""
+    store = SqliteRecords(tmp_path / "requests.db")
+    store.is_alone = lambda: True
+    change(store.file, "DROP TABLE requests")
+    with pytest.raises(StoreError):
+        await store.add(make_record(1))
+    assert store.counts.stored == 0
+    await store.close()
+
+
+async def test_rows_with_and_without_nulls_are_one_batch(tmp_path: Path) -> None:
+    """A whole reply, a stream, one with an error and one with a first byte and an error."""
+    store = SqliteRecords(tmp_path / "requests.db")
+    records = [
+        make_record(1),
+        make_record(2, first_byte_ms=1.5, stream=True, client_closed=True),
+        make_record(3, error_code="AUTH"),
+        make_record(4, first_byte_ms=2.5, error_code="AUTH"),
+    ]
+    await asyncio.gather(*map(store.add, records))
+    assert store.counts.batches == 1
+    assert [record async for record in store.export()] == records
+    await store.close()

@@ -1,5 +1,6 @@
 """`surecall serve` and `surecall env`: a gateway that any client reaches by its base URL."""
 
+import gc
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,8 +64,12 @@ def serve(
     requests end before it stops, SIGHUP reads the settings anew.
     """
     _need_extra()
-    from surecall.gateway.server import bind_socket, run_server, run_workers
-    from surecall.gateway.settings import load_settings
+    gc.disable()  # nothing that an import makes is garbage
+    try:
+        from surecall.gateway.server import bind_socket, run_server, run_workers
+        from surecall.gateway.settings import load_settings
+    finally:
+        gc.enable()
 
     path = Path(config_file) if config_file is not None else None
     given = {"host": host, "port": port, "workers": workers}

@@ -51,8 +51,7 @@ def read_clean(
         takes_strays: Whether arguments may have keys that their schema is silent about, and that
             may mean others.
     """
-    looks_in_text = text_formats and request.offers_tools
-    checks = _Checks(request, limits, looks_in_text=looks_in_text, takes_strays=takes_strays)
+    checks = _Checks(request, limits, text_formats and request.offers_tools, takes_strays)
     try:
         return _READERS[request.protocol.name](body, checks)
     except (ValueError, RecursionError):  # of msgspec and of text that is not UTF-8
@@ -84,7 +83,6 @@ class _Checks:
         self,
         request: ClientRequest,
         limits: ReadingLimits,
-        *,
         looks_in_text: bool,
         takes_strays: bool,
     ) -> None:

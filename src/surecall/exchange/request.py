@@ -20,6 +20,8 @@ _MAX_CACHED_BYTES: Final = 256 * 1024
 _NO_TOOLS: Final = (b"", b"[]", b"null")
 _MODEL: Final = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")')
 _OBJECT: Final = "Send one JSON object."
+_CHAT_MARK: Final = b"_call"
+"""A part of both marks of chat completions: bodies are long, and most do not even have this."""
 _CALL_MARKS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "chat_completions": (b'"tool_call', b'"function_call"'),
     "gemini": (b'"functionCall"', b'"functionResponse"', b'"function_call"', b'"function_resp'),
@@ -44,15 +46,18 @@ class CompiledTools(Struct, frozen=True, kw_only=True):
 NO_TOOLS: Final = CompiledTools(names=ToolNames())
 
 
-class _Narrow(Struct):
+_ABSENT: Final = Raw()
+
+
+class _Narrow(Struct, gc=False):
     """What decides about a request, in any of the formats."""
 
     model: Any = None
     stream: Any = None
-    tools: Raw = Raw()
-    functions: Raw = Raw()
-    tool_choice: Raw = Raw()
-    function_call: Raw = Raw()
+    tools: Raw = _ABSENT
+    functions: Raw = _ABSENT
+    tool_choice: Raw = _ABSENT
+    function_call: Raw = _ABSENT
     n: Any = None
     parallel_tool_calls: Any = None
 
@@ -96,7 +101,6 @@ class ClientRequest:
         self,
         protocol: WireProtocol,
         body: bytes,
-        *,
         model: str,
         stream: bool = False,
         tools: CompiledTools = NO_TOOLS,
@@ -169,17 +173,16 @@ class ClientRequest:
         key = "tools"
         if tools in _NO_TOOLS and legacy not in _NO_TOOLS:
             key, tools = "functions", legacy
+        compiled = NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools, key)
         count = narrow.n
-        return cls(
-            wire,
-            body,
-            model=named,
-            stream=narrow.stream is True if stream is None else stream,
-            tools=NO_TOOLS if tools in _NO_TOOLS else compile_tools(wire, tools, key),
-            choice=_written(narrow.tool_choice) or _written(narrow.function_call),
-            choices=count if count.__class__ is int and count > 1 else 1,
-            one_call=narrow.parallel_tool_calls is False or _takes_one(narrow.tool_choice),
-        )
+        choices = count if count.__class__ is int and count > 1 else 1
+        streams = narrow.stream is True if stream is None else stream
+        choice = b""
+        one_call = narrow.parallel_tool_calls is False
+        if narrow.tool_choice is not _ABSENT or narrow.function_call is not _ABSENT:
+            choice = _written(narrow.tool_choice) or _written(narrow.function_call)
+            one_call = one_call or _takes_one(narrow.tool_choice)
+        return cls(wire, body, named, streams, compiled, choice, choices, one_call)
 
     @classmethod
     def _parse_gemini(
@@ -206,11 +209,10 @@ class ClientRequest:
     def has_calls(self) -> bool:
         """Whether the conversation may hold calls or results of tools."""
         if self._has_calls is None:
-            self._has_calls = False
-            for mark in _CALL_MARKS[self.protocol.name]:
-                if mark in self.body:
-                    self._has_calls = True
-                    break
+            name, body = self.protocol.name, self.body
+            self._has_calls = (name != "chat_completions" or _CHAT_MARK in body) and any(
+                mark in body for mark in _CALL_MARKS[name]
+            )
         return self._has_calls
 
     @property

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt
 
 from .base import CallFormat, Found, TextCall
@@ -14,7 +15,7 @@ from .tags import Grammar, Tag, TagKind, is_unfinished_tag, run_end, skip_debris
 from .text_values import Parameter, build_typed
 from .token_json import read_after_token
 
-_TAG: Final = re.compile(
+_TAG: Final = lazy_pattern(
     r"<(?P<slash>/?)(?:longcat_)?(?P<word>tool_calls|tool_call|tool_sep|arg_key|arg_value)"
     r"(?::[\w.-]{1,32})?>"
 )
@@ -26,14 +27,14 @@ _KINDS: Final[dict[tuple[bool, str], TagKind]] = {
 }
 _LONGCAT: Final = "<longcat_tool_call>"
 _LONGCAT_END: Final = "</longcat_tool_call>"
-_NAME: Final = re.compile(r"[^\s<>{}()\[\]\"'`\\]*+")
-_KEY: Final = re.compile(r"[^<>]{0,256}+")
+_NAME: Final = lazy_pattern(r"[^\s<>{}()\[\]\"'`\\]*+")
+_KEY: Final = lazy_pattern(r"[^<>]{0,256}+")
 
 
 class _PairGrammar:
     """A call is a tag and a name; a value is a pair of tags."""
 
-    stops: re.Pattern[str] = re.compile(r"</?(?:longcat_)?(?:tool_call|arg_)")
+    stops: re.Pattern[str] = lazy_pattern(r"</?(?:longcat_)?(?:tool_call|arg_)")
     pairs_words: bool = False
     has_tokens: bool = False
 

@@ -1,10 +1,10 @@
 """GPT-OSS's channels, also where a server dropped their tokens."""
 
-import re
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 
 from .base import CallFormat, Found, Grade, TextCall, Thinking
@@ -26,16 +26,16 @@ _TEXT: Final = Thinking(
     ends_at_call=False,
     shown=True,
 )
-_HEADER_ENDS: Final = re.compile(r"<\|(?:message|end|call|return|start)\|>")
+_HEADER_ENDS: Final = lazy_pattern(r"<\|(?:message|end|call|return|start)\|>")
 _MAX_HEADER: Final = 512
 _LONGEST_TOKEN: Final = len(_CONSTRAIN)
 
 _TO: Final = (" to=", "to=functions.")
-_ROLE: Final = re.compile(r"\s*+(?:to=\S++)?+\s*+(?:json|code)?+\s*+")
-_PART: Final = re.compile(r"(\w++)(?:\s++to=\S++)?+\s*+(?:json|code|text)?+\s*+")
-_STUB: Final = re.compile(r"\w*+(?:\s++(?:to=\S*+|to?+)?+)?+(?:\s*+(?:json?+|js?+|code?+))?+\s*+")
-_RECIPIENT: Final = re.compile(r"\bto=([\w.:/-]++)")
-_WORD: Final = re.compile(r"\w*+")
+_ROLE: Final = lazy_pattern(r"\s*+(?:to=\S++)?+\s*+(?:json|code)?+\s*+")
+_PART: Final = lazy_pattern(r"(\w++)(?:\s++to=\S++)?+\s*+(?:json|code|text)?+\s*+")
+_STUB: Final = lazy_pattern(r"\w*+(?:\s++(?:to=\S*+|to?+)?+)?+(?:\s*+(?:json?+|js?+|code?+))?+\s*+")
+_RECIPIENT: Final = lazy_pattern(r"\bto=([\w.:/-]++)")
+_WORD: Final = lazy_pattern(r"\w*+")
 _NOT_TOOLS: Final = frozenset({"assistant", "user", "system", "developer", "all"})
 _NAMESPACE: Final = "functions."
 _PARALLEL: Final = frozenset({"multi_tool_use.parallel", "multi_tool_use"})

@@ -1,24 +1,24 @@
 """The literals of Python: strings of every kind, numbers, and the words JSON has for some."""
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from surecall.jsontext import mend_surrogates
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 
-_SPACE: Final = re.compile(r"[ \t\r\n\f]*+")
-_NAME: Final = re.compile(r"[^\W\d][\w-]*+(?:\.[^\W\d][\w-]*+)*+")
-_KEYWORD: Final = re.compile(r"[^\W\d][\w-]*+")
-_STRING: Final = re.compile(r"([rRuUfF]{0,2})(\"\"\"|'''|\"|')")
-_STRING_STUB: Final = re.compile(r"[rRuUfF]{1,2}\Z")
-_WORD: Final = re.compile(r"[+-]?+[\w.]++")
-_EXPONENT: Final = re.compile(r"[+-]?+[\d.][\d_.]*+[eE]\Z")
-_DIGITS: Final = re.compile(r"[+-]\d*+")
-_INTEGER: Final = re.compile(r"[+-]?+\d++(?:_\d++)*+")
-_OTHER_BASE: Final = re.compile(r"([+-]?+)0(?:[xX][0-9a-fA-F]++|[oO][0-7]++|[bB][01]++)")
-_FLOAT: Final = re.compile(
+_SPACE: Final = lazy_pattern(r"[ \t\r\n\f]*+")
+_NAME: Final = lazy_pattern(r"[^\W\d][\w-]*+(?:\.[^\W\d][\w-]*+)*+")
+_KEYWORD: Final = lazy_pattern(r"[^\W\d][\w-]*+")
+_STRING: Final = lazy_pattern(r"([rRuUfF]{0,2})(\"\"\"|'''|\"|')")
+_STRING_STUB: Final = lazy_pattern(r"[rRuUfF]{1,2}\Z")
+_WORD: Final = lazy_pattern(r"[+-]?+[\w.]++")
+_EXPONENT: Final = lazy_pattern(r"[+-]?+[\d.][\d_.]*+[eE]\Z")
+_DIGITS: Final = lazy_pattern(r"[+-]\d*+")
+_INTEGER: Final = lazy_pattern(r"[+-]?+\d++(?:_\d++)*+")
+_OTHER_BASE: Final = lazy_pattern(r"([+-]?+)0(?:[xX][0-9a-fA-F]++|[oO][0-7]++|[bB][01]++)")
+_FLOAT: Final = lazy_pattern(
     r"[+-]?+(?:\d++(?:_\d++)*+\.?+(?:\d++(?:_\d++)*+)?+|\.\d++(?:_\d++)*+)(?:[eE][+-]?+\d++)?+"
 )
 _WORDS: Final = {
@@ -47,9 +47,9 @@ _SIMPLE: Final = {
     "\n": "",
 }
 _HEX: Final = {"x": 2, "u": 4, "U": 8}
-_HEX_DIGITS: Final = re.compile(r"[0-9a-fA-F]*+")
-_OCTAL: Final = re.compile(r"[0-7]{1,3}")
-_STOPS: Final = {quote: re.compile(rf"[\\{quote}]") for quote in "'\""}
+_HEX_DIGITS: Final = lazy_pattern(r"[0-9a-fA-F]*+")
+_OCTAL: Final = lazy_pattern(r"[0-7]{1,3}")
+_STOPS: Final = {quote: lazy_pattern(rf"[\\{quote}]") for quote in "'\""}
 _AFTER_STRING: Final = ",)]}:"
 _OPERATORS: Final = "+%*/.[({="
 

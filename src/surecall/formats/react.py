@@ -7,6 +7,7 @@ from msgspec import structs
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import decode
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 
 from .bare_json import begins_like_call, gate_row, read_row
@@ -41,16 +42,16 @@ _OBSERVATIONS: Final = (
     "관찰",
 )
 _COLON: Final = r"(?: ?\d++)?+(?:\*\*[:：]|[:：]\*\*|[:：])[ \t]*+"
-_ACTION: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_ACTIONS)}){_COLON}")
-_INPUT: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_INPUTS)}){_COLON}", re.IGNORECASE)
+_ACTION: Final = lazy_pattern(rf"(?:\*\*)?(?:{'|'.join(_ACTIONS)}){_COLON}")
+_INPUT: Final = lazy_pattern(rf"(?:\*\*)?(?:{'|'.join(_INPUTS)}){_COLON}", re.IGNORECASE)
 _LABEL_END: Final = rf"(?:{_COLON}|\Z)"
-_OBSERVATION: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_OBSERVATIONS)}){_LABEL_END}")
+_OBSERVATION: Final = lazy_pattern(rf"(?:\*\*)?(?:{'|'.join(_OBSERVATIONS)}){_LABEL_END}")
 _LABELS: Final = (*_INPUTS, *_ACTIONS, *_OBSERVATIONS, "Thought", "Final Answer")
-_LABEL: Final = re.compile(rf"(?:\*\*)?(?:{'|'.join(_LABELS)}){_LABEL_END}")
+_LABEL: Final = lazy_pattern(rf"(?:\*\*)?(?:{'|'.join(_LABELS)}){_LABEL_END}")
 _STOPS: Final = tuple(f"\n{mark}{word}" for word in _LABELS for mark in ("", "**"))
 _QUOTES: Final = "\"'`"
-_BRACKETED: Final = re.compile(r"([\w.-]++)\[((?:[^\]\n]++|\](?!\Z))*+)\]")
-_NAME: Final = re.compile(r"[`'\"*\[]*+([\w.-]++)[`'\"*\]]*+(?:\(\))?+\.?+(\s.*+)?+")
+_BRACKETED: Final = lazy_pattern(r"([\w.-]++)\[((?:[^\]\n]++|\](?!\Z))*+)\]")
+_NAME: Final = lazy_pattern(r"[`'\"*\[]*+([\w.-]++)[`'\"*\]]*+(?:\(\))?+\.?+(\s.*+)?+")
 
 
 class ReAct(CallFormat):

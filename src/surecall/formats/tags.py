@@ -6,6 +6,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol
 
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 
 from .source import NeedMore, Source
@@ -19,14 +20,14 @@ TagKind = Literal[
 Style = Literal["=", "name", "tag"]
 """How a tag carries its label: `<word=LABEL>`, `<word name="LABEL">`, or as the word itself."""
 
-_DEBRIS: Final = re.compile(r"(?:[ \t\r\n\u0120\u010a]|\\n)*+")
-_UNFINISHED: Final = re.compile(
+_DEBRIS: Final = lazy_pattern(r"(?:[ \t\r\n\u0120\u010a]|\\n)*+")
+_UNFINISHED: Final = lazy_pattern(
     r"""<(?:[^<>"'\n]|"[^"\n]*+"|'[^'\n]*+')*+(?:"[^"\n]*+|'[^'\n]*+)?\Z"""
 )
-_ATTRIBUTE: Final = re.compile(r"""([A-Za-z_][\w:-]*+)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'/>]++)""")
+_ATTRIBUTE: Final = lazy_pattern(r"""([A-Za-z_][\w:-]*+)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'/>]++)""")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
-_PLAIN_LABEL: Final = re.compile(r"[A-Za-z0-9_.:-]++\Z")
-_CLOSER_DAMAGE: Final = re.compile(r"[ \t]*+(?:\d++|_?function|=[^/]*+)?[ \t]*+/?[ \t]*+\Z")
+_PLAIN_LABEL: Final = lazy_pattern(r"[A-Za-z0-9_.:-]++\Z")
+_CLOSER_DAMAGE: Final = lazy_pattern(r"[ \t]*+(?:\d++|_?function|=[^/]*+)?[ \t]*+/?[ \t]*+\Z")
 
 
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -124,8 +125,8 @@ class ElementGrammar:
         words = sorted(self._kinds, key=len, reverse=True)
         alternatives = "|".join(map(re.escape, words)) if words else r"(?!)"
         begin = rf"<[ \t]*+(?P<slash>/?)[ \t]*+(?P<prefix>{prefix})(?P<word>{alternatives})"
-        self.stops: Final = re.compile(begin)
-        self._pattern = re.compile(
+        self.stops: Final = lazy_pattern(begin)
+        self._pattern = lazy_pattern(
             begin
             + r"""(?P<rest>(?:[^<>"'\n]|"[^"\n]*+"|'[^'\n]*+')*+)"""
             + (">" if style == "tag" else r"(?P<end>>|\n)")

@@ -253,8 +253,9 @@ class Gateway(Core):
             if named is not None and named[1] and not wants_events(scope):
                 await self._refuse(send, protocol, EVENTS_ONLY)
                 return
-            asgi = (scope, receive, send)
-            await Job(self, state, protocol, head, caller, asgi, named=named).run()
+            job = Job(self, state, protocol, head, caller, (scope, receive, send))
+            job.named = named
+            await job.run()
             return
         await self._serve_other(endpoint.kind, state, head, caller, scope, receive, send)
 

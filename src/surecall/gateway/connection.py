@@ -144,6 +144,14 @@ class GatewayProtocol(HttpToolsProtocol):
         """Whether nothing reaches the client any more."""
         return self.transport.is_closing()
 
+    def take_body(self, cycle: RequestResponseCycle, limit: int) -> bytes | None:
+        """Take the body of a request if all of it is there, and not more than the limit."""
+        if cycle.more_body or cycle.disconnected or len(cycle.body) > limit:
+            return None
+        body = bytes(cycle.body)
+        cycle.body = bytearray()
+        return body
+
     def keep_reading(self) -> None:
         """Read on, so that the end of the connection is noticed."""
         self.flow.resume_reading()

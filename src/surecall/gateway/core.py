@@ -13,7 +13,7 @@ from .budgets import Budgets
 from .gates import Gate, RetryBudget
 from .heads import Hosts
 from .keys import Keyring
-from .records import RequestRecord, Retention, StoreCounts
+from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts
 from .settings import GatewaySettings, PolicySettings
 from .strategy import Strategies
 from .upstreams import Router, Target, Upstream
@@ -98,6 +98,8 @@ class Core:
         self.echoes = EchoCache()
         limits = settings.limits
         self.gate = Gate(limits.max_in_flight, limits.max_waiting, limits.max_wait_s, "The gateway")
+        if isinstance(store, SpooledRecords) and isinstance(store.store, SqliteRecords):
+            store.store.is_alone = self._is_alone
         self.budget = RetryBudget(settings.retry.budget_share, settings.retry.budget_floor)
         self._named = set(list_models_of(settings))
         self.metrics = Metrics()
@@ -110,6 +112,10 @@ class Core:
             from surecall.telemetry import RequestSpans
 
             self._spans = RequestSpans(content=settings.telemetry.otel_content)
+
+    def _is_alone(self) -> bool:
+        """Tell whether one request at most is under way."""
+        return len(self.live) <= 1
 
     def take_settings(self, settings: GatewaySettings) -> None:
         """Follow a change of the settings."""

@@ -1,6 +1,7 @@
 """The server under the gateway: uvicorn with an orderly end, in one process or several."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _log = open_log("surecall.gateway")
 _CUT_BEFORE_S: Final = 1.0
+_GARBAGE_AFTER: Final = 10_000
+"""After so many new objects those that hold each other are looked for: requests leave none."""
 
 
 class GatewayServer(uvicorn.Server):
@@ -126,7 +129,9 @@ def new_loop() -> asyncio.AbstractEventLoop:
 def run_server(
     gateway: "Gateway", sock: socket.socket, on_ready: Callable[[], None] | None = None
 ) -> None:
-    """Serve until a signal ends it."""
+    """Serve until a signal ends it; the process is meant to do nothing else."""
+    gc.freeze()  # what is there by now stays, and need not be looked through again and again
+    gc.set_threshold(_GARBAGE_AFTER, *gc.get_threshold()[1:])
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(gateway, sock, on_ready))
 

@@ -9,6 +9,7 @@ import re
 from typing import Any, Final, Literal, NamedTuple
 
 from surecall.narrow import as_fields, as_list
+from surecall.patterns import lazy_pattern
 from surecall.protocols import DEFAULT_PROTOCOL
 
 DocumentKind = Literal["message", "choice", "body", "stream"]
@@ -47,13 +48,13 @@ _CHUNK_MARKS: Final = frozenset(
 )
 _ERROR_MARKS: Final = frozenset({"code", "status", "type"})
 _DAMAGED: Final = (
-    (re.compile(r'"choices":\[\{"(?:delta|finish_reason|index|message)"'), Document("body")),
-    (re.compile(r'"candidates":\[\{"(?:content|finish)'), Document("body", "gemini")),
-    (re.compile(r'"object":"response"[,}]'), Document("body", "responses")),
-    (re.compile(r'"type":"message","role":"assistant"'), Document("body", "messages")),
-    (re.compile(r'^\{"role":"assistant"'), Document("message")),
+    (lazy_pattern(r'"choices":\[\{"(?:delta|finish_reason|index|message)"'), Document("body")),
+    (lazy_pattern(r'"candidates":\[\{"(?:content|finish)'), Document("body", "gemini")),
+    (lazy_pattern(r'"object":"response"[,}]'), Document("body", "responses")),
+    (lazy_pattern(r'"type":"message","role":"assistant"'), Document("body", "messages")),
+    (lazy_pattern(r'^\{"role":"assistant"'), Document("message")),
 )
-_BLANKS: Final = re.compile(r"\s++")
+_BLANKS: Final = lazy_pattern(r"\s++")
 
 
 def tell_document(fields: dict[str, Any], *, is_text: bool) -> Document | None:

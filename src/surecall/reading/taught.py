@@ -16,6 +16,7 @@ from surecall.formats.teach import (
     REPLY_KEY,
 )
 from surecall.jsontext import Repaired, repair_json
+from surecall.patterns import lazy_pattern
 from surecall.records import Defect, RawCall, Receipt, Reply, clip
 
 from .reply import ReplyReader
@@ -29,15 +30,15 @@ _SEVERAL: Final = "extra_values"
 _MAX_LOOKED_AT_CHARS: Final = 100_000
 _MAX_SNIPPET_CHARS: Final = 200
 _TAGS: Final = "tool_calls?|function_calls?|tool_use|function|invoke|toolcall"
-_NAMED: Final = re.compile(
+_NAMED: Final = lazy_pattern(
     r"""["'](?:name|tool|tool_name|function)["']\s*+:\s*+["']([\w.:-]{1,64}+)["']"""
 )
-_MARKUP: Final = re.compile(
+_MARKUP: Final = lazy_pattern(
     rf"^[ \t]*+(?:<\|?(?:{_TAGS})\b[^<>\n]{{0,80}}+>|\[TOOL_CALLS?\])", re.IGNORECASE | re.MULTILINE
 )
-_MARKUP_END: Final = re.compile(r"(?:</?+\|?[\w:.-]{1,40}+\|?>|\s)*+\Z")
-_CLOSER: Final = re.compile(rf"</\|?(?:{_TAGS})\|?>", re.IGNORECASE)
-_WORD: Final = re.compile(r"[\w.-]++")
+_MARKUP_END: Final = lazy_pattern(r"(?:</?+\|?[\w:.-]{1,40}+\|?>|\s)*+\Z")
+_CLOSER: Final = lazy_pattern(rf"</\|?(?:{_TAGS})\|?>", re.IGNORECASE)
+_WORD: Final = lazy_pattern(r"[\w.-]++")
 _NAME_WITHIN: Final = 200
 
 

@@ -1,7 +1,7 @@
 """Streams of chat completions."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
@@ -90,21 +90,35 @@ class _TextChunk(Struct, gc=False):
     object: Literal["chat.completion.chunk"] | None = None
 
 
+_Blank: TypeAlias = Literal[""] | None
+
+
 class _MoreArguments(Struct, gc=False):
     arguments: str
-    name: Literal[""] | None = None
+    name: _Blank = None
+    thought_signature: None = None
+    provider_specific_fields: None = None
 
 
 class _MoreCall(Struct, gc=False):
     index: int
     function: _MoreArguments
-    id: Literal[""] | None = None
+    id: _Blank = None
+    extra_content: None = None
+    thought_signature: None = None
+    provider_specific_fields: None = None
 
 
 class _MoreDelta(Struct, gc=False):
     tool_calls: tuple[_MoreCall]
-    content: Literal[""] | None = None
+    content: _Blank = None
     function_call: None = None
+    reasoning: _Blank = None
+    reasoning_content: _Blank = None
+    reasoning_details: None = None
+    thinking_blocks: None = None
+    extra_content: None = None
+    provider_specific_fields: None = None
 
 
 class _MoreChoice(Struct, gc=False):
@@ -116,7 +130,10 @@ class _MoreChoice(Struct, gc=False):
 
 
 class _MoreChunk(Struct, gc=False):
-    """A chunk that only goes on with the arguments of a call; another cannot be decoded as one."""
+    """A chunk that only goes on with the arguments of a call; another cannot be decoded as one.
+
+    So it has nothing either that a client would have to send back.
+    """
 
     choices: tuple[_MoreChoice]
     error: None = None
@@ -136,13 +153,33 @@ class _Partial:
 _decode: Final = decoder_of(_Chunk)
 _decode_text: Final = decoder_of(_TextChunk)
 _decode_texts: Final = decoder_of(list[_TextChunk])
+_decode_piece: Final = decoder_of(_MoreChunk)
 _decode_pieces: Final = decoder_of(list[_MoreChunk])
-_FINISHES: Final = (b'"finish_reason":"', b'"finish_reason": "')
-_NO_TEXT: Final = (*_FINISHES, b'"tool_calls":')
-"""What chunks have that bring something else than text."""
-_NO_PIECE: Final = (*_FINISHES, b'"name":', b"[DONE]")
-"""What chunks have that bring something else than more arguments."""
+_FINISH: Final = b'"finish_reason":"'
+_SPACED_FINISH: Final = b'"finish_reason": "'
+_STYLE_BYTES: Final = 200
+"""How much of the first chunk shows whether blanks are behind its colons."""
+_NO_TEXT: Final = b'"tool_calls":'
+"""What a chunk has that brings a call."""
+_NO_PIECE: Final = b'"name":'
+"""What a chunk has that begins another call."""
 _NEXT: Final = b"\n\ndata: "
+
+
+def _decode_events(data: bytes, end: int, decode: Callable[[bytes], list[Any]]) -> list[Any]:
+    """Return the events up to a place, each of one line; none if one is of another kind."""
+    if end < 0:
+        return []
+    text = data[6:end]
+    joined = text.replace(_NEXT, b",")
+    if b"\n" in joined:
+        return []
+    try:
+        chunks = decode(b"[%b]" % joined)
+    except UNREADABLE:
+        return []
+    count = (len(text) - len(joined)) // (len(_NEXT) - 1) + 1
+    return chunks if len(chunks) == count else []
 
 
 class ChatWire(Wire):
@@ -185,7 +222,7 @@ class ChatWire(Wire):
         if chunk.usage is not NOTHING and is_there(chunk.usage):
             self._usage = chunk.usage.copy()
         choices = chunk.choices
-        if is_there(chunk.error) or chunk.object == "error":
+        if chunk.object == "error" or (chunk.error is not NOTHING and is_there(chunk.error)):
             raise self._read_error(self._decode_whole(data))
         if self.model is None:
             self.model = chunk.model
@@ -220,44 +257,52 @@ class ChatWire(Wire):
         chunks, size = self._decode_run(data, _NO_PIECE, _decode_pieces)
         pieces = [chunk.choices[0].delta.tool_calls[0] for chunk in chunks]
         partial = self._partial
-        if not all(piece.index in partial for piece in pieces):
+        if not partial.keys() >= {piece.index for piece in pieces}:
             return 0
         for piece in pieces:
-            if piece.function.arguments:
-                partial[piece.index].arguments.append(piece.function.arguments)
+            partial[piece.index].arguments.append(piece.function.arguments)
         self.events += len(chunks)
         return size
 
+    def take_piece(self, event: bytes) -> bool:
+        """Take an event if it only goes on with arguments, and tell whether it was."""
+        if not self._is_plain or self.is_finished:
+            return False
+        try:
+            piece = _decode_piece(event[6:-2]).choices[0].delta.tool_calls[0]
+        except UNREADABLE:
+            return False
+        call = self._partial.get(piece.index)
+        if call is None:
+            return False
+        call.arguments.append(piece.function.arguments)
+        self.events += 1
+        self.piece = ""
+        return True
+
     def _decode_run(
-        self, data: bytes, others: tuple[bytes, ...], decode: Callable[[bytes], list[Any]]
+        self, data: bytes, other: bytes, decode: Callable[[bytes], list[Any]]
     ) -> tuple[list[Any], int]:
-        """Decode the events in front of the first that has one of these marks, all at once.
+        """Decode the events in front of the finish, or of the first with a mark, all at once.
+
+        Data is long, so it is searched as seldom as possible, and for another mark only when
+        something else was among the events.
 
         Returns:
             Them and how many bytes they have; none if any of them is not what is decoded here.
         """
         if not self._is_plain or data[:6] != b"data: ":
             return [], 0
-        end = len(data) - 2 if data[-2:] == b"\n\n" else -1
-        marked = len(data)
-        for mark in others:
-            found = data.find(mark, 0, marked)
-            marked = found if found >= 0 else marked
-        if marked < len(data):
+        marked = data.find(_SPACED_FINISH if b'": ' in data[:_STYLE_BYTES] else _FINISH)
+        end = data.rfind(_NEXT, 0, marked) if marked >= 0 else data.rfind(b"\n\n")
+        chunks = _decode_events(data, end, decode)
+        if not chunks and (marked := data.find(other, 0, max(end, 0))) >= 0:
             end = data.rfind(_NEXT, 0, marked)
-        if end < 0:
-            return [], 0
-        count = data.count(_NEXT, 0, end) + 1
-        if data.count(b"\n", 0, end) != 2 * (count - 1):
-            return [], 0
-        try:
-            chunks = decode(b"[" + data[6:end].replace(_NEXT, b",") + b"]")
-        except UNREADABLE:
-            return [], 0
-        return (chunks, end + 2) if len(chunks) == count else ([], 0)
+            chunks = _decode_events(data, end, decode)
+        return chunks, end + 2 if chunks else 0
 
     def _take_choice(self, choice: _Choice, data: bytes) -> int:
-        if is_there(choice.error):
+        if choice.error is not NOTHING and is_there(choice.error):
             raise self._read_error(as_fields(self._decode_whole(data))["choices"][0])
         index = choice.index
         if index != self._choice:
@@ -269,7 +314,7 @@ class ChatWire(Wire):
         if self._expected > 1:
             self._seen.add(index)
         kind = PASS if choice.delta is None else self._take_delta(choice.delta)
-        if is_there(choice.message):
+        if choice.message is not NOTHING and is_there(choice.message):
             self.is_odd = True
             self.has_calls = self.has_calls or b"_call" in data
             kind = CALL
@@ -285,7 +330,7 @@ class ChatWire(Wire):
         if delta.tool_calls:
             self._take_calls(delta.tool_calls)
             return CALL
-        if is_there(delta.function_call):
+        if delta.function_call is not NOTHING and is_there(delta.function_call):
             self.has_calls = self.is_odd = True
             return CALL
         return TEXT if delta.content else THOUGHT

@@ -41,8 +41,8 @@ class EventForm:
 
     def is_plain(self, data: bytes) -> bool:
         """Tell whether some whole events are all in the usual form."""
-        count = data.count(b"\n\n")
         if self._is_named:
+            count = data.count(b"\n\n")
             is_plain = (
                 data[:7] == _EVENT
                 and data.count(b"\n") == 3 * count
@@ -50,12 +50,14 @@ class EventForm:
                 and data.count(b"\ndata: ") == count
             )
             return is_plain and not (self._is_messages and data.count(_INDEX) < data.count(_BLOCK))
-        return (
-            data[:6] == _DATA
-            and data.count(b"\n") == 2 * count
-            and data.count(b"\n\ndata: ") == count - 1
-            and not (self._is_chat and any(mark in data for mark in _LISTED))
-        )
+        if data[:6] != _DATA or data[-2:] != b"\n\n":
+            return False
+        count = data.count(b"\n\ndata: ") + 1
+        if data.count(b"\n") != 2 * count:
+            return False
+        # Every event has a list of choices: without any other list, none is the content.
+        may_list = self._is_chat and data.count(b"[") > count
+        return not (may_list and any(mark in data for mark in _LISTED))
 
     def write(self, block: bytes) -> bytes:
         """Return one event, of whatever form, in the usual one; nothing if there is nothing."""

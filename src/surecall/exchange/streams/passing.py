@@ -12,11 +12,10 @@ from surecall.exchange.policy import Policy
 from surecall.exchange.prepare import Asked
 from surecall.exchange.request import ClientRequest
 from surecall.limits import MIB
-from surecall.reading.calls import read_clean_calls
-from surecall.reading.truncation import came_to_its_end
-from surecall.records import RawCall, Reply, ToolCall, Usage
+from surecall.records import Reply, ToolCall, Usage
 
 from .chat import ChatWire
+from .ends import KeptEvents, count_clean_calls, is_wanting
 from .events import EventCutter, read_event
 from .forms import EventForm
 from .gemini import GeminiWire
@@ -26,9 +25,10 @@ from .sides import Found, Side
 from .watch import TextWatch
 from .wire import CALL, END, PASS, PING, TEXT, THOUGHT, Wire
 
-_MAX_KEPT_BYTES: Final = MIB
 _MAX_HELD_BYTES: Final = 16 * MIB
 _MIN_AT_ONCE: Final = 4
+_ONLY_PIECES: Final = -1
+"""In the place of how much text has come: that these events only go on with arguments."""
 _COLON: Final = 0x3A
 _WIRES: Final[Mapping[str, Any]] = {
     "chat_completions": ChatWire,
@@ -37,10 +37,6 @@ _WIRES: Final[Mapping[str, Any]] = {
     "responses": ResponsesWire,
 }
 _COUNTED: Final = ("chat_completions", "gemini")
-_CALL_ENDS: Final = frozenset(
-    {"tool_calls", "function_call", "tool_use", "MALFORMED_FUNCTION_CALL"}
-)
-_ECHO_MARKS: Final = (b'"reasoning', b"houghtSignature", b"hought_signature", b'"thinking_blocks')
 _OWN: Final = Asked(body=b"")
 
 
@@ -78,9 +74,7 @@ class Passing(Side):
         looks = policy.text_formats and policy.allows("repair") and not several
         if looks and request.offers_tools:
             self._watch = TextWatch(request.tools.names, policy.limits, judge.used_ids)
-        self._kept: list[bytes] = []
-        """Events besides text that were passed on, for the whole reader of the format."""
-        self._kept_bytes = 0
+        self._kept = KeptEvents()
         self._has_kept_text = False
         self._keeps_text = request.choice.wanted == "call"
         """Whether all text is kept: the model may have to read it, if that is all it says."""
@@ -136,7 +130,7 @@ class Passing(Side):
         self._has_words = self._has_words or not text.isspace()
         if not self._has_kept_text:
             self._has_kept_text = not self._keeps_text
-            self._keep(event)
+            self._kept.add(event)
         watch = self._watch
         if watch is None:
             return event
@@ -150,7 +144,21 @@ class Passing(Side):
         return b"".join((*waited, event))
 
     def _flow(self, data: bytes) -> bytes:
-        """Pass on what is certain; what follows the beginning of a call is held."""
+        """Pass on what is certain; what follows the beginning of a call is held.
+
+        Most calls begin with the first or second event, so the others are cut apart only when
+        these bring none.
+        """
+        cutter = self._cutter
+        end = cutter.first_end(data, cutter.first_end(data, 0))
+        if len(data) - end <= end:
+            return self._flow_events(data)
+        passed, rest = self._flow_events(data[:end]), data[end:]
+        if self.done:
+            return passed
+        return passed + (self._hold(rest, 0, 0) if self._is_holding else self._flow_events(rest))
+
+    def _flow_events(self, data: bytes) -> bytes:
         wire, watch = self._wire, self._watch
         texts: list[str] = []
         marks: list[int] = []
@@ -199,12 +207,12 @@ class Passing(Side):
                     chars += len(wire.piece)
                     if not self._has_kept_text:
                         self._has_kept_text = not self._keeps_text
-                        self._keep(data[start:following])
+                        self._kept.add(data[start:following])
                 elif kind in (CALL, END):
                     self._is_holding = True
                     break
                 elif kind in (PASS, THOUGHT):
-                    self._keep(data[start:following])
+                    self._kept.add(data[start:following])
             marks.append(chars)
             start = following
             if texts and is_first and len(blocks) - place >= _MIN_AT_ONCE:
@@ -216,7 +224,7 @@ class Passing(Side):
                 following = start + sum(map(len, blocks[place : place + len(more)]))
                 following += gap * len(more)
                 if self._keeps_text:
-                    self._keep(data[start:following])
+                    self._kept.add(data[start:following])
                 start = following
                 place += len(more)
         return start
@@ -273,6 +281,9 @@ class Passing(Side):
         wire, watch = self._wire, self._watch
         if event[:6] != b"data: " or event.find(b"\n") < len(event) - 2:
             return self._hold(event, 0, 0)
+        if wire.take_piece(event):
+            self._wait(event, _ONLY_PIECES)
+            return b""
         try:
             kind = wire.take(event[6:-2], b"")
         except SurecallError as error:
@@ -297,7 +308,12 @@ class Passing(Side):
         out: list[bytes] = []
         texts: list[str] = []
         kept_from, start = start, taken_to
-        start += wire.take_pieces(data[start:] if start else data)
+        taken = wire.take_pieces(data[start:] if start else data)
+        if taken:
+            self._wait(data[kept_from:start], 0)
+            kept_from, start = start, start + taken
+            self._wait(data[kept_from:start], _ONLY_PIECES)
+            kept_from = start
         for body, name, size in self._cutter.read(data[start:] if start else data):
             following = start + size
             kind = PASS
@@ -338,11 +354,6 @@ class Passing(Side):
             )
             self._waiting.clear()
 
-    def _keep(self, event: bytes) -> None:
-        if self._kept_bytes + len(event) <= _MAX_KEPT_BYTES:
-            self._kept.append(event)
-            self._kept_bytes += len(event)
-
     # the end
 
     def close(self, error: SurecallError | None) -> Found:
@@ -369,19 +380,10 @@ class Passing(Side):
             if reading.calls:
                 reply = Reply(content=reading.content, finish_reason=wire.finish)
                 return Found(reading=reading, reply=reply, data=data, text=rest)
-        if self._is_wanting():
+        if is_wanting(wire, self._request, has_words=self._has_words):
             reply = self._fold(data)
             return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
         return Found(data=data)
-
-    def _is_wanting(self) -> bool:
-        """Tell whether a reply without calls says nothing, or should have one."""
-        request = self._request
-        return request.offers_tools and (
-            not self._has_words
-            or self._wire.finish in _CALL_ENDS
-            or request.choice.wanted == "call"
-        )
 
     def _take_last(self, rest: bytes) -> None:
         """Take the last event, behind which the blank line is missing; it may be cut short."""
@@ -402,7 +404,7 @@ class Passing(Side):
         self._wait(self._form.write(rest.rstrip(b"\r\n") + b"\n\n"), 0)
 
     def _read_calls(self, data: bytes) -> Found:
-        calls = self._clean_calls()
+        calls = count_clean_calls(self._wire, self._request, self._policy.limits)
         if calls is not None:
             return Found(data=data, calls=calls)
         reply = self._fold(data)
@@ -411,38 +413,7 @@ class Passing(Side):
         return Found(reading=self._judge.read(reply, _OWN), reply=reply, data=data)
 
     def _fold(self, data: bytes) -> Reply:
-        """Read the events with the whole reader of the format; most of the text is left out."""
-        folder = self._wire.protocol.open_stream(self._headers)
-        folder.feed(b"".join(self._kept))
-        folder.feed(data)
-        return self._wire.protocol.parse_message(folder.close())
-
-    def _clean_calls(self) -> int | None:
-        """Return how many calls there are if all of them can be delivered as they are."""
-        calls = self._wire.calls()
-        if calls is None or not came_to_its_end(self._wire.finish):
-            return None
-        names = self._request.tools.names
-        checked: list[RawCall] = []
-        for call in calls:
-            name = call.name
-            if name.__class__ is not str or (names and names.spec(name) is None):
-                return None
-            if not self._request.choice.takes(str(name)):
-                return None
-            if call.arguments == "" and self._wire.blank_is_empty:
-                call = RawCall(call.id, name, "{}")
-            if (
-                self._request.has_calls
-                and call.id.__class__ is str
-                and _is_used(call.id, self._request.body)
-            ):
-                return None
-            checked.append(call)
-        if len(checked) > 1 and self._request.one_call:
-            return None
-        clean = read_clean_calls(checked, names, (), self._policy.limits)
-        return None if clean is None else len(clean)
+        return self._kept.fold(self._wire.protocol, self._headers, data)
 
     @property
     def has_sent_text(self) -> bool:
@@ -455,8 +426,8 @@ class Passing(Side):
 
     def read_echoes(self) -> Reply | None:
         """Return the reply if it has something that a client has to send back."""
-        written = b"".join((*self._kept, self.leave()))
-        if not any(mark in written for mark in _ECHO_MARKS):
+        held = [event for event, place in self._waiting if place != _ONLY_PIECES]
+        if not self._kept.may_echo(held):
             return None
         return self._fold(self.leave())
 
@@ -475,8 +446,3 @@ class Passing(Side):
             for body, _, _ in self._cutter.read(data):
                 if body:
                     yield body
-
-
-def _is_used(call_id: Any, body: bytes) -> bool:
-    """Tell whether the conversation may have an earlier call with this id."""
-    return len(call_id) > 1 and call_id.encode("utf-8", "replace") in body

@@ -90,6 +90,16 @@ class Wire(ABC):
         """
         return 0
 
+    def take_piece(self, event: bytes) -> bool:
+        """Take an event if it only goes on with arguments, and tell whether it was.
+
+        What is taken like this has nothing either that a client would have to send back.
+
+        Args:
+            event: One event, of one line, with the blank line behind it.
+        """
+        return False
+
     @abstractmethod
     def take(self, data: bytes, name: bytes) -> int:
         """Take the data of the next event, and return what it brought.

@@ -6,31 +6,35 @@ They are told by their layout, which is the same in every language, and not by w
 import re
 from typing import Final
 
+from surecall.patterns import lazy_pattern
+
 from . import phrases
 from .layout import Layout
 
 _MAX_PARAGRAPH: Final = 600
-_CHANGES: Final = re.compile(
+_CHANGES: Final = lazy_pattern(
     r"^(?:@@ -\d|\+\+\+ |diff --git |<{7} |-(?!-)[^\n]{1,400}+\n\+(?!\+)[ \w]"
     r"|(?:#{1,6}+ ?+|\*\*)\[?+v?+\d{1,4}+\.\d|(?:v|version |release )\d{1,4}+\.\d"
     r"|[*+-] [0-9a-f]{7,40}+ )",
     re.MULTILINE | re.IGNORECASE,
 )
-_LESSON: Final = re.compile(
+_LESSON: Final = lazy_pattern(
     r"^[\W_]{0,6}+(?:exercise|lesson|chapter|quiz|homework|lab|module)\b[ #]{0,3}+\d",
     re.MULTILINE | re.IGNORECASE,
 )
-_SECTION: Final = re.compile(r"^\[[\w .:/-]{1,60}+\][ \t]*+$", re.MULTILINE)
-_MEMBER_LINE: Final = re.compile(r"[ \t]{1,12}+(?:- )?+[\w-]++:[ \t]*+")
-_PARENT_LINE: Final = re.compile(r"^[ \t]{0,8}+[\w-]++:[ \t]*+$", re.MULTILINE)
+_SECTION: Final = lazy_pattern(r"^\[[\w .:/-]{1,60}+\][ \t]*+$", re.MULTILINE)
+_MEMBER_LINE: Final = lazy_pattern(r"[ \t]{1,12}+(?:- )?+[\w-]++:[ \t]*+")
+_PARENT_LINE: Final = lazy_pattern(r"^[ \t]{0,8}+[\w-]++:[ \t]*+$", re.MULTILINE)
 """In YAML, a key alone on its line, and keys with values under it."""
-_TABLE_RULE: Final = re.compile(
+_TABLE_RULE: Final = lazy_pattern(
     r"^[ \t|+:]{0,8}+[-=]{3,}+[ \t:]{0,8}+[|+]|^[ \t]*+[-=]{3,}+[ \t]{1,20}+[-=]{3,}", re.MULTILINE
 )
-_CELL: Final = re.compile(r"\S(?: {3,}|[ \t]*+\t[ \t]*+)\Z")
-_NEXT_CELL: Final = re.compile(r"[`*]{0,3}+(?:[ \t]*+\|(?!\|)| {2,}+[^\s#/]|[ \t]*+\t[^\s#/])")
-_FIRST_CELL: Final = re.compile(r"[`*]{0,4}+[\w.\-]{1,80}+[`*]{0,4}+(?:[ \t]*+\|| {2,}+[\[{(\"'])")
-_PROGRAM: Final = re.compile(
+_CELL: Final = lazy_pattern(r"\S(?: {3,}|[ \t]*+\t[ \t]*+)\Z")
+_NEXT_CELL: Final = lazy_pattern(r"[`*]{0,3}+(?:[ \t]*+\|(?!\|)| {2,}+[^\s#/]|[ \t]*+\t[^\s#/])")
+_FIRST_CELL: Final = lazy_pattern(
+    r"[`*]{0,4}+[\w.\-]{1,80}+[`*]{0,4}+(?:[ \t]*+\|| {2,}+[\[{(\"'])"
+)
+_PROGRAM: Final = lazy_pattern(
     r"^[ \t]*+(?:(?:async )?+def \w++\(|class \w++[:({]|import \w|from [\w.]++ import\b"
     r"|for \(|for \w++(?:, ?\w++)*+ in\b|with [\w.]++\(|try:|else:|try \{|finally:|except\b"
     r"|(?:if|elif|else if|while|switch|catch)\b[^\n]*+(?<=[:{])$|assert\b|function\b|raise \w"

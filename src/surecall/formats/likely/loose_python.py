@@ -6,7 +6,6 @@ whose quotes are missing.
 """
 
 import operator
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -15,27 +14,28 @@ from msgspec import Struct
 from surecall.formats.python_calls import read_python_calls
 from surecall.jsontext import repair_json
 from surecall.limits import MAX_VALUE_DEPTH
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 
 _MAX_CALL_CHARS: Final = 65_536
 _MAX_LOOK_AHEAD: Final = 400
-_NEXT_MARK: Final = re.compile(r"[^\"'()\[\]{},]*+")
-_SPACE: Final = re.compile(r"\s*+")
+_NEXT_MARK: Final = lazy_pattern(r"[^\"'()\[\]{},]*+")
+_SPACE: Final = lazy_pattern(r"\s*+")
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 _OPENS_STRING: Final = frozenset("([{,=:+%")
-_STRING_PREFIX: Final = re.compile(r"(?:^|[([{,=:+%\s])[rRbBuUfF]{1,2}\Z")
+_STRING_PREFIX: Final = lazy_pattern(r"(?:^|[([{,=:+%\s])[rRbBuUfF]{1,2}\Z")
 _AFTER_STRING: Final = frozenset(",)]}:")
 _OPERATOR_AFTER: Final = frozenset("+%*/[.")
-_KEYWORD: Final = re.compile(r"\s*+([\"'`]?+)([^\W\d][\w.-]*+)\1\s*+(=(?!=)|:)")
-_PLACEHOLDER: Final = re.compile(
+_KEYWORD: Final = lazy_pattern(r"\s*+([\"'`]?+)([^\W\d][\w.-]*+)\1\s*+(=(?!=)|:)")
+_PLACEHOLDER: Final = lazy_pattern(
     r"\.\.\.|…|<[^<>]{0,80}+>|\{\{[^{}]{0,80}+\}\}|\[[A-Z_ ]{2,40}+\]|\$\w++"
     r"|(?:some|your|any)_\w++|value|\w++(?:(?<=_value)|(?<=_here))"
 )
 _BARE_RULE: Final = "quote_bare_words"
-_BARE: Final = re.compile(r"\s*+[^\W_][^\"'()\[\]{}=<>]*+\Z")
-_IDENTIFIER: Final = re.compile(r"[^\W\d]\w*+")
-_ARITHMETIC: Final = re.compile(r"[\d.\s+*/()e-]++")
-_TOKENS: Final = re.compile(r"\d++(?:\.\d*+)?+(?:e[+-]?+\d++)?+|\.\d++|\*\*|//|[+*/()-]")
+_BARE: Final = lazy_pattern(r"\s*+[^\W_][^\"'()\[\]{}=<>]*+\Z")
+_IDENTIFIER: Final = lazy_pattern(r"[^\W\d]\w*+")
+_ARITHMETIC: Final = lazy_pattern(r"[\d.\s+*/()e-]++")
+_TOKENS: Final = lazy_pattern(r"\d++(?:\.\d*+)?+(?:e[+-]?+\d++)?+|\.\d++|\*\*|//|[+*/()-]")
 _MAX_OPERANDS: Final = 16
 _MAX_EXPONENT: Final = 64
 _OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {

@@ -3,7 +3,9 @@
 import re
 from typing import Final
 
-FENCE_LINE: Final = re.compile(r"^[ \t]{0,12}+(```++|~~~++)[ \t]*+([^\n`]*+)$", re.MULTILINE)
+from surecall.patterns import lazy_pattern
+
+FENCE_LINE: Final = lazy_pattern(r"^[ \t]{0,12}+(```++|~~~++)[ \t]*+([^\n`]*+)$", re.MULTILINE)
 CALL_LANGUAGES: Final = frozenset(
     {
         "", "json", "json5", "jsonc", "jsonl", "python", "python3", "py", "text", "txt",
@@ -12,8 +14,8 @@ CALL_LANGUAGES: Final = frozenset(
         "function_call", "function_calls", "api", "call", "action", "tool_json", "code",
     }
 )  # fmt: skip
-SENTENCE_STOP: Final = re.compile(r"[.!?\n](?=\s|\Z)")
-SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|\n\s*+\n|\n(?=\s*+(?:[-*•]|\d++[.)])\s)")
+SENTENCE_STOP: Final = lazy_pattern(r"[.!?\n](?=\s|\Z)")
+SENTENCE_END: Final = lazy_pattern(r"[.!?](?=\s)|\n\s*+\n|\n(?=\s*+(?:[-*•]|\d++[.)])\s)")
 MAX_LEAD: Final = 300
 MAX_TRAIL: Final = 400
 
@@ -21,7 +23,7 @@ MAX_TRAIL: Final = 400
 def _phrases(lines: str) -> re.Pattern[str]:
     """Return a pattern that finds any of the phrases, one a line, as whole words."""
     phrases = [line.strip() for line in lines.strip().splitlines()]
-    return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
+    return lazy_pattern(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
 
 
 SPEAKS_OF: Final = _phrases(
@@ -72,7 +74,7 @@ SPEAKS_OF: Final = _phrases(
 )
 """A lead like this makes what follows an example, a condition, a report or a refusal."""
 
-MAKES: Final = re.compile(
+MAKES: Final = lazy_pattern(
     r"\b(?:i[’']ll|i will|(?:i[’']m|i am|we[’']re|we are) (?:now |just |also )?+\w++(?<=ing)"
     r"|let me|let[’']?s|we[’']ll|we will"
     r"|(?:i|we) (?:need|have to|want|now|must|shall|use|call|make|send)"
@@ -86,7 +88,7 @@ MAKES: Final = re.compile(
     re.IGNORECASE,
 )
 """A lead like this says that what follows is done now."""
-HERE_IS_OTHER: Final = re.compile(
+HERE_IS_OTHER: Final = lazy_pattern(
     r"\bhere(?: is|[’']s| are)\b[^:.\n]{0,40}?\b(?:codes?|commands?|drafts?|scripts?|lines?"
     r"|snippets?"
     r"|requests? (?:you|we|that)|templates?|formats?|what)\b|\w > \w",
@@ -103,29 +105,29 @@ REFERS: Final = _phrases(
     """  # noqa: E501 - one phrase a line
 )
 """A lead that speaks of the text itself, and not of the task that the call is for."""
-WRAPPER_TAG: Final = re.compile(
+WRAPPER_TAG: Final = lazy_pattern(
     r"<[^<>\s]{0,40}?(?:tool|func|call|action|invoke|exec)[^<>\n]{0,80}+>\s*+\Z", re.IGNORECASE
 )
-MARKUP: Final = re.compile(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
-GOES_ON_BEHIND: Final = re.compile(
+MARKUP: Final = lazy_pattern(r"<[|/?!]?+[\w:. =\"'-]{0,80}+[|?/]?+>|<!--|-->")
+GOES_ON_BEHIND: Final = lazy_pattern(
     r"[\s.,;:!*`\"'()\]}>]*+(?:\Z|\n|[A-Z<#+&|]|//|--|\[\s*+[-\d\"']|\.\w|(?:to|for|and|then|so|as|while"
     r"|because|since|which will|please|now(?! \w++(?<=s)\b)|next)\b)"
 )
 """What may stand behind a call on its line: a new sentence, a comment, indexing or a purpose."""
-EAST_ASIAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+EAST_ASIAN: Final = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """A letter of a script that puts no spaces between words."""
-GOES_ON_BELOW: Final = re.compile(r"[`*_ \t]{0,8}+\n\s{0,8}+(?:[a-z]{2,}+,? ){1}[a-z]{2,}+\b")
+GOES_ON_BELOW: Final = lazy_pattern(r"[`*_ \t]{0,8}+\n\s{0,8}+(?:[a-z]{2,}+,? ){1}[a-z]{2,}+\b")
 """A line behind a call that begins like the middle of a sentence."""
-IN_ELEMENT: Final = re.compile(r"<([^\W\d][\w.:-]{0,60}+)(?:\s[^<>]{0,200}+)?+>\Z")
-AROUND_CALLS: Final = re.compile(
+IN_ELEMENT: Final = lazy_pattern(r"<([^\W\d][\w.:-]{0,60}+)(?:\s[^<>]{0,200}+)?+>\Z")
+AROUND_CALLS: Final = lazy_pattern(
     "tool|func|call|action|invoke|use|exec|answer|response|assistant", re.IGNORECASE
 )
 """Names of elements that models put around calls."""
-WORD: Final = re.compile(r"[^\W\d_]{3,}+|\d{2,}+")
+WORD: Final = lazy_pattern(r"[^\W\d_]{3,}+|\d{2,}+")
 MAX_SUBJECTS: Final = 400
 STEM: Final = 6
 """How much of a word has to be the same: `calculate` and `calculation` are about the same."""
-GOES_ON: Final = re.compile(
+GOES_ON: Final = lazy_pattern(
     r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
     r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
@@ -133,11 +135,11 @@ GOES_ON: Final = re.compile(
     re.IGNORECASE,
 )
 """A lead like this goes on with the work."""
-HELPS: Final = re.compile(
+HELPS: Final = lazy_pattern(
     r"\b(?:anything else|any (?:other|more|further)|else|help|assist|more about|other questions)\b",
     re.IGNORECASE,
 )
-QUESTION: Final = re.compile(r"[^.!?\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
+QUESTION: Final = lazy_pattern(r"[^.!?\n\"'(){}\[\]<>]++[?？](?=[\s*_)”]|\Z)")
 WAITS: Final = _phrases(
     r"""
     (?:please |to )?(?:confirm|approve)|approval|your (?:permission|consent|ok|okay|go-ahead|review)
@@ -147,8 +149,8 @@ WAITS: Final = _phrases(
     say (?:yes|so|the word)|waiting for|awaiting|review it|any objections|pick one|choose one
     """
 )
-WAITS_IN_CHINESE: Final = re.compile("确认|同意|许可|批准|確認|承認|許可|告诉我")
-SPEAKS_OF_IN_CHINESE: Final = re.compile(
+WAITS_IN_CHINESE: Final = lazy_pattern("确认|同意|许可|批准|確認|承認|許可|告诉我")
+SPEAKS_OF_IN_CHINESE: Final = lazy_pattern(
     "例如|比如|示例|可以使用|不会|不能|不要|无法|如果|已经|写道|抱歉|遗憾|之后|以后"
     "|确认|同意|许可|批准|格式|形式|確認|承認|許可"
     "|例えば|たとえば|ません|ました|でした|申し訳|もし"
@@ -172,14 +174,14 @@ ASKS: Final = _phrases(
     """
 )
 """A question with one of these asks for leave."""
-ASKS_IN_CHINESE: Final = re.compile(
+ASKS_IN_CHINESE: Final = lazy_pattern(
     "(?:吗|要我|需要我|是否|好不好)[^。！\n]{0,80}+？|吗？|(?:か|でしょう|かな)[？?。]"
 )
-FILL_IN: Final = re.compile(
+FILL_IN: Final = lazy_pattern(
     r"\b(?:replace|substitute|fill in|insert)\b[^.!?\n]{1,80}+[.!]?+", re.IGNORECASE
 )
 """Words behind a call that leave its values to the reader."""
-TAKES_BACK: Final = re.compile(
+TAKES_BACK: Final = lazy_pattern(
     r"[\W_]{0,8}+(?:(?:actually|oh|oops|hmm?|sorry|no|well|but|correction)\b[,.: ]{0,3}+){0,3}+"
     r"(?:wait\b|hold on|correction|i (?:should|do|did|must|need|will) ?not|i don[’']t"
     r"|(?:ignore|forget|disregard|undo|cancel|scratch|strike|drop|discard|withdraw|revert)"
@@ -192,33 +194,35 @@ TAKES_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 """Words right behind a call that take it back."""
-REPORTS: Final = re.compile(
+REPORTS: Final = lazy_pattern(
     r"[\W_]{0,8}+(?:it|this|that|which|the (?:call|tool|function))"
     r" (?:returned|gave|failed|worked)\b",
     re.IGNORECASE,
 )
-CONDITION: Final = re.compile(
+CONDITION: Final = lazy_pattern(
     r"(?:in case|should the|assuming|after you|before you|if|once|unless|when(?:ever)?|as soon as"
     r"|until|pending|only|wenn|falls|sobald|si|cuando|quand|lorsque)\b",
     re.IGNORECASE,
 )
-STEP: Final = re.compile(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
-TIME_OF_DAY: Final = re.compile(
+STEP: Final = lazy_pattern(r"[\s*#]{0,8}+(?:step )?\d{1,2}+[.:)]", re.IGNORECASE)
+TIME_OF_DAY: Final = lazy_pattern(
     r"(?<!\d)[012]?+\d:[0-5]\d(?!\d)|^\W{0,2}+(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)\b"
 )
-SPEAKER: Final = re.compile(r"\s*+[^\W\d][^\n:]{0,40}+:\s*+")
-NEXT_SPEAKER: Final = re.compile(r"[ \t*]*+[^\W\d][\w .()-]{0,40}+:[ \t*]++\S")
-CHOICE: Final = re.compile(
+SPEAKER: Final = lazy_pattern(r"\s*+[^\W\d][^\n:]{0,40}+:\s*+")
+NEXT_SPEAKER: Final = lazy_pattern(r"[ \t*]*+[^\W\d][\w .()-]{0,40}+:[ \t*]++\S")
+CHOICE: Final = lazy_pattern(
     r"[\s*#-]{0,8}+(?:option|version|variant|alternative|choice) \w{1,3}+[):.]", re.IGNORECASE
 )
-OUTPUT: Final = re.compile(r"\s*+(?i:output|answer|response|completion|assistant)\s*+:\s*+[`\"']?+")
-EXAMPLE_INPUT: Final = re.compile(
+OUTPUT: Final = lazy_pattern(
+    r"\s*+(?i:output|answer|response|completion|assistant)\s*+:\s*+[`\"']?+"
+)
+EXAMPLE_INPUT: Final = lazy_pattern(
     r"(?i:(?:examples?|shots?|demo)\b[^\n]{0,40}+\n\s*+(?:input|question|prompt|user|query)\s*+:"
     r"|(?:^|\n)[\W_]{0,4}+(?:input|prompt|query)[*_ ]{0,3}+:[^\n]{1,200}+\n\s{0,4}+\Z)"
 )
-COMMENT_LINE: Final = re.compile(r"\s*+(?:#|//|--|/\*|<!--)")
+COMMENT_LINE: Final = lazy_pattern(r"\s*+(?:#|//|--|/\*|<!--)")
 
-ANNOUNCES: Final = re.compile(
+ANNOUNCES: Final = lazy_pattern(
     r"\b(?:(?:i[’']ll|i will|i[’']m|i am|let me|let[’']?s|we[’']ll|we will|going to|need to|want to"
     r"|have to|must)\b(?=[^.!?;\n]{0,80}?\b(?:call|us|run|invok|execut|mak|issu|send|perform|try|do"
     r"|start|begin|appl|employ|utili[sz]|query|quer|look|search|check|fetch|get|find|calculat|comput"
@@ -227,51 +231,51 @@ ANNOUNCES: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that say of the call behind them that it is made: somebody, and what is done."""
-COMMANDS: Final = re.compile(
+COMMANDS: Final = lazy_pattern(
     r"(?:^|[.!:;]\s)\W*+(?:(?:and|then|now|first|next|finally|please),? )?+"
     r"(?:call|invoke|execute|run|use|make)\b",
     re.IGNORECASE,
 )
-NAMES_IT: Final = re.compile(
+NAMES_IT: Final = lazy_pattern(
     r"\b(?:calls?|action|answer|output|response|result|command|function|tool|step \d++)\b"
     r"[^.!?;\n]{0,40}+(?<=[:=→>s])\Z",
     re.IGNORECASE,
 )
 MAX_ANNOUNCEMENT: Final = 60
-STOPS: Final = re.compile(r"[.!?;\n。！？；]")
+STOPS: Final = lazy_pattern(r"[.!?;\n。！？；]")
 ECHOES: Final = (
     "tool_response", "tool_result", "tool_results", "tool_output", "function_result",
     "function_results", "function_response", "observation", "result", "results",
 )  # fmt: skip
 """Tags around the result of a call, which a model repeats or makes up."""
-ECHO_LABEL: Final = re.compile(
+ECHO_LABEL: Final = lazy_pattern(
     r"(?:^|\n)[*#\[ ]{0,4}+(?:observation"
     r"|(?:tool|function|api)[ _](?:result|output|response|answer)s?)\b[^\n]{0,20}+\Z",
     re.IGNORECASE,
 )
-LABEL: Final = re.compile(r"(?:[^\n.!?:]|:(?!\s*+\Z)){0,80}+:\s*+\Z")
-ASSIGNMENT: Final = re.compile(
+LABEL: Final = lazy_pattern(r"(?:[^\n.!?:]|:(?!\s*+\Z)){0,80}+:\s*+\Z")
+ASSIGNMENT: Final = lazy_pattern(
     r"(?:(?:const|let|var|await|return|yield|(?:print|str|json\.dumps)(?:\(|\Z))\s*+"
     r"|[^\W\d][\w.]*+(?:\[[^\]\n]*+\])?+\s*+=\s*+)++\Z"
 )
-ITEM: Final = re.compile(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
-ITEM_MARK: Final = re.compile(r"\s*+(?:[-*+•]|\(?\d{1,3}+[.):]|[a-z][.)])\s|\s*+\Z")
-QUOTED_LINE: Final = re.compile(r"\s*+(?:>|>>>|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d)")
-NOT_CALLED: Final = re.compile(
+ITEM: Final = lazy_pattern(r"\s*+(?:[-*+•→]|\(?\d{1,3}+[.):]|[a-z][.)])?+\s*+")
+ITEM_MARK: Final = lazy_pattern(r"\s*+(?:[-*+•]|\(?\d{1,3}+[.):]|[a-z][.)])\s|\s*+\Z")
+QUOTED_LINE: Final = lazy_pattern(r"\s*+(?:>|>>>|\||//|#|\$|%|!|\+\+\+|---|@@|\d{4}-\d\d-\d\d)")
+NOT_CALLED: Final = lazy_pattern(
     r"\b(?:def|class|assert|import|from|function|fn|func|new|async def)\s"
 )
 QUOTES: Final = "\"'“”„‘«»‹›"
 AROUND: Final = "`*_([ "
 AFTER_AROUND: Final = "`*_)] \"'"
 CODE_INDENT: Final = 4
-AFTER_CALL: Final = re.compile(
+AFTER_CALL: Final = lazy_pattern(
     r"\s*+(?:->|=>|→|==?|!=|—|–|:\s*+\w|-\s++\w|vs\b|\(\d"
     r"|(?:returns?|would|could|can|is|was|were|are|will|gives?|takes?|means?|should|might|may|has"
     r"|had|gave|made|ran|came|yield(?:s|ed)|produce[sd]?|show(?:s|ed)|finished|completed|succeeded"
     r"|ended|worked|works?|fail(?:s|ed)?|raises?|took|did|does|looks?|seems?|or|when|if|instead)\b)",
     re.IGNORECASE,
 )
-PROGRAM: Final = re.compile(
+PROGRAM: Final = lazy_pattern(
     r"^\s*+(?:def|class|import|from|for|while|if|elif|else|try|except|with|assert|function|return|"
     r"raise|async|public|private|const|let|var|\$|>>>|\.\.\.)\b|^\s*+(?:>>>|\$ )",
     re.MULTILINE,

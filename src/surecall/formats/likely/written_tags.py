@@ -10,6 +10,7 @@ from surecall.formats.names import ToolNames
 from surecall.formats.shapes import ARGUMENT_KEYS
 from surecall.formats.source import Source, TooMuchWork
 from surecall.jsontext import repair_json, scan_value_end
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 from surecall.schema import property_schema, type_text_value
 
@@ -17,23 +18,25 @@ from .naming import MAX_CANDIDATES, Candidate, Name, fits_exactly, is_tool
 
 _NAME_TAG: Final = NameTag()
 _MAX_OPENERS: Final = 2_000
-_TAG: Final = re.compile(r"<([^\W\d][\w.:-]*+)(?:[^<>\"'{]++|\"[^\"]{0,1000}+\"|'[^']{0,1000}+')*+")
-_ATTRIBUTE: Final = re.compile(
+_TAG: Final = lazy_pattern(
+    r"<([^\W\d][\w.:-]*+)(?:[^<>\"'{]++|\"[^\"]{0,1000}+\"|'[^']{0,1000}+')*+"
+)
+_ATTRIBUTE: Final = lazy_pattern(
     r"\s*+([^\W\d][\w.:-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>{}/]++))"
 )
-_OBJECT_ATTRIBUTE: Final = re.compile(r"\s*+([^\W\d][\w.:-]*+)\s*+=\s*+(?=[{\[])")
+_OBJECT_ATTRIBUTE: Final = lazy_pattern(r"\s*+([^\W\d][\w.:-]*+)\s*+=\s*+(?=[{\[])")
 _MAX_ATTRIBUTE: Final = 8_192
-_CHILD: Final = re.compile(r"\s*+<([^\W\d][\w.-]*+)>")
+_CHILD: Final = lazy_pattern(r"\s*+<([^\W\d][\w.-]*+)>")
 _WRAPPERS: Final = frozenset(
     {"tool_call", "toolcall", "function_call", "functioncall", "function", "tool", "invoke", "call"}
 )
-_YAML_HEAD: Final = re.compile(
+_YAML_HEAD: Final = lazy_pattern(
     r"^(?:[*_]{0,2}+(?:name|tool|function|action)[*_]{0,2}+:[*_ ]{0,3}+)?+(?=[\w.-])", re.MULTILINE
 )
-_YAML_LABEL: Final = re.compile(
+_YAML_LABEL: Final = lazy_pattern(
     r"[`*_]{0,3}+:?+[ \t]*+\n(?:(?:arguments|args|parameters|params|input):[ \t]*+\n)?+"
 )
-_YAML_LINE: Final = re.compile(
+_YAML_LINE: Final = lazy_pattern(
     r"[ \t]{1,12}+(?:-[ \t]++)?+([^\W\d][\w.-]*+):[ \t]++([^\n]++)(?:\n|\Z)"
 )
 

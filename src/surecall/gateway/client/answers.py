@@ -5,7 +5,7 @@ function. Nothing is awaited for a piece of a body; a reader that is slow stops 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from surecall.errors import Code, ProviderConnectionError, ProviderError
@@ -65,14 +65,13 @@ class Answer:
         loop: asyncio.AbstractEventLoop,
         connection: Carrier,
         limits: ClientLimits,
-        *,
         is_head: bool,
         attempts: int,
     ) -> None:
         self._loop = loop
         self._connection: Carrier | None = connection
         self._limits = limits
-        self._frame = ReplyFrame(limits, is_head=is_head)
+        self._frame = ReplyFrame(limits, is_head)
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
         self._feed: Callable[[bytes], object] | None = None
@@ -102,6 +101,11 @@ class Answer:
         return [
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in self._frame.headers
         ]
+
+    @property
+    def header_map(self) -> Mapping[str, str]:
+        """The headers by their names in lower case, decoded when somebody looks at them."""
+        return _HeaderMap(self)
 
     @property
     def is_complete(self) -> bool:
@@ -175,6 +179,8 @@ class Answer:
         """Wait until the head is there; return the error if it does not come."""
         if not self._frame.has_head and self._error is None:
             await self._wait()
+        if self._error is None:
+            return None
         error = self._take_error()
         return error if error is None or isinstance(error, ProviderError) else map_failure(error)
 
@@ -402,6 +408,30 @@ class Answer:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+
+class _HeaderMap(Mapping[str, str]):
+    """The headers of an answer, which hardly anybody looks at."""
+
+    __slots__ = ("_answer", "_found")
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer: Answer | None = answer
+        self._found: dict[str, str] = {}
+
+    def _read(self) -> dict[str, str]:
+        if self._answer is not None:
+            self._found, self._answer = dict(self._answer.headers), None
+        return self._found
+
+    def __getitem__(self, name: str) -> str:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
 
 
 def _drop_piece(piece: bytes) -> None:

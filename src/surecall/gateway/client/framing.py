@@ -60,7 +60,10 @@ class ReplyFrame:
         "status",
     )
 
-    def __init__(self, limits: ClientLimits, *, is_head: bool = False) -> None:
+    on_status = on_chunk_header = on_chunk_complete = None
+    """Said outright: for a name that is missing the parser makes and drops an exception."""
+
+    def __init__(self, limits: ClientLimits, is_head: bool = False) -> None:
         self._limits = limits
         self._without_body = is_head
         self._head_bytes = 0

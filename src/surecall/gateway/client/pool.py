@@ -106,9 +106,7 @@ class Origin:
         attempts = 1
         while True:
             was_used = connection.uses > 0
-            answer = Answer(
-                loop, connection, self.limits, is_head=method == "HEAD", attempts=attempts
-            )
+            answer = Answer(loop, connection, self.limits, method == "HEAD", attempts)
             connection.send(answer, head, body, deadlines, total_due)
             error = await answer.wait_for_head()
             if error is None:

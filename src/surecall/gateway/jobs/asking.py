@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from random import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surecall.errors import ProviderError
 from surecall.exchange import Sent
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
 class AskingJob(ClientJob):
     """A job that asks models."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._requests = 0
-        self._retries = 0
-        self._waited_s = 0.0
+    _requests = 0
+    _retries = 0
+    _waited_s = 0.0
 
     def count_request(self) -> None:
         """Count a request to an upstream."""
@@ -75,7 +74,7 @@ class Asking:
 
     __slots__ = ("_headers", "_job", "is_last", "target")
 
-    def __init__(self, job: "AskingJob", target: Target, first: Target, *, is_last: bool) -> None:
+    def __init__(self, job: "AskingJob", target: Target, first: Target, is_last: bool) -> None:
         self._job = job
         self._headers = job.headers_for(target, first)
         self.target = target
@@ -93,7 +92,7 @@ class Asking:
                 if not self.is_last or not await job.wait_to_retry(error):
                     raise
                 continue
-            sent = Sent(answer.status, dict(answer.headers), data)
+            sent = Sent(answer.status, answer.header_map, data)
             if sent.status < 400 or not self.is_last:
                 return sent
             if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
@@ -108,7 +107,7 @@ class Asking:
                 answer = await self.send_once(body, stream=stream)
                 if answer.status < 400:
                     return answer
-                sent = Sent(answer.status, dict(answer.headers), await answer.read())
+                sent = Sent(answer.status, answer.header_map, await answer.read())
             except ProviderError as error:
                 if not self.is_last or not await job.wait_to_retry(error):
                     raise
@@ -118,11 +117,11 @@ class Asking:
             if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
                 return sent
 
-    async def send_once(self, body: bytes, *, stream: bool) -> "Answer":
+    def send_once(self, body: bytes, *, stream: bool) -> "Awaitable[Answer]":
         """Send a body and return the answer, whatever it is."""
         target = self.target
         path = target.upstream.path_of(target.model, stream=stream)
-        return await target.upstream.send("POST", path, self._headers, body)
+        return target.upstream.send("POST", path, self._headers, body)
 
 
 def read_error(protocol: WireProtocol, sent: Sent) -> ProviderError:

@@ -35,6 +35,16 @@ class ClientJob(ABC):
         asgi: Scope, receive and send of the server.
     """
 
+    _upstream_s = 0.0
+    _body = b""
+    _task: "asyncio.Task[Any] | None" = None
+    _answer: "Answer | None" = None
+    _has_started = False
+    _is_over = False
+    _has_left = False
+    _is_cut = False
+    _sent_bytes = 0
+
     def __init__(
         self,
         core: Core,
@@ -56,15 +66,6 @@ class ClientJob(ABC):
         self.id = new_request_id()
         self.time = time.time()
         self._began_s = time.perf_counter()
-        self._upstream_s: float = 0.0
-        self._body = b""
-        self._task: asyncio.Task[Any] | None = None
-        self._answer: Answer | None = None
-        self._has_started = False
-        self._is_over = False
-        self._has_left = False
-        self._is_cut = False
-        self._sent_bytes = 0
 
     @abstractmethod
     async def _serve(self) -> None:
@@ -83,7 +84,10 @@ class ClientJob(ABC):
         core = self._core
         try:
             limit = self._state.settings.limits.max_request_bytes
-            self._body = await read_body(self._receive, self._head, limit)
+            body = self._link.take_body(self._cycle, limit)
+            if body is None:
+                body = await read_body(self._receive, self._head, limit)
+            self._body = body
         except ClientLeft:
             return
         except SurecallError as error:

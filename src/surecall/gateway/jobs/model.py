@@ -1,7 +1,7 @@
 """One request for a model: where it goes, what may be done for it, and what comes back."""
 
 import time
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -23,12 +23,11 @@ _DONE_NOTHING: Final = Policy(
 
 
 class Job(StreamingJob):
-    """One request for a model; `named` is what the path says: the model, and whether to stream."""
+    """One request for a model."""
 
-    def __init__(self, *args: Any, named: tuple[str, bool] | None = None) -> None:
-        super().__init__(*args)
-        self._named = named
-        self._tail = b""
+    named: tuple[str, bool] | None = None
+    """What the path says: the model, and whether to stream."""
+    _tail = b""
 
     async def _serve(self) -> None:
         state, head = self._state, self._head
@@ -41,7 +40,7 @@ class Job(StreamingJob):
                 Code.UNSUPPORTED_CONTENT_TYPE, "The body must not be compressed.", status=415
             )
         wishes = head.wishes()
-        model, stream = self._named or (None, None)
+        model, stream = self.named or (None, None)
         request = ClientRequest.parse(self._protocol, self._body, model=model, stream=stream)
         self._request = request
         if self._caller is not None:
@@ -80,7 +79,7 @@ class Job(StreamingJob):
                     continue
             try:
                 self._target = target
-                asking = Asking(self, target, first, is_last=is_last)
+                asking = Asking(self, target, first, is_last)
                 if await self._ask(asking, wishes):
                     return
             finally:

@@ -51,9 +51,7 @@ _STREAM_HEADERS: Final = (
 class StreamingJob(AnsweringJob):
     """A job that may answer with a stream."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._relay: StreamRelay | None = None
+    _relay: StreamRelay | None = None
 
     @property
     def _scope(self) -> str:
@@ -88,7 +86,7 @@ class StreamingJob(AnsweringJob):
             raise
         if isinstance(opened, Sent):
             return await self._pass_error(opened, request, route, policy, asking)
-        relay.take_headers(dict(opened.headers))
+        relay.take_headers(opened.header_map)
         self._relay = relay
         failure = await self._pipe(opened, relay)
         ending = relay.finish(failure)

@@ -160,8 +160,7 @@ class PostgresRecords:
             settle(taken)
 
     async def _insert(self, rows: Sequence[StoredRow]) -> None:
-        columns = zip(*(row.columns for row in rows), strict=True)
-        arrays = [[int(v) if v is True or v is False else v for v in column] for column in columns]
+        arrays = [list(column) for column in zip(*(row.columns for row in rows), strict=True)]
         bodies = [row.bodies for row in rows if row.bodies is not None]
         pool = await self._open()
         with explain_postgres_errors(self._place):

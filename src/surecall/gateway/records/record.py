@@ -57,6 +57,8 @@ _OWN_TYPES: Final = {
 }
 _PLAIN: Final = RequestRecord.__struct_fields__.index("probe")
 """How many fields have a column of their own."""
+_FLAGS: Final = RequestRecord.__struct_fields__.index("stream")
+"""Where the two flags are, which databases keep as numbers."""
 
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     **{name: _OWN_TYPES.get(name, _TEXT) for name in RequestRecord.__struct_fields__[:_PLAIN]},
@@ -81,7 +83,7 @@ class _Details(Struct, omit_defaults=True):
 def new_request_id(now_s: float | None = None) -> str:
     """Return an id that sorts by time: 11 digits of milliseconds and 14 of chance, hexadecimal."""
     now = time.time() if now_s is None else now_s
-    return f"{int(now * 1000):011x}{_chance.getrandbits(_RANDOM_BITS):014x}"
+    return f"{int(now * 1000) << _RANDOM_BITS | _chance.getrandbits(_RANDOM_BITS):025x}"
 
 
 def first_id_at(moment_s: float) -> str:
@@ -112,7 +114,10 @@ def encode_row(record: RequestRecord) -> StoredRow:
     if record.defects or record.error_code:
         codes = dict.fromkeys((*(item.code for item in record.defects), record.error_code))
         findings = _column(f"|{'|'.join(filter(None, codes))}|")
-    return StoredRow((*astuple(record)[:_PLAIN], findings, details), bodies)
+    values = astuple(record)
+    flags = (1 if record.stream else 0, 1 if record.client_closed else 0)
+    columns = (*values[:_FLAGS], *flags, *values[_FLAGS + 2 : _PLAIN], findings, details)
+    return StoredRow(columns, bodies)
 
 
 def _is_plain(record: RequestRecord) -> bool:

@@ -9,24 +9,28 @@ from collections.abc import Callable, Iterator
 from textwrap import dedent
 from typing import Final, NamedTuple
 
+from surecall.patterns import lazy_pattern
+
 _MAX_LINES: Final = 2_000
-_BULLET: Final = re.compile(r"(?P<indent>[ \t]*+)(?:[-*+\u2022\u2013]|\(?\d{1,3}[.)])[ \t]++(?=\S)")
-_KEY: Final = re.compile(
+_BULLET: Final = lazy_pattern(
+    r"(?P<indent>[ \t]*+)(?:[-*+\u2022\u2013]|\(?\d{1,3}[.)])[ \t]++(?=\S)"
+)
+_KEY: Final = lazy_pattern(
     r"(?P<indent>[ \t]*+)(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]++)?+(?P<key>[^:=\uff1a\n|]{1,80}?)"
     r"[ \t]*+(?:[:\uff1a]|=(?!=)|(?<=[ \t])[-\u2013\u2014](?=[ \t]))"
     r"(?P<close>\*\*|__|`)?[ \t]*+(?P<value>.*+)$"
 )
-_HEADING: Final = re.compile(r"#{1,6}[ \t]++(?P<key>.++)$")
+_HEADING: Final = lazy_pattern(r"#{1,6}[ \t]++(?P<key>.++)$")
 _BLOCK_MARKS: Final = frozenset({"|", "|-", ">", ">-"})
 _KEY_EDGES: Final = " \t*_`\"'#>-\u2022"
-_RULE: Final = re.compile(r"[ \t]*+\|?[ \t:|-]{3,}+$")
+_RULE: Final = lazy_pattern(r"[ \t]*+\|?[ \t:|-]{3,}+$")
 _SIGNS: Final = ",;\n"
-_SEPARATOR: Final = re.compile(r"[,;\n]|\"[^\"\n]*+\"")
-_CALL: Final = re.compile(r"(?:\w{1,80} ?= ?)?+[\w.]{0,80}\(([^()]*+)\)$")
-_TAG: Final = re.compile(r"<([A-Za-z_][\w.:-]{0,79})>")
-_COMMA: Final = re.compile(r",(?!\d{3}(?!\d))|;|\n")
-_AND: Final = re.compile(r"(?:^|\s)(?:and|or|&)\s", re.IGNORECASE)
-_LEAD: Final = re.compile(r"^[^:\n]{0,200}:[ \t]*+(?=\S)")
+_SEPARATOR: Final = lazy_pattern(r"[,;\n]|\"[^\"\n]*+\"")
+_CALL: Final = lazy_pattern(r"(?:\w{1,80} ?= ?)?+[\w.]{0,80}\(([^()]*+)\)$")
+_TAG: Final = lazy_pattern(r"<([A-Za-z_][\w.:-]{0,79})>")
+_COMMA: Final = lazy_pattern(r",(?!\d{3}(?!\d))|;|\n")
+_AND: Final = lazy_pattern(r"(?:^|\s)(?:and|or|&)\s", re.IGNORECASE)
+_LEAD: Final = lazy_pattern(r"^[^:\n]{0,200}:[ \t]*+(?=\S)")
 _MAX_ITEM_WORDS: Final = 5
 
 Knows = Callable[[str], bool]

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from surecall.patterns import lazy_pattern
 from surecall.schema.coerce.values import number_in
 
 from .words import MAX_MENTIONS, MAX_WORDS_CHARS, Mention, Named, find_options, settle
 
 _MAX_DIGITS: Final = 40
 
-_NUMBER: Final = re.compile(
+_NUMBER: Final = lazy_pattern(
     r"(?P<sign>(?<![\w.,)])[-+\u2212](?:\s(?=[$\u20ac\u00a3\u00a5]))?)?(?<![\w.,])"
     r"[$\u20ac\u00a3\u00a5]?[ \u00a0]?"
     r"(?P<digits>\d{1,40}(?:[.,'\u2019_\u00a0\u202f ]\d{1,40}){0,20}|\.\d{1,40})"
@@ -20,7 +21,7 @@ _NUMBER: Final = re.compile(
     r"(?P<vulgar>[\u00bc-\u00be\u2150-\u215e])?"
     r"(?P<suffix>\s?%|k\b|K\b|\s(?:percent|thousand|million|billion|trillion)\b)?"
 )
-_VULGAR: Final = re.compile(r"(?<![\w.,])[\u00bc-\u00be\u2150-\u215e]")
+_VULGAR: Final = lazy_pattern(r"(?<![\w.,])[\u00bc-\u00be\u2150-\u215e]")
 _SCALES: Final = {
     "k": 10**3, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12
 }  # fmt: skip
@@ -31,8 +32,8 @@ _NUMBER_WORDS: Final = (
     "twenty",
 )  # fmt: skip
 # Letters right behind a number: `5kg`, and neither `3D-printed` nor `3rd`.
-_UNIT: Final = re.compile(r"(?!(?:st|nd|rd|th)\b)[^\W\d_]{1,6}(?:/[^\W\d_]{1,3})?(?![\w-])")
-_ORDINAL: Final = re.compile(r"(?<![\w.,-])(\d{1,9})(?:st|nd|rd|th)\b")
+_UNIT: Final = lazy_pattern(r"(?!(?:st|nd|rd|th)\b)[^\W\d_]{1,6}(?:/[^\W\d_]{1,3})?(?![\w-])")
+_ORDINAL: Final = lazy_pattern(r"(?<![\w.,-])(\d{1,9})(?:st|nd|rd|th)\b")
 _POINTS: Final = frozenset(".,'_")
 _GROUPS: Final = ",'\u2019_\u00a0\u202f "
 

@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from surecall.patterns import lazy_pattern
+
 MAX_WORDS_CHARS: Final = 20_000
 """Longer text is not searched for words."""
 MAX_MENTIONS: Final = 200
@@ -35,29 +37,29 @@ class Named(NamedTuple):
 
 # What stands out
 
-_EMPHASIS: Final = re.compile(
+_EMPHASIS: Final = lazy_pattern(
     r"\*\*[^*\n]{1,200}+\*\*|__[^_\n]{1,200}+__|`[^`\n]{1,200}+`|\\boxed\{[^{}\n]{1,200}+\}"
     r"|==[^=\n]{1,200}+=="
 )
-_CUE: Final = re.compile(
+_CUE: Final = lazy_pattern(
     r"(?:\b(?:answer|result|conclusion|verdict|decision|category|label|class|classification|choice"
     r"|output|value|total|therefore|thus|hence|final|choose|pick|select|go with|equals)\b"
     r"[\s\w]{0,16}?(?:\bis\b|\bbe\b|\bas\b)?\s?:?|=|\u2192|->|=>)[\s*_`\"'(:$\u20ac\u00a3]{0,8}$",
     re.IGNORECASE,
 )
-_CUE_AFTER: Final = re.compile(
+_CUE_AFTER: Final = lazy_pattern(
     r"[\s*_`\"')]{1,4}(?:is|was|would be|seems) (?:\w{1,12} ){0,2}"
     r"(?:answer|result|choice|total|one)\b"
     r"|[^.\d\n]{0,24}\b(?:in total|altogether|overall)\b",
     re.IGNORECASE,
 )
-_NEGATION: Final = re.compile(
+_NEGATION: Final = lazy_pattern(
     r"(?:\b(?:not|never|neither|nor|without|than|instead of|rather than)|n['\u2019]t)"
     r"(?: (?:be|a|an|the|really|quite))?[\s*_`\"']{1,4}$",
     re.IGNORECASE,
 )
-_POLITE: Final = re.compile(r" to (?:assist|help)\b")
-_AFTER_FIRST: Final = re.compile(r"[\s*_`\"']{0,4}(?:[:.,;!()\n\u2013\u2014]|- |$)")
+_POLITE: Final = lazy_pattern(r" to (?:assist|help)\b")
+_AFTER_FIRST: Final = lazy_pattern(r"[\s*_`\"']{0,4}(?:[:.,;!()\n\u2013\u2014]|- |$)")
 
 
 def settle(mentions: Sequence[Mention], text: str, *, by_first: bool = True) -> Named | None:
@@ -112,9 +114,9 @@ def _distinct(mentions: Iterable[Mention]) -> tuple[Any, ...]:
 
 # Options
 
-_WORD: Final = re.compile(r"[^\W_]++")
+_WORD: Final = lazy_pattern(r"[^\W_]++")
 _SIGNS: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum())
-_BREAKS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BREAKS: Final = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def fold(text: str) -> str:
@@ -271,7 +273,7 @@ def find_boolean(text: str) -> Named | None:
 
 # Tokens and dates
 
-_TOKEN: Final = re.compile(r"[^\s<>()\[\]{}|]++")
+_TOKEN: Final = lazy_pattern(r"[^\s<>()\[\]{}|]++")
 _EDGES: Final = "\"'`*_.,;:!?\u201c\u201d\u2018\u2019"
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -279,10 +281,10 @@ _MONTHS: Final = (
 )  # fmt: skip
 _MONTH: Final = r"(?P<month>[A-Za-z]{3,9})\.?"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_ISO_DATE: Final = re.compile(r"(?<![\d-])\d{4}-\d{2}-\d{2}(?![\d-])")
+_ISO_DATE: Final = lazy_pattern(r"(?<![\d-])\d{4}-\d{2}-\d{2}(?![\d-])")
 _NAMED_DATES: Final = (
-    re.compile(rf"\b{_MONTH} {_DAY},? (?P<year>\d{{4}})\b"),
-    re.compile(rf"\b{_DAY}(?: of)?[ -]{_MONTH},?[ -](?P<year>\d{{4}})\b"),
+    lazy_pattern(rf"\b{_MONTH} {_DAY},? (?P<year>\d{{4}})\b"),
+    lazy_pattern(rf"\b{_DAY}(?: of)?[ -]{_MONTH},?[ -](?P<year>\d{{4}})\b"),
 )
 
 

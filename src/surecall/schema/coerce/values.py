@@ -10,12 +10,13 @@ import msgspec
 
 from surecall.errors import JSONTextError
 from surecall.jsontext import MAX_ARGUMENT_STEPS, decode, encode_text, repair_json
+from surecall.patterns import lazy_pattern
 from surecall.records import Receipt
 
 BOOLEAN_TEXTS: Final = {"true": True, "false": False}
 NULL_TEXTS: Final = ("null", "None")
 
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _MAX_DIGITS: Final = 400
 _MAX_EXPONENT: Final = 18
 _FENCE: Final = "```"
@@ -44,7 +45,7 @@ _TYPE_WORDS: Final = frozenset(
 _MAX_NAME_CHARACTERS: Final = 256
 
 _QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d"
-_SEPARATORS: Final = re.compile(r"[_\-\s]++")
+_SEPARATORS: Final = lazy_pattern(r"[_\-\s]++")
 _EDGES: Final = "_- \t\r\n"
 
 
@@ -282,8 +283,8 @@ def _time(parts: tuple[str | None, ...]) -> str:
 _SPELLINGS: Final[
     dict[str, tuple[re.Pattern[str], type, Callable[[tuple[str | None, ...]], str | None]]]
 ] = {
-    "date": (re.compile(_DATE), datetime.date, _date),
-    "time": (re.compile(_TIME), datetime.time, _time),
-    "date-time": (re.compile(f"({_DATE})[Tt ]{_TIME}"), datetime.datetime, _date_time),
+    "date": (lazy_pattern(_DATE), datetime.date, _date),
+    "time": (lazy_pattern(_TIME), datetime.time, _time),
+    "date-time": (lazy_pattern(f"({_DATE})[Tt ]{_TIME}"), datetime.datetime, _date_time),
 }
 """How a format may be written, the type that decides, and how it is spelled."""
