@@ -285,7 +285,9 @@ async def test_the_record_is_durable_before_the_last_byte(stream: bool, tmp_path
 async def test_the_other_endpoints(tmp_path: Path) -> None:
     """Health is for everybody; tokens are counted by an upstream of the same family."""
     async with serve_faults(tmp_path) as (served, _):
-        assert (await ask(served, "GET", "/healthz")).json == {"status": "ok"}
+        health = await ask(served, "GET", "/healthz")
+        assert health.json["status"] == "ok"
+        assert health.headers["connection"] == "close"
         assert (await ask(served, "GET", "/readyz")).json == {"status": "ready"}
         metrics = await ask(served, "GET", "/metrics")
         assert metrics.headers["content-type"].startswith("text/plain")

@@ -6,6 +6,7 @@ was done to it; what is refused says why, in the format of the client.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Literal
 
@@ -64,7 +65,8 @@ async def mediate(
         clock: The time in seconds.
     """
     began_s = clock()
-    asked = pass_on(request, route)
+    is_long = len(request.body) > MAX_INLINE_CHARACTERS
+    asked = await read_aside(partial(pass_on, request, route), is_long=is_long)
     sent = None
     if asked is not None:
         try:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any, Final
 
 from msgspec import Raw, Struct
@@ -287,6 +288,8 @@ def add_members(body: bytes, members: Mapping[str, Any]) -> bytes:
 # Tools
 
 _compiled: dict[tuple[str, str, bytes], CompiledTools] = {}
+_compiling: Final = Lock()
+"""Long requests are read in threads."""
 
 
 def compile_tools(wire: WireProtocol, written: bytes, key: str = "tools") -> CompiledTools:
@@ -300,9 +303,10 @@ def compile_tools(wire: WireProtocol, written: bytes, key: str = "tools") -> Com
     if found is None:
         found = _compile(wire, written, key)
         if len(written) <= _MAX_CACHED_BYTES:
-            while len(_compiled) >= _MAX_CACHED_TOOLS:
-                _compiled.pop(next(iter(_compiled)), None)
-            _compiled[place] = found
+            with _compiling:
+                while len(_compiled) >= _MAX_CACHED_TOOLS:
+                    _compiled.pop(next(iter(_compiled)), None)
+                _compiled[place] = found
     return found
 
 

@@ -114,7 +114,8 @@ class AnsweringJob(AskingJob):
         request, target, known = self._request, self._target, self._known
         total_s = time.perf_counter() - self._began_s
         size = len(reply) if reply is not None else self._sent_bytes
-        keeps = self._state.settings.store.keep_bodies
+        copy = self._copy
+        kept = reply if reply is not None or copy is None else copy.read()
         if self._caller is not None:
             tokens = usage.total_tokens if usage is not None else 0
             if not tokens and self._requests:
@@ -159,8 +160,8 @@ class AnsweringJob(AskingJob):
             else round(self._first_byte_s * 1000, 3),
             error_code=str(error.code) if error is not None else code,
             client_closed=self._has_left,
-            request_body=self._body if keeps else None,
-            reply_body=reply if keeps else None,
+            request_body=self._body if copy is not None else None,
+            reply_body=kept if copy is not None else None,
             request_bytes=len(self._body),
             reply_bytes=size,
         )
