@@ -549,16 +549,19 @@ def _index_of(
     names: tuple[str, ...], formats: tuple[CallFormat, ...]
 ) -> tuple[dict[str, tuple[CallFormat, ...]], OpenerIndex]:
     tools = ToolNames(ToolSpec(name=name) for name in names)
-    openers = [(form, tuple(form.openers(tools))) for form in formats]
-    literals = {*REASONING, *REASONING_CLOSERS, *RESIDUE, *_FENCES, "`"}
+    places: dict[str, set[int]] = {}
+    for place, form in enumerate(formats):
+        for opener in form.openers(tools):
+            places.setdefault(opener, set()).add(place)
+    literals = {*places, *REASONING, *REASONING_CLOSERS, *RESIDUE, *_FENCES, "`"}
     literals.update(*(thinking.closers for thinking in REASONING.values()))
     literals.update(*_ANSWER_TAGS.items())
-    literals.update(literal for _, own in openers for literal in own)
     table: dict[str, tuple[CallFormat, ...]] = {}
     for literal in literals:
-        readers = tuple(form for form, own in openers if any(map(literal.startswith, own)))
+        starts = (literal[:end] for end in range(1, len(literal) + 1))
+        readers = {place for start in starts for place in places.get(start, ())}
         if readers:
-            table[literal] = readers
+            table[literal] = tuple(formats[place] for place in sorted(readers))
     return table, OpenerIndex(literals)
 
 

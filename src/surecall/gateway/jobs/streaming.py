@@ -86,7 +86,7 @@ class StreamingJob(AnsweringJob):
             echoes=self._core.echoes,
             scope=self._scope,
         )
-        body = await read_aside(lambda: relay.body, is_long=len(request.body) > MAX_INLINE_CHARACTERS)
+        body = await read_aside(lambda: relay.body, is_long=request.is_long)
         try:
             opened = await self._open(asking, body)
         except ProviderError as error:
@@ -191,7 +191,8 @@ class StreamingJob(AnsweringJob):
 
     async def _end(self, relay: StreamRelay, failure: ProviderError | None) -> Ending:
         """Return how a stream ends; much that was held back is read aside."""
-        is_long = self._received_bytes > MAX_INLINE_CHARACTERS
+        assert self._request is not None
+        is_long = self._request.is_long or self._received_bytes > MAX_INLINE_CHARACTERS
         return await read_aside(partial(relay.finish, failure), is_long=is_long)
 
     def _start_stream(self) -> list[tuple[bytes, bytes]]:
