@@ -150,7 +150,7 @@ class _StandIn(threading.Thread):
             connection, _ = self._listener.accept()
         except OSError:  # somebody else was quicker, or there are too many files
             return
-        connection.setblocking(False)
+        connection.settimeout(0)
         selector.register(connection, selectors.EVENT_READ)
 
     def _answer(self, connection: socket.socket) -> bool:
