@@ -60,10 +60,9 @@ class GatewayServer(uvicorn.Server):
     def _adopt(self, sock: socket.socket) -> None:
         """Serve a connection that was taken while the loop was silent."""
         loop = asyncio.get_running_loop()
-        protocol = self.config.http_protocol_class
-        assert not isinstance(protocol, str)
-        state = {"server_state": self.server_state, "app_state": self.lifespan.state}
-        make = partial(protocol, config=self.config, **state)
+        protocol: Any = self.config.http_protocol_class
+        state = self.lifespan.state
+        make = partial(protocol, self.config, self.server_state, state)
         task = loop.create_task(loop.connect_accepted_socket(make, sock))
         self._adopting.add(task)
         task.add_done_callback(self._adopting.discard)
