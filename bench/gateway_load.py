@@ -6,7 +6,8 @@
 - `slow`: 1,000 streams at once, an event every 100 ms, for ten minutes, with liveness probed.
 - `soak`: 200,000 requests, a fifth with faults of the upstream, a fifth of clients that leave.
 - `slope`: 200,000 plain requests and streams from `wrk`: what the memory grows by.
-- `stalls`: bodies of 1, 8 and 32 MiB, with the longest silence of the liveness endpoint.
+- `stalls`: bodies of 1, 8 and 31 MiB in several shapes: the longest silence of the event loop,
+  which answers `/readyz`, and of liveness, which a thread answers meanwhile.
 - `overload`: twice as many clients as are let in.
 - `trickle`: 500 connections that send a byte now and then, and a client that does not.
 - `stop`: SIGTERM with 50 streams under way.
@@ -30,12 +31,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway_probes import probing
 from gateway_processes import (
     PATH,
     build_stub,
     cpu_s,
     free_port,
     gateway_environment,
+    large_requests,
     make_request,
     memory_mb,
     read_stats,
@@ -158,13 +161,6 @@ def share(values: list[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
-async def probe(port: int, found: list[float]) -> None:
-    """Ask for liveness again and again, and note how long each answer took."""
-    while True:
-        found.append((await ask(port, None, path="/healthz")).total_s)
-        await asyncio.sleep(0.05)
-
-
 # The rows
 
 
@@ -187,21 +183,20 @@ async def measure_chunks(scene: Scene, options: argparse.Namespace) -> None:
 async def measure_slow(scene: Scene, options: argparse.Namespace) -> None:
     streams, seconds = (100, 20) if options.small else (1000, 600)
     answers: list[Answer] = []
-    lively: list[float] = []
     body = make_request(f"text-{seconds * 10}-100", stream=True)
 
     async def one(number: int) -> None:
         await asyncio.sleep(number / streams * 5)
         answers.append(await ask(scene.port, body))
 
-    probing = asyncio.create_task(probe(scene.port, lively))
-    await asyncio.gather(*(one(number) for number in range(streams)))
-    probing.cancel()
+    async with probing(scene.port, "/healthz") as lively:
+        await asyncio.gather(*(one(number) for number in range(streams)))
     bad = sum(a.status != 200 or b"[DONE]" not in a.data for a in answers)
     peak = memory_mb(scene.pid, "VmHWM")
     print(f"{streams} streams of {seconds} s: {bad} with errors (meant: 0)")
     print(f"most memory: {peak:.0f} MB (meant: 250)")
-    print(f"liveness p99 {share(lively, 0.99) * 1e3:.0f} ms of {len(lively)} (meant: 100)")
+    waits = [took_s for _, took_s in lively]
+    print(f"liveness p99 {share(waits, 0.99) * 1e3:.0f} ms of {len(waits)} (meant: 100)")
 
 
 async def measure_soak(scene: Scene, options: argparse.Namespace) -> None:
@@ -259,15 +254,20 @@ async def measure_slope(scene: Scene, options: argparse.Namespace) -> None:
 
 async def measure_stalls(scene: Scene, options: argparse.Namespace) -> None:
     for mib, meant in ((1, 50), (8, 100), (31, 250)):
-        filler = "a few words " * (mib * 1024 * 1024 // 12)
-        request = json.loads(make_request())
-        request["messages"].append({"role": "user", "content": filler})
-        body = json.dumps(request).encode()
-        lively: list[float] = []
-        probing = asyncio.create_task(probe(scene.port, lively))
-        statuses = [(await ask(scene.port, body)).status for _ in range(3 if options.small else 10)]
-        probing.cancel()
-        print(f"{mib} MiB: longest silence {max(lively) * 1e3:.0f} ms (meant: {meant}), {statuses}")
+        for shape, path, request in large_requests(mib * 1024 * 1024):
+            body = json.dumps(request, separators=(",", ":")).encode()
+            async with (
+                probing(scene.port, "/readyz", pause_s=0.01) as answers,
+                probing(scene.port, "/healthz", pause_s=0.01) as lively,
+            ):
+                rounds = range(1 if options.small else 5)
+                statuses = [(await ask(scene.port, body, path=path)).status for _ in rounds]
+            print(
+                f"{mib} MiB, {shape}: the loop was silent for "
+                f"{max(took_s for _, took_s in answers) * 1e3:.0f} ms (meant: {meant}), liveness "
+                f"for {max(took_s for _, took_s in lively) * 1e3:.0f} ms (meant: 100), {statuses}",
+                flush=True,
+            )
 
 
 async def measure_overload(scene: Scene, options: argparse.Namespace) -> None:
@@ -287,9 +287,11 @@ async def measure_overload(scene: Scene, options: argparse.Namespace) -> None:
         return found
 
     normal = await load(capacity, time.perf_counter() + seconds / 4)
-    both = await load(2 * capacity, time.perf_counter() + seconds)
+    async with probing(scene.port, PATH, make_request(), 0.02) as probes:
+        both = await load(2 * capacity, time.perf_counter() + seconds)
     taken = [a for a in both if a.status == 200]
     refused = [a for a in both if a.status == 503]
+    late = [took_s for status, took_s in probes if status == 503]
     again = await load(capacity, time.perf_counter() + 3)
     usual = share([a.total_s for a in normal], 0.99)
     full = share([a.total_s for a in taken], 0.99)
@@ -299,11 +301,12 @@ async def measure_overload(scene: Scene, options: argparse.Namespace) -> None:
     )
     print(f"p99 of those served {full * 1e3:.0f} ms, usually {usual * 1e3:.0f} (meant: twice)")
     if refused:
-        late = share([a.total_s for a in refused], 0.99)
         hints = sum("retry-after: " in a.head for a in refused)
+        print(f"{hints} refusals of {len(refused)} with retry-after (meant: all)")
+    if late:  # as another process saw it, which has nothing else to do
         print(
-            f"refused p50 {share([a.total_s for a in refused], 0.5) * 1e3:.0f} ms, p99 "
-            f"{late * 1e3:.0f} (meant: 20), {hints} with retry-after"
+            f"{len(late)} of {len(probes)} probes refused, p50 {share(late, 0.5) * 1e3:.1f} ms, "
+            f"p99 {share(late, 0.99) * 1e3:.1f} (meant: 20)"
         )
     print(f"3 s later: {sum(a.status != 200 for a in again)} of {len(again)} fail (meant: 0)")
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,39 @@ def make_request(model: str = "stub", *, stream: bool = False) -> bytes:
     ]
     body = {"model": model, "messages": messages, "tools": [TOOL], "stream": stream}
     return json.dumps(body, separators=(",", ":")).encode()
+
+
+def large_requests(size: int) -> Iterator[tuple[str, str, dict]]:
+    """Yield requests of about this size: what they consist of, where they go, and their body."""
+    plain = json.loads(make_request())
+    said = plain["messages"]
+    text = {**plain, "messages": [*said, {"role": "user", "content": "words " * (size // 6)}]}
+    yield "one text", PATH, text
+    yield "one text, streamed", PATH, {**text, "stream": True}
+    turns = [turn for number in range(size // 360) for turn in make_turn(number)]
+    calls = {**plain, "messages": [*said, *turns, {"role": "user", "content": "Go on."}]}
+    yield "many calls", PATH, calls
+    yield "many calls, streamed", PATH, {**calls, "stream": True}
+    parts = [{"type": "text", "text": "a few words " * 4}] * (size // 80)
+    other = {"model": "stub", "max_tokens": 9, "messages": [{"role": "user", "content": parts}]}
+    yield "another format", "/v1/messages", other
+    yield "a path that is relayed", "/v1/embeddings", {"model": "stub", "input": "a " * (size // 2)}
+    function = plain["tools"][0]["function"]
+    tools = [
+        {"type": "function", "function": {**function, "name": f"create_ticket_{number}"}}
+        for number in range(min(size, 1024 * 1024) // 600)
+    ]
+    yield "many tools", PATH, {**text, "tools": [*plain["tools"], *tools]}
+
+
+def make_turn(number: int) -> list[dict]:
+    """Return a call and its result."""
+    function = {"name": "create_ticket", "arguments": '{"title":"a","body":"b","priority":"low"}'}
+    call = {"id": f"call_{number}", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"call_{number}", "content": "done " * 20},
+    ]
 
 
 def free_port() -> int:

@@ -6,6 +6,7 @@ __all__ = [
     "APPROVAL_LIFETIME_S",
     "MAX_ARGUMENTS_BYTES",
     "MAX_BODY_BYTES",
+    "MAX_EMBEDDED_TOKENS",
     "MAX_ID_CHARACTERS",
     "MAX_INLINE_CHARACTERS",
     "MAX_JSON_DEPTH",
@@ -53,6 +54,9 @@ MAX_VALUE_DEPTH: Final = 64
 """Containers in one another in values that are written in another notation than JSON."""
 MAX_SCHEMA_DEPTH: Final = 64
 """Schemas in one another in a schema that is rewritten."""
+
+MAX_EMBEDDED_TOKENS: Final = 512
+"""An answer of an embedded model to a client that sets no limit."""
 
 MAX_INLINE_CHARACTERS: Final = 64 * 1024
 """Text that is longer is read in a thread: that may take long enough to delay everything else."""

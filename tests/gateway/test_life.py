@@ -309,3 +309,45 @@ def test_without_anything_the_embedded_model_answers() -> None:
     assert settings.server.host == "127.0.0.1"
     assert settings.server.port == 8787
     assert [entry.embedded for entry in settings.upstreams.values()] == ["smollm2-135m"]
+
+
+async def test_a_body_that_begins_to_trickle_is_cut_off(tmp_path: Path) -> None:
+    """A quick beginning buys no time: the rate counts over every stretch."""
+    text = "[limits]\nheader_s = 0.2\nbody_s = 30\n"
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1:{served.port}\r\n"
+        head += "content-type: application/json\r\ncontent-length: 9000000\r\n\r\n"
+        writer.write(head.encode() + b"x" * 100_000)
+        rest = await asyncio.wait_for(reader.read(), 10)
+        assert rest.startswith(b"HTTP/1.1 408")
+        writer.close()
+
+
+async def test_a_full_gateway_refuses_before_the_body_has_come(tmp_path: Path) -> None:
+    """Nothing is read for a request that has no chance, and its record is kept."""
+    text = "[limits]\nmax_in_flight = 1\nmax_waiting = 0\n"
+    async with serve_stubbed(tmp_path, [HANG], text=text) as (served, stub):
+        _, first = await begin(served, chat("m"))
+        await asyncio.wait_for(stub.asked.wait(), 5)
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        head = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1:{served.port}\r\n"
+        head += "content-type: application/json\r\ncontent-length: 9000\r\n\r\n"
+        writer.write(head.encode())
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1" in answer
+        assert [item.error_code for item in served.store.records] == ["OVERLOADED"]
+        first.close()
+        writer.close()
+
+
+async def test_too_many_connections_are_refused_with_a_hint(tmp_path: Path) -> None:
+    """Liveness is answered nevertheless."""
+    text = "[limits]\nmax_connections = 1\n"
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, _):
+        _, idle = await asyncio.open_connection("127.0.0.1", served.port)
+        refused = await ask(served, "POST", CHAT, chat("m"))
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert (await ask(served, "GET", "/healthz")).status == 200
+        idle.close()

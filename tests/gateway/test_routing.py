@@ -8,6 +8,9 @@ from typing import Any
 import openai
 import pytest
 
+from surecall.gateway.strategy import Strategies
+from surecall.gateway.upstreams import Target, Upstream
+
 from .harness import (
     STREAM_END,
     STREAM_HEAD,
@@ -285,7 +288,9 @@ async def test_the_record_is_durable_before_the_last_byte(stream: bool, tmp_path
 async def test_the_other_endpoints(tmp_path: Path) -> None:
     """Health is for everybody; tokens are counted by an upstream of the same family."""
     async with serve_faults(tmp_path) as (served, _):
-        assert (await ask(served, "GET", "/healthz")).json == {"status": "ok"}
+        health = await ask(served, "GET", "/healthz")
+        assert health.json["status"] == "ok"
+        assert health.headers["connection"] == "close"
         assert (await ask(served, "GET", "/readyz")).json == {"status": "ready"}
         metrics = await ask(served, "GET", "/metrics")
         assert metrics.headers["content-type"].startswith("text/plain")
@@ -298,3 +303,12 @@ async def test_the_other_endpoints(tmp_path: Path) -> None:
         bad = await ask(served, "POST", CHAT, b"[1]")
         assert bad.status == 400
         assert served.last.status == 400
+
+
+async def test_an_embedded_model_is_asked_with_a_limit(tmp_path: Path) -> None:
+    """A small model may never find an end, and others wait for it meanwhile."""
+    text = '[upstreams.local]\nurl = "embedded:smollm2-135m"\n'
+    settings = make_settings(tmp_path, text)
+    target = Target(Upstream(settings.upstreams["local"], 1, 1.0), "smollm2-135m")
+    known = await Strategies(settings, facts=tmp_path / "facts.db").find(target, with_tools=False)
+    assert known.route.request_defaults["max_tokens"] == 512

@@ -83,8 +83,9 @@ class Judge:
         if not 200 <= sent.status < 300:
             return self._judge_error(sent, asked)
         look = partial(self._look, sent, asked)
+        is_long = self._request.is_long or len(sent.body) > MAX_INLINE_CHARACTERS
         try:
-            return await read_aside(look, is_long=len(sent.body) > MAX_INLINE_CHARACTERS)
+            return await read_aside(look, is_long=is_long)
         except ProviderError as error:
             return Verdict(error=error)
 

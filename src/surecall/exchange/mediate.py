@@ -6,8 +6,9 @@ was done to it; what is refused says why, in the format of the client.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -37,6 +38,8 @@ from .request import ClientRequest, add_members
 from .steps import Escalation, is_only_read, refuse
 from .verdict import CHOICE_RULE, Choices, Verdict
 
+_T = TypeVar("_T")
+
 _log: Final = logging.getLogger("surecall.exchange")
 _EMPTY: Final = Defect(Code.ANSWER_EMPTY, "The reply has no text and no calls.", "/content")
 _UNREAD: Final = Policy(steps=(), max_requests=1, repair_history=False)
@@ -64,7 +67,7 @@ async def mediate(
         clock: The time in seconds.
     """
     began_s = clock()
-    asked = pass_on(request, route)
+    asked = await read_aside(partial(pass_on, request, route), is_long=request.is_long)
     sent = None
     if asked is not None:
         try:
@@ -172,8 +175,7 @@ class _Exchange:
     async def run(self, asked: Asked | None, sent: Sent | ProviderError | None) -> Delivered:
         """Go on from what was sent already, if anything was."""
         if asked is None:
-            is_long = len(self._request.body) > MAX_INLINE_CHARACTERS
-            asked = await read_aside(self._tries.prepare.first, is_long=is_long)
+            asked = await self._aside(self._tries.prepare.first)
         first = asked
         if sent is not None:
             self._upstream_s = self._clock() - self._began_s
@@ -193,6 +195,10 @@ class _Exchange:
         return await self._escalate()
 
     # Asking
+
+    async def _aside(self, prepare: Callable[[], _T]) -> _T:
+        """Return what a function prepares; of a long request that is done in a thread."""
+        return await read_aside(prepare, is_long=self._request.is_long)
 
     async def _ask(self, asked: Asked, sent: Sent | ProviderError | None = None) -> Verdict:
         self._tries.requests += 1
@@ -217,7 +223,8 @@ class _Exchange:
             return verdict
         lacks_tools = error.code == Code.NO_TOOL_USE_ENDPOINT and self._request.offers_tools
         if lacks_tools and first.mode == "native" and policy.allows("taught"):
-            asked = self._tries.plan("taught", verdict, first, "native", ())
+            plan = partial(self._tries.plan, "taught", verdict, first, "native", ())
+            asked = await self._aside(plan)
             return verdict if asked is None else await self._take("taught", asked, verdict)
         if isinstance(error, ProviderReplyError) and error.retryable and policy.allows("reask"):
             return await self._take("retry", first, verdict)
@@ -235,7 +242,7 @@ class _Exchange:
         for position in choices.missing:
             if not (self._policy.allows("reask") and tries.may_ask()):
                 break
-            verdict = await self._ask(tries.prepare.ask_for_one(first))
+            verdict = await self._ask(await self._aside(partial(tries.prepare.ask_for_one, first)))
             is_good = verdict.body is not None
             tries.steps.append(Step("reask", "ok" if is_good else "failed", 1))
             if is_good:
@@ -253,7 +260,7 @@ class _Exchange:
         """Try what is left to make the model's calls usable."""
         tries = self._tries
         first_bad, first = tries.bad, tries.last
-        while (planned := tries.plan_next()) is not None:
+        while (planned := await self._aside(tries.plan_next)) is not None:
             verdict = await self._ask(planned.asked)
             is_good = verdict.body is not None and planned.suits(verdict.calls)
             is_bad = verdict.body is None and verdict.error is None

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any, Final
 
 from msgspec import Raw, Struct
 
 from surecall.errors import Code, JSONTextError, RequestError
-from surecall.formats import ToolNames
+from surecall.formats import FORMATS, ToolNames, openers_of
 from surecall.jsontext import decode, decoder_of, encode
+from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import ModelRequest, ToolSpec, WireRequest
@@ -216,6 +218,11 @@ class ClientRequest:
         return self._has_calls
 
     @property
+    def is_long(self) -> bool:
+        """Whether it takes so long to read that the event loop must not wait for it."""
+        return len(self.body) > MAX_INLINE_CHARACTERS
+
+    @property
     def is_legacy(self) -> bool:
         """Whether the client looks for a call in the older field."""
         return self.tools.is_legacy
@@ -289,6 +296,8 @@ def add_members(body: bytes, members: Mapping[str, Any]) -> bytes:
 # Tools
 
 _compiled: dict[tuple[str, str, bytes], CompiledTools] = {}
+_compiling: Final = Lock()
+"""Long requests are read in threads."""
 
 
 def compile_tools(wire: WireProtocol, written: bytes, key: str = "tools") -> CompiledTools:
@@ -302,9 +311,10 @@ def compile_tools(wire: WireProtocol, written: bytes, key: str = "tools") -> Com
     if found is None:
         found = _compile(wire, written, key)
         if len(written) <= _MAX_CACHED_BYTES:
-            while len(_compiled) >= _MAX_CACHED_TOOLS:
-                _compiled.pop(next(iter(_compiled)), None)
-            _compiled[place] = found
+            with _compiling:
+                while len(_compiled) >= _MAX_CACHED_TOOLS:
+                    _compiled.pop(next(iter(_compiled)), None)
+                _compiled[place] = found
     return found
 
 
@@ -322,6 +332,8 @@ def _compile(wire: WireProtocol, written: bytes, key: str) -> CompiledTools:
     names = ToolNames(specs)
     for spec in specs:
         names.checker(spec)
+    if len(written) > MAX_INLINE_CHARACTERS:  # then this is a thread, which may take its time
+        openers_of(names, FORMATS)
     is_legacy = key == "functions"
     return CompiledTools(specs=tuple(specs), names=names, is_legacy=is_legacy, others=tuple(others))
 

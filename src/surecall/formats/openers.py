@@ -103,11 +103,16 @@ class Openers:
     @cached_property
     def formats(self) -> Mapping[str, tuple[CallFormat, ...]]:
         """The formats that may begin with a literal, strongest first."""
+        places: dict[str, list[int]] = {}
+        for place, (_, openers) in enumerate(self._openers):
+            for opener in openers:
+                places.setdefault(opener, []).append(place)
         table: dict[str, tuple[CallFormat, ...]] = {}
         for literal in self._common.literals | self._own:
-            readers = tuple(form for form, own in self._openers if literal.startswith(own))
+            starts = (literal[:end] for end in range(1, len(literal) + 1))
+            readers = {place for start in starts for place in places.get(start, ())}
             if readers:
-                table[literal] = readers
+                table[literal] = tuple(self._openers[place][0] for place in sorted(readers))
         return table
 
     @cached_property

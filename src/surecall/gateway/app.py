@@ -1,7 +1,6 @@
 """The gateway as an ASGI application: what it serves, to whom, and its life from start to end."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +31,7 @@ from .gates import overloaded
 from .heads import Head
 from .jobs import Job, RelayJob, list_models
 from .keys import Caller, forbidden, unauthorized
+from .liveness import Liveness
 from .records import Ledger, Retention, SqliteLedger
 from .settings import GatewaySettings, Role, UpstreamEntry
 from .upstreams import Upstream
@@ -45,7 +45,6 @@ _log = open_log("surecall.gateway")
 
 BUDGETS_FILE: Final = "budgets.db"
 _PRUNE_EVERY_S: Final = 600.0
-_STALL_EVERY_S: Final = 0.1
 
 
 class Gateway(Core):
@@ -82,6 +81,7 @@ class Gateway(Core):
         if shared is not None and settings.server.workers > 1:
             self._workers = WorkerMetrics(shared, worker, self.metrics)
         self._facts = facts
+        self.liveness = Liveness(self.request_metrics.loop_stalls.observe)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reloading = asyncio.Lock()
         upstreams = self._make_upstreams(settings, {})
@@ -107,10 +107,11 @@ class Gateway(Core):
         if self._workers is not None:
             self._spawn(self._workers.run())
         self._spawn(self._prune_regularly())
-        self._spawn(self._watch_loop())
+        self.liveness.start()
 
     async def close(self) -> None:
         """End everything; what is still under way is cut."""
+        self.liveness.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -197,15 +198,6 @@ class Gateway(Core):
                 _log.warning("old requests were not removed: %s", error)
             await asyncio.sleep(_PRUNE_EVERY_S)
 
-    async def _watch_loop(self) -> None:
-        """Measure how late the event loop is."""
-        observe = self.request_metrics.loop_stalls.observe
-        clock = time.perf_counter
-        while True:
-            began_s = clock()
-            await asyncio.sleep(_STALL_EVERY_S)
-            observe(max(0.0, clock() - began_s - _STALL_EVERY_S))
-
     # requests
 
     @cached_property
@@ -281,7 +273,8 @@ class Gateway(Core):
         send: Any,
     ) -> None:
         if kind == "health":
-            await respond(send, 200, encode({"status": "ok"}))
+            # A connection of its own for each question is what the thread can take, too.
+            await respond(send, *self.liveness.describe(), extra=[(b"connection", b"close")])
         elif kind == "ready":
             await self._answer_ready(send)
         elif kind == "metrics":

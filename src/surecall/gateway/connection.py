@@ -5,6 +5,7 @@ when a client leaves; the protocol here does both.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,7 +17,8 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from .settings import LimitSettings
 
-_CHECK_BODY_S: Final = 5.0
+_LOOKS: Final = 10
+"""How often a body is looked at within the time that a head may take."""
 _REASONS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
 _CHUNKED: Final = (b"transfer-encoding", b"chunked")
@@ -36,6 +38,8 @@ class GatewayProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _begun_at = 0.0
     _received = 0
+    _looks: deque[int]
+    """What had come of the body at each of the last looks."""
     _has_head = False
     _in_request = False
 
@@ -66,6 +70,8 @@ class GatewayProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_request = True
         self.scope["surecall.link"] = self  # type: ignore[typeddict-unknown-key]
+        is_crowded = len(self.connections) > self.limits.max_connections
+        self.scope["surecall.is_crowded"] = is_crowded  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         """Note that a head is complete."""
@@ -92,17 +98,22 @@ class GatewayProtocol(HttpToolsProtocol):
     def _watch_body(self) -> None:
         self._begun_at = self.loop.time()
         self._received = 0
-        self._timer = self.loop.call_later(self.limits.header_s, self._check_body)
+        self._looks = deque((0,), maxlen=_LOOKS)
+        self._timer = self.loop.call_later(self.limits.header_s / _LOOKS, self._check_body)
 
     def _check_body(self) -> None:
-        limits = self.limits
-        spent = self.loop.time() - self._begun_at
-        expected = (spent - limits.header_s) * limits.min_body_bytes_per_s
-        if spent >= limits.body_s or self._received < expected:
+        """Give up on a body that takes too long, or has become too slow."""
+        if self.flow.read_paused:  # the client waits for the gateway
+            self._watch_body()
+            return
+        limits, looks = self.limits, self._looks
+        is_late = self.loop.time() - self._begun_at >= limits.body_s
+        least = limits.header_s * limits.min_body_bytes_per_s
+        if is_late or (len(looks) == _LOOKS and self._received - looks[0] < least):
             self._give_up(408)
             return
-        wait = min(_CHECK_BODY_S, limits.body_s - spent)
-        self._timer = self.loop.call_later(wait, self._check_body)
+        looks.append(self._received)
+        self._timer = self.loop.call_later(limits.header_s / _LOOKS, self._check_body)
 
     def _stop_watching(self) -> None:
         if self._timer is not None:

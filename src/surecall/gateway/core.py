@@ -10,7 +10,7 @@ from surecall.reading import ReadingLimits
 from surecall.telemetry import Metrics, RequestMetrics, SeriesSnapshot
 
 from .budgets import Budgets
-from .gates import Gate, RetryBudget
+from .gates import Gate, RetryBudget, overloaded
 from .heads import Hosts
 from .keys import Keyring
 from .records import RequestRecord, Retention, SpooledRecords, SqliteRecords, StoreCounts
@@ -135,6 +135,20 @@ class Core:
     def count_shed(self, reason: str) -> None:
         """Count a request that was refused at the entrance."""
         self.request_metrics.shed.add(reason)
+
+    def check_room(self, *, is_crowded: bool) -> None:
+        """Make sure that there is room for another request, before anything is done for it.
+
+        Raises:
+            ProviderStatusError: `OVERLOADED`.
+        """
+        try:
+            if is_crowded:
+                raise overloaded("The gateway has too many connections.")
+            self.gate.check_room()
+        except ProviderStatusError:
+            self.count_shed("overload")
+            raise
 
     async def wait_at(self, gate: Gate) -> None:
         """Enter a gate that was not free at once.

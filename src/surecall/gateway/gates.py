@@ -39,6 +39,15 @@ class Gate:
             return True
         return False
 
+    def check_room(self) -> None:
+        """Make sure that there is a place, inside or in line.
+
+        Raises:
+            ProviderStatusError: `OVERLOADED`: too many wait.
+        """
+        if self.inside >= self.limit and len(self._line) >= self.max_waiting:
+            raise self._refuse()
+
     async def enter(self) -> None:
         """Enter, or wait for it.
 

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from surecall.errors import invalid_config
 from surecall.redaction import open_log
 
 from .connection import make_protocol
+from .heads import Hosts
 
 if TYPE_CHECKING:
     from .app import Gateway
@@ -33,10 +35,13 @@ class GatewayServer(uvicorn.Server):
         super().__init__(config)
         self._gateway = gateway
         self.on_ready: Callable[[], None] | None = None
+        self._adopting: set[asyncio.Task[Any]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
         await super().startup(sockets)
+        if sockets:
+            self._gateway.liveness.stand_in(sockets[0], self._list_hosts, self._adopt)
         if self.on_ready is not None and self.started:
             self.on_ready()
 
@@ -44,12 +49,26 @@ class GatewayServer(uvicorn.Server):
         """Take no new work, let what is under way end, and cut what does not."""
         gateway = self._gateway
         gateway.begin_drain()
+        gateway.liveness.leave_socket()
         wait = max(0.1, gateway.settings.server.drain_s - _CUT_BEFORE_S)
         handle = asyncio.get_running_loop().call_later(wait, gateway.cut_all)
         try:
             await super().shutdown(sockets)
         finally:
             handle.cancel()
+
+    def _list_hosts(self) -> Hosts:
+        return self._gateway.state.hosts
+
+    def _adopt(self, sock: socket.socket) -> None:
+        """Serve a connection that was taken while the loop was silent."""
+        loop = asyncio.get_running_loop()
+        protocol: Any = self.config.http_protocol_class
+        state = self.lifespan.state
+        make = partial(protocol, self.config, self.server_state, state)
+        task = loop.create_task(loop.connect_accepted_socket(make, sock))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -88,7 +107,6 @@ def make_server(gateway: "Gateway") -> GatewayServer:
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        limit_concurrency=settings.limits.max_connections,
         timeout_keep_alive=max(1, int(settings.limits.idle_s)),
         timeout_graceful_shutdown=max(1, int(settings.server.drain_s)),
     )

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from surecall.config import load_config
 from surecall.errors import ConfigError
 from surecall.exchange import Route
-from surecall.profiles import resolve_capabilities
+from surecall.limits import MAX_EMBEDDED_TOKENS
+from surecall.profiles import merge_presets, presets_for, resolve_capabilities
 from surecall.redaction import open_log
 
 from .settings import GatewaySettings, ModelSettings
@@ -104,7 +105,10 @@ class Strategies:
             target.model,
             found,
             strategy=model.strategy if model else "auto",
-            request_defaults=model.request_defaults if model else None,
+            request_defaults={
+                **(_embedded_defaults(name) if entry.embedded else {}),
+                **(model.request_defaults if model else {}),
+            },
         )
         return Known(
             route=route,
@@ -213,6 +217,13 @@ class Strategies:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _embedded_defaults(name: str) -> dict[str, Any]:
+    """Return what a model in this process is asked with: it may never find an end by itself."""
+    layers = [preset.layer for preset in presets_for(None, name)]
+    known = merge_presets(layers).values.get("request_defaults", {})
+    return {"max_tokens": MAX_EMBEDDED_TOKENS, **known}
 
 
 async def _open_transport(upstream: Upstream) -> "Transport":

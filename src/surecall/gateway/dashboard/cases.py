@@ -92,7 +92,13 @@ def find_calls(record: RequestRecord) -> list[dict[str, Any]] | None:
         return None
     wire = find_protocol(record.client_protocol or "chat_completions")
     try:
-        reply = wire.parse_message(wire.parse_body(record.reply_body))
+        if record.stream:
+            folder = wire.open_stream()
+            folder.feed(record.reply_body)
+            raw = folder.close()
+        else:
+            raw = wire.parse_body(record.reply_body)
+        reply = wire.parse_message(raw)
         return [
             {"tool": str(call.name), "arguments": _arguments(call.arguments)}
             for call in reply.calls[:_MAX_CALLS]

@@ -112,7 +112,8 @@ class AnsweringJob(AskingJob):
         request, target, known = self._request, self._target, self._known
         total_s = time.perf_counter() - self._began_s
         size = len(reply) if reply is not None else self._sent_bytes
-        keeps = self._state.settings.store.keep_bodies
+        copy = self._copy
+        kept = reply if reply is not None or copy is None else copy.read()
         if self._caller is not None:
             tokens = usage.total_tokens if usage is not None else 0
             if not tokens and self._requests:
@@ -154,8 +155,8 @@ class AnsweringJob(AskingJob):
             parse_error=None
             if parse_error is None
             else ParseError(parse_error.mode, parse_error.error, parse_error.snippet),
-            request_body=self._body if keeps else None,
-            reply_body=reply if keeps else None,
+            request_body=self._body if copy is not None else None,
+            reply_body=kept if copy is not None else None,
         )
 
 

@@ -14,6 +14,8 @@ from surecall.gateway.records import RequestRecord, new_request_id
 from surecall.protocols import WireProtocol
 from surecall.redaction import open_log
 
+from .stream_copy import StreamCopy
+
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -66,6 +68,7 @@ class ClientJob(ABC):
         self.id = new_request_id()
         self.time = time.time()
         self._began_s = time.perf_counter()
+        self._copy = StreamCopy() if state.settings.store.keep_bodies else None
 
     @abstractmethod
     async def _serve(self) -> None:
@@ -83,6 +86,7 @@ class ClientJob(ABC):
         """Serve the request; whatever happens, the client gets an answer and a record is left."""
         core = self._core
         try:
+            core.check_room(is_crowded=self._asgi_scope["surecall.is_crowded"])
             limit = self._state.settings.limits.max_request_bytes
             body = self._link.take_body(self._cycle, limit)
             if body is None:
@@ -146,21 +150,34 @@ class ClientJob(ABC):
             _log.error("request %s was not recorded: %s", self.id, error)
 
     async def _keep(self, record: RequestRecord) -> None:
-        """Record the request; when this returns the record is durable."""
+        """Record the request; when this returns the record is durable.
+
+        Only for what was refused for want of room nobody waits: there are many of these.
+        """
         self._core.observe(record)
+        store = self._core.store
         try:
-            await self._core.store.add(record)
+            if record.error_code == Code.OVERLOADED and not record.upstream_requests:
+                store.add_soon(record)
+            else:
+                await store.add(record)
         except StoreError as error:
             _log.error("request %s was not recorded: %s", self.id, error)
+
+    def _count(self, data: bytes) -> None:
+        """Note bytes of a stream for the record."""
+        self._sent_bytes += len(data)
+        if self._copy is not None:
+            self._copy.add(data)
 
     def _write(self, data: bytes) -> None:
         """Send a piece of a stream now; a client that does not read stops the upstream."""
         self._link.write_piece(data)
-        self._note_written(len(data))
+        self._note_written(data)
 
-    def _note_written(self, size: int) -> None:
+    def _note_written(self, data: bytes) -> None:
+        self._count(data)
         link = self._link
-        self._sent_bytes += size
         if link.is_slow and self._answer is not None:
             self._answer.pause()
             link.on_writable = self._answer.resume

@@ -1,22 +1,27 @@
 """One request for a model: where it goes, what may be done for it, and what comes back."""
 
 import time
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
+from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, ProviderStatusError
 from surecall.exchange import ClientRequest, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
 from surecall.gateway.keys import forbidden
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.jsontext import encode
+from surecall.limits import MAX_INLINE_CHARACTERS
 
 from .asking import Asking
 from .streaming import StreamingJob
 from .usage import find_stream_usage, find_usage
 
 _TAIL_BYTES: Final = 16 * 1024
+_ENDS: Final = (b"[DONE]", b"message_stop", b"response.completed", b"finishReason")
+"""What the last event of a stream has in it, in any format."""
 _DONE_NOTHING: Final = Policy(
     steps=(), max_requests=1, likely_calls="deliver", text_formats=False, repair_history=False
 )
@@ -41,8 +46,10 @@ class Job(StreamingJob):
             )
         wishes = head.wishes()
         model, stream = self.named or (None, None)
-        request = ClientRequest.parse(self._protocol, self._body, model=model, stream=stream)
-        self._request = request
+        request = self._request = await read_aside(
+            partial(ClientRequest.parse, self._protocol, self._body, model=model, stream=stream),
+            is_long=len(self._body) > MAX_INLINE_CHARACTERS,
+        )
         if self._caller is not None:
             if not self._caller.may_ask(request.model):
                 raise forbidden(f"The key may not ask for {request.model[:80]!r}.")
@@ -179,7 +186,11 @@ class Job(StreamingJob):
             nonlocal held
             if held:
                 self._write(held)
-            held = chunk  # the last bytes wait for the record
+                held = b""
+            if any(mark in chunk for mark in _ENDS):
+                held = chunk  # the last event waits for the record
+            else:
+                self._write(chunk)
             self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
         failure: ProviderError | None = None
@@ -190,12 +201,13 @@ class Job(StreamingJob):
         self._answer = None
         self._upstream_s += time.perf_counter() - began_s
         usage = find_stream_usage(self._tail)
+        self._count(held)
         await self._keep(
             self._record(status=answer.status, outcome="relayed", usage=usage, error=failure)
         )
         if failure is not None:  # the client sees what came: a body that ends too early
             if held:
-                self._write(held)
+                self._link.write_piece(held)
             self._link.transport.close()
             return True
         await self._send({"type": "http.response.body", "body": held, "more_body": False})

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from functools import partial
 from typing import Any, Final
 
+from surecall.apart import read_aside
 from surecall.errors import Code, JSONTextError, ProviderError, ProviderStatusError, SurecallError
 from surecall.gateway.answers import render_error, respond
 from surecall.gateway.core import State
@@ -13,6 +15,7 @@ from surecall.gateway.keys import Caller, forbidden
 from surecall.gateway.records import RequestRecord
 from surecall.gateway.upstreams import Target, Upstream
 from surecall.jsontext import decode, encode
+from surecall.limits import MAX_INLINE_CHARACTERS
 from surecall.narrow import as_fields, as_list, text_or_none
 from surecall.protocols import WireProtocol
 
@@ -56,7 +59,9 @@ class RelayJob(ClientJob):
     async def _serve(self) -> None:
         self._check_body()
         rest = self._rest()
-        target = self._find_target(rest)
+        target = await read_aside(
+            partial(self._find_target, rest), is_long=len(self._body) > MAX_INLINE_CHARACTERS
+        )
         upstream = self._upstream = target.upstream
         if family_of(upstream.entry.protocol) != family_of(self._protocol.name):
             raise ProviderStatusError(

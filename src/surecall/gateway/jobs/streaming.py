@@ -6,10 +6,12 @@ until then another upstream may answer, and an error has a status of its own.
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, SurecallError
 from surecall.exchange import (
     ClientRequest,
@@ -32,6 +34,7 @@ from surecall.exchange.streams import (
 from surecall.gateway.answers import render_error
 from surecall.gateway.heads import returned_headers
 from surecall.gateway.upstreams import may_fall_back
+from surecall.limits import MAX_INLINE_CHARACTERS
 
 from .answering import AnsweringJob
 from .asking import Asking, read_error
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 _LINGER_S: Final = 1.0
 """How long an upstream may keep its connection open behind the end of a stream."""
+_FIRST_BYTES: Final = 2048
+"""Of a large first piece so much is passed on before the rest is looked at."""
 _STREAM_HEADERS: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
@@ -52,6 +57,7 @@ class StreamingJob(AnsweringJob):
     """A job that may answer with a stream."""
 
     _relay: StreamRelay | None = None
+    _received_bytes = 0
 
     @property
     def _scope(self) -> str:
@@ -78,8 +84,9 @@ class StreamingJob(AnsweringJob):
             echoes=self._core.echoes,
             scope=self._scope,
         )
+        body = await read_aside(lambda: relay.body, is_long=request.is_long)
         try:
-            opened = await asking.open(relay.body, stream=True)
+            opened = await self._open(asking, body)
         except ProviderError as error:
             if not asking.is_last and may_fall_back(error):
                 return False
@@ -89,7 +96,7 @@ class StreamingJob(AnsweringJob):
         relay.take_headers(opened.header_map)
         self._relay = relay
         failure = await self._pipe(opened, relay)
-        ending = relay.finish(failure)
+        ending = await self._end(relay, failure)
         while ending.ask is not None:
             ending = await self._ask_again(relay, ending.ask, asking)
         if not self._has_started and ending.error is not None:
@@ -138,8 +145,12 @@ class StreamingJob(AnsweringJob):
 
         def feed(chunk: bytes) -> None:
             nonlocal lingering
-            data = relay.feed(chunk)
-            if data:
+            self._received_bytes += len(chunk)
+            if not self._has_started and len(chunk) > _FIRST_BYTES:
+                if data := relay.feed(chunk[:_FIRST_BYTES]):  # what comes first need not wait
+                    self._write(data)
+                chunk = chunk[_FIRST_BYTES:]
+            if data := relay.feed(chunk):
                 self._write(data)
             if lingering is None and relay.done and not answer.is_complete:
                 loop = asyncio.get_running_loop()
@@ -159,13 +170,28 @@ class StreamingJob(AnsweringJob):
 
     async def _ask_again(self, relay: StreamRelay, body: bytes, asking: Asking) -> Ending:
         try:
-            opened = await asking.open(body, stream=True)
+            opened = await self._open(asking, body)
         except ProviderError as error:
-            return relay.finish(error)
+            return await self._end(relay, error)
         if isinstance(opened, Sent):
-            return relay.finish(read_error(asking.target.upstream.protocol, opened))
+            failure = read_error(asking.target.upstream.protocol, opened)
+            return await self._end(relay, failure)
         failure = await self._pipe(opened, relay)
-        return relay.finish(failure)
+        return await self._end(relay, failure)
+
+    async def _open(self, asking: Asking, body: bytes) -> "Answer | Sent":
+        """Ask for a stream; what that takes is the time of the upstream."""
+        began_s, waited_s = time.perf_counter(), self._waited_s
+        try:
+            return await asking.open(body, stream=True)
+        finally:
+            self._upstream_s += time.perf_counter() - began_s - (self._waited_s - waited_s)
+
+    async def _end(self, relay: StreamRelay, failure: ProviderError | None) -> Ending:
+        """Return how a stream ends; much that was held back is read aside."""
+        assert self._request is not None
+        is_long = self._request.is_long or self._received_bytes > MAX_INLINE_CHARACTERS
+        return await read_aside(partial(relay.finish, failure), is_long=is_long)
 
     def _start_stream(self) -> list[tuple[bytes, bytes]]:
         """Note that the stream begins, and return its headers."""
@@ -252,6 +278,7 @@ class StreamingJob(AnsweringJob):
 
     async def _finish_stream(self, ending: Ending, error: SurecallError | None) -> None:
         """Send the end of a stream, once its record is durable."""
+        self._count(ending.data)
         record = self._record(
             status=200,
             outcome=ending.outcome,
@@ -282,7 +309,7 @@ class StreamingJob(AnsweringJob):
         headers = self._start_stream()
         if self._link.can_write(self._cycle):
             self._link.write_first(self._cycle, headers, data)
-            self._note_written(len(data))
+            self._note_written(data)
             return
         _send_now(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
         super()._write(data)

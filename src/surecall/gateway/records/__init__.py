@@ -35,12 +35,13 @@ from .queries import (
     count_by_time,
     list_times,
 )
-from .record import new_request_id
+from .record import MAX_BODY_BYTES, new_request_id
 from .spool import Spool, SpooledRecords, WhenFull
 from .sqlite import Durability, SqliteRecords, store_files
 
 __all__ = [
     "DEFAULT_SPOOL_BYTES",
+    "MAX_BODY_BYTES",
     "NOT_CLEAN",
     "STORE_FILE",
     "Counts",

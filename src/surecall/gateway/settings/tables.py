@@ -62,7 +62,7 @@ class LimitSettings(Table, frozen=True, kw_only=True):
     body_s: Positive = 60.0
     """Until its whole body has arrived."""
     min_body_bytes_per_s: Amount = 1024
-    """How fast the body must come once `header_s` have passed."""
+    """How fast the body must come, on average over any `header_s`."""
     idle_s: Positive = 75.0
     """How long a connection is kept between two requests."""
     max_connections: Count = 4096
