@@ -96,11 +96,14 @@ class Strategy(Struct, frozen=True):
 
 STRATEGIES: Final = (
     Strategy("raw", ("raw", "naked", "unoptimized")),
+    Strategy("naive", ("rescue",)),
     Strategy("baseline", ("base",), frozenset({"default", "provider"})),
     Strategy("production", ("prod", "recommended"), frozenset({"default", "provider", "model"})),
+    Strategy("gated", ("fit",), frozenset({"default", "provider", "model"})),
     Strategy("guided", ("declared",), frozenset({"default", "provider", "model"})),
 )
-"""From nothing switched on to everything, and then with what applications declare as well."""
+"""From nothing switched on to everything, then with a question before each tool, and then with what
+applications declare as well."""
 
 
 def find_preset(name: str, catalog: Catalog | None = None) -> Preset:
@@ -117,7 +120,7 @@ def presets_for(
 ) -> tuple[Preset, ...]:
     """Return the presets in force: the default, the provider's, and the model's workarounds.
 
-    `baseline` leaves out the model's workarounds, `raw` leaves out everything.
+    `baseline` leaves out the model's workarounds, `raw` and `naive` leave out everything.
     """
     catalog = catalog or Catalog.builtin()
     layers = _find_strategy(strategy).layers
