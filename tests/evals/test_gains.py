@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from surecall.cli import cli
 from surecall.evals.export.markdown import render_markdown
@@ -23,7 +24,7 @@ MORE = {"requests": 3, "usage": Usage(700, 50), "elapsed_ms": 2500.0}
 def make_rows() -> list[TrialRow]:
     """Make a run in which production gains one scenario and loses another."""
     needless = {"scenario": "no_call_needed", "reason": "NEEDLESS_CALL"}
-    found = [
+    return [
         *series("-" * 10, strategy="raw", scenario="single_call", **SPENT),
         *series("-" * 9 + "+", strategy="naive", scenario="single_call", **SPENT),
         *series("+" * 10, strategy="production", scenario="single_call", **MORE),
@@ -31,7 +32,6 @@ def make_rows() -> list[TrialRow]:
         *series("++++", strategy="naive", scenario="no_call_needed", **SPENT),
         *series("---+", strategy="production", **needless, **MORE),
     ]
-    return found
 
 
 def test_the_line_says_what_is_gained_and_lost() -> None:
@@ -54,13 +54,15 @@ def test_the_cost_is_that_of_one_trial() -> None:
     )
 
 
-def test_where_it_is_worse_is_said_with_the_reason() -> None:
+def test_where_it_is_better_and_worse_is_said() -> None:
     """The scenario, both counts, and the meaning of the commonest reason."""
     (gain,) = list_helped_gains(tally_rows(make_rows()))
     assert gain.setback == (
         "production is worse in no_call_needed: 1 of 4 right instead of 4 of 4, "
         "most often because a tool was called, though none was needed."
     )
+    assert gain.advance == "production is better in single_call: 10 of 10 right instead of 1 of 10."
+    assert gain.remarks == (gain.advance, gain.setback, gain.cost)
     better = [row for row in make_rows() if row.cell.scenario == "single_call"]
     (gain,) = list_helped_gains(tally_rows(better))
     assert gain.setback == ""
@@ -78,10 +80,10 @@ def test_strategies_are_held_to_the_naive_rescue_if_it_ran() -> None:
 
 def test_every_surface_shows_the_line(tmp_path: Path) -> None:
     """The page, `recommend`, `runs show` and Markdown say the same of the same run."""
-    rows = [row for row in make_rows()]
+    rows = [replace(row, index=index) for index, row in enumerate(make_rows())]
     with RunStore(tmp_path / "evals.db") as store:
         run = store.create(Manifest(units=len(rows), units_hash="", axes={}))
-        store.add(run, [(row, None) for row in _number(rows)])
+        store.add(run, [(row, None) for row in rows])
         store.finish(run, "complete")
         info, page = store.info(run), render_html(store, store.info(run)).decode()
     gain = find_gain(tally_rows(rows), "naive", "production")
@@ -93,9 +95,3 @@ def test_every_surface_shows_the_line(tmp_path: Path) -> None:
     assert gain.sentence.removeprefix("production") in page
     assert gain.cost in page
     assert "- `production` against `naive`: +42.9 points" in render_markdown(summarize(rows), info)
-
-
-def _number(rows: list[TrialRow]) -> list[TrialRow]:
-    from msgspec.structs import replace
-
-    return [replace(row, index=index) for index, row in enumerate(rows)]

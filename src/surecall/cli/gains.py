@@ -16,19 +16,18 @@ if TYPE_CHECKING:
 _MAX_CHARS = 1000
 
 
-def show_gain(console: "Console", gain: Gain, *, with_cost: bool = True) -> None:
-    """Show what a strategy adds, and where it is worse and what it costs if asked."""
+def show_gain(console: "Console", gain: Gain, *, with_remarks: bool = True) -> None:
+    """Show what a strategy adds, and where it is better or worse and what it costs if asked."""
     console.print(line_of(gain.sentence, _MAX_CHARS), style="bold", soft_wrap=True)
-    for text in (gain.setback, gain.cost) if with_cost else ():
-        if text:
-            console.print(line_of(text, _MAX_CHARS), soft_wrap=True)
+    for text in gain.remarks if with_remarks else ():
+        console.print(line_of(text, _MAX_CHARS), soft_wrap=True)
 
 
 def gain_data(gains: Iterable[Gain]) -> list[dict[str, Any]]:
     """Return what strategies add, as data."""
     return [
         {
-            **select_fields(gain, "base", "strategy", "sentence", "cost", "setback"),
+            **select_fields(gain, "base", "strategy", "sentence", "advance", "setback", "cost"),
             "difference": gain.contest.difference,
             "interval": msgspec.to_builtins(gain.contest.interval),
             "p": gain.contest.p,

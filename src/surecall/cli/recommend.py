@@ -61,7 +61,7 @@ def recommend_model(
     console.print(make_table(_COLUMNS, (_row(one) for one in found.standings.everyone)))
     console.print()
     for gain in gains:
-        show_gain(console, gain, with_cost=gain is gains[-1])
+        show_gain(console, gain, with_remarks=gain is gains[-1])
     if gains:
         console.print()
     for reason in found.why:

@@ -14,7 +14,7 @@ from .scenarios import REASON_MEANINGS
 from .standings import KNOWN_STRATEGIES, Contest, compare_cases, list_strategies
 from .strategies import UNAIDED
 
-_MAX_SETBACKS: Final = 3
+_MAX_SHIFTS: Final = 3
 _MINUS: Final = "\u2212"
 
 
@@ -27,8 +27,8 @@ class Spending(Struct, frozen=True):
     ms: float
 
 
-class Setback(Struct, frozen=True, kw_only=True):
-    """A scenario in which a strategy is less often right than the other."""
+class Shift(Struct, frozen=True, kw_only=True):
+    """A scenario in which a strategy is more or less often right than the other."""
 
     scenario: str
     k: int
@@ -39,14 +39,23 @@ class Setback(Struct, frozen=True, kw_only=True):
     """The code that its trials fail for most often."""
 
     @property
-    def sentence(self) -> str:
-        """What happened, in figures and words."""
+    def difference(self) -> float:
+        """The rate of right trials less that of the other."""
+        return self.k / self.n - self.base_k / self.base_n
+
+    @property
+    def figures(self) -> str:
+        """What happened, in figures."""
+        return (
+            f"{self.scenario}: {self.k} of {self.n} right instead of {self.base_k} of {self.base_n}"
+        )
+
+    @property
+    def why(self) -> str:
+        """What its failures have in common, in words."""
         meaning = REASON_MEANINGS.get(self.reason, "").rstrip(".")
         why = f"because {meaning[:1].lower()}{meaning[1:]}" if meaning else f"for {self.reason}"
-        return (
-            f"{self.scenario}: {self.k} of {self.n} right instead of {self.base_k} of "
-            f"{self.base_n}, most often {why}"
-        )
+        return f"most often {why}"
 
 
 class Gain(Struct, frozen=True, kw_only=True):
@@ -57,8 +66,8 @@ class Gain(Struct, frozen=True, kw_only=True):
     contest: Contest
     spending: Spending
     base_spending: Spending
-    setbacks: tuple[Setback, ...]
-    """Scenarios in which it is worse, the worst first."""
+    shifts: tuple[Shift, ...]
+    """Scenarios in which it is better or worse, the worst first."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -88,14 +97,27 @@ class Gain(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def advance(self) -> str:
+        """Where it is better, in one line; empty where it is not."""
+        found = [shift.figures for shift in reversed(self.shifts) if shift.difference > 0]
+        return _list_shifts(f"{self.strategy} is better in", found)
+
+    @property
     def setback(self) -> str:
         """Where it is worse and why, in one line; empty where it is not."""
-        if not self.setbacks:
-            return ""
-        found = [one.sentence for one in self.setbacks[:_MAX_SETBACKS]]
-        left = len(self.setbacks) - _MAX_SETBACKS
-        more = f"; and in {left} more" if left > 0 else ""
-        return f"{self.strategy} is worse in {'; '.join(found)}{more}."
+        found = [f"{one.figures}, {one.why}" for one in self.shifts if one.difference < 0]
+        return _list_shifts(f"{self.strategy} is worse in", found)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Where it is better, where it is worse, and what it costs, a line each."""
+        return tuple(text for text in (self.advance, self.setback, self.cost) if text)
+
+
+def _list_shifts(words: str, found: list[str]) -> str:
+    left = len(found) - _MAX_SHIFTS
+    more = f"; and in {left} more" if left > 0 else ""
+    return f"{words} {'; '.join(found[:_MAX_SHIFTS])}{more}." if found else ""
 
 
 def find_gain(tallies: Tallies, base: str, strategy: str, judged: Judged = "strict") -> Gain | None:
@@ -109,7 +131,7 @@ def find_gain(tallies: Tallies, base: str, strategy: str, judged: Judged = "stri
         contest=contest,
         spending=average_spending(merge_tallies(select_tools(tallies, strategy))),
         base_spending=average_spending(merge_tallies(select_tools(tallies, base))),
-        setbacks=tuple(_find_setbacks(tallies, base, strategy, judged)),
+        shifts=tuple(_find_shifts(tallies, base, strategy, judged)),
     )
 
 
@@ -193,27 +215,25 @@ def average_spending(whole: Tally) -> Spending:
     )
 
 
-def _find_setbacks(tallies: Tallies, base: str, strategy: str, judged: Judged) -> list[Setback]:
+def _find_shifts(tallies: Tallies, base: str, strategy: str, judged: Judged) -> list[Shift]:
     before, after = _by_scenario(tallies, base), _by_scenario(tallies, strategy)
-    found: list[Setback] = []
+    found: list[Shift] = []
     for key, mine in after.items():
         other = before.get(key)
         if other is None or not mine.judged or not other.judged:
             continue
-        k, base_k = _count_right(mine, judged), _count_right(other, judged)
-        if k * other.judged < base_k * mine.judged:
-            worst = max(mine.failures.items(), key=lambda item: (item[1], item[0]), default=None)
-            found.append(
-                Setback(
-                    scenario=key[1],
-                    k=k,
-                    n=mine.judged,
-                    base_k=base_k,
-                    base_n=other.judged,
-                    reason="" if worst is None else worst[0].code,
-                )
-            )
-    return sorted(found, key=lambda one: one.k / one.n - one.base_k / one.base_n)
+        worst = max(mine.failures.items(), key=lambda item: (item[1], item[0]), default=None)
+        shift = Shift(
+            scenario=key[1],
+            k=_count_right(mine, judged),
+            n=mine.judged,
+            base_k=_count_right(other, judged),
+            base_n=other.judged,
+            reason="" if worst is None else worst[0].code,
+        )
+        if shift.difference:
+            found.append(shift)
+    return sorted(found, key=lambda shift: shift.difference)
 
 
 def _by_scenario(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str], Tally]:

@@ -37,10 +37,10 @@ _MEANINGS = {strategy.id: strategy.meaning for strategy in STRATEGIES}
 def gain_lines(tallies: Tallies, strategy: str, judged: Judged) -> Html:
     """Say in a line each what a strategy adds over all models, where it is worse, and its cost."""
     gains = list_gains(tallies, strategy, judged)
-    about = [gains[-1].setback, gains[-1].cost] if gains else []
+    about = gains[-1].remarks if gains else ()
     return join(
         *(_gain_line(gain) for gain in gains),
-        *(tag("p", {"class": "gain k2"}, text) for text in about if text),
+        *(tag("p", {"class": "gain k2"}, text) for text in about),
     )
 
 
@@ -179,7 +179,7 @@ def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged
         ),
         table(
             "Strategies",
-            "plain",
+            "plain comparators",
             head,
             [_comparator(tallies, base, strategy, judged) for strategy in strategies],
         ),
