@@ -187,7 +187,7 @@ class _Judge:
         contender = self._contenders[row.cell.model]
         try:
             case = self._trials.find_case(unit)
-            settled = self._trials.settle(unit, case, contender)
+            settled = self._trials.settle(unit, contender)
         except SurecallError:
             return None, body  # the case, or the strategy, is not there any more
         settled = replace(settled, options={**settled.options, "stream": False})
