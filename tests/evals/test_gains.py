@@ -42,7 +42,7 @@ def test_the_line_says_what_is_gained_and_lost() -> None:
     assert gain.sentence.startswith(
         "production against naive: 36\u202f% → 79\u202f% right, +43 points"
     )
-    assert gain.sentence.endswith("; 9 trials gained and 3 lost of 14, which may be chance.")
+    assert gain.sentence.endswith("; of 14 trials 9 were gained and 3 lost, which may be chance.")
 
 
 def test_the_cost_is_that_of_one_trial() -> None:
@@ -58,10 +58,10 @@ def test_where_it_is_better_and_worse_is_said() -> None:
     """The scenario, both counts, and the meaning of the commonest reason."""
     (gain,) = list_helped_gains(tally_rows(make_rows()))
     assert gain.setback == (
-        "production is worse in no_call_needed: 1 of 4 right instead of 4 of 4, "
+        "production is worse in no_call_needed: 1 of 4 right instead of 4, "
         "most often because a tool was called, though none was needed."
     )
-    assert gain.advance == "production is better in single_call: 10 of 10 right instead of 1 of 10."
+    assert gain.advance == "production is better in single_call: 10 of 10 right instead of 1."
     assert gain.remarks == (gain.advance, gain.setback, gain.cost)
     better = [row for row in make_rows() if row.cell.scenario == "single_call"]
     (gain,) = list_helped_gains(tally_rows(better))

@@ -7,11 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .diff import Judged
-from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies
+from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trials
 from .recommendation import duration, percent
 from .records import Cell
 from .scenarios import REASON_MEANINGS
 from .standings import KNOWN_STRATEGIES, Contest, compare_cases, list_strategies
+from .stats import PairCounts
 from .strategies import UNAIDED
 
 _MAX_SHIFTS: Final = 3
@@ -27,28 +28,26 @@ class Spending(Struct, frozen=True):
     ms: float
 
 
-class Shift(Struct, frozen=True, kw_only=True):
+class Shift(Struct, frozen=True):
     """A scenario in which a strategy is more or less often right than the other."""
 
     scenario: str
-    k: int
-    n: int
-    base_k: int
-    base_n: int
+    counts: PairCounts
+    """A is the other, B the strategy; only trials that both have."""
     reason: str
     """The code that its trials fail for most often."""
 
     @property
     def difference(self) -> float:
         """The rate of right trials less that of the other."""
-        return self.k / self.n - self.base_k / self.base_n
+        return self.counts.difference or 0.0
 
     @property
     def figures(self) -> str:
         """What happened, in figures."""
-        return (
-            f"{self.scenario}: {self.k} of {self.n} right instead of {self.base_k} of {self.base_n}"
-        )
+        counts = self.counts
+        right, other = counts.both + counts.only_b, counts.both + counts.only_a
+        return f"{self.scenario}: {right} of {counts.n} right instead of {other}"
 
     @property
     def why(self) -> str:
@@ -83,7 +82,7 @@ class Gain(Struct, frozen=True, kw_only=True):
             f"{self.strategy} against {self.base}: {before} → {after} right, "
             f"{points(self.contest)} points {points_range(self.contest)}"
         )
-        moved = f"{counts.only_b:,} trials gained and {counts.only_a:,} lost of {counts.n:,}"
+        moved = f"of {counts.n:,} trials {counts.only_b:,} were gained and {counts.only_a:,} lost"
         return f"{said}; {moved}{'' if self.contest.is_told else ', which may be chance'}."
 
     @property
@@ -219,30 +218,19 @@ def _find_shifts(tallies: Tallies, base: str, strategy: str, judged: Judged) -> 
     before, after = _by_scenario(tallies, base), _by_scenario(tallies, strategy)
     found: list[Shift] = []
     for key, mine in after.items():
-        other = before.get(key)
-        if other is None or not mine.judged or not other.judged:
+        sides = (strip_strategy(before.get(key, ())), strip_strategy(mine))
+        counts = sum(pair_trials(*sides, original=judged == "original"), PairCounts())
+        if counts.only_a == counts.only_b:
             continue
-        worst = max(mine.failures.items(), key=lambda item: (item[1], item[0]), default=None)
-        shift = Shift(
-            scenario=key[1],
-            k=_count_right(mine, judged),
-            n=mine.judged,
-            base_k=_count_right(other, judged),
-            base_n=other.judged,
-            reason="" if worst is None else worst[0].code,
-        )
-        if shift.difference:
-            found.append(shift)
+        failures = merge_tallies(mine).failures.items()
+        worst = max(failures, key=lambda item: (item[1], item[0]), default=None)
+        found.append(Shift(key[1], counts, "" if worst is None else worst[0].code))
     return sorted(found, key=lambda shift: shift.difference)
 
 
-def _by_scenario(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str], Tally]:
+def _by_scenario(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str], list[Tally]]:
     found: dict[tuple[str, str], list[Tally]] = {}
     for (cell, control), tally in tallies.items():
         if cell.strategy == strategy and not control:
             found.setdefault((cell.suite, cell.scenario), []).append(tally)
-    return {key: merge_tallies(members) for key, members in found.items()}
-
-
-def _count_right(tally: Tally, judged: Judged) -> int:
-    return tally.strict_ok if judged == "strict" else tally.original_ok
+    return found
