@@ -1,6 +1,7 @@
 """What a strategy adds over the naive rescue, where it is worse, and what it costs."""
 
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 from msgspec.structs import replace
@@ -17,13 +18,13 @@ from surecall.records import Usage
 
 from .trial_rows import series
 
-SPENT = {"requests": 1, "usage": Usage(80, 20), "elapsed_ms": 500.0}
-MORE = {"requests": 3, "usage": Usage(700, 50), "elapsed_ms": 2500.0}
+SPENT: dict[str, Any] = {"requests": 1, "usage": Usage(80, 20), "elapsed_ms": 500.0}
+MORE: dict[str, Any] = {"requests": 3, "usage": Usage(700, 50), "elapsed_ms": 2500.0}
 
 
 def make_rows() -> list[TrialRow]:
     """Make a run in which production gains one scenario and loses another."""
-    needless = {"scenario": "no_call_needed", "reason": "NEEDLESS_CALL"}
+    needless: dict[str, Any] = {"scenario": "no_call_needed", "reason": "NEEDLESS_CALL"}
     return [
         *series("-" * 10, strategy="raw", scenario="single_call", **SPENT),
         *series("-" * 9 + "+", strategy="naive", scenario="single_call", **SPENT),

@@ -17,6 +17,7 @@ from .strategies import UNAIDED
 
 _MAX_SHIFTS: Final = 3
 _MINUS: Final = "\u2212"
+_MEANINGS: Final = {str(code): meaning for code, meaning in REASON_MEANINGS.items()}
 
 
 class Spending(Struct, frozen=True):
@@ -52,7 +53,7 @@ class Shift(Struct, frozen=True):
     @property
     def why(self) -> str:
         """What its failures have in common, in words."""
-        meaning = REASON_MEANINGS.get(self.reason, "").rstrip(".")
+        meaning = _MEANINGS.get(self.reason, "").rstrip(".")
         why = f"because {meaning[:1].lower()}{meaning[1:]}" if meaning else f"for {self.reason}"
         return f"most often {why}"
 
