@@ -7,10 +7,12 @@ UV ?= $(if $(wildcard $(BIN)/uv),$(BIN)/uv,uv)
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header
 
-# A model of 135 million weights that runs on this machine, and simulated ones beside it.
-DEMO := --models embedded:smollm2-135m,zoo:tag-writer,zoo:loose-arguments \
-	--scenarios single_call,no_call_needed --strategies raw,baseline,production \
-	--trials 5 --option request_defaults.max_tokens=200 --timeout 60 --store build/demo.db --new --report html --out build/demo
+# A model of 135 million weights that runs on this machine: one task that needs a call, and one that
+# needs none. Naive sees the replies of raw through the cache, and is not asked again.
+DEMO := --models embedded:smollm2-135m --scenarios single_call,no_call_needed \
+	--strategies raw,naive,production,guided --trials 4 --option request_defaults.max_tokens=120 \
+	--timeout 120 --concurrency 1 --cache build/demo/replies \
+	--store build/demo.db --new --report html --out build/demo
 
 # The Python to make .venv with; the first of these that is new enough when unset.
 PYTHON ?=
@@ -24,9 +26,10 @@ help: ## Show this list
 
 setup: $(VENV)/.dev browser ## Make .venv with everything needed to work on surecall
 
-demo: $(VENV)/.local ## Compare a real local model and simulated ones, with a report (no key, no network)
+demo: $(VENV)/.local ## Show what helps a real local model, and what it costs (no key, no network)
 	@$(BIN)/surecall demo
 	@echo
+	@rm -rf build/demo/replies
 	$(BIN)/surecall eval $(DEMO)
 
 test: $(VENV)/.dev browser ## Run all tests

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from support.eval_fakes import fake_finished, fake_manifest, fake_units
 from surecall.evals.store import RunStore
@@ -56,6 +57,26 @@ def test_the_list_as_data(runs: list[str]) -> None:
     first = found["runs"][0]
     assert (first["status"], first["done"], first["units"]) == ("interrupted", 1, 6)
     assert first["manifest"]["axes"] == {"trials": 2}
+
+
+def test_the_table_and_the_data_have_the_same_totals(own_folder: Path) -> None:
+    """Controls and trials that the endpoint failed are in neither."""
+    rows = [
+        replace(fake_finished(unit).row, strict_ok=True, original_ok=True, outcome="called")
+        for unit in UNITS[:4]
+    ]
+    rows[1] = replace(rows[1], control=True)
+    rows[2] = replace(rows[2], strict_ok=False, original_ok=False, outcome="error")
+    with RunStore(STORE) as store:
+        run = store.create(fake_manifest(UNITS))
+        store.add(run, [(row, None) for row in rows])
+    line = invoke("runs").stdout.splitlines()[1]
+    assert line.split().count("2/2") == 2
+    for words in (("runs", "list"), ("runs", "show", run)):
+        found = document(invoke(*words, "--json"))
+        found = found["runs"][0] if "runs" in found else found
+        assert (found["judged"], found["strict_ok"], found["original_ok"]) == (2, 2, 2)
+        assert (found["done"], found["errors"]) == (4, 1)
 
 
 def test_more_than_the_limit_is_said(runs: list[str]) -> None:

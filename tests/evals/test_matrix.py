@@ -113,9 +113,10 @@ def test_profiles_are_for_the_models_they_are_meant_for() -> None:
 
 def test_raw_runs_once_whatever_the_fallback() -> None:
     """It looks for nothing in text, so on and off would be the same trials paid for twice."""
-    rows = build(TWO[:1], strategies="raw,baseline", fallbacks="both").describe()["rows"]
+    rows = build(TWO[:1], strategies="raw,naive,baseline", fallbacks="both").describe()["rows"]
     assert [(item["strategy"], item["fallback"]) for item in rows] == [
         ("raw", "fallback_off"),
+        ("naive", "fallback_off"),
         ("baseline", "fallback_off"),
         ("baseline", "fallback_on"),
     ]
@@ -228,11 +229,12 @@ def test_models_are_chosen_by_label_glob_and_tag() -> None:
 
 
 def test_strategies_keep_their_order_and_ablations_come_last() -> None:
-    """`all` is the three strategies; ablations are added by name or glob."""
+    """`all` is everything but guided; ablations are added by name or glob."""
     assert choose_strategies("production,raw") == ("raw", "production")
-    assert choose_strategies("all") == ("raw", "baseline", "production")
+    everything = ("raw", "naive", "baseline", "production", "gated")
+    assert choose_strategies("all") == everything
     assert choose_strategies("raw,guided") == ("raw", "guided")
-    assert choose_strategies("all,guided") == ("raw", "baseline", "production", "guided")
+    assert choose_strategies("all,guided") == (*everything, "guided")
     assert choose_strategies("prod,ablate:strip_code_fence,ablate:fix_empty_final") == (
         "production",
         "ablate:fix_empty_final",

@@ -38,7 +38,7 @@ def run_custom(folder: Path) -> EvalRun:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"models": "zoo:*", "strategies": "raw,production", "scenarios": "happy_path"},
+        {"models": "zoo:*", "strategies": "raw,naive,production", "scenarios": "happy_path"},
         {"models": "zoo:tag-writer,zoo:loose-arguments", "suites": "one_tool", "sample": 8},
         {"models": "faults:html_502,faults:html_200", "scenarios": "single_call"},
         {"models": "zoo:steady", "suites": "errands", "strategies": "guided", "limit": 2},

@@ -1,11 +1,13 @@
 """`surecall recommend`: which model a run speaks for, in one sentence, and why."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 
 from surecall.evals.experiments import open_run_store
+from surecall.evals.gains import Gain, list_gains
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.recommendation import (
     Recommendation,
@@ -19,6 +21,7 @@ from surecall.evals.standings import Standing
 from surecall.evals.store import RunInfo
 
 from .flags import pass_output, store_flag
+from .gains import gain_data, show_gain
 from .output import Output, select_fields
 from .terminal import line_of, make_table
 
@@ -44,9 +47,11 @@ def recommend_model(
     """
     with open_run_store(store_file, must_exist=True) as store:
         info = store.info(store.resolve(run))
-        found = recommend(tally_rows(store.rows(info.id)), strategy=strategy, judged=verdict)
+        tallies = tally_rows(store.rows(info.id))
+    found = recommend(tallies, strategy=strategy, judged=verdict)
+    gains = list_gains(tallies, found.strategy, verdict)
     if output.json:
-        output.data(_render(info, found))
+        output.data(_render(info, found, gains))
         return
     console = output.page()
     console.print(line_of(found.sentence, 1000), style="bold", soft_wrap=True)
@@ -55,6 +60,10 @@ def recommend_model(
     console.print()
     console.print(make_table(_COLUMNS, (_row(one) for one in found.standings.everyone)))
     console.print()
+    for gain in gains:
+        show_gain(console, gain, with_remarks=gain is gains[-1])
+    if gains:
+        console.print()
     for reason in found.why:
         console.print(line_of(reason, 1000), style="dim", soft_wrap=True)
     if not info.is_complete:
@@ -97,12 +106,13 @@ def _describe_same(one: Standing) -> str:
     return f"{words}: {-100 * contest.difference:.0f} lower [{low:.0f} to {high:.0f}]"
 
 
-def _render(info: RunInfo, found: Recommendation) -> dict[str, Any]:
+def _render(info: RunInfo, found: Recommendation, gains: Sequence[Gain]) -> dict[str, Any]:
     return {
         "type": "recommendation",
         "run": info.id,
         **select_fields(found, "strategy", "judged", "chosen", "sentence", "remark"),
         "why": list(found.why),
+        "gains": gain_data(gains),
         "models": [
             {
                 "name": one.name,

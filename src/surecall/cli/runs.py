@@ -10,7 +10,7 @@ from surecall.evals.experiments import open_run_store
 from surecall.evals.export import FORMATS, Exported, export_run, parse_formats
 from surecall.evals.metrics.tally import tally_rows
 from surecall.evals.original import add_old_names
-from surecall.evals.store import RunInfo
+from surecall.evals.store import RightCounts, RunInfo
 from surecall.evals.wording import label_simulated
 
 from .across import case_replies, trend
@@ -48,7 +48,7 @@ def list_runs(output: Output, limit: int, store_file: str | None) -> None:
         shown = [(info, store.is_held(info.id)) for info in found[:limit]]
         right = {info.id: store.count_right(info.id) for info, _ in shown}
     if output.json:
-        rows = [_run_data(*each) for each in shown]
+        rows = [_run_data(info, right[info.id], is_held) for info, is_held in shown]
         output.data({"type": "runs", "count": len(found), "runs": rows})
         return
     console = output.page()
@@ -85,9 +85,11 @@ def show_run(output: Output, run: str, store_file: str | None) -> None:
         info = store.info(store.resolve(run))
         tallies = tally_rows(store.rows(info.id))
         is_held = store.is_held(info.id)
+        right = store.count_right(info.id)
     if output.json:
         data = summary_data(info, tallies, f"surecall eval --resume {info.id}")
-        output.data({**data, **_run_data(info, is_held), "type": "run", "rows": data["rows"]})
+        about = _run_data(info, right, is_held)
+        output.data({**data, **about, "type": "run", "rows": data["rows"]})
         return
     console = output.page()
     rows = ((label, line_of(text)) for label, text in _facts(info, is_held=is_held))
@@ -156,8 +158,9 @@ def _ask_consent(output: Output, chosen: list[RunInfo]) -> bool:
     return click.confirm(f"Remove {ids} with {trials}?", default=False, err=True)
 
 
-def _run_data(info: RunInfo, is_held: bool) -> dict[str, Any]:
-    counts = select_fields(info, "units", "done", "original_ok", "strict_ok", "errors")
+def _run_data(info: RunInfo, right: RightCounts, is_held: bool) -> dict[str, Any]:
+    counts = select_fields(info, "units", "done", "errors")
+    counts |= {"judged": right.n} | select_fields(right, "original_ok", "strict_ok")
     facts = select_fields(info, "tags", "created_at", "ended_at", "manifest")
     status = _status(info, is_held=is_held)
     return add_old_names({"run": info.id, "status": status, **counts, **facts})

@@ -72,7 +72,7 @@ def choose(items: Sequence[Item], expression: str, what: str) -> tuple[Item, ...
 
 
 def choose_strategies(expression: str, catalog: Catalog | None = None) -> tuple[str, ...]:
-    """Return the strategies a filter chooses: raw, baseline, production, guided, then ablations.
+    """Return the strategies a filter chooses: from raw to guided, then ablations.
 
     `ablate:` and a name or a glob adds ablations; without that there are none, also with `all`.
     `guided` has to be named as well, because it is not the task alone that is compared with it.

@@ -67,7 +67,7 @@ def plan(
         suites: Names of suites, or files as `custom:cases.toml`.
         scenarios: Scenarios by name, glob or preset.
         profiles: Sampling profiles.
-        strategies: `raw`, `baseline`, `production`, `guided`, `ablate:NAME`.
+        strategies: `raw`, `naive`, `baseline`, `production`, `gated`, `guided`, `ablate:NAME`.
         fallbacks: Calls in text: `off`, `on`, `both` or `best_effort`.
         trials: Repetitions of every case.
         seed: The random seed that all others are derived from.

@@ -13,6 +13,7 @@ from surecall.reading import IDENTITY_RULES, MOVING_RULES, find_broken_attempt, 
 from surecall.records import Receipt, ToolCall, ToolSpec, Usage
 from surecall.schema import SchemaChecker
 
+from .naive_rescue import NAIVE_FORMAT
 from .provenance import is_faithful, strict_object
 from .records import CallFact, Outcome
 
@@ -230,7 +231,7 @@ class _Seen:
         )
 
     def _is_structured(self) -> bool:
-        return _READ_TEXT not in self._rules
+        return _READ_TEXT not in self._rules and self._call.format != NAIVE_FORMAT
 
     def _is_valid_before(self) -> bool:
         """Tell whether the call could be used exactly as it arrived."""

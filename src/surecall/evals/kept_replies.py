@@ -72,7 +72,7 @@ class Judge:
         contender = self._contenders[row.cell.model]
         try:
             case = self._trials.find_case(unit)
-            settled = self._trials.settle(unit, case, contender)
+            settled = self._trials.settle(unit, contender)
         except SurecallError:
             return None, body  # the case, or the strategy, is not there any more
         settled = replace(settled, options={**settled.options, "stream": False})

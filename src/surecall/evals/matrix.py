@@ -25,6 +25,7 @@ from .choosing import (
 )
 from .contenders import Contender, Price, cost_of
 from .records import Cell, Task, TrialRow, Unit
+from .strategies import UNAIDED
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -172,7 +173,7 @@ def build_matrix(
 ) -> Matrix:
     """Build the matrix; anything that chooses nothing, or nothing that exists, is an error.
 
-    `raw` looks for no calls in text, so it has one fallback only, however many are asked for.
+    `raw` and `naive` read no text formats, so they have one fallback, however many are asked for.
     """
     catalog = catalog or Catalog.builtin()
     if axes.trials < 1:
@@ -239,12 +240,12 @@ def _list_tasks(
         )
         for profile in profiles:
             for strategy in strategies:
-                for fallback in _of_raw(fallbacks) if strategy == "raw" else fallbacks:
+                for fallback in _of_unaided(fallbacks) if strategy in UNAIDED else fallbacks:
                     yield Task(contender.label, profile.id, strategy, fallback)
 
 
-def _of_raw(fallbacks: Sequence[str]) -> tuple[str, ...]:
-    """Return the one fallback that is true of a strategy that never looks at text."""
+def _of_unaided(fallbacks: Sequence[str]) -> tuple[str, ...]:
+    """Return the one fallback of a strategy that reads no text formats."""
     return ("best_effort" if "best_effort" in fallbacks else "fallback_off",)
 
 

@@ -6,6 +6,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from surecall.profiles import STRATEGIES
+
 from .clusters import clustered_difference
 from .diff import Judged
 from .metrics import Group, render_group
@@ -14,7 +16,7 @@ from .metrics.tally import CaseTrials, Tallies, Tally, merge_tallies, pair_trial
 from .records import Cell
 from .stats import CONFIDENCE, Interval, PairCounts, Rate, mcnemar
 
-KNOWN_STRATEGIES: Final = ("raw", "naive", "baseline", "production", "guided")
+KNOWN_STRATEGIES: Final = tuple(strategy.id for strategy in STRATEGIES)
 """In the order in which they are shown; others follow."""
 
 _COST_TRIALS: Final = 100

@@ -127,7 +127,10 @@ _TAGS_TRANSFORM: Final = "assistant_content_tool_call_tags_to_tool_calls"
 _PRODUCTION: Final = {"text_formats": "all", "max_escalations": 2}
 GUIDED: Final = "guided"
 """The strategy that uses what scenarios declare for the application."""
-_GUIDED: Final = {**_PRODUCTION, "fit_gate": "auto"}
+NAIVE: Final = "naive"
+"""The strategy that is `raw` with a one-line rescue of calls in text."""
+UNAIDED: Final = frozenset({"raw", NAIVE})
+"""Strategies under which nothing of surecall helps."""
 _BASELINE: Final = {
     "check_output": False,
     "text_formats": "off",
@@ -135,7 +138,13 @@ _BASELINE: Final = {
     "tool_prompting": "native",
     "max_escalations": 0,
 }
-_RAW: Final[Mapping[str, Any]] = {
+_OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "baseline": _BASELINE,
+    "production": _PRODUCTION,
+    "gated": {**_PRODUCTION, "fit_gate": "on"},
+    GUIDED: {**_PRODUCTION, "fit_gate": "auto"},
+}
+_UNAIDED: Final[Mapping[str, Any]] = {
     **OPTIONS_OFF,
     **dict.fromkeys(TRANSFORM_FIELDS.values(), ()),
     "disabled_rules": ("*",),
@@ -206,10 +215,10 @@ def settle(
 
     From weakest to strongest: presets, the strategy's own options, the sampling profile, the
     experiment's `overrides`, the fallback, what the strategy does without, the scenario. So no
-    option of the experiment can switch on again what `raw` or an ablation switches off.
+    option of the experiment can switch on again what `raw`, `naive` or an ablation switches off.
 
     Args:
-        strategy: `raw`, `baseline`, `production`, `guided` or `ablate:NAME`.
+        strategy: `raw`, `naive`, `baseline`, `production`, `gated`, `guided` or `ablate:NAME`.
         contender: The model, and where it is.
         fallback: `best_effort`, `fallback_off` or `fallback_on`.
         profile: The id of a sampling profile.
@@ -262,10 +271,7 @@ def _parse_strategy(text: str, catalog: Catalog) -> tuple[str, Ablation | None]:
 
 
 def _strategy_layers(name: str) -> list[Layer]:
-    if name == "raw":
-        return []
-    options = {"production": _PRODUCTION, GUIDED: _GUIDED}.get(name, _BASELINE)
-    return [(f"strategy:{name}", options)]
+    return [(f"strategy:{name}", _OWN_OPTIONS[name])] if name in _OWN_OPTIONS else []
 
 
 def _profile_layers(profile: str, catalog: Catalog) -> list[Layer]:
@@ -301,7 +307,7 @@ def _fallback_layers(fallback: str) -> list[Layer]:
 def _pins(name: str, ablation: Ablation | None) -> list[Layer]:
     if ablation is not None:
         return [(ablation.id, ablation.layer)]
-    return [("strategy:raw", _RAW)] if name == "raw" else []
+    return [(f"strategy:{name}", _UNAIDED)] if name in UNAIDED else []
 
 
 def _drop_shaped(protocol: str, layers: Sequence[Layer]) -> list[Layer]:
@@ -331,9 +337,9 @@ def _settle_capabilities(
     name: str, contender: Contender, ablation: Ablation | None, catalog: Catalog
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what a strategy knows: nothing, the provider, or the model as well."""
-    if name == "raw":
+    if name in UNAIDED:
         return {}, {}
-    knows_model = name in ("production", GUIDED)
+    knows_model = name != "baseline"
     resolved = resolve_capabilities(
         contender.provider,
         contender.model if knows_model else None,

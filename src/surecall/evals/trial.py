@@ -14,7 +14,7 @@ from surecall.errors import Code, ProviderError, SurecallError
 from surecall.jsontext import mend_surrogates
 from surecall.loop import RunResult, Session, Trace
 from surecall.profiles import Catalog
-from surecall.protocols import WireProtocol
+from surecall.protocols import WireProtocol, find_protocol
 from surecall.records import (
     Escalated,
     Event,
@@ -30,10 +30,11 @@ from surecall.redaction import redact
 from .cases import Attempt, Case, Grades, Prepared, failed
 from .contenders import Contender, OpenTransport, cost_of
 from .facts import RunFacts, collect_facts
+from .naive_rescue import rescue_naively
 from .original import categorize
 from .records import VERDICT_VERSION, Parts, Reason, TrialBody, TrialRow, Unit, Verdict
 from .reply_cache import CachedTransport
-from .strategies import GUIDED, Settled
+from .strategies import GUIDED, NAIVE, Settled
 from .stream_times import TimedTransport
 from .taxonomy import blames_endpoint, is_timeout
 from .transcript import write_body
@@ -146,6 +147,9 @@ class _Trial(Struct):
             declarations = prepared.declarations
             tools = declarations.declare_tools(tools)
             options["required_tools"] = declarations.required_tools
+        protocol = self.protocol or find_protocol(settled.protocol)
+        if settled.strategy == NAIVE:
+            protocol = rescue_naively(protocol, [tool.name for tool in tools])
         async with open_transport(contender, unit, self.case) as transport:
             if options.get("stream"):
                 self.times = TimedTransport(transport)
@@ -153,7 +157,7 @@ class _Trial(Struct):
                 tools=tools,
                 system=prepared.system,
                 transport=self.times or transport,
-                protocol=self.protocol or settled.protocol,
+                protocol=protocol,
                 preset=(),
                 capabilities=settled.capabilities,
                 config=Config(

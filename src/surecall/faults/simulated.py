@@ -6,9 +6,11 @@ Nothing is waited for: pauses are skipped, a stall is the deadline that would pa
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from copy import deepcopy
 from itertools import repeat
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from surecall.errors import (
     Code,
@@ -98,7 +100,8 @@ class SimulatedTransport(Closing):
                 f"the simulated provider does not serve {request.path!r}.",
                 hint="It has the endpoints of the four wire formats and no others.",
             )
-        self.requests.append(deepcopy(request))
+        body = msgspec.to_builtins(request.body)  # a copy, ten times as fast as `deepcopy`
+        self.requests.append(replace(request, headers=dict(request.headers), body=body))
 
         async def attempt(number: int) -> tuple[Answer, int]:
             answer = self.provider.answer(protocol, request)

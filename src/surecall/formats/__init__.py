@@ -3,7 +3,7 @@
 from .base import CallFormat, Found, Grade, TextCall, Thinking
 from .catalog import FORMATS, TAUGHT_FORMATS
 from .names import ToolNames
-from .openers import finds_opener, may_hold_call, openers_of
+from .openers import find_openers, finds_opener, may_hold_call, openers_of
 from .pieces import CallPiece, Piece, TextPiece
 from .reader import TextReader
 from .source import NeedMore, Source
@@ -23,6 +23,7 @@ __all__ = [
     "TextReader",
     "Thinking",
     "ToolNames",
+    "find_openers",
     "finds_opener",
     "may_hold_call",
     "openers_of",

@@ -92,15 +92,42 @@ class Strategy(Struct, frozen=True):
     id: str
     tags: tuple[str, ...]
     layers: frozenset[Layer] = frozenset()
+    meaning: str = ""
+    """What it is, in a few words for a reader of a report."""
 
+
+_PROVIDER_LAYERS: Final[frozenset[Layer]] = frozenset({"default", "provider"})
+_ALL_LAYERS: Final[frozenset[Layer]] = frozenset({"default", "provider", "model"})
 
 STRATEGIES: Final = (
-    Strategy("raw", ("raw", "naked", "unoptimized")),
-    Strategy("baseline", ("base",), frozenset({"default", "provider"})),
-    Strategy("production", ("prod", "recommended"), frozenset({"default", "provider", "model"})),
-    Strategy("guided", ("declared",), frozenset({"default", "provider", "model"})),
+    Strategy("raw", ("raw", "naked", "unoptimized"), meaning="replies as they are"),
+    Strategy(
+        "naive",
+        ("rescue",),
+        meaning="raw, and the outermost braces of a text taken as a call if they are one",
+    ),
+    Strategy("baseline", ("base",), _PROVIDER_LAYERS, "repair and coercion of structured calls"),
+    Strategy(
+        "production",
+        ("prod", "recommended"),
+        _ALL_LAYERS,
+        "also calls in text, the model's workarounds and escalations",
+    ),
+    Strategy(
+        "gated",
+        ("fit",),
+        _ALL_LAYERS,
+        "production, and the model is asked whether a tool fits before it runs",
+    ),
+    Strategy(
+        "guided",
+        ("declared",),
+        _ALL_LAYERS,
+        "production, with what an application declares for each task",
+    ),
 )
-"""From nothing switched on to everything, and then with what applications declare as well."""
+"""From nothing switched on to everything, then with a question before each tool, and then with what
+applications declare as well."""
 
 
 def find_preset(name: str, catalog: Catalog | None = None) -> Preset:
@@ -117,7 +144,7 @@ def presets_for(
 ) -> tuple[Preset, ...]:
     """Return the presets in force: the default, the provider's, and the model's workarounds.
 
-    `baseline` leaves out the model's workarounds, `raw` leaves out everything.
+    `baseline` leaves out the model's workarounds, `raw` and `naive` leave out everything.
     """
     catalog = catalog or Catalog.builtin()
     layers = _find_strategy(strategy).layers

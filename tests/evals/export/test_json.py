@@ -221,6 +221,24 @@ def test_counts_agree_with_the_rows(sample: Stored) -> None:
     assert entry["simulated"] is False
 
 
+def test_endpoint_errors_are_in_no_strict_rate(tmp_path: Path) -> None:
+    """The original counts them as runs that are not ok, and its own rate stays as it was."""
+    rows = [
+        row(index=0),
+        row(index=1, trial=2, ok=False),
+        row(index=2, trial=3, ok=False, outcome="error"),
+    ]
+    stored = keep_rows(tmp_path, rows)
+    stored.write(write_json)
+    (entry,) = load(stored.out / "summary.json")["models"]
+    assert (entry["runs"], entry["errors"], entry["strict_ok_rate"]) == (3, 1, 1 / 2)
+    assert entry["strict_ok_interval"] == [wilson(1, 2).low, wilson(1, 2).high]
+    assert (entry["ok_rate"], entry["ok_interval"]) == (
+        1 / 3,
+        [wilson(1, 3).low, wilson(1, 3).high],
+    )
+
+
 def test_samples_are_the_first_three_failures(tmp_path: Path) -> None:
     """Those that fail only by the strict verdict are none."""
     rows = series("+-+---", elapsed_ms=1.0)

@@ -67,7 +67,9 @@ def evaluate() -> None:
 @click.option("--shuffle", is_flag=True, default=None, help="Run trials in random order.")
 @click.option("--profiles", metavar="FILTER", help="Sampling profiles.")
 @click.option(
-    "--strategies", metavar="FILTER", help="raw, baseline, production, guided, ablate:NAME."
+    "--strategies",
+    metavar="FILTER",
+    help="raw, naive, baseline, production, gated, guided, ablate:NAME.",
 )
 @click.option(
     "--fallback",

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from surecall.cli.gains import gain_data, show_gain
 from surecall.cli.output import ExitCode, Output, select_fields
 from surecall.cli.progress import count_of
 from surecall.cli.terminal import line_of, make_table, styled
 from surecall.evals.clusters import METHOD
+from surecall.evals.gains import list_helped_gains
 from surecall.evals.gates import GateReport, GateResult
 from surecall.evals.matrix import Estimate
 from surecall.evals.metrics import group_tasks, summarize_tallies
@@ -145,6 +147,7 @@ def summary_data(info: RunInfo, tallies: Tallies, resume: str) -> dict[str, Any]
             for cell, group in group_tasks(tallies)
         ],
         "verdict_versions": summary.verdict_versions,
+        "gains": gain_data(list_helped_gains(tallies)),
         "resume": None if info.is_complete else resume,
     }
 
@@ -176,6 +179,9 @@ def show_summary(output: Output, info: RunInfo, tallies: Tallies) -> None:
     if len(rows) > _MAX_ROWS:
         console.print(f"… {len(rows) - _MAX_ROWS} more: surecall report {info.id}", style="dim")
     summary = summarize_tallies(tallies)
+    for gain in list_helped_gains(tallies):
+        console.print()
+        show_gain(console, gain)
     if summary.controls is not None:
         passed = f"{summary.controls.strict.k}/{summary.controls.strict.n} passed"
         console.print(f"\ncontrols without tools: {passed}, not counted above", style="dim")

@@ -12,7 +12,7 @@ from surecall.config import load_config
 from surecall.errors import Code, ConfigError
 from surecall.evals.cases import Case, Suite
 from surecall.evals.contenders import Contender, OpenTransport, close_transports
-from surecall.evals.records import Cell, TrialRow, Unit
+from surecall.evals.records import Task, TrialRow, Unit
 from surecall.evals.reply_cache import CachedOpener
 from surecall.evals.strategies import Settled, settle
 from surecall.evals.suites import load_suite
@@ -101,7 +101,7 @@ class Trials:
         self._open_transport = open_transport
         self._catalog = Catalog.builtin()
         self._cases: dict[tuple[str, str], dict[str, Case]] = {}
-        self._settled: dict[tuple[Cell, str], Settled] = {}
+        self._settled: dict[Task, Settled] = {}
         # They are taken out of everything that is kept while somebody holds them.
         self._secrets = _secrets_of(params.contenders)
 
@@ -114,7 +114,7 @@ class Trials:
             case,
             contender,
             self._open_transport,
-            self.settle(unit, case, contender),
+            self.settle(unit, contender),
             timeout_s=self._params.timeout_s,
         )
         return Finished(row, body, is_pressed(row))
@@ -143,20 +143,19 @@ class Trials:
                 hint="The suites of all processes must be the same.",
             ) from None
 
-    def settle(self, unit: Unit, case: Case, contender: Contender) -> Settled:
-        """Return what is in force in the cell of a unit."""
-        key = (unit.cell, unit.case)
-        if key not in self._settled:
-            self._settled[key] = settle(
-                unit.cell.strategy,
+    def settle(self, unit: Unit, contender: Contender) -> Settled:
+        """Return what is in force for a unit, apart from what its case asks for."""
+        task = Task.of(unit.cell)
+        if task not in self._settled:
+            self._settled[task] = settle(
+                task.strategy,
                 contender,
-                unit.cell.fallback,
-                unit.cell.profile,
-                case.prepare(unit.seed).options,
-                self._catalog,
+                task.fallback,
+                task.profile,
+                catalog=self._catalog,
                 overrides=self._params.options,
             )
-        return self._settled[key]
+        return self._settled[task]
 
 
 def _secrets_of(contenders: Iterable[Contender]) -> tuple[Secret, ...]:

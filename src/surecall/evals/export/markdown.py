@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from surecall.evals.clusters import METHOD, clustered_rate
+from surecall.evals.gains import choose_base
 from surecall.evals.metrics import group_tasks, summarize_tallies
 from surecall.evals.metrics.records import Group, Item, Simulated, StrategyComparison, Summary
 from surecall.evals.records import Cell, Task
 from surecall.evals.run_files import write_export
 from surecall.evals.run_source import RunSource
+from surecall.evals.standings import main_strategy
 from surecall.evals.stats import Rate
 from surecall.evals.store import RunInfo, RunStore
 from surecall.evals.wording import describe_cost, describe_verdict_versions, label_simulated
@@ -172,8 +174,12 @@ def _describe_task(group: Group | None) -> str:
 
 
 def _comparisons(found: Sequence[StrategyComparison]) -> Iterator[str]:
+    """Yield what production adds over the naive rescue first, then what is the surest."""
     overall = [one for one in found if one.model is None and one.counts.difference is not None]
-    for one in sorted(overall, key=lambda one: one.test.p)[:_MAX_COMPARISONS]:
+    names = list(dict.fromkeys(name for one in overall for name in (one.a, one.b)))
+    claim = (choose_base(names), main_strategy(names))
+    overall.sort(key=lambda one: ((one.a, one.b) != claim, one.test.p))
+    for one in overall[:_MAX_COMPARISONS]:
         points = 100 * (one.counts.difference or 0.0)
         low, high = 100 * one.interval.low, 100 * one.interval.high
         p = f"{one.test.p:.3f}" if one.test.p >= 0.001 else "below 0.001"

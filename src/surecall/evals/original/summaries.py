@@ -36,19 +36,20 @@ def _render_counts(tally: Tally, prefix: str = "") -> dict[str, Any]:
         "ok_rate": _rate(tally.original_ok, tally.n),
         "ms_p50": percentile(times, 0.5),
         "ms_p95": percentile(times, 0.95),
-        "strict_ok_rate": _rate(tally.strict_ok, tally.n),
+        "strict_ok_rate": _rate(tally.strict_ok, tally.judged),
     }
     return {f"{prefix}{name}": value for name, value in fields.items()}
 
 
 def _render_both(tally: Tally) -> dict[str, Any]:
+    """Return both verdicts: to the original a failed request is a run that is not ok."""
     return {
         "runs": tally.n,
         "errors": tally.errors,
         "ok": tally.original_ok,
         "ok_interval": _interval(tally.original_ok, tally.n),
         "strict_ok": tally.strict_ok,
-        "strict_ok_interval": _interval(tally.strict_ok, tally.n),
+        "strict_ok_interval": _interval(tally.strict_ok, tally.judged),
     }
 
 

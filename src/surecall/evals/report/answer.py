@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, get_args
 
 from surecall.evals.diff import Judged
+from surecall.evals.gains import choose_base
 from surecall.evals.metrics.tally import Tallies
 from surecall.evals.recommendation import recommend
 from surecall.evals.standings import list_strategies, main_strategy
@@ -11,11 +12,10 @@ from surecall.evals.store import RunInfo
 
 from .board import answer_view, board_view
 from .findings import findings_view, kicker_view, method_view, notices_view
-from .gains import comparators_view, gain_line, gains_view, rules_view
+from .gains import comparators_view, gain_lines, gains_view, rules_view
 from .markup import Html, join, name, tag
 from .scenario_map import ScenarioMap, views
 
-_BASE: Final = "raw"
 _JUDGED: Final[tuple[Judged, ...]] = get_args(Judged)
 
 
@@ -44,7 +44,7 @@ def _page(
 ) -> Html:
     found = recommend(tallies, strategy=strategy or None, judged=judged)
     standings = found.standings
-    base = _BASE if _BASE in strategies else strategies[0] if strategies else ""
+    base = choose_base(strategies)
     is_first = strategy == main_strategy(strategies) and judged == "strict"
     sides = [gains_view(tallies, base, standings), rules_view(tallies, strategy)]
     return tag(
@@ -68,7 +68,7 @@ def _page(
                 _choices(strategies, strategy, judged),
             ),
             board_view(standings),
-            gain_line(tallies, base, strategy, judged),
+            gain_lines(tallies, strategy, judged),
         ),
         tag("div", {"class": "block cols"}, *sides) if any(sides) else None,
         views(ScenarioMap(tallies, standings)),

@@ -3,12 +3,12 @@
 from typing import Final
 
 from surecall.evals.clusters import METHOD
+from surecall.evals.gains import signed
 from surecall.evals.recommendation import Recommendation, dollars, duration, percent
 from surecall.evals.standings import Contest, Standing, Standings
 
 from .markup import Child, Html, join, name, sentence, table, tag, trials_link
 
-_MINUS: Final = "\u2212"
 _CAPTION: Final = (
     "The blue column is the interval of the first model. Rank is the range of places that the "
     "trials allow. False calls: trials with a call that should not have been made; ≤ is the "
@@ -176,8 +176,3 @@ def lower(contest: Contest) -> str:
 def _range(contest: Contest) -> Html:
     low, high = round(-100 * contest.interval.high), round(-100 * contest.interval.low)
     return tag("span", {"class": "k3"}, f"[{signed(low)} to {signed(high)}]")
-
-
-def signed(points: int) -> str:
-    """Return a number with a true minus."""
-    return f"{_MINUS}{-points}" if points < 0 else str(points)

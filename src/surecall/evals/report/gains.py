@@ -2,13 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
 from surecall.evals.diff import Judged
+from surecall.evals.gains import (
+    Gain,
+    average_spending,
+    choose_base,
+    contrast,
+    list_gains,
+    points,
+    points_range,
+    select_tools,
+    shares,
+    strip_strategy,
+)
 from surecall.evals.metrics import render_group
-from surecall.evals.metrics.tally import CaseTrials, Tallies, Tally, merge_tallies
+from surecall.evals.metrics.tally import Tallies, Tally, merge_tallies
 from surecall.evals.recommendation import percent
-from surecall.evals.records import Cell
 from surecall.evals.standings import (
     Contest,
     Standings,
@@ -17,33 +26,27 @@ from surecall.evals.standings import (
     name_contenders,
 )
 from surecall.evals.stats import Rate
+from surecall.profiles import STRATEGIES
 
-from .board import signed
-from .markup import Html, code, name, table, tag
+from .markup import Child, Html, code, join, name, table, tag
 
 _MAX_RULES = 8
+_MEANINGS = {strategy.id: strategy.meaning for strategy in STRATEGIES}
 
 
-def gain_line(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Html | None:
-    """Say in one line what a strategy adds over another, over all models."""
-    if base == strategy:
-        return None
-    contest = compare_cases(_cases(tallies, base), _cases(tallies, strategy), judged)
-    if not contest.counts.n:
-        return None
-    counts = contest.counts
-    before, after = _rates(contest)
-    return tag(
-        "p",
-        {"class": "gain"},
-        tag("b", None, name(strategy)),
-        f" against {base}: {percent(before)} → {percent(after)} right over all models, ",
-        tag("b", None, _points(contest)),
-        f" points {_range(contest)}; {counts.only_b:,} trials were gained and {counts.only_a:,} "
-        f"lost of {counts.n:,}."
-        if contest.is_told
-        else f" points {_range(contest)}, which may be chance in {counts.n:,} trials.",
+def gain_lines(tallies: Tallies, strategy: str, judged: Judged) -> Html:
+    """Say in a line each what a strategy adds over all models, where it is worse, and its cost."""
+    gains = list_gains(tallies, strategy, judged)
+    about = gains[-1].remarks if gains else ()
+    return join(
+        *(_gain_line(gain) for gain in gains),
+        *(tag("p", {"class": "gain k2"}, text) for text in about),
     )
+
+
+def _gain_line(gain: Gain) -> Html:
+    rest = gain.sentence.removeprefix(gain.strategy)
+    return tag("p", {"class": "gain"}, tag("b", None, name(gain.strategy)), rest)
 
 
 def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None:
@@ -54,7 +57,7 @@ def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None
     names = name_contenders(cell for cell, _ in tallies)
     before, after = _by_contender(tallies, base), _by_contender(tallies, strategy)
     found = [
-        (names[key], compare_cases(_strip(before[key]), _strip(after[key]), judged))
+        (names[key], compare_cases(strip_strategy(before[key]), strip_strategy(after[key]), judged))
         for key in after
         if key in before
     ]
@@ -84,7 +87,7 @@ def gains_view(tallies: Tallies, base: str, standings: Standings) -> Html | None
 
 
 def _dumbbell(who: str, contest: Contest) -> Html:
-    a, b = _rates(contest)
+    a, b = shares(contest)
     told = contest.is_told
     tone = "" if not told else " told worse" if b < a else " told"
     low, high = sorted((100 * a, 100 * b))
@@ -96,10 +99,10 @@ def _dumbbell(who: str, contest: Contest) -> Html:
         f'<circle class="from" cx="{100 * a:.2f}%" cy="50%" r="4.5"/>'
         f'<circle class="to" cx="{100 * b:.2f}%" cy="50%" r="5"/></svg>'
     )
-    points = (
-        [tag("b", None, _points(contest)), " ", tag("small", None, _range(contest))]
+    shown = (
+        [tag("b", None, points(contest)), " ", tag("small", None, points_range(contest))]
         if told
-        else [tag("span", {"class": "k3"}, f"{_points(contest)} may be chance")]
+        else [tag("span", {"class": "k3"}, f"{points(contest)} may be chance")]
     )
     return tag(
         "tr",
@@ -107,13 +110,13 @@ def _dumbbell(who: str, contest: Contest) -> Html:
         tag("th", {"scope": "row", "role": "rowheader"}, name(who)),
         tag("td", {"class": "viz", "role": "cell"}, drawn),
         tag("td", {"class": "num fromto", "role": "cell"}, f"{100 * a:.0f} → {percent(b)}"),
-        tag("td", {"class": "num", "role": "cell"}, *points),
+        tag("td", {"class": "num", "role": "cell"}, *shown),
     )
 
 
 def rules_view(tallies: Tallies, strategy: str) -> Html | None:
     """Return the rules that right trials used, most often first."""
-    tools = _tools(tallies, strategy)
+    tools = select_tools(tallies, strategy)
     group = render_group(merge_tallies(tools), axis="strategy", value=strategy)
     used = [one for one in group.recoveries if one.saved.k][:_MAX_RULES]
     if not used:
@@ -152,55 +155,17 @@ def rules_view(tallies: Tallies, strategy: str) -> Html | None:
 
 
 def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged) -> Html | None:
-    """Return all strategies side by side, over all models."""
+    """Return all strategies side by side, over all models, with what each costs."""
     if len(strategies) < 2:
         return None
-    first = strategies[0]
-    rows: list[Html] = []
-    for strategy in strategies:
-        group = render_group(
-            merge_tallies(_tools(tallies, strategy)), axis="strategy", value=strategy
-        )
-        contest = compare_cases(_cases(tallies, first), _cases(tallies, strategy), judged)
-        rate: Rate = group.strict if judged == "strict" else group.original
-        against = "–" if strategy == first else f"{_points(contest)} {_range(contest)}"
-        if strategy != first and not contest.is_told:
-            against += ", may be chance"
-        low, high = 100 * rate.interval.low, 100 * rate.interval.high
-        rows.append(
-            tag(
-                "tr",
-                {"role": "row"},
-                tag("th", {"scope": "row", "role": "rowheader"}, name(strategy)),
-                tag(
-                    "td",
-                    {"class": "num", "role": "cell", "data-label": "right"},
-                    tag("b", None, percent(rate.value)),
-                    " ",
-                    tag("small", None, f"{low:.0f}–{high:.0f}"),
-                ),
-                tag(
-                    "td",
-                    {"class": "num", "role": "cell", "data-label": f"against {first}"},
-                    against,
-                ),
-                tag(
-                    "td",
-                    {"class": "num", "role": "cell", "data-label": "false calls"},
-                    f"{group.false_calls.k:,}",
-                ),
-                tag(
-                    "td",
-                    {"class": "num", "role": "cell", "data-label": "trials"},
-                    f"{group.judged:,}",
-                ),
-            )
-        )
+    base = choose_base(strategies)
     head = [
         ("Strategy", ""),
         ("Right, 95\u202f% interval", "num"),
-        (f"against {first}", "num"),
+        (f"against {base}", "num"),
         ("False calls", "num"),
+        ("Requests a trial", "num"),
+        ("Tokens a trial", "num"),
         ("Trials", "num"),
     ]
     return tag(
@@ -212,28 +177,51 @@ def comparators_view(tallies: Tallies, strategies: Sequence[str], judged: Judged
             tag("h2", None, "Strategies side by side"),
             tag("p", None, "All models together, the same cases and seeds."),
         ),
-        table("Strategies", "plain", head, rows),
+        table(
+            "Strategies",
+            "plain comparators",
+            head,
+            [_comparator(tallies, base, strategy, judged) for strategy in strategies],
+        ),
     )
 
 
-def _tools(tallies: Tallies, strategy: str) -> list[Tally]:
-    return [
-        tally
-        for (cell, control), tally in tallies.items()
-        if cell.strategy == strategy and not control
-    ]
+def _comparator(tallies: Tallies, base: str, strategy: str, judged: Judged) -> Html:
+    whole = merge_tallies(select_tools(tallies, strategy))
+    group = render_group(whole, axis="strategy", value=strategy)
+    contest = contrast(tallies, base, strategy, judged)
+    rate: Rate = group.strict if judged == "strict" else group.original
+    against = "–" if strategy == base else f"{points(contest)} {points_range(contest)}"
+    if strategy != base and not contest.is_told:
+        against += ", may be chance"
+    low, high = 100 * rate.interval.low, 100 * rate.interval.high
+    spending = average_spending(whole)
 
+    def figure(label: str, *children: Child) -> Html:
+        return tag("td", {"class": "num", "role": "cell", "data-label": label}, *children)
 
-def _cases(tallies: Tallies, strategy: str) -> dict[tuple[Cell, str], CaseTrials]:
-    return _strip(_tools(tallies, strategy))
-
-
-def _strip(tallies: Sequence[Tally]) -> dict[tuple[Cell, str], CaseTrials]:
-    return {
-        (replace(cell, strategy=""), case): trials
-        for tally in tallies
-        for (cell, case), trials in tally.cases.items()
-    }
+    meaning = _MEANINGS.get(strategy)
+    return tag(
+        "tr",
+        {"role": "row"},
+        tag(
+            "th",
+            {"scope": "row", "role": "rowheader"},
+            name(strategy),
+            tag("small", {"class": "k3"}, f" {meaning}") if meaning else None,
+        ),
+        figure(
+            "right",
+            tag("b", None, percent(rate.value)),
+            " ",
+            tag("small", None, f"{low:.0f}–{high:.0f}"),
+        ),
+        figure(f"against {base}", against),
+        figure("false calls", f"{group.false_calls.k:,}"),
+        figure("requests a trial", f"{spending.requests:.1f}"),
+        figure("tokens a trial", f"{spending.tokens:,.0f}"),
+        figure("trials", f"{group.judged:,}"),
+    )
 
 
 def _by_contender(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str, str], list[Tally]]:
@@ -242,18 +230,3 @@ def _by_contender(tallies: Tallies, strategy: str) -> Mapping[tuple[str, str, st
         if cell.strategy == strategy and not control:
             found.setdefault(key_of(cell), []).append(tally)
     return found
-
-
-def _rates(contest: Contest) -> tuple[float, float]:
-    counts = contest.counts
-    return ((counts.both + counts.only_a) / counts.n, (counts.both + counts.only_b) / counts.n)
-
-
-def _points(contest: Contest) -> str:
-    points = round(100 * contest.difference)
-    return f"+{points}" if points > 0 else signed(points)
-
-
-def _range(contest: Contest) -> str:
-    low, high = round(100 * contest.interval.low), round(100 * contest.interval.high)
-    return f"[{signed(low)} to {signed(high)}]"

@@ -33,7 +33,7 @@ from .rows import (
     encode_body,
 )
 
-__all__ = ["LATEST", "STORE_FILE", "RunInfo", "RunStatus", "RunStore", "check_tag"]
+__all__ = ["LATEST", "STORE_FILE", "RightCounts", "RunInfo", "RunStatus", "RunStore", "check_tag"]
 
 T = TypeVar("T")
 

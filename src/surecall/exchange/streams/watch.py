@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from surecall.errors import Code
-from surecall.formats import FORMATS, ToolNames, openers_of
+from surecall.formats import FORMATS, ToolNames, find_openers
 from surecall.limits import MIB
 from surecall.reading import (
     ReadEvent,
@@ -42,7 +42,9 @@ class TextWatch:
         self._names = names
         self._limits = limits
         self._used_ids = used_ids
-        self._openers = openers_of(names, FORMATS)
+        openers = find_openers(names, FORMATS)
+        self._openers = openers.index
+        self._has_opener = openers.are_in
         self._reader: ReplyReader | None = None
         self._past: list[str] = []
         """Text that the reader has not seen, because nothing in it can begin a call."""
@@ -87,7 +89,7 @@ class TextWatch:
             self.feed(text)
             return True
         found = self._tail + text
-        if self._reader is not None or self._openers.search(found, 0) is not None:
+        if self._reader is not None or self._has_opener(found):
             return False
         self.fed += len(text)
         self._recent.append(text)
@@ -165,7 +167,7 @@ class TextWatch:
     def _feed_plain(self, text: str) -> ReplyReader | None:
         """Look for the first mark; without one, no reader is needed."""
         found = self._tail + text
-        if self._openers.search(found, 0) is None:
+        if not self._has_opener(found):
             self._take_found(found)
             return None
         reader = self._reader = ReplyReader(

@@ -2,7 +2,7 @@
 
 const source = JSON.parse(document.getElementById("data").textContent);
 const run = source.run;
-const KNOWN_STRATEGIES = ["raw", "naive", "baseline", "production", "guided"];
+const KNOWN_STRATEGIES = ["raw", "naive", "baseline", "production", "gated", "guided"];
 
 const textAt = (place) => (place < 0 ? null : source.texts[place]);
 const textsAt = (places) => places.map(textAt);
