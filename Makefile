@@ -38,13 +38,14 @@ check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## Measure what the loop, reading, repair, evals and records cost
+bench: $(VENV)/.dev ## Measure what starting, the loop, reading, repair, evals and records cost
 	$(BIN)/python bench/loop.py
 	$(BIN)/python bench/reading.py
 	$(BIN)/python bench/repair.py
 	$(BIN)/python bench/evals.py
 	$(BIN)/python bench/records.py
 	$(BIN)/python bench/wrap.py
+	$(BIN)/python bench/start.py
 
 docs: $(VENV)/.dev ## Write the generated reference pages, check all links and build the site
 	$(BIN)/python scripts/generate_reference.py

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from surecall.transport import HttpTransport, ScriptedTransport
     from surecall.workspace import Workspace, WorkspaceTools
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Approval",
     "ApprovalDecision",
@@ -160,10 +162,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("surecall")
     for home, names in _HOMES.items():
         if name in names.split():
             value = globals()[name] = getattr(import_module(f"surecall.{home}"), name)

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
+from surecall import __version__
 from surecall.errors import Code, did_you_mean
 
 from .flags import output_flags
@@ -155,13 +156,11 @@ def _accept_any_text() -> None:
 def _show_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    from importlib.metadata import version
-
     output: Output = context.obj
     if output.json:
-        output.data({"version": version("surecall")})
+        output.data({"version": __version__})
     else:
-        click.echo(f"surecall {version('surecall')}")
+        click.echo(f"surecall {__version__}")
     context.exit()
 
 

@@ -4,12 +4,12 @@ import platform
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any, Final, Literal, NamedTuple, Self, cast
 
 import msgspec
 from msgspec import Struct, field
 
+from surecall import __version__
 from surecall.jsontext import canonical_hash, encode_text
 from surecall.records import Usage
 
@@ -303,7 +303,7 @@ def make_manifest(units: Iterable[Unit], *, axes: Any, **fields: Any) -> Manifes
         axes=msgspec.to_builtins(axes),
         units=len(planned),
         units_hash=hash_of(planned),
-        package=version("surecall"),
+        package=__version__,
         python=".".join(platform.python_version_tuple()[:2]),
         **fields,
     )

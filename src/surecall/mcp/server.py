@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from surecall import __version__
 from surecall.errors import SurecallError
 from surecall.jsontext import repair_json as repair_text
 from surecall.limits import MAX_BODY_BYTES
@@ -88,13 +89,11 @@ FUNCTIONS: Final[tuple[Callable[..., dict[str, Any]], ...]] = (
 def make_server() -> Any:
     """Return the server, an `MCPServer` of the official SDK."""
     load_sdk()
-    from importlib.metadata import version
-
     from mcp.server.mcpserver import MCPServer
     from mcp_types import ToolAnnotations
 
     server = MCPServer(
-        "surecall", version=version("surecall"), instructions=_INSTRUCTIONS, log_level="WARNING"
+        "surecall", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
     hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for function in FUNCTIONS:

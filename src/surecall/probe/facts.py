@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from surecall import __version__
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.files import make_private
 from surecall.jsontext import decode, encode_text
@@ -152,7 +152,7 @@ class FactStore:
                 redact(finding.evidence),
                 now,
                 now + self.max_age_s,
-                version("surecall"),
+                __version__,
                 finding.cost.requests,
                 finding.cost.tokens,
             )
