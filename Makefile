@@ -35,6 +35,7 @@ test: $(VENV)/.dev browser ## Run all tests
 check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/readme_code.py build/readme.py
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
@@ -53,8 +54,9 @@ docs: $(VENV)/.dev ## Write the generated reference pages, check all links and b
 	$(BIN)/properdocs build --strict --quiet
 	@echo "Read it: python -m http.server --directory build/site"
 
-build: $(VENV)/.dev ## Build wheel and source archive into dist/
+build: $(VENV)/.dev ## Build wheel, source archive and bill of materials into dist/
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/python scripts/make_sbom.py
 
 lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt
