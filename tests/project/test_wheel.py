@@ -28,7 +28,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT],
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=175,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
