@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surecall import __version__
+from surecall.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
 PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^ ;\\]+)(?: *; *(?P<marker>[^\\\n]+))?")
@@ -112,7 +112,7 @@ def make_document(project: Mapping[str, Any], files: Mapping[str, str]) -> dict[
     def scope(name: str) -> str:
         return "required" if name in required else "optional" if name in optional else "excluded"
 
-    own = f"pkg:pypi/{project['name']}@{__version__}"
+    own = f"pkg:pypi/{project['name']}@{VERSION}"
     direct = refs_of(map(requirement_name, project["dependencies"]))
     document: dict[str, Any] = {
         "bomFormat": "CycloneDX",
@@ -123,7 +123,7 @@ def make_document(project: Mapping[str, Any], files: Mapping[str, str]) -> dict[
                 "type": "library",
                 "bom-ref": own,
                 "name": project["name"],
-                "version": __version__,
+                "version": VERSION,
                 "description": project["description"],
                 "licenses": [{"license": {"id": project["license"]}}],
                 "purl": own,
@@ -144,7 +144,7 @@ def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     files = {path.name: path.read_text("utf-8") for path in (ROOT / "requirements").glob("*.txt")}
     document = make_document(project, files)
-    target = Path(*sys.argv[1:2] or [str(ROOT / "dist" / f"surecall-{__version__}.cdx.json")])
+    target = Path(*sys.argv[1:2] or [str(ROOT / "dist" / f"surecall-{VERSION}.cdx.json")])
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
     print(f"{target.name}: {len(document['components'])} components")

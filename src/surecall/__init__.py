@@ -7,6 +7,8 @@ receipt for every change made to it, or a clear refusal that the model can act o
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surecall.version import VERSION
+
 if TYPE_CHECKING:
     from surecall.clients import async_http_client, http_client, wrap
     from surecall.config import load_config
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from surecall.transport import HttpTransport, ScriptedTransport
     from surecall.workspace import Workspace, WorkspaceTools
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Approval",

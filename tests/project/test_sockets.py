@@ -17,7 +17,7 @@ OFFLINE = [
     ("explain", "ARGUMENTS_TRUNCATED"),
     ("docs", "first-loop"),
     ("models",),
-    ("presets",),
+    ("presets", "list"),
     ("config", "show"),
     ("faults", "list"),
     ("completion", "bash"),

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from surecall import __version__
 from surecall.errors import Code, did_you_mean
+from surecall.version import VERSION
 
 from .flags import output_flags
 from .output import ExitCode, Output, exit_code_of
@@ -158,9 +158,9 @@ def _show_version(context: click.Context, _parameter: click.Parameter, value: bo
         return
     output: Output = context.obj
     if output.json:
-        output.data({"version": __version__})
+        output.data({"version": VERSION})
     else:
-        click.echo(f"surecall {__version__}")
+        click.echo(f"surecall {VERSION}")
     context.exit()
 
 

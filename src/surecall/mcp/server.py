@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
-from surecall import __version__
 from surecall.errors import SurecallError
 from surecall.jsontext import repair_json as repair_text
 from surecall.limits import MAX_BODY_BYTES
 from surecall.reading import read_reply as read_any_reply
 from surecall.schema import SchemaChecker, lint_tool
 from surecall.topics import explain_topic
+from surecall.version import VERSION
 
 from .connection import load_sdk
 
@@ -92,9 +92,7 @@ def make_server() -> Any:
     from mcp.server.mcpserver import MCPServer
     from mcp_types import ToolAnnotations
 
-    server = MCPServer(
-        "surecall", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
-    )
+    server = MCPServer("surecall", version=VERSION, instructions=_INSTRUCTIONS, log_level="WARNING")
     hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for function in FUNCTIONS:
         server.add_tool(_with_refusals(function), annotations=hints)

@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from surecall import __version__
 from surecall.errors import Code, ConfigError, JSONTextError
 from surecall.files import make_private
 from surecall.jsontext import decode, encode_text
 from surecall.profiles import join_capabilities, split_capabilities
 from surecall.records import ErrorDetail
 from surecall.redaction import open_log, redact
+from surecall.version import VERSION
 
 from .findings import Finding
 
@@ -152,7 +152,7 @@ class FactStore:
                 redact(finding.evidence),
                 now,
                 now + self.max_age_s,
-                __version__,
+                VERSION,
                 finding.cost.requests,
                 finding.cost.tokens,
             )
