@@ -303,9 +303,11 @@ async def open_instructor(url: str, reliable: bool) -> AsyncIterator[Ask]:
         asking: Any = instructor.from_openai(client)
 
         async def ask(fault: str, stream: bool) -> Calls:
+            # A partial object has a tool of another name, which the provider must be told.
+            prompt = PROMPT.replace(NAME, f"Partial{NAME}") if stream else PROMPT
             asked = {
                 "model": f"faults:{fault}",
-                "messages": [{"role": "user", "content": PROMPT}],
+                "messages": [{"role": "user", "content": prompt}],
                 "response_model": note,
             }
             if stream:

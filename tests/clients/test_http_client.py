@@ -124,7 +124,7 @@ async def test_a_connection_that_breaks_before_the_answer_is_tried_once_more(lib
     async with serve() as (url, _), surecall.async_http_client(library=library) as client:
         response = await client.post(f"{url}/chat/completions", json=asked)
         call = response.json()["choices"][0]["message"]["tool_calls"][0]
-        assert call["function"]["name"] == "weather"
+        assert call["function"]["name"] == WEATHER["name"]
     once = Policy(max_requests=1)
     async with (
         serve() as (url, _),
