@@ -38,16 +38,18 @@ test: $(VENV)/.dev browser ## Run all tests
 check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/readme_code.py build/readme.py
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## Measure what the loop, reading, repair, evals and records cost
+bench: $(VENV)/.dev ## Measure what starting, the loop, reading, repair, evals and records cost
 	$(BIN)/python bench/loop.py
 	$(BIN)/python bench/reading.py
 	$(BIN)/python bench/repair.py
 	$(BIN)/python bench/evals.py
 	$(BIN)/python bench/records.py
 	$(BIN)/python bench/wrap.py
+	$(BIN)/python bench/start.py
 
 docs: $(VENV)/.dev ## Write the generated reference pages, check all links and build the site
 	$(BIN)/python scripts/generate_reference.py
@@ -55,8 +57,9 @@ docs: $(VENV)/.dev ## Write the generated reference pages, check all links and b
 	$(BIN)/properdocs build --strict --quiet
 	@echo "Read it: python -m http.server --directory build/site"
 
-build: $(VENV)/.dev ## Build wheel and source archive into dist/
+build: $(VENV)/.dev ## Build wheel, source archive and bill of materials into dist/
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/python scripts/make_sbom.py
 
 lock: ## Resolve the pinned requirements anew (needs uv)
 	$(COMPILE) pyproject.toml --output-file requirements/base.txt

@@ -1,20 +1,12 @@
-"""The clients that `clients_with_and_without.py` asks with, each in one shape."""
+"""The clients that `clients_with_and_without.py` asks with, each in one shape.
+
+Each is imported when it is asked, because they do not all fit into one environment.
+"""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple
-
-import agents
-import anthropic
-import openai
-from agents.models.openai_responses import OpenAIResponsesModel
-from google import genai
-from google.genai import types
-from langchain_openai import ChatOpenAI
-from pydantic_ai import Agent
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 import surecall
 
@@ -73,6 +65,8 @@ def decode_arguments(text: Any) -> Any:
 @asynccontextmanager
 async def open_openai(url: str, reliable: bool) -> AsyncIterator[Any]:
     """Open a client of the openai SDK."""
+    import openai
+
     async with openai.AsyncOpenAI(base_url=url, api_key="k") as client:
         yield surecall.wrap(client) if reliable else client
 
@@ -142,6 +136,8 @@ async def open_responses(url: str, reliable: bool) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def open_anthropic(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Ask for messages with the anthropic SDK."""
+    import anthropic
+
     base = url.removesuffix("/v1")
     tool = {"name": NAME, "description": ABOUT, "input_schema": SCHEMA}
 
@@ -168,6 +164,9 @@ async def open_anthropic(url: str, reliable: bool) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def open_genai(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Ask for content with the google-genai SDK."""
+    from google import genai
+    from google.genai import types
+
     declaration = types.FunctionDeclaration(
         name=NAME, description=ABOUT, parameters_json_schema=SCHEMA
     )
@@ -198,6 +197,8 @@ async def open_genai(url: str, reliable: bool) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def open_langchain(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Ask with LangChain's chat model."""
+    from langchain_openai import ChatOpenAI
+
     http = surecall.async_http_client() if reliable else None
     function = {"name": NAME, "description": ABOUT, "parameters": SCHEMA}
 
@@ -221,6 +222,10 @@ async def open_langchain(url: str, reliable: bool) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def open_pydantic_ai(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Run an agent of pydantic-ai, whose calls are those that its tool was run with."""
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
     async with open_openai(url, reliable) as client:
         provider = OpenAIProvider(openai_client=client)
 
@@ -249,6 +254,9 @@ async def open_pydantic_ai(url: str, reliable: bool) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def open_agents_sdk(url: str, reliable: bool) -> AsyncIterator[Ask]:
     """Run an agent of the OpenAI Agents SDK, whose calls are those that its tool was run with."""
+    import agents
+    from agents.models.openai_responses import OpenAIResponsesModel
+
     agents.set_tracing_disabled(True)
     async with open_openai(url, reliable) as client:
 
@@ -272,12 +280,78 @@ async def open_agents_sdk(url: str, reliable: bool) -> AsyncIterator[Ask]:
 
 async def run_agent(agent: Any, stream: bool) -> None:
     """Run an agent of the Agents SDK to its end."""
+    import agents
+
     if not stream:
         await agents.Runner.run(agent, PROMPT, max_turns=3)
         return
     run = agents.Runner.run_streamed(agent, PROMPT, max_turns=3)
     async for _ in run.stream_events():
         pass
+
+
+@asynccontextmanager
+async def open_instructor(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask for a Pydantic object with Instructor, which is the call's arguments."""
+    import instructor
+    from pydantic import create_model
+
+    fields: dict[str, Any] = {"title": str, "tags": list[str], "stars": int, "draft": bool}
+    note = create_model(NAME, __doc__=ABOUT, **fields)
+
+    async with open_openai(url, reliable) as client:
+        asking: Any = instructor.from_openai(client)
+
+        async def ask(fault: str, stream: bool) -> Calls:
+            # A partial object has a tool of another name, which the provider must be told.
+            prompt = PROMPT.replace(NAME, f"Partial{NAME}") if stream else PROMPT
+            asked = {
+                "model": f"faults:{fault}",
+                "messages": [{"role": "user", "content": prompt}],
+                "response_model": note,
+            }
+            if stream:
+                made = [note async for note in asking.create_partial(**asked)][-1:]
+            else:
+                made = [await asking.create(**asked)]
+            return [(NAME, note.model_dump()) for note in made]
+
+        yield ask
+
+
+@asynccontextmanager
+async def open_llama_index(url: str, reliable: bool) -> AsyncIterator[Ask]:
+    """Ask with LlamaIndex's model for endpoints that are like OpenAI's."""
+    from llama_index.core.tools import FunctionTool
+    from llama_index.llms.openai_like import OpenAILike
+
+    def save_note(title: str, tags: list[str], stars: int, draft: bool) -> str:
+        """Save a note."""
+        return "saved"
+
+    http = surecall.async_http_client() if reliable else None
+    tools = [FunctionTool.from_defaults(save_note, name=NAME, description=ABOUT)]
+
+    async def ask(fault: str, stream: bool) -> Calls:
+        llm: Any = OpenAILike(
+            model=f"faults:{fault}",
+            api_base=url,
+            api_key="k",
+            is_chat_model=True,
+            is_function_calling_model=True,
+            async_http_client=http,
+        )
+        if stream:
+            chunks = [c async for c in await llm.astream_chat_with_tools(tools, user_msg=PROMPT)]
+            whole = chunks[-1]
+        else:
+            whole = await llm.achat_with_tools(tools, user_msg=PROMPT)
+        made = llm.get_tool_calls_from_response(whole, error_on_no_tool_call=False)
+        return [(call.tool_name, call.tool_kwargs) for call in made]
+
+    yield ask
+    if http is not None:
+        await http.aclose()
 
 
 async def settle(run: Awaitable[Any], ran: Calls) -> None:
@@ -308,6 +382,16 @@ CLIENTS: dict[str, ClientUnderTest] = {
     ),
     "openai-agents": ClientUnderTest(
         "OpenAI Agents SDK", "openai-agents", "responses", "wrap", open_agents_sdk
+    ),
+    "instructor": ClientUnderTest(
+        "Instructor", "instructor", "chat_completions", "wrap", open_instructor
+    ),
+    "llama-index": ClientUnderTest(
+        "LlamaIndex, OpenAI-like",
+        "llama-index-llms-openai-like",
+        "chat_completions",
+        "http_client",
+        open_llama_index,
     ),
 }
 """Every client, in the order of the table."""

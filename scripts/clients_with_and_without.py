@@ -1,9 +1,10 @@
 """Count the calls that clients deliver from a faulty provider, without surecall and with it.
 
-python scripts/clients_with_and_without.py [--only CLIENT] [--details] [--write]
+python scripts/clients_with_and_without.py [--only CLIENT ...] [--details] [--write]
 
 Every client asks for one and the same call. Faults that can be repaired must end in the right
-call; all others must end without one. `--write` puts the tables into the documentation.
+call; all others must end without one. `--write` puts the tables into the documentation; rows of
+clients that were not asked, such as those of another environment, stay as they are.
 """
 
 import argparse
@@ -13,8 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -108,7 +108,7 @@ async def measure(ask: Ask, fault: Fault, *, stream: bool) -> tuple[Outcome, str
     return judge(fault, calls), str(calls)
 
 
-async def measure_all(only: str | None) -> Done:
+async def measure_all(chosen: list[str]) -> Done:
     """Ask everything: one request after the other, but several clients at a time."""
     done: Done = {}
     places = asyncio.Semaphore(AT_A_TIME)
@@ -124,7 +124,6 @@ async def measure_all(only: str | None) -> Done:
                 cell = Cell(name, reliable, stream, fault.name)
                 done[cell] = await measure(ask, fault, stream=stream)
 
-    chosen = [name for name in clients.CLIENTS if only in (None, name)]
     await asyncio.gather(
         *(
             ask_all(name, reliable, stream)
@@ -136,7 +135,19 @@ async def measure_all(only: str | None) -> Done:
     return done
 
 
+def is_installed(name: str) -> bool:
+    """Tell whether a client is in this environment."""
+    try:
+        return bool(version(clients.CLIENTS[name].package))
+    except PackageNotFoundError:
+        return False
+
+
 # ---------------------------------------------------------------- tables
+
+
+Table = tuple[str, list[str]]
+"""The names of the columns, and the rows, each of which begins with a client."""
 
 
 class Row(NamedTuple):
@@ -167,29 +178,29 @@ def count(done: Done, name: str, *, reliable: bool, stream: bool | None = None) 
     )
 
 
-def short_table(done: Done) -> str:
+def asked_clients(done: Done) -> dict[str, clients.ClientUnderTest]:
+    """Return the clients that were asked, in the order of the table."""
+    names = {cell.client for cell in done}
+    return {name: entry for name, entry in clients.CLIENTS.items() if name in names}
+
+
+def short_table(done: Done) -> Table:
     """Return the table of the README."""
-    lines = [
-        "| client | right, alone | with surecall | wrong or cut, alone | with surecall |",
-        "|---|---|---|---|---|",
-    ]
-    for name, entry in clients.CLIENTS.items():
+    lines: list[str] = []
+    for name, entry in asked_clients(done).items():
         alone, helped = (count(done, name, reliable=reliable) for reliable in (False, True))
         lines.append(
             f"| {entry.title} | {alone.right} of {alone.repairable} "
             f"| {helped.right} of {helped.repairable} "
             f"| {alone.wrong + alone.cut} | {helped.wrong + helped.cut} |"
         )
-    return "\n".join(lines)
+    return "| client | right, alone | with surecall | wrong or cut, alone | with surecall |", lines
 
 
-def full_table(done: Done) -> str:
+def full_table(done: Done) -> Table:
     """Return the table of the explanation page, whole replies and streams apart."""
-    lines = [
-        "| client | version | reply | with | right | wrong | cut | of |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name, entry in clients.CLIENTS.items():
+    lines: list[str] = []
+    for name, entry in asked_clients(done).items():
         for stream in (False, True):
             for reliable in (False, True):
                 row = count(done, name, reliable=reliable, stream=stream)
@@ -204,55 +215,70 @@ def full_table(done: Done) -> str:
                     str(row.asked),
                 )
                 lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "| client | version | reply | with | right | wrong | cut | of |", lines
 
 
-def misses(done: Done) -> str:
+def list_misses(done: Done) -> Table:
     """List every fault that did not end as it must with surecall."""
-    found: dict[str, list[str]] = {}
+    lines: list[str] = []
     for cell, (outcome, _) in sorted(done.items()):
-        must = "right" if BY_NAME[cell.fault].repairable else "none"
-        if cell.reliable and outcome not in (must, "right"):
+        if is_miss(cell, outcome):
             how = "streamed" if cell.stream else "whole"
             title = clients.CLIENTS[cell.client].title
-            found.setdefault(f"`{cell.fault}`", []).append(f"{title}, {how}: {outcome}")
-    lines = [f"| {fault} | {'; '.join(where)} |" for fault, where in found.items()]
-    head = ["| fault | where, and what was delivered |", "|---|---|"]
-    return "\n".join([*head, *lines]) if lines else "With surecall, none."
+            lines.append(f"| {title} | {how} | `{cell.fault}` | {outcome} |")
+    return "| client | reply | fault | delivered |", lines
 
 
-def write(path: Path, mark: str, text: str) -> None:
-    """Replace what stands between two marks of a page."""
+def is_miss(cell: Cell, outcome: Outcome) -> bool:
+    """Tell whether a request with surecall did not end as it must."""
+    must = "right" if BY_NAME[cell.fault].repairable else "none"
+    return cell.reliable and outcome not in (must, "right")
+
+
+def client_of(row: str) -> str:
+    """Return the client that a row of a table is about."""
+    return row.split("|")[1].strip()
+
+
+def write(path: Path, mark: str, made: Table, done: Done) -> None:
+    """Replace the rows between two marks of a page that are about the clients asked."""
+    head, rows = made
     page = path.read_text("utf-8")
     begin, end = f"<!-- {mark}: made by {Path(__file__).name} -->", f"<!-- end of {mark} -->"
-    head, tail = page.partition(begin)[0], page.partition(end)[2]
-    path.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", "utf-8")
+    before, _, rest = page.partition(begin)
+    old, _, after = rest.partition(end)
+    asked = {entry.title for entry in asked_clients(done).values()}
+    titles = [entry.title for entry in clients.CLIENTS.values()]
+    stay = (row for row in old.splitlines() if row.startswith("| ") and client_of(row) in titles)
+    rows = [*rows, *(row for row in stay if client_of(row) not in asked)]
+    rows.sort(key=lambda row: titles.index(client_of(row)))
+    lines = [head, "|" + "---|" * (head.count("|") - 1), *rows]
+    text = "\n".join(lines) if rows else "With surecall, none."
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")
 
 
 def main() -> int:
     """Measure, and print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=clients.CLIENTS, help="ask with one client")
+    parser.add_argument("--only", choices=clients.CLIENTS, nargs="+", help="ask with these clients")
     parser.add_argument("--details", action="store_true", help="print what was not as it must be")
     parser.add_argument("--write", action="store_true", help="put the tables into the pages")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     began = time.monotonic()
-    done = asyncio.run(measure_all(chosen.only))
+    names = chosen.only or [name for name in clients.CLIENTS if is_installed(name)]
+    done = asyncio.run(measure_all(names))
     if chosen.details:
         for cell, (outcome, why) in sorted(done.items()):
-            must = "right" if BY_NAME[cell.fault].repairable else "none"
-            if cell.reliable and outcome not in (must, "right"):
+            if is_miss(cell, outcome):
                 print(*cell, outcome, why[:200])
     if chosen.write:
-        today = datetime.now(UTC).date().isoformat()
-        dated = f"Measured on {today} by `python scripts/{Path(__file__).name} --write`"
-        write(ROOT / "README.md", "clients", short_table(done))
         page = ROOT / "docs" / "explanation" / "clients-with-and-without.md"
-        write(page, "table", f"{dated} (2 shared cores, CPython 3.11.7).\n\n{full_table(done)}")
-        write(page, "misses", misses(done))
-    elif chosen.only is None:
-        print(short_table(done), full_table(done), sep="\n\n")
+        write(ROOT / "README.md", "clients", short_table(done), done)
+        write(page, "table", full_table(done), done)
+        write(page, "misses", list_misses(done), done)
+    for head, rows in (short_table(done), full_table(done)):
+        print(head, *rows, "", sep="\n")
     print(f"{len(done)} requests in {time.monotonic() - began:.0f} s", file=sys.stderr)
     return 0
 

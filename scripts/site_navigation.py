@@ -1,4 +1,4 @@
-"""The navigation of the documentation site: folder by folder, with the titles of the pages."""
+"""The documentation site: its navigation folder by folder, and code that keys can scroll."""
 
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,11 @@ def on_config(config: Any) -> Any:
         {"Glossary": "glossary.md"},
     ]
     return config
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let the keyboard reach blocks of code, which are wider than a narrow screen."""
+    return html.replace("<pre>", '<pre tabindex="0">')
 
 
 def list_pages(docs: Path, folder: str) -> list[dict[str, str]]:

@@ -7,6 +7,8 @@ receipt for every change made to it, or a clear refusal that the model can act o
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surecall.version import VERSION
+
 if TYPE_CHECKING:
     from surecall.clients import async_http_client, http_client, wrap
     from surecall.config import load_config
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     )
     from surecall.transport import HttpTransport, ScriptedTransport
     from surecall.workspace import Workspace, WorkspaceTools
+
+__version__ = VERSION
 
 __all__ = [
     "Approval",
@@ -160,10 +164,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("surecall")
     for home, names in _HOMES.items():
         if name in names.split():
             value = globals()[name] = getattr(import_module(f"surecall.{home}"), name)

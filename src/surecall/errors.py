@@ -24,11 +24,8 @@ What a code means, and what to do about it, is in `codes.toml`; `surecall explai
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, cast
-
-from surecall.redaction import redact
 
 __all__ = [
     "Code",
@@ -488,6 +485,8 @@ def _redacted(value: Any) -> Any:
     if isinstance(value, Code):
         return value
     if isinstance(value, str):
+        from surecall.redaction import redact  # which loads more than the rest of an error
+
         return redact(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
@@ -504,6 +503,8 @@ def invalid_config(message: str, hint: str | None = None) -> ConfigError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that suggests the closest known names, or lists some of them."""
+    from difflib import get_close_matches
+
     names = sorted(known)
     by_lower = {item.lower(): item for item in names}
     close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from .accessibility import find_barriers
+
 pytest.importorskip("properdocs", reason="the generator of the site is in the group docs")
 
 ROOT = Path(__file__).parents[2]
@@ -64,3 +66,14 @@ def test_the_navigation_has_every_kind_of_page(browser: Browser, address: str) -
     for kind in ("Tutorial", "How-to", "Reference", "Explanation", "Case studies"):
         assert kind in named
     page.close()
+
+
+def test_the_site_has_no_barrier(browser: Browser, address: str) -> None:
+    """The index, a page with code and a page with wide tables."""
+    page = browser.new_page()
+    found: list[str] = []
+    for path in ("index.html", "tutorial/first-loop.html", "reference/faults.html"):
+        page.goto(f"{address}/{path}")
+        found += find_barriers(page)
+    page.close()
+    assert found == []

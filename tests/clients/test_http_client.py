@@ -12,6 +12,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
 import surecall
+from surecall.exchange import Policy
 
 from .test_wrap import CALL, RIGHT, WEATHER, ask_messages, chat, serve
 
@@ -114,3 +115,20 @@ async def test_google_genai_gains_by_its_http_client(fault: str) -> None:
         async for part in await client.aio.models.generate_content_stream(**asked):
             streamed += part.function_calls or []
         assert [(call.name, call.args) for call in streamed] == RIGHT
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_a_connection_that_breaks_before_the_answer_is_tried_once_more(library: Any) -> None:
+    """Not every SDK does so; with a budget of one request, the library's own error is raised."""
+    asked = chat("reset_once")
+    async with serve() as (url, _), surecall.async_http_client(library=library) as client:
+        response = await client.post(f"{url}/chat/completions", json=asked)
+        call = response.json()["choices"][0]["message"]["tool_calls"][0]
+        assert call["function"]["name"] == WEATHER["name"]
+    once = Policy(max_requests=1)
+    async with (
+        serve() as (url, _),
+        surecall.async_http_client(library=library, policy=once) as client,
+    ):
+        with pytest.raises(library.TransportError):
+            await client.post(f"{url}/chat/completions", json=asked)

@@ -1,12 +1,15 @@
 """Where the project's own files are, for tests about the project."""
 
+import importlib.util
 import pkgutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import surecall
 
-__all__ = ["ROOT", "SOURCE", "doc_pages", "module_names", "source_files"]
+__all__ = ["ROOT", "SOURCE", "doc_pages", "load_script", "module_names", "source_files"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "surecall"
@@ -31,3 +34,17 @@ def _walk() -> Iterator[str]:
 def doc_pages() -> list[Path]:
     """List every page of the documentation, those at the top of the project too."""
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def load_script(name: str, folder: Path = ROOT / "scripts") -> ModuleType:
+    """Load a script of the project as a module; it finds its neighbours as when it is run."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(folder))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+    return module

@@ -1,11 +1,8 @@
 """The documentation is complete, up to date, and its code runs."""
 
-import importlib.util
 import re
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 
 import pytest
@@ -16,7 +13,7 @@ from surecall.formats import FORMATS
 from surecall.loop.options import Options
 from surecall.records import RunEvent
 
-from .sources import ROOT, doc_pages
+from .sources import ROOT, doc_pages, load_script
 
 REFERENCE = ROOT / "docs" / "reference"
 BLOCK = re.compile(r"^```python(?P<mark>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -27,22 +24,8 @@ each_page = pytest.mark.parametrize(
 )
 
 
-def script(name: str) -> ModuleType:
-    """Load a script of the project as a module; it finds its neighbours as when it is run."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(ROOT / "scripts"))
-    return module
-
-
-generator = script("generate_reference")
-links = script("check_links")
+generator = load_script("generate_reference")
+links = load_script("check_links")
 
 
 @pytest.mark.parametrize("name", generator.PAGES)

@@ -13,6 +13,7 @@ HEAVY = {
     "httptools",
     "jsonschema",
     "jsonschema_rs",
+    "msgspec",
     "opentelemetry",
     "pydantic",
     "rich",
@@ -32,7 +33,7 @@ class Start:
 
 STARTS = [
     Start("import", ("-c", "import surecall")),
-    Start("use a name", ("-c", "import surecall; surecall.tool")),
+    Start("use a name", ("-c", "import surecall; surecall.tool"), frozenset({"msgspec"})),
     Start("version", ("-m", "surecall", "--version"), frozenset({"click"})),
     Start("help", ("-m", "surecall", "--help"), frozenset({"click"})),
 ]

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import click
 
 from surecall.errors import Code, did_you_mean
+from surecall.version import VERSION
 
 from .flags import output_flags
 from .output import ExitCode, Output, exit_code_of
@@ -155,13 +156,11 @@ def _accept_any_text() -> None:
 def _show_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    from importlib.metadata import version
-
     output: Output = context.obj
     if output.json:
-        output.data({"version": version("surecall")})
+        output.data({"version": VERSION})
     else:
-        click.echo(f"surecall {version('surecall')}")
+        click.echo(f"surecall {VERSION}")
     context.exit()
 
 

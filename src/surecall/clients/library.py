@@ -93,6 +93,12 @@ class Library:
         """Tell whether an error says that the connection failed."""
         return isinstance(error, (self._module.TransportError, self._module.DecodingError))
 
+    def is_break(self, error: Exception) -> bool:
+        """Tell whether an error says that an open connection broke."""
+        return isinstance(
+            error, (self._module.NetworkError, self._module.RemoteProtocolError)
+        ) and (not isinstance(error, self._module.ConnectError))
+
     def respond(
         self,
         request: Any,

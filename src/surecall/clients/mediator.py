@@ -203,10 +203,22 @@ class _Exchange:
 
     async def _open(self, body: bytes) -> Any:
         try:
-            self._last = await self._library.post(self._http, body)
+            self._last = await self._post(body)
         except Exception as error:
             raise self._fail(error) from error
         return self._last
+
+    async def _post(self, body: bytes) -> Any:
+        """Send a request, and once more if its connection breaks before anything is answered.
+
+        Not every SDK does that: google-genai repeats only what could not be connected.
+        """
+        try:
+            return await self._library.post(self._http, body)
+        except Exception as error:
+            if self._policy.max_requests < 2 or not self._library.is_break(error):
+                raise
+        return await self._library.post(self._http, body)
 
     async def _read(self, response: Any) -> Sent:
         try:

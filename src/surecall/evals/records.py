@@ -4,7 +4,6 @@ import platform
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any, Final, Literal, NamedTuple, Self, cast
 
 import msgspec
@@ -12,6 +11,7 @@ from msgspec import Struct, field
 
 from surecall.jsontext import canonical_hash, encode_text
 from surecall.records import Usage
+from surecall.version import VERSION
 
 Outcome = Literal["called", "abstained", "broke", "error"]
 """`called`: at least one call ran; `abstained`: none was tried; `broke`: tried, but none ran;
@@ -303,7 +303,7 @@ def make_manifest(units: Iterable[Unit], *, axes: Any, **fields: Any) -> Manifes
         axes=msgspec.to_builtins(axes),
         units=len(planned),
         units_hash=hash_of(planned),
-        package=version("surecall"),
+        package=VERSION,
         python=".".join(platform.python_version_tuple()[:2]),
         **fields,
     )

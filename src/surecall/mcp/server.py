@@ -14,6 +14,7 @@ from surecall.limits import MAX_BODY_BYTES
 from surecall.reading import read_reply as read_any_reply
 from surecall.schema import SchemaChecker, lint_tool
 from surecall.topics import explain_topic
+from surecall.version import VERSION
 
 from .connection import load_sdk
 
@@ -88,14 +89,10 @@ FUNCTIONS: Final[tuple[Callable[..., dict[str, Any]], ...]] = (
 def make_server() -> Any:
     """Return the server, an `MCPServer` of the official SDK."""
     load_sdk()
-    from importlib.metadata import version
-
     from mcp.server.mcpserver import MCPServer
     from mcp_types import ToolAnnotations
 
-    server = MCPServer(
-        "surecall", version=version("surecall"), instructions=_INSTRUCTIONS, log_level="WARNING"
-    )
+    server = MCPServer("surecall", version=VERSION, instructions=_INSTRUCTIONS, log_level="WARNING")
     hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for function in FUNCTIONS:
         server.add_tool(_with_refusals(function), annotations=hints)

@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from surecall.jsontext import decode, encode_text
 from surecall.profiles import join_capabilities, split_capabilities
 from surecall.records import ErrorDetail
 from surecall.redaction import open_log, redact
+from surecall.version import VERSION
 
 from .findings import Finding
 
@@ -153,7 +153,7 @@ class FactStore:
                 redact(finding.evidence),
                 now,
                 now + self.max_age_s,
-                version("surecall"),
+                VERSION,
                 finding.cost.requests,
                 finding.cost.tokens,
             )

@@ -139,7 +139,7 @@ def rules_view(tallies: Tallies, strategy: str) -> Html | None:
         )
         for one in used
     ]
-    head = [("Rule", ""), ("", "viz"), ("right trials that used it", "num")]
+    head = [("Rule", ""), ("share", "viz"), ("right trials that used it", "num")]
     return tag(
         "section",
         {"aria-label": "Rules"},

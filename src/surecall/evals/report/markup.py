@@ -98,9 +98,10 @@ def table(caption: str, css: str, head: Iterable[tuple[str, str]], rows: Iterabl
         tag("th", {"scope": "col", "role": "columnheader", "class": css or None}, title)
         for title, css in head
     ]
+    scrolls = "0" if css == "plain" else None  # sideways on a narrow screen, also with keys
     return tag(
         "table",
-        {"class": css, "role": "table"},
+        {"class": css, "role": "table", "tabindex": scrolls},
         tag("caption", {"class": "hidden"}, caption),
         tag("thead", {"role": "rowgroup"}, tag("tr", {"role": "row"}, *heads)),
         tag("tbody", {"role": "rowgroup"}, *rows),

@@ -100,7 +100,8 @@ function table(caption, className, head, rows) {
   const title = (i) => (Array.isArray(head[i]) ? head[i][0] : head[i]);
   return h(
     "table",
-    { class: className, role: "table" },
+    // A plain table scrolls sideways on a narrow screen, also with keys.
+    { class: className, role: "table", tabindex: className === "plain" ? "0" : null },
     h("caption", { class: "hidden" }, caption),
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head.map(
       (_, i) => h("th", { scope: "col", role: "columnheader", class: classOf(i) }, title(i)),
