@@ -35,6 +35,9 @@ class _Link:
     def keep_reading(self) -> None:
         """Nothing comes."""
 
+    def take_body(self, _cycle: object, _limit: int) -> None:
+        """No body came this way; `receive` has it."""
+
     def can_write(self, _cycle: object) -> bool:
         """Nothing can be written around `send`."""
         return False
@@ -67,6 +70,7 @@ async def replay(
     scope: dict[str, Any] = {
         "surecall.link": _Link(),
         "surecall.cycle": None,
+        "surecall.is_crowded": False,
         "headers": [],
         "query_string": b"",
     }
@@ -84,8 +88,9 @@ async def replay(
         if message["type"] == "http.response.start":
             sent["status"] = message["status"]
 
-    named = (record.model_asked, record.stream) if record.client_protocol == "gemini" else None
     protocol = find_protocol(record.client_protocol)
-    job = Job(core, state, protocol, head, caller, (scope, receive, send), named=named)
+    job = Job(core, state, protocol, head, caller, (scope, receive, send))
+    if record.client_protocol == "gemini":
+        job.named = (record.model_asked, record.stream)
     await job.run()
     return {"id": job.id, "status": sent["status"], "was_masked": MASK.encode() in body}

@@ -37,7 +37,7 @@ class ClientJob(ABC):
         asgi: Scope, receive and send of the server.
     """
 
-    _upstream_s = 0.0
+    _upstream_s: float = 0.0
     _body = b""
     _task: "asyncio.Task[Any] | None" = None
     _answer: "Answer | None" = None
