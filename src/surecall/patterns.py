@@ -3,6 +3,8 @@
 import re
 from typing import Any, Final, cast
 
+__all__ = ["lazy_pattern"]
+
 _METHODS: Final = ("finditer", "findall", "fullmatch", "match", "search", "split", "sub", "subn")
 
 

@@ -72,7 +72,7 @@ def test_what_production_gains_is_said_in_one_line(page: Page) -> None:
         for one in summarize(ROWS).strategies
         if (one.a, one.b, one.model) == ("raw", "production", None)
     ]
-    line = page.locator(".view:visible p.gain")
+    line = page.locator(".view:visible p.gain").first
     expect(line).to_contain_text("production against raw:")
     expect(line).to_contain_text(
         f"{one.counts.only_b} trials were gained and {one.counts.only_a} lost of {one.counts.n}."

@@ -65,12 +65,12 @@ async def test_progress_is_reported_and_an_experiment_can_be_stopped(tmp_path: P
         if isinstance(event, TrialFinished):
             stop.ask()
 
-    experiment = plan("zoo:tag-writer", scenarios="single_call", trials=40, concurrency=1)
+    experiment = plan("zoo:tag-writer", scenarios="single_call", trials=200, concurrency=1)
     store = tmp_path / "evals.db"
     stopped = await evaluate(experiment, store=store, on_progress=note, stop=stop)
-    assert 0 < stopped.info.done < 40
+    assert 0 < stopped.info.done < 200
     resumed = await evaluate(experiment, store=store)
-    assert (resumed.id, resumed.info.done) == (stopped.id, 40)
+    assert (resumed.id, resumed.info.done) == (stopped.id, 200)
 
 
 @pytest.mark.parametrize(

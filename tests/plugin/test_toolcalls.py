@@ -222,4 +222,4 @@ def test_the_plugin_costs_nothing_until_it_is_used() -> None:
         check=True,
         env={"PYTHONPATH": SOURCES},
     )
-    assert found.stdout.split() == ["surecall", "surecall.pytest_plugin"]
+    assert found.stdout.split() == ["surecall", "surecall.pytest_plugin", "surecall.version"]

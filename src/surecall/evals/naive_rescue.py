@@ -1,11 +1,12 @@
 """The least that helps a model which writes its calls as text: what every other help is held to."""
 
-import json
 from collections.abc import Collection
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
+from surecall.errors import JSONTextError
+from surecall.jsontext import decode, encode_text
 from surecall.narrow import as_fields
 from surecall.protocols import RawReply, WireProtocol
 from surecall.records import RawCall, Reply
@@ -22,11 +23,11 @@ def find_naive_call(text: str, offered: Collection[str]) -> RawCall | None:
     if start < 0 or end < start:
         return None
     try:
-        fields = as_fields(json.loads(text[start : end + 1]))
+        fields = as_fields(decode(text[start : end + 1]))
         name = next((fields[key] for key in _NAMES if key in fields), None)
         arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
-        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    except (ValueError, RecursionError):
+        written = arguments if isinstance(arguments, str) else encode_text(arguments)
+    except JSONTextError:
         return None
     if arguments is None or not isinstance(name, str) or name not in offered:
         return None

@@ -133,6 +133,8 @@ def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
         return True
     if not phrases.WORD.search(clause) or phrases.GOES_ON.match(clause):
         return False
+    if clause.endswith((".", "!", "。", "！")) and len(clause.split()) <= phrases.MAX_REMARK_WORDS:
+        return False
     return subjects.isdisjoint(_stems(phrases.WORD.findall(clause.lower())))
 
 
