@@ -75,7 +75,7 @@ def test_what_production_gains_is_said_in_one_line(page: Page) -> None:
     line = page.locator(".view:visible p.gain").first
     expect(line).to_contain_text("production against raw:")
     expect(line).to_contain_text(
-        f"{one.counts.only_b} trials were gained and {one.counts.only_a} lost of {one.counts.n}."
+        f"of {one.counts.n} trials {one.counts.only_b} were gained and {one.counts.only_a} lost."
     )
 
 
