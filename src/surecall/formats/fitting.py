@@ -98,7 +98,8 @@ _MAX_CALLS: Final = 128
 
 _FILL_IN: Final = re.compile(
     r"\s*+(?:\.{3}|…|<\.{3}>|\{\{[^{}]{0,60}+\}\}|YOUR[_ -][A-Z_ -]{1,40}+|[A-Z_]{1,40}?_HERE"
-    r"|x{3,8}+|X{3,8}+|_{3,20}+|TBD|FIX[M]E|(?i:your|insert|enter)[ _][\w -]{1,40}+(?<=[ _]here))\s*+"
+    r"|x{3,8}+|X{3,8}+|_{3,20}+|TBD|FIX[M]E"
+    r"|(?i:your|insert|enter)[ _][\w -]{1,40}+(?<=[ _]here))\s*+"
 )
 _NAMED_PLACE: Final = re.compile(r"\s*+[<{\[]([A-Za-z][\w .-]{0,60}+)[>}\]]\s*+")
 _ANY_VALUE: Final = frozenset(

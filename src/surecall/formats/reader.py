@@ -371,11 +371,12 @@ class TextReader:
         first_word = -1 if self._out.thought_begun else _end_of_space(text, at)
         passed_over: set[str] = set()
         for match in self._pattern.finditer(text, at):
-            start, literal = match.start(), match.group()
+            literal = match[0]
+            if literal in passed_over and match.start() > first_word:
+                continue
+            start = match.start()
             if start >= undecided:
                 break
-            if start > first_word and literal in passed_over:
-                continue
             closes = literal in thinking.closers
             calls = thinking.ends_at_call and self._may_begin_call(literal)
             if (closes or calls) and start > at:

@@ -1,14 +1,17 @@
 """Texts that may be calls: a tool's name with arguments, in Python, JSON or XML, wherever it is."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from surecall.formats.fitting import has_placeholder
 from surecall.formats.names import ToolNames
 
-from .naming import MAX_CANDIDATES, MAX_NAMES, Candidate, find_names
+from .loose_python import MAX_CALL_CHARS
+from .naming import MAX_CANDIDATES, MAX_NAMES, Budget, Candidate, find_names
 from .written_json import find_json_calls
 from .written_python import find_python_calls
 from .written_tags import find_lines, find_tags
+
+_LOOKS_PER_CHARACTER: Final = 2
 
 
 class Candidates(NamedTuple):
@@ -23,11 +26,12 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
     names = find_names(text, tools)
     if not names:
         return Candidates([], is_over_limit=False)
+    budget = Budget(_LOOKS_PER_CHARACTER * len(text) + MAX_CALL_CHARS)
     every = [
         *(find_json_calls(text, tools, names) if "{" in text or "[" in text else ()),
         *(find_tags(text, tools) if "<" in text else ()),
         *find_lines(text, tools, names),
-        *find_python_calls(text, tools, names),
+        *find_python_calls(text, tools, names, budget),
     ]
     every.sort(key=lambda candidate: (candidate.start, -candidate.end))
     apart: list[Candidate] = []
@@ -40,4 +44,5 @@ def find_candidates(text: str, tools: ToolNames) -> Candidates:
             break
         apart.append(candidate)
     found = [it for it in apart if not any(has_placeholder(call.arguments) for call in it.calls)]
-    return Candidates(found, calls >= MAX_CANDIDATES or len(names) == MAX_NAMES)
+    is_over_limit = calls >= MAX_CANDIDATES or len(names) == MAX_NAMES or budget.is_spent
+    return Candidates(found, is_over_limit)

@@ -17,7 +17,8 @@ from surecall.limits import MAX_VALUE_DEPTH
 from surecall.patterns import lazy_pattern
 from surecall.records import Receipt, clip
 
-_MAX_CALL_CHARS: Final = 65_536
+MAX_CALL_CHARS: Final = 65_536
+"""How far the end of a call is looked for."""
 _MAX_LOOK_AHEAD: Final = 400
 _NEXT_MARK: Final = lazy_pattern(r"[^\"'()\[\]{},]*+")
 _SPACE: Final = lazy_pattern(r"\s*+")
@@ -66,7 +67,7 @@ class _Refused(Exception):  # noqa: N818 - a signal, not an error
 
 def read_loose_call(text: str, at: int) -> LooseCall | None:
     """Read the arguments of a call whose parenthesis opens at `at`; None when it is not one."""
-    window = text[at : at + _MAX_CALL_CHARS]
+    window = text[at : at + MAX_CALL_CHARS]
     pieces = _split_arguments(window)
     if pieces is None:
         return None

@@ -31,6 +31,22 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Words in it that may be the names of variables."""
 
 
+class Budget:
+    """How much of a text may still be looked at in vain."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is looked at."""
+        return self._left <= 0
+
+    def spend(self, characters: int) -> None:
+        """Note what was looked at."""
+        self._left -= characters
+
+
 class Name(NamedTuple):
     """The name of a tool in a text, and the tool it means."""
 

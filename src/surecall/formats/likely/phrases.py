@@ -79,7 +79,8 @@ MAKES: Final = lazy_pattern(
     r"|let me|let[’']?s|we[’']ll|we will"
     r"|(?:i|we) (?:need|have to|want|now|must|shall|use|call|make|send)"
     r"|ich (?:rufe|werde|führe|suche|hole|sende)|je (?:vais|lance|cherche)|voy a|déjame"
-    r"|(?:function|tool) calls? (?:is|are)(?=:)|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会|我先|现在|(?:します|致します|みます|ましょう)[。：:]?\Z"
+    r"|(?:function|tool) calls? (?:is|are)(?=:)"
+    r"|calling|executing|invoking|performing|using)\b|我将|我来|让我|正在|我会|我先|现在|(?:します|致します|みます|ましょう)[。：:]?\Z"
     r"|\bhere(?: is|[’']s| are)\b[^:.\n]{0,60}+(?<=[\w:])"
     r"|(?:\A\W*+|\b(?:the|my|final|first|second|third|fourth|next|last|correct|corrected|function|tool"
     r"|api|necessary|needed|required)[ _])"
@@ -132,7 +133,8 @@ MAX_REMARK_WORDS: Final = 4
 GOES_ON: Final = lazy_pattern(
     r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
-    r"|of course|got it|here you go\b|yes\b|no problem|absolutely\b|understood\b|one moment|thanks?\b|done\b"
+    r"|of course|got it|here you go\b|yes\b|no problem|absolutely\b|understood\b|one moment"
+    r"|thanks?\b|done\b"
     r"|action\b|tool\b|assistant\s*+\Z|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
     re.IGNORECASE,
 )

@@ -9,14 +9,16 @@ from surecall.formats.names import ToolNames, parameter_names
 from surecall.records import Receipt, clip
 from surecall.schema import property_schema
 
-from .loose_python import LooseCall, compute_number, read_loose_call
-from .naming import MAX_CANDIDATES, Candidate, Name, begin_of_name
+from .loose_python import MAX_CALL_CHARS, LooseCall, compute_number, read_loose_call
+from .naming import MAX_CANDIDATES, Budget, Candidate, Name, begin_of_name
 
 _AFTER_NAME: Final = re.compile(r"[`\"'*]{0,3}+[ \t]?+\(")
 _FIRST_ARGUMENT: Final = re.compile(r"\s*+(?:[\"'{\[)]|-?+\d++\s*+[,)]|\w++\s*+[=:])")
 
 
-def find_python_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterator[Candidate]:
+def find_python_calls(
+    text: str, tools: ToolNames, names: list[Name], budget: Budget
+) -> Iterator[Candidate]:
     """Yield names of tools with arguments in parentheses behind them."""
     done = tried = 0
     for start, end, name in names:
@@ -29,10 +31,11 @@ def find_python_calls(text: str, tools: ToolNames, names: list[Name]) -> Iterato
         if begun < start and tools.resolve(text[begun:end]) != name:
             continue
         tried += 1
-        if tried > MAX_CANDIDATES:
+        if tried > MAX_CANDIDATES or budget.is_spent:
             return
         call = read_loose_call(text, opened.end() - 1)
         if call is None:
+            budget.spend(min(len(text) - opened.end(), MAX_CALL_CHARS))
             continue
         made = bind_arguments(name, call, tools)
         if made is not None:
