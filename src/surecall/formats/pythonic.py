@@ -57,8 +57,13 @@ class Pythonic(CallFormat):
 
 
 def _is_remark(source: Source, at: int) -> bool:
-    """Tell whether a last word begins no call, as in `ping()` and then `Done`."""
+    """Tell whether a last word begins no call, as in `ping()` and then `Done.`
+
+    A word in small letters with a stop behind it may begin a name, as in `functions.`
+    """
     word = source.text[at:].strip()
+    if word[:1].isupper():
+        word = word.removesuffix(".")
     return word.isidentifier() and not any(name.startswith(word) for name in source.tools.names)
 
 

@@ -53,6 +53,34 @@ def test_shapes_that_models_write_are_read(texts: list[Positive]) -> None:
             assert codes == [Code.CALL_IN_TEXT_NOT_READ] * len(calls)
 
 
+LEADS = (
+    "",
+    "I look.",
+    "Hmm.",
+    "One moment.",
+    "Here you go:",
+    "Let me look that up.",
+    "Ich sehe nach.",
+    "Je regarde.",
+    "Based on your request, the function call is:",
+)
+CALLS = (
+    '{"name": "search", "arguments": {"query": "tea"}}',
+    'search(query="tea")',
+    '```json\n{"name": "search", "arguments": {"query": "tea"}}\n```',
+)
+
+
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("remark", ["", "Done.", "Done", "Let me know if you need anything else!"])
+def test_remarks_around_a_call_leave_it_one(lead: str, call: str, remark: str) -> None:
+    """A short sentence before it, and a word behind it, speak of nothing else."""
+    text = "\n".join(part for part in (lead, call, remark) if part)
+    reading = read_reply(text, tools=NAMES, accept="likely", finish_reason="stop")
+    assert [(made.name, made.arguments) for made in reading.calls] == [("search", {"query": "tea"})]
+
+
 @pytest.mark.parametrize("texts", by_shape(BROKEN_SHAPES).values(), ids=BROKEN_SHAPES)
 def test_broken_and_made_up_shapes_are_read(texts: list[Positive]) -> None:
     """What the text leaves no doubt about is read; the rest never runs with another value."""

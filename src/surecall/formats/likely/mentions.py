@@ -129,6 +129,8 @@ def _refers_to_it(lead: str, subjects: frozenset[str]) -> bool:
         return True
     if phrases.MAKES.search(clause) or phrases.ASSIGNMENT.search(clause):
         return False
+    if phrases.HANDS_OVER.fullmatch(clause):
+        return False
     if phrases.REFERS.search(clause):
         return True
     if not phrases.WORD.search(clause) or phrases.GOES_ON.match(clause):

@@ -51,7 +51,7 @@ SPEAKS_OF: Final = _phrases(
     (?:have|has|had|with|is|are|there's) no|no (?:access|permission|right|need)
     deprecated|wrong|incorrect(?:ly)?|invalid|mistake|error was|failed|broken|bad
     if (?:you|we|i|the user|it|that|this|there|needed|necessary|so)
-    (?:when(?:ever)?|once|as soon as|until|should|unless|provided) (?:you|i have your)|(?:on|at|with|pending) your
+    (?:when(?:ever)?|once|as soon as|until|should|unless|provided) (?:you|i have your)|(?:(?<!based )on|at|with|pending) your
     i(?:[’']d| would) (?:go|use|call|try|run|send|suggest|do|start|pick|choose|propose|issue)|illustrat\w++
     (?:calls?|requests?|actions?|commands?) (?:rejected|denied|blocked|cancell?ed|skipped|aborted|dropped|ignored|queued|logged|recorded|stored|sent|executed)
     expects?|accepts?|supports|(?:takes|requires|wants|returns) (?:an?|one|two|its|as|no|only|either)
@@ -95,6 +95,8 @@ HERE_IS_OTHER: Final = lazy_pattern(
     r"|requests? (?:you|we|that)|templates?|formats?|what)\b|\w > \w",
     re.IGNORECASE,
 )
+HANDS_OVER: Final = lazy_pattern(r"(?:\w++[,!.] )?here (?:you go|it is|we go)[:.!]?", re.IGNORECASE)
+"""All that is said when something is handed over."""
 REFERS: Final = _phrases(
     r"""
     you|your|yours
@@ -133,7 +135,7 @@ MAX_REMARK_WORDS: Final = 4
 GOES_ON: Final = lazy_pattern(
     r"\W*+(?:(?:first|second|third|fourth|fifth|last)(?:ly)?+[,:.!]|next\b|now\b|then\b|finally\b"
     r"|lastly\b|also\b|step\b|task\b|question\b|sure\b|ok\b|okay\b|alright\b|great\b|certainly\b"
-    r"|of course|got it|here you go\b|yes\b|no problem|absolutely\b|understood\b|one moment"
+    r"|of course|got it|yes\b|no problem|absolutely\b|understood\b|one moment"
     r"|thanks?\b|done\b"
     r"|action\b|tool\b|assistant\s*+\Z|(?:function|tool|api)_\w++|[^\W\d_]{2,30}?ing\b)",
     re.IGNORECASE,
