@@ -57,9 +57,9 @@ class Pythonic(CallFormat):
 
 
 def _is_remark(source: Source, at: int) -> bool:
-    """Tell whether a last word begins no call, as in `ping()` and then `Done.`
+    """Tell whether a last word begins no call, such as "Done." behind `ping()`.
 
-    A word in small letters with a stop behind it may begin a name, as in `functions.`
+    A word in small letters with a stop behind it may begin a name, such as `functions.search`.
     """
     word = source.text[at:].strip()
     if word[:1].isupper():
