@@ -33,7 +33,7 @@ demo: $(VENV)/.local ## Show what helps a real local model, and what it costs (n
 	$(BIN)/surecall eval $(DEMO)
 
 test: $(VENV)/.dev browser ## Run all tests
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev ## Check style, types and layers
 	$(BIN)/ruff check .
