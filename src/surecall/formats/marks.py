@@ -137,15 +137,18 @@ class OpenerIndex:
         return re.compile(pattern_of(heads, is_cut=True) if heads else r"(?!)")
 
     @cached_property
-    def _first(self) -> re.Pattern[str]:
-        firsts = "".join(sorted({literal[0] for literal in self._known}))
-        return re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)")
-
-    @cached_property
     def _prefixes(self) -> frozenset[str]:
         return frozenset(
             literal[:length] for literal in self._known for length in range(1, len(literal))
         )
+
+    @cached_property
+    def _lengths(self) -> dict[str, list[int]]:
+        """How long a beginning of a literal may be, longest first, by its last two characters."""
+        found: dict[str, set[int]] = {}
+        for prefix in self._prefixes:
+            found.setdefault(prefix[-2:], set()).add(len(prefix))
+        return {end: sorted(lengths, reverse=True) for end, lengths in found.items()}
 
     def may_begin(self, text: str) -> bool:
         """Tell whether a literal may begin in the text; one search says so for most text.
@@ -160,10 +163,12 @@ class OpenerIndex:
 
     def held_from(self, text: str, at: int) -> int:
         """Return from where on the end of the text may be the beginning of a literal."""
-        for found in self._first.finditer(text, max(at, len(text) - self._longest)):
-            if text[found.start() :] in self._prefixes:
-                return found.start()
-        return len(text)
+        end = len(text)
+        for tail in (text[-2:], text[-1:]):
+            for length in self._lengths.get(tail, ()):
+                if end - length >= at and text[end - length :] in self._prefixes:
+                    return end - length
+        return end
 
 
 def pattern_of(words: list[str], *, is_cut: bool = False, depth: int = 0) -> str:

@@ -120,6 +120,21 @@ class Openers:
         """All openers."""
         return OpenerIndex(self._common.literals | self._own)
 
+    @cached_property
+    def pattern_in_thought(self) -> re.Pattern[str]:
+        """Finds the leftmost, longest opener that may matter inside reasoning.
+
+        A single character that begins no call within a line matters there as little as it hides
+        another opener.
+        """
+        literals = self._common.literals | self._own
+        kept = (literal for literal in literals if len(literal) > 1 or self.may_begin_call(literal))
+        return re.compile(pattern_of(sorted(kept)))
+
+    def may_begin_call(self, literal: str) -> bool:
+        """Tell whether a call may begin with the literal anywhere in a line."""
+        return any(not form.line_start for form in self.formats.get(literal, ()))
+
     def pattern_for(self, text: str, *, is_whole: bool) -> re.Pattern[str]:
         """Return what finds the leftmost, longest opener in this text.
 

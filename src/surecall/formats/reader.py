@@ -188,7 +188,7 @@ class TextReader:
             end = self._at_other_mark(source, at, literal)
         # Counted when it is decided, and not before, so that every split counts the same.
         self._marks += 1
-        self._false_openers += begins_nothing and self._may_begin_call(literal)
+        self._false_openers += begins_nothing and self._openers.may_begin_call(literal)
         return end
 
     def _at_other_mark(self, source: Source, at: int, literal: str) -> int:
@@ -370,7 +370,8 @@ class TextReader:
         undecided = self._undecided_from(source, at)
         first_word = -1 if self._out.thought_begun else _end_of_space(text, at)
         passed_over: set[str] = set()
-        for match in self._pattern.finditer(text, at):
+        pattern = self._pattern if source.final else self._openers.pattern_in_thought
+        for match in pattern.finditer(text, at):
             literal = match[0]
             if literal in passed_over and match.start() > first_word:
                 continue
@@ -378,7 +379,7 @@ class TextReader:
             if start >= undecided:
                 break
             closes = literal in thinking.closers
-            calls = thinking.ends_at_call and self._may_begin_call(literal)
+            calls = thinking.ends_at_call and self._openers.may_begin_call(literal)
             if (closes or calls) and start > at:
                 self._keep(thinking, text[at:start])
                 return start
@@ -440,9 +441,6 @@ class TextReader:
         if self._out.has_text or self._out.has_reasoning or self._out.calls:
             return False
         return source.find_any(thinking.closers, at)[0] >= 0
-
-    def _may_begin_call(self, literal: str) -> bool:
-        return any(not form.line_start for form in self._formats.get(literal, ()))
 
     def _open_reasoning(self, thinking: Thinking) -> None:
         self._thinking = thinking
