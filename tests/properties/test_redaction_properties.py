@@ -102,6 +102,23 @@ def test_a_limit_never_leaves_half_a_secret(key: str, fill: int, limit: int, cou
     assert secret
 
 
+@settings(max_examples=60)
+@given(
+    key=KEYS,
+    parts=st.lists(st.sampled_from(("own", "sk-Ab1" * 9, "~" * 700, "word ", "x")), min_size=1),
+    times=st.integers(1, 400),
+    limit=st.integers(1, 3_000),
+)
+def test_the_start_of_a_long_text_is_that_of_the_whole(
+    key: str, parts: list[str], times: int, limit: int
+) -> None:
+    """How much of a text is looked at makes no difference to what is shown of it."""
+    secret = Secret(key)
+    text = "".join(key if part == "own" else part for part in parts) * times
+    assert redact_start(text, limit) == redact(text)[:limit]
+    assert secret
+
+
 def test_a_secret_is_known_while_it_lives() -> None:
     """Equal secrets are counted apart, and the last one that goes is forgotten."""
     first, second = Secret("not-a-shape-of-any-key"), Secret("not-a-shape-of-any-key")

@@ -138,9 +138,18 @@ def redact_start(text: str, limit: int) -> str:
 
     A secret that the limit would cut in two is taken out: half of it is still a secret.
     """
-    near = text[: limit + max(_SHAPE_START_CHARS, known_secrets().longest)]
+    edge = max(_SHAPE_START_CHARS, known_secrets().longest)
+    near = text[: limit + edge]
     if redact(near) == near:
         return text[:limit]
+    size = 8 * len(near)
+    while size < len(text):
+        # Only what comes from the last `edge` characters can be other than in the whole text, and
+        # masks make it at most a few times as long.
+        clean = redact(text[:size])
+        if len(clean) >= limit + 4 * edge:
+            return clean[:limit]
+        size *= 4
     return redact(text)[:limit]
 
 
