@@ -37,6 +37,31 @@ def test_tools_model_and_stream_are_read(name: str) -> None:
     assert request.ask().tools[0].name == "save"
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "The body cannot be read: the text is empty."),
+        (b"[]", "The body is not a JSON object."),
+        (b'{"model": NaN}', "The body cannot be read: the number NaN is not finite"),
+        (b'{"model": "m"} x', "The body cannot be read: found 'x' after the end of the value"),
+        (b'{"model": "m", "x": "\\ud83d"}', "The body cannot be read: half of a surrogate pair"),
+        (b'{"stream": true}', "The request names no model."),
+    ],
+)
+def test_a_body_that_is_no_request_is_refused_with_the_reason(body: bytes, why: str) -> None:
+    """A developer sees what is wrong with the bytes, and where."""
+    with pytest.raises(RequestError) as caught:
+        ClientRequest.parse("chat_completions", body)
+    assert caught.value.code == "INVALID_REQUEST"
+    assert caught.value.message.startswith(why)
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    """It says nothing, and no endpoint wants it."""
+    request = ClientRequest.parse("chat_completions", b'\xef\xbb\xbf{"model": "m"}')
+    assert (request.model, request.body) == ("m", b'{"model": "m"}')
+
+
 MEMBERS = st.dictionaries(st.sampled_from(["a", "messages", "x"]), VALUES, max_size=2)
 
 

@@ -29,6 +29,8 @@ from .harness import (
 
 CHAT = "/v1/chat/completions"
 BROKEN = reply({"error": {"message": "broken", "type": "server_error"}}, 500)
+HTML = b"HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>"
+CUT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{"
 STREAM = [STREAM_HEAD, piece("Hello"), piece("", "stop"), STREAM_END]
 
 
@@ -77,16 +79,19 @@ async def test_nobody_listens(tmp_path: Path) -> None:
         (reply({"error": {"message": "no", "code": "insufficient_quota"}}, 429), 1),
         (reply({"error": {"message": "no"}}, 400), 1),
         (reply({"error": {"message": "soon"}}, 429, retry_after_ms="10"), 2),
+        (HTML, 2),
+        (CUT, 2),
     ],
-    ids=["too long", "told not to", "quota", "bad request", "soon"],
+    ids=["too long", "told not to", "quota", "bad request", "soon", "a page", "cut off"],
 )
 async def test_what_is_tried_again(answer: bytes, asked: int, tmp_path: Path) -> None:
     """Only what may help, only once, and only after a wait that is short enough."""
-    async with serve_stubbed(tmp_path, [answer]) as (served, stub):
+    async with serve_stubbed(tmp_path, [answer, None]) as (served, stub):
         got = await ask(served, "POST", CHAT, chat("m"))
         assert len(stub.heads) == asked
-        assert got.status in (400, 429, 503)
+        assert got.status in (400, 429, 502, 503)
         assert got.headers["x-should-retry"] == "false"
+        assert served.last.upstream_requests == asked
         if b"86400" in answer:
             assert got.headers["retry-after"] == "86400"
 

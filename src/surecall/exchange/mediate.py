@@ -212,6 +212,8 @@ class _Exchange:
         if isinstance(sent, ProviderError):
             return Verdict(error=sent)
         verdict = await self._judge.judge(sent, asked)
+        if verdict.error is not None:
+            verdict.error.attempts = sent.attempts
         self._tries.add_usage(verdict.usage)
         return verdict
 
@@ -226,7 +228,8 @@ class _Exchange:
             plan = partial(self._tries.plan, "taught", verdict, first, "native", ())
             asked = await self._aside(plan)
             return verdict if asked is None else await self._take("taught", asked, verdict)
-        if isinstance(error, ProviderReplyError) and error.retryable and policy.allows("reask"):
+        is_no_reply = isinstance(error, ProviderReplyError) and error.retryable
+        if is_no_reply and error.attempts == 1 and policy.allows("reask"):
             return await self._take("retry", first, verdict)
         return verdict
 

@@ -115,6 +115,8 @@ class Sent(Struct, frozen=True):
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes
+    attempts: int = 1
+    """How often the request was sent for it."""
 
 
 Send = Callable[[bytes], Awaitable[Sent]]

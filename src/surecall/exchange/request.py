@@ -1,6 +1,7 @@
 """What a client asks, read only as far as needed, with its own bytes kept."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final
@@ -160,7 +161,10 @@ class ClientRequest:
                 return cls._parse_gemini(wire, body, model or "", stream=bool(stream))
             return cls._parse(wire, body, model, stream)
         except (ValueError, RecursionError) as error:
-            raise _invalid("The body is not a JSON object.") from error
+            if body.startswith(BOM_UTF8):
+                plain = body.removeprefix(BOM_UTF8)
+                return cls.parse(wire, plain, model=model, stream=stream)
+            raise _invalid(_say_why_unreadable(body)) from error
 
     @classmethod
     def _parse(
@@ -265,6 +269,14 @@ class ClientRequest:
         if self.protocol.name != "gemini" and model != self.model:
             body = replace_model(body, model)
         return add_members(body, defaults) if defaults else body
+
+
+def _say_why_unreadable(body: bytes) -> str:
+    try:
+        decode(body)
+    except JSONTextError as error:
+        return f"The body cannot be read: {error.message}"
+    return "The body is not a JSON object."
 
 
 def replace_model(body: bytes, model: str) -> bytes:

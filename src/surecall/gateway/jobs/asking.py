@@ -83,16 +83,19 @@ class Asking:
     async def send(self, body: bytes) -> Sent:
         """Send a body and return the whole answer; `Send` of the exchange."""
         job = self._job
+        attempt = 0
         while True:
+            attempt += 1
             job.count_request()
             try:
                 answer = await self.send_once(body, stream=False)
                 data = await answer.read()
             except ProviderError as error:
                 if not self.is_last or not await job.wait_to_retry(error):
+                    error.attempts = attempt
                     raise
                 continue
-            sent = Sent(answer.status, answer.header_map, data)
+            sent = Sent(answer.status, answer.header_map, data, attempt)
             if sent.status < 400 or not self.is_last:
                 return sent
             if not await job.wait_to_retry(read_error(self.target.upstream.protocol, sent)):
