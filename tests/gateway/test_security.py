@@ -209,6 +209,28 @@ async def test_budgets_and_rates_end_in_429(tmp_path: Path) -> None:
         assert len(stub.heads) == 4
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", b'{"model": "big", "model": "m", "messages": []}'),
+        ("/v1/chat/completions", b'{"mod\\u0065l": "big", "messages": [], "model": "m"}'),
+        ("/v1/embeddings", b'{"model": "big", "input": "x", "model": "m"}'),
+        ("/v1/embeddings", b'{"model": "big", "input": NaN}'),
+        ("/v1beta/models/big:countTokens", b'{"model": "m", "contents": []}'),
+        ("/v1beta/models/m:batchEmbedContents", b'{"requests": [{"model": "models/big"}]}'),
+    ],
+)
+async def test_a_key_for_some_models_gets_no_other(path: str, body: bytes, tmp_path: Path) -> None:
+    """Not by naming two of them, in whatever place an endpoint may look."""
+    family = 'protocol = "gemini"\n' if ":" in path else ""
+    text = family + key_tables(call='models = ["m"]')
+    header = {"authorization": f"Bearer {KEYS['call']}", "content-type": "application/json"}
+    async with serve_stubbed(tmp_path, [reply(completion())], text=text) as (served, stub):
+        got = await ask(served, "POST", path, body, header)
+        assert got.status == 403
+        assert not stub.heads
+
+
 async def test_reloading_needs_an_admin_key(tmp_path: Path) -> None:
     """Without keys, nobody reloads over HTTP."""
     async with serve_stub([reply({})]) as stub:

@@ -11,7 +11,8 @@ from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import Final
 
-from surecall.errors import Code, ProviderStatusError
+from surecall.errors import Code, JSONTextError, ProviderStatusError
+from surecall.jsontext import decode_noting
 from surecall.profiles import matches_glob
 
 from .budgets import Budgets
@@ -59,6 +60,30 @@ class Caller:
         """Tell whether the key may ask for a model."""
         globs = self.settings.models
         return not globs or any(matches_glob(glob, model) for glob in globs)
+
+    def check_models(self, models: Iterable[str], body: bytes = b"") -> None:
+        """Refuse a request for a model that the key may not ask for, however it is named.
+
+        Args:
+            models: Every model that is named.
+            body: What is sent. If it cannot be read, or has a key twice, an endpoint may see
+                another model in it.
+
+        Raises:
+            ProviderStatusError: `FORBIDDEN`.
+        """
+        if not self.settings.models:
+            return
+        for name in models:
+            if not self.may_ask(name):
+                raise forbidden(f"The key may not ask for {name[:80]!r}.")
+        try:
+            if body and decode_noting(body, surrogates="replace").duplicates:
+                raise forbidden(
+                    "The body has a key twice. With this key for some models it may not."
+                )
+        except JSONTextError as error:
+            raise forbidden("The body must be JSON that can be read, with this key.") from error
 
     async def begin(self, now: float) -> ProviderStatusError | None:
         """Count a request, or return why it must not be made.

@@ -10,7 +10,6 @@ from surecall.apart import read_aside
 from surecall.errors import Code, ProviderError, ProviderStatusError
 from surecall.exchange import ClientRequest, Policy, Route, mediate, relay
 from surecall.gateway.heads import Wishes, returned_headers
-from surecall.gateway.keys import forbidden
 from surecall.gateway.upstreams import Target, may_fall_back
 from surecall.jsontext import encode
 from surecall.limits import MAX_INLINE_CHARACTERS
@@ -51,8 +50,9 @@ class Job(StreamingJob):
             is_long=len(self._body) > MAX_INLINE_CHARACTERS,
         )
         if self._caller is not None:
-            if not self._caller.may_ask(request.model):
-                raise forbidden(f"The key may not ask for {request.model[:80]!r}.")
+            if self._caller.settings.models:
+                check = partial(self._caller.check_models, (request.model,), request.body)
+                await read_aside(check, is_long=request.is_long)
             refusal = await self._caller.begin(self.time)
             if refusal is not None:
                 self._core.count_shed("rate_limit" if refusal.code == Code.RATE_LIMIT else "budget")

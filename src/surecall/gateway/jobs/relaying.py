@@ -54,6 +54,7 @@ class RelayJob(ClientJob):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._model = ""
+        self._named: list[str] = []
         self._upstream: Upstream | None = None
 
     async def _serve(self) -> None:
@@ -75,8 +76,10 @@ class RelayJob(ClientJob):
         if is_ours and not self._is_listed(rest):
             raise forbidden(f"{rest[:80]!r} is not relayed with a key of the gateway.")
         if self._caller is not None:
-            if self._model and not self._caller.may_ask(self._model):
-                raise forbidden(f"The key may not ask for {self._model[:80]!r}.")
+            await read_aside(
+                partial(self._caller.check_models, self._named, self._body),
+                is_long=len(self._body) > MAX_INLINE_CHARACTERS,
+            )
             refusal = await self._caller.begin(self.time)
             if refusal is not None:
                 self._core.count_shed("rate_limit")
@@ -113,18 +116,10 @@ class RelayJob(ClientJob):
     def _find_target(self, rest: str) -> Target:
         """Return where a path goes: by the model it names, or to the first of its family."""
         state = self._state
-        name: Any = None
-        if self._head.is_json and self._body:
-            try:
-                name = as_fields(decode(self._body, surrogates="replace")).get("model")
-            except JSONTextError:
-                name = None
-        kind, _, tail = rest.partition("/")
-        if not isinstance(name, str) and kind == "models" and tail:
-            name = tail.partition(":")[0]
-        if isinstance(name, str) and name:
-            self._model = name
-            return state.router.find(name)[0]
+        self._named = _list_models(rest, self._body if self._head.is_json else b"")
+        if self._named:
+            self._model = self._named[0]
+            return state.router.find(self._model)[0]
         family = family_of(self._protocol.name)
         for upstream in state.upstreams.values():
             if family_of(upstream.entry.protocol) == family:
@@ -261,6 +256,20 @@ async def list_models(
     del secret
     is_google = protocol.name == "gemini" or any(n == "x-goog-api-key" for n, _ in head.auth)
     await respond(send, 200, encode(_render_list(names, protocol.name, is_google=is_google)))
+
+
+def _list_models(rest: str, body: bytes) -> list[str]:
+    """Return every model that a request names: in its path first, then in its body."""
+    kind, _, tail = rest.partition("/")
+    named = [tail.partition(":")[0]] if kind == "models" and tail else []
+    try:
+        fields = as_fields(decode(body, surrogates="replace")) if body else {}
+    except JSONTextError:
+        fields = {}
+    for entry in (fields, *as_list(fields.get("requests"))):
+        if name := text_or_none(as_fields(entry).get("model")):
+            named.append(name.removeprefix("models/") if named else name)
+    return named
 
 
 async def _fetch_names(
