@@ -14,13 +14,13 @@ import pytest
 import surecall
 from surecall import apart
 from surecall.errors import Code, RunLimitError
-from surecall.loop import MemoryJournal
+from surecall.loop import MemoryJournal, replay_trace
 from surecall.loop.journal import RecordedIntent, RecordedResult
 from surecall.records import Event, RunEnded, WireReply, WireRequest
 from surecall.tools import ApprovalDecision
 from surecall.transport import ScriptedTransport
 
-from .toolbox import assistant, look, run_script, tool_call
+from .toolbox import assistant, look, run_script, saved, tool_call
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -327,3 +327,34 @@ def test_a_program_ends_although_a_tool_does_not() -> None:
     assert done.stderr.splitlines() == [
         "the tool stuck did not end when it was cancelled; it is left running"
     ]
+
+
+async def test_a_run_may_end_with_its_calls() -> None:
+    """A refused call is mended first; then nothing more is asked of the model."""
+    transport = ScriptedTransport(
+        [
+            assistant(None, tool_call("save", {"wrong": 1})),
+            assistant(None, tool_call("save", {"text": "a"}), tool_call("look", {}, "call_2")),
+        ]
+    )
+    result = await run_script([], transport=transport, stop_after_calls=True)
+    assert (result.text, saved) == ("", ["a"])
+    assert [turn.results[0].executed for turn in result.trace.turns] == [False, True]
+    assert [message.role for message in result.history][-3:] == ["assistant", "tool", "tool"]
+    assert replay_trace(result.trace).same
+
+
+async def test_a_run_that_may_end_with_its_calls_goes_on_for_a_required_tool() -> None:
+    """What must have succeeded comes first."""
+    script = [
+        assistant(None, tool_call("look", {})),
+        assistant(None, tool_call("save", {"text": "a"}, "call_2")),
+    ]
+    result = await run_script(script, stop_after_calls=True, required_tools=("save",))
+    assert len(result.trace.turns) == 2
+
+
+async def test_a_run_that_may_end_with_its_calls_answers_without_any() -> None:
+    """An answer is an answer."""
+    result = await run_script([assistant("Hello.")], stop_after_calls=True)
+    assert result.text == "Hello."

@@ -119,6 +119,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     after_required: AfterRequired | None = None
     """What follows when all required tools have succeeded: `answer` offers no more tools, `go_on`
     does. Unset means `answer` where replies are held to a schema, and `go_on` elsewhere."""
+    stop_after_calls: bool = False
+    """End the run, with an empty text, as soon as calls of a reply have run and no required tool
+    is missing: for applications that want the results of tools and no answer."""
     max_step_nudges: int = 2
     """How often a model that answers too early is asked to go on, while a required tool is missing.
     Its reply is then held to a call where the provider can do that. In enforced mode it is also
@@ -212,6 +215,7 @@ class OptionArguments(TypedDict, total=False):
     approval_lifetime_s: float
     required_tools: Sequence[str]
     after_required: AfterRequired | None
+    stop_after_calls: bool
     max_step_nudges: int
     fit_gate: FitGate
     disabled_rules: Sequence[str]

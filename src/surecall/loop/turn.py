@@ -393,6 +393,24 @@ def _after_text(state: RunState, content: str, plan: Plan, accepted: Accepted) -
     return Step(state, (Emit(final), Finish(answer)), accepted)
 
 
+def _may_stop(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> bool:
+    has_run = any(result.executed for result in results)
+    return has_run and plan.output is None and not find_missing(plan, state.guidance)
+
+
+def _stop(state: RunState, plan: Plan) -> Step:
+    """End the run without an answer: what its calls did is all that is wanted."""
+    fail = check_tool_use(state, plan.options)
+    if fail is not None:
+        return Step(state, (fail,))
+    final = Final(
+        assistant_content_bytes=0,
+        any_tool_calls_seen=True,
+        any_tool_success_seen=state.any_success,
+    )
+    return Step(state, (Emit(final), Finish("")))
+
+
 def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -> Step:
     calls = [(call_key(call, plan), call) for call in state.history[-1].tool_calls]
     is_repeated = any(key in state.guidance.reads for key, _ in calls)
@@ -413,6 +431,8 @@ def _after_calls(state: RunState, results: tuple[ToolResult, ...], plan: Plan) -
         refusals=count_refusals(state.refusals, results),
         guidance=note_results(plan, state.guidance, calls, results),
     )
+    if plan.options.stop_after_calls and _may_stop(state, results, plan):
+        return _stop(state, plan)
     # A taught model that repeats itself has what it needs, unless something required is missing:
     # the next turn is for its answer.
     repeating = taught_way(state.mode) is not None and was_warned(state, plan)

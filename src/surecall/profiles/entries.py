@@ -66,6 +66,7 @@ PRESET_FIELDS: Final = (
         "max_turns",
         "output_modes",
         "skip_bad_events",
+        "stop_after_calls",
         "stream",
         "text_formats",
         "tool_choice",

@@ -137,16 +137,16 @@ async def test_prose_instead_of_a_call_is_wrong(suite: BfclSuite) -> None:
 
 
 async def test_the_first_calls_that_ran_are_judged(suite: BfclSuite) -> None:
-    """A refused call does not count when the model mends it, nor do calls after the result."""
-    good = {"width": 1, "height": 3}
+    """A refused call does not count when the model mends it; then nothing more is asked."""
     grades = await grades_of(
         suite.cases("simple_python")[0],
         calling(("geometry_area", {"width": "wide", "height": 3})),
-        calling(("geometry_area", good)),
-        calling(("geometry_area", {**good, "unit": "miles"})),
+        calling(("geometry_area", {"width": 1, "height": 3})),
     )
     assert grades.strict.ok
-    assert grades.exact == (False, True, False)
+    assert grades.exact == (False, True)
+    assert grades.parts is not None
+    assert grades.parts.answer is None
 
 
 async def test_where_nothing_fits_any_call_is_wrong(suite: BfclSuite) -> None:

@@ -201,7 +201,8 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
     """One request and the calls that answer it.
 
     Calls are judged as they were made: those of the first reply of which any ran, the refused ones
-    among them too. Replies before it count when their calls are right, though none could run.
+    among them too. Replies before it count when their calls are right, though none could run. The
+    run ends there, unless no call may follow.
     """
 
     scenario: str
@@ -232,7 +233,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
         return Prepared(
             tools=ToolRegistry.from_executor(self.tools, note),
             messages=self.messages,
-            options={"max_turns": _MAX_TURNS},
+            options={"max_turns": _MAX_TURNS, "stop_after_calls": not self.is_closed},
             state=ran,
         )
 
@@ -252,7 +253,7 @@ class SingleTurnCase(Struct, frozen=True, kw_only=True):
             original=loose,
             state=None,
             process=strict.reasons,
-            answer=check_plain_answer(attempt, may_be_empty=True),
+            answer=check_plain_answer(attempt, may_be_empty=True) if attempt.text else None,
             exact=exact,
             kept=kept,
         )
