@@ -37,7 +37,13 @@ REPAIRED = (
     "text_hermes",
     "text_in_error",
 )
-REFUSED = ("name_unknown", "arguments_prose", "arguments_missing_field", "cut_at_limit")
+REFUSED = (
+    "name_unknown",
+    "arguments_prose",
+    "arguments_missing_field",
+    "cut_at_limit",
+    "cut_after_arguments",
+)
 
 Calls = list[tuple[str, Any]]
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
