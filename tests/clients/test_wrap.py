@@ -167,6 +167,19 @@ async def test_what_cannot_be_used_is_an_error_of_the_sdk(fault: str) -> None:
             assert [event async for event in stream] == []
 
 
+@pytest.mark.parametrize("fault", ["cut_at_limit", "cut_after_arguments", "cut_by_filter"])
+async def test_cut_call_is_refused_after_every_step(fault: str) -> None:
+    """A model that is stopped in every reply is stopped in the calls it was taught, too."""
+    async with (
+        serve() as (url, provider),
+        openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0) as client,
+    ):
+        with pytest.raises(openai.APIStatusError) as refused:
+            await surecall.wrap(client).chat.completions.create(**chat(fault))
+        assert refused.value.code == "CALLS_REFUSED"
+        assert provider.requests == 3
+
+
 async def test_what_was_done_is_in_the_response() -> None:
     """Receipts are on the object that the SDK returns, and a clean reply has none."""
     async with serve() as (url, _), openai.AsyncOpenAI(base_url=url, api_key="k") as client:
