@@ -25,7 +25,7 @@ PEERS = {
     "openai-agents": "import agents",
     "pydantic-ai": "import pydantic_ai",
     "langchain-openai": "import langchain_openai",
-    "instructor": "import instructor",
+    "instructor": "from instructor import from_openai",
     "llama-index-llms-openai-like": "import llama_index.llms.openai_like",
     "litellm": "import litellm",
     "json-repair": "import json_repair",
@@ -111,10 +111,8 @@ def main() -> int:
         can_run(command)  # writes the bytecode
     taken = measure(commands, options.rounds)
     bare = taken[BARE][0]
-    print(f"{BARE}: {bare:.0f} ms of CPU; all others are over that")
-    print(
-        f"best of {options.rounds} rounds, for peers of {options.peer_rounds}; median in brackets\n"
-    )
+    print(f"{BARE}: {bare:.0f} ms of CPU")
+    print("what each takes over that, the best round, with the median in brackets:\n")
     within = [print_row(start.name, taken[start.name], bare, start.limit_ms) for start in STARTS]
     peers = find_peers([sys.executable, *options.python]) if options.peer_rounds else {}
     for name, times in measure(peers, options.peer_rounds).items():
