@@ -64,7 +64,11 @@ def test_a_search_typed_before_the_index_is_there_is_answered(
     """What was typed is not lost: the page says what it waits for, and then has the results."""
     page = browser.new_page()
     held: list[Route] = []
-    page.route("**/search_index.json", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/search_index.json", hold)
     page.goto(f"{address}/index.html")
     page.get_by_text("Search", exact=True).first.click()
     page.locator("#properdocs-search-query").press_sequentially("ignores")
