@@ -177,6 +177,7 @@ async def test_cut_call_is_refused_after_every_step(fault: str) -> None:
         with pytest.raises(openai.APIStatusError) as refused:
             await surecall.wrap(client).chat.completions.create(**chat(fault))
         assert refused.value.code == "CALLS_REFUSED"
+        assert "allow more tokens, or ask for less at a time" in str(refused.value)
         assert provider.requests == 3
 
 
