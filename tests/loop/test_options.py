@@ -11,8 +11,8 @@ import pytest
 from surecall.errors import Code, ConfigError
 from surecall.loop import Arguments, Options, Session, resolve_options
 from surecall.loop import options as options_module
-from surecall.loop.arguments import RunArguments, SessionArguments
-from surecall.loop.options import PARAMETERS, OptionArguments, fold_parameters
+from surecall.loop.arguments import RunArguments, SessionArguments, refuse_unknown
+from surecall.loop.options import PARAMETERS, OptionArguments
 
 FIELDS = Options.__struct_fields__
 NULLABLE = {
@@ -106,7 +106,7 @@ def test_an_unknown_option_is_refused_with_a_suggestion() -> None:
 def test_a_wrong_argument_is_refused_with_the_one_that_was_meant(name: str, hint: str) -> None:
     """Arguments of a session and fields of a request are suggested like options."""
     with pytest.raises(ConfigError) as caught:
-        fold_parameters({name: 1})
+        refuse_unknown({name: 1})
     assert (caught.value.code, caught.value.hint) == (Code.UNKNOWN_OPTION, hint)
 
 

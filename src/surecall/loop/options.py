@@ -246,52 +246,8 @@ class CallerArguments(OptionArguments, total=False):
 PARAMETERS: Final = ("max_tokens", "seed", "stop", "temperature")
 
 
-_REQUEST_FIELDS: Final = frozenset(
-    {
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "min_p",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "reasoning",
-        "reasoning_effort",
-        "repetition_penalty",
-        "response_format",
-        "service_tier",
-        "thinking",
-        "top_k",
-        "top_p",
-        "user",
-        "verbosity",
-    }
-)
-"""Body fields that callers of SDKs know as arguments."""
-
-
-def _example(name: str) -> str:
-    return f'request_overrides={{"{name}": ...}} or --option request_overrides.{name}=VALUE'
-
-
-def _unknown_option(name: str, origin: str) -> ConfigError:
-    """Return the error for a name that nothing has, with the name that was probably meant."""
-    from .arguments import SessionArguments  # is made of the names here
-
-    hint = did_you_mean(name, SessionArguments.__annotations__)
-    if name in _REQUEST_FIELDS:
-        hint = f"Fields of the request go into request_overrides, as in {_example(name)}."
-    return ConfigError(
-        Code.UNKNOWN_OPTION, f"there is no option {name!r} (from {origin}).", hint=hint
-    )
-
-
 def fold_parameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a caller gave, with named parameters among the overrides of its requests."""
-    for name in given:
-        if name not in _FIELDS and name not in PARAMETERS:
-            raise _unknown_option(name, "the caller")
     if not any(name in given for name in PARAMETERS):
         return given
     named = {name: given[name] for name in PARAMETERS if given.get(name) is not None}
@@ -350,7 +306,11 @@ def resolve_options(
     known: dict[str, Any] = {}
     for name, value in values.items():
         if name not in _FIELDS:
-            raise _unknown_option(name, origins.get(name, "the caller"))
+            raise ConfigError(
+                Code.UNKNOWN_OPTION,
+                f"there is no option {name!r} (from {origins.get(name, 'the caller')}).",
+                hint=did_you_mean(name, _FIELDS),
+            )
         if value is not None or name in _NULLABLE:
             known[name] = value
     try:
